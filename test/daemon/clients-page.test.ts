@@ -14,7 +14,7 @@ const PAGE = read('docs/how-to/connect-clients.md')
 const REFERENCE = read('docs/clients.md')
 const usage = { prompt_tokens: 11, completion_tokens: 5 }
 
-/** Each program of the page with what it says that it prints. */
+/** Each program of the page with its documented output. */
 const EXAMPLES = [...PAGE.matchAll(/```js\n(.*?)```\n\n```text\n(.*?)```/gs)].map(([, code = '', printed = '']) => ({
   code,
   printed,

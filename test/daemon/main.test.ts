@@ -171,7 +171,7 @@ describe('starting', () => {
   })
 
   test('systemd is told when it serves and when it stops', async () => {
-    // Stands in for systemd's program, as the socket needs a systemd behind it.
+    // Replaces systemd's program, because the socket needs a running systemd.
     const reports = join(scratch, 'reports')
     await mkdir(join(scratch, 'bin'))
     await writeFile(join(scratch, 'bin/systemd-notify'), `#!/bin/sh\nfor state; do echo "$state" >> ${reports}; done\n`)
@@ -219,7 +219,7 @@ describe('stopping', () => {
       body: JSON.stringify({ model: 'test/m', index: 'Zero-Knowledge', messages: [{ role: 'user', content: 'Hi' }] }),
     })
 
-  /** A chat that waits at the upstream: `finish` lets it answer. */
+  /** A chat that waits at the upstream; `finish` lets it respond. */
   async function startChat() {
     const held = deferred()
     upstream.script(async (exchange) => {

@@ -9,7 +9,7 @@ import { DRAIN_TIMEOUT_MS } from '../../src/daemon/config/config.ts'
 const unitFile = new URL('../../deploy/aigw.service', import.meta.url)
 const EXPOSURE_LIMIT = 2
 
-/** What the daemon relies on, and every wall around it that the exposure of the unit is made of. */
+/** The directives that the daemon needs, and the restrictions that determine the exposure of the unit. */
 const REQUIRED: Record<string, Record<string, string[]>> = {
   Unit: { StartLimitIntervalSec: ['0'], Wants: ['network-online.target'], After: ['network-online.target'] },
   Service: {
@@ -54,7 +54,7 @@ const REQUIRED: Record<string, Record<string, string[]>> = {
   Install: { WantedBy: ['multi-user.target'] },
 }
 
-/** The directives of a unit by section; a directive that comes twice has two values. Fails on a line that is none. */
+/** The directives of a unit by section; a repeated directive has several values. Fails on an invalid line. */
 function parseUnit(text: string): Record<string, Record<string, string[]>> {
   const sections: Record<string, Record<string, string[]>> = {}
   let section: Record<string, string[]> | undefined
@@ -87,7 +87,7 @@ describe('the unit', () => {
   })
 })
 
-// Where there is no systemd, the directives above are what the exposure is made of.
+// Without systemd, the directives above stand for the exposure.
 if (await hasSystemd()) {
   test(`systemd finds the unit valid and its exposure at most ${EXPOSURE_LIMIT}.0`, async () => {
     const unit = (await readFile(unitFile, 'utf8'))

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { toCanonicalJson } from '../../src/shared/canonical-json.ts'
 
-/** RFC 8785, appendix B: IEEE 754 bits, and how the number is written. */
+/** RFC 8785, appendix B: IEEE 754 bits and the number as written. */
 const NUMBERS: [bits: string, text: string][] = [
   ['0000000000000000', '0'],
   ['8000000000000000', '0'],
@@ -95,7 +95,7 @@ describe('canonical JSON', () => {
   })
 })
 
-/** The same value with the members of all its objects the other way round. */
+/** The same value with the members of all objects in reverse order. */
 function reversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reversed)
   if (typeof value !== 'object' || value === null) return value

@@ -20,7 +20,7 @@ test('ids begin with their time', () => {
 test('ids of one moment differ, and come in their order', () => {
   const ids = Array.from({ length: 1_000 }, () => newId(0))
   expect(new Set(ids).size).toBe(1_000)
-  // The counter of 24 bits begins anywhere and may begin anew once.
+  // The 24-bit counter starts anywhere and may wrap once.
   const falls = ids.filter((id, at) => at > 0 && id < (ids[at - 1] as string))
   expect(falls.length).toBeLessThanOrEqual(1)
 })
@@ -33,12 +33,13 @@ test.each([
   expect(new Set(ids).size).toBe(ids.length)
   for (const id of ids) expect(id).toMatch(new RegExp(`^${prefix}6955b900[0-9a-f]{16}$`))
   const rest = ids.map((id) => Buffer.from(id.slice(-16), 'hex'))
-  // Every bit is one in about half of the ids; 4,096 throws are 10 standard deviations away from 1,728 and 2,368.
+  // Every bit is set in about half of the ids; the limits 1,728 and 2,368 are 10 standard deviations away for 4,096
+  // ids.
   for (let bit = 0; bit < 64; bit++) {
     const ones = rest.filter((bytes) => (bytes[bit >> 3] ?? 0) & (1 << (bit & 7))).length
     expect([bit, ones > 1_728 && ones < 2_368]).toEqual([bit, true])
   }
-  // Each is above or below the one before it, as it comes.
+  // Each is greater or less than the previous one, at random.
   const rises = ids.filter((id, at) => at > 0 && id > (ids[at - 1] ?? '')).length
   expect([rises > 1_728, rises < 2_368]).toEqual([true, true])
 })

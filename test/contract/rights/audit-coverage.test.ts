@@ -23,7 +23,7 @@ const DRY_RUNS = [
   'POST /api/external/prompt-shield/scan-output',
   'POST /api/external/prompt-shield/scan-conversation',
 ]
-/** Routes that change something. */
+/** The routes that change something. */
 const CHANGES = Object.entries(ROUTE_CALLS).filter(
   ([endpoint]) => !endpoint.startsWith('GET ') && !MODEL_REQUESTS.includes(endpoint) && !DRY_RUNS.includes(endpoint),
 )

@@ -791,7 +791,7 @@ describe('bedrock', () => {
   test('takes credentials instead of an API key, each part a secret by reference', () => {
     const credentials = 'access_key_id: AKID, secret_access_key: {file: /run/secrets/aws}, session_token: {env: TOKEN}'
     const text = `providers: {bedrock: {region: eu-central-1, models: [a, {id: b}], credentials: {${credentials}}}}`
-    // What the file says goes before all of the environment.
+    // The file takes precedence over the environment.
     const env = { TOKEN: 't', AWS_BEARER_TOKEN_BEDROCK: 'other', AWS_SESSION_TOKEN: 'other', ...keys }
     expect(good({ env, files: { [FILE]: text, '/run/secrets/aws': 's\n' } }).providers).toEqual([
       {
@@ -830,7 +830,7 @@ describe('bedrock', () => {
     expect(good({ env: { ...key, AWS_DEFAULT_REGION: 'eu-central-1' } }).providers).toEqual([byKey])
     expect(good({ env: key }).providers).toEqual([])
     expect(good({ env: { ...keys, AWS_REGION: 'eu-central-1' } }).providers).toEqual([])
-    // Somebody else's region is no business of ours either.
+    // The region of a disabled provider is not checked either.
     expect(good({ env: { ...keys, AWS_REGION: 'moon' } }).providers).toEqual([])
     expect(faults({ env: { ...key, AWS_REGION: 'moon' } })).toEqual([
       'provider bedrock: environment variable AWS_REGION "moon" is not the name of an AWS region; write one such as eu-central-1',

@@ -28,7 +28,7 @@ import { MULTIPART, multipart, type TestPart } from './ingest/multipart.ts'
 
 const BASE = '/api/external/indexes'
 
-/** What uploads have left on the disk of this gateway. */
+/** The files that uploads have left on the disk of this gateway. */
 const uploadDirectories = ({ config }: Gateway) => readdir(join(config.dataDir, 'uploads'))
 
 describeEachEngine('knowledge bases', (engine) => {
@@ -592,7 +592,7 @@ describe('uploads', () => {
         `content-type: ${MULTIPART['content-type']}\r\ncontent-length: ${body.length}\r\n\r\n`,
     )
     await new Promise<void>((resolve) => socket.write(body.subarray(0, body.length / 2), () => resolve()))
-    // The directory shows that the daemon is in the middle of receiving.
+    // The directory shows that the daemon is receiving an upload.
     while ((await uploadDirectories(shared.current)).length === 0) await new Promise((resolve) => setImmediate(resolve))
     socket.destroy()
     while ((await uploadDirectories(shared.current)).length > 0) await new Promise((resolve) => setImmediate(resolve))

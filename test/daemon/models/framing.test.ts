@@ -6,14 +6,15 @@ import { openPool, PROVIDER_HEAD_BYTES } from '../../../src/daemon/models/pool.t
 import { openUpstream } from '../../../src/daemon/models/providers/stream/upstream.ts'
 import { splitAt } from '../../upstream.ts'
 
-// What is framed in two ways may be half an answer, so it must fail. undici does this here; another client must do it too.
+// A message framed in two ways may be incomplete, so it must fail. undici ensures this here; any other client must do
+// so too.
 
 type Read = { status: number; headers: object; body: string }
 
 let server: Server
 let pool: Pool
 let sockets: Set<Socket>
-/** Answers the request on a connection. */
+/** Responds to the request on a connection. */
 let answer: (socket: Socket) => void | Promise<void>
 
 beforeEach(async () => {
@@ -37,7 +38,7 @@ afterEach(async () => {
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** What a call makes of these writes, after which the server may close the connection. */
+/** The result of a call for these writes, after which the server may close the connection. */
 async function read(pieces: readonly Buffer[], { closed = false } = {}): Promise<Read> {
   answer = async (socket) => {
     for (const piece of pieces) {

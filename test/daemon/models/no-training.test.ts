@@ -23,7 +23,7 @@ let upstream: Upstream
 const opened: Provider[] = []
 beforeEach(async () => {
   upstream = await startUpstream()
-  // What is asked counts here, and every answer is a refusal.
+  // Only the request matters here; every response is an error.
   upstream.fallback(replyJson({ error: { message: 'no' } }, { status: 400 }))
 })
 afterEach(async () => {
@@ -63,7 +63,7 @@ function open(kind: { open(): Provider }): Provider {
   return provider
 }
 
-/** The request that a call makes, whatever comes of it. */
+/** The request that a call sends, whatever its result. */
 async function requestOf(run: Promise<unknown>) {
   await expect(run).rejects.toThrow()
   return upstream.nextRequest()

@@ -13,13 +13,13 @@ import {
 } from '../../../src/daemon/models/providers/stream/upstream.ts'
 import { STREAM_BUFFER_BYTES } from '../../../src/shared/spec-limits.ts'
 
-/** A server that keeps the bytes it gets and says what the test says. */
+/** A server that records the received bytes and sends what the test requests. */
 type RawServer = {
   port: number
   sockets: Socket[]
   /** The bytes of each connection so far, as Latin-1. */
   received: string[]
-  /** Resolves when there are so many connections, and `text` has come on the last of them. */
+  /** Resolves when this many connections exist and the last one has received `text`. */
   got(connections: number, text: string): Promise<Socket>
   close(): Promise<void>
 }
@@ -41,20 +41,20 @@ afterEach(async () => {
 })
 
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi'
-/** A body of this kind ends with its connection. */
+/** A body of this kind ends with the connection. */
 const UNTIL_CLOSE = 'HTTP/1.1 200 OK\r\n\r\n'
 
 const hello = { path: '/chat', headers: ['authorization', 'Bearer k'], body: '{"a":1}' }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** Sends a request; `body` is the whole answer, `leave` gives it up. */
+/** Sends a request; `body` is the complete answer, `leave` aborts it. */
 function post(to = pool, request: UpstreamRequest = hello) {
   const leaving = new AbortController()
   const call = openUpstream(to, request, leaving.signal)
   const head = call.takeHead()
   const body = head.then(() => readAll(call))
-  // Not every test waits for it.
+  // Not every test awaits it.
   body.catch(() => {})
   return { call, begun: head, body, leave: () => leaving.abort() }
 }
@@ -65,19 +65,19 @@ async function readAll(call: Upstream): Promise<string> {
   return body
 }
 
-/** Posts and lets the server answer on its connection number `connection`. */
+/** Sends a POST and lets the server respond on connection number `connection`. */
 async function exchange(connection: number, answer = OK): Promise<string> {
   const { body } = post()
   const socket = await server.got(connection, hello.body)
   server.received[connection - 1] = ''
   socket.write(answer)
   const read = await body
-  // A call that follows in the same turn gets a connection of its own.
+  // A call in the same turn gets a separate connection.
   await turn()
   return read
 }
 
-/** Its clock for long times, which it lets tests advance. */
+/** The clock for long times, which tests can advance. */
 const undiciTimers: { tick(ms: number): void } = createRequire(import.meta.url)('undici/lib/util/timers.js')
 
 const failure = { reason: 'connection_error' }
@@ -280,9 +280,9 @@ describe('an answer that ends with its connection', () => {
     await expect(broken.body).rejects.toMatchObject({ ...failsWith('ECONNRESET'), outcome: 'truncated' })
   })
 
-  // A slow reader pauses; what the server does meanwhile must neither end the daemon nor shorten the answer.
+  // A slow reader pauses. Events on the server meanwhile must neither end the daemon nor shorten the answer.
   const LONG = 'x'.repeat(300_000)
-  /** Its last bytes are those that make the reader pause. */
+  /** The last bytes make the reader pause. */
   const PAUSING = 'x'.repeat(STREAM_BUFFER_BYTES - 65_536 + 1)
   const close = 'HTTP/1.1 200 OK\r\nconnection: close\r\n'
   const chunked = `${close}transfer-encoding: chunked\r\n\r\n${LONG.length.toString(16)}\r\n${LONG}\r\n`
@@ -295,7 +295,7 @@ describe('an answer that ends with its connection', () => {
     for (let turns = 0; turns < 50; turns++) await turn()
     return slowly(call)
   }
-  /** Reads with so many turns between that the socket brings all it may. */
+  /** Reads with so many turns in between that the socket delivers everything it can. */
   const slowly = async (call: Upstream) => {
     let length = 0
     for (;;) {

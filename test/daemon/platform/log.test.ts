@@ -10,7 +10,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createLog, type DaemonLog, type LogLevel, withoutSecrets } from '../../../src/daemon/platform/log.ts'
 
-/** Takes what is written and holds it back while `hold` waits. */
+/** Accepts writes and delays them while `hold` is pending. */
 class Reader extends Writable {
   text = ''
   release: (() => void) | undefined

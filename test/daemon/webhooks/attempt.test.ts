@@ -82,7 +82,7 @@ test('a request is sent as it is signed: the body byte for byte, and no header b
   ])
 })
 
-/** The connection is free once the turn that brought the answer is over. */
+/** The connection is free after the turn that delivered the answer. */
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('attempts in a row share one connection, which is not used after a second without one', async () => {
@@ -105,7 +105,7 @@ test('one attempt sends one POST, also when its server closes kept connections w
   const sockets: Socket[] = []
   const { url, received } = await receiver((socket, _, nth) => {
     sockets.push(socket)
-    // Reads the second POST and goes away: what an idle connection that is just being closed looks like.
+    // Reads the second POST and closes, like an idle connection that is being closed.
     if (nth === 2) socket.destroy()
     else socket.write(answer(200))
   })
@@ -123,7 +123,7 @@ test('one attempt sends one POST, also when its server closes kept connections w
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
 const BLOCK = Buffer.alloc(65_536, 'y')
 
-/** Writes as long as somebody reads. */
+/** Writes while the peer reads. */
 function flood(socket: Socket, first: string, block: Buffer): void {
   const more = () => {
     while (!socket.destroyed && socket.write(block));
@@ -133,7 +133,7 @@ function flood(socket: Socket, first: string, block: Buffer): void {
   more()
 }
 
-/** What a receiver can do wrong, and what an attempt makes of it. */
+/** Faults of a receiver, and the results of the attempts. */
 const bomb = (compress: (bytes: Buffer) => Buffer) => compress(Buffer.alloc(20_000_000))
 const GZIP_BOMB = bomb((bytes) => gzipSync(bytes))
 const BROTLI_BOMB = bomb((bytes) => brotliCompressSync(bytes))
@@ -256,7 +256,7 @@ describe('a receiver that', () => {
     const sent = one.send(post(url))
     if (fault.late) {
       await (fault.react ? target.arrived(1) : connected(target))
-      // What the receiver wrote has to be here before the time is over.
+      // The receiver's bytes must arrive before the timeout.
       for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
       clock.advance(4_999)
       expect(await Promise.race([sent, 'still running'])).toBe('still running')
@@ -275,7 +275,7 @@ describe('a receiver that', () => {
   test.each(['body', 'reason', 'hints', 'chunk'])(
     'floods 100 attempts with its %s: none holds more than 256 KB',
     async (kind) => {
-      // In a process of its own, or its buffers would be measured too.
+      // In a separate process, so that its buffers are not measured.
       const program = new URL('flooding-receiver.mjs', import.meta.url)
       const child = spawn(process.execPath, [fileURLToPath(program), kind], { stdio: ['ignore', 'pipe', 'inherit'] })
       opened.push({
@@ -339,7 +339,7 @@ test('a name that does not resolve in time ends the attempt after 5 s, and nothi
 })
 
 test('a connection that does not come about is given up with its attempt', async () => {
-  // 203.0.114.1 answers to nobody; where there is no route at all the failure comes at once, which is as good.
+  // 203.0.114.1 never responds. Without a route the attempt fails at once, which is equivalent.
   const clock = createFakeClock()
   const guard: TargetGuard = { resolve: async () => ['203.0.114.1'], allowPrivate: true }
   const one = sender(guard, clock)
@@ -351,7 +351,7 @@ test('a connection that does not come about is given up with its attempt', async
 
 test('whatever a name resolves to from one moment to the next, no refused address is ever dialled', async () => {
   const outside = await receiver(reply(200), { host: '127.0.0.2' })
-  // 127.0.0.2 stands for a public address here. A listener on the same port of 127.0.0.1 would see a wrong connection.
+  // 127.0.0.2 stands for a public address. A listener on the same port of 127.0.0.1 would detect a wrong connection.
   const inside = await receiver(reply(200), { port: outside.port })
   await fc.assert(
     fc.asyncProperty(
@@ -430,7 +430,7 @@ test.each(['http', 'https'])(
       onConnection: (socket) => Boolean(socket.on('data', ({ length }) => (bytes += length))),
     })
     let asked = 0
-    // Lets the address pass when it is looked up, and not when the connection is made.
+    // Accepts the address at the lookup and rejects it at the connection.
     const guard: TargetGuard = {
       resolve: async () => ['127.0.0.1'],
       get allowPrivate() {
@@ -444,7 +444,7 @@ test.each(['http', 'https'])(
   },
 )
 
-/** What this process holds on to. The resident size would also tell when the collector last came by. */
+/** The memory that this process retains. The resident size would depend on the last collection. */
 function heldBytes(): number {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()

@@ -158,7 +158,7 @@ describeEachEngine('a delivery', (engine) => {
 })
 
 describeEachEngine('an endpoint', (engine) => {
-  /** Deliveries that have one attempt left, which fails or not as the receiver likes. */
+  /** Deliveries with one attempt left; the receiver decides whether it fails. */
   async function lastAttempts(count: number, failure_count: number) {
     const world = await openWorld(engine)
     const target = await world.receiver(reply(500))
@@ -210,7 +210,7 @@ describeEachEngine('an endpoint', (engine) => {
       dispatcher.wake()
       await world.until((rows) => rows.length === nth + 1 && rows.every(({ lease_owner }) => lease_owner === null))
       if (nth < 19) {
-        // The two attempts before this one are taken as made.
+        // The two earlier attempts are recorded as made.
         await world.db
           .updateTable('webhook_endpoints')
           .set({ failure_count: nth + 1 })
@@ -245,7 +245,7 @@ describeEachEngine('an endpoint', (engine) => {
     dispatcher.endpointChanged(endpoint.id)
     await world.until(all('held'))
     expect(target.connections).toBe(0)
-    // Enabled and recovered, it gets them.
+    // After it is enabled and recovered, it receives them.
     await world.db.updateTable('webhook_endpoints').set({ enabled: 1, disabled_reason: null }).execute()
     await world.db.updateTable('webhook_deliveries').set({ state: 'pending' }).execute()
     dispatcher.endpointChanged(endpoint.id)
@@ -341,7 +341,7 @@ describeEachEngine('a dispatcher', (engine) => {
     const first = await world.start()
     first.wake()
     await target.arrived(1)
-    // As if the first had been stopped for longer than its lease.
+    // As if the first daemon had been paused for longer than its lease.
     await world.db.updateTable('webhook_deliveries').set({ lease_until: '2020-01-01T00:00:00.000Z' }).execute()
     const second = await world.start()
     second.endpointChanged(endpoint.id)
@@ -381,7 +381,7 @@ test('an event that is passed on while the store is asked for others is sent at 
   await target.arrived(1)
 })
 
-// SQLite has one daemon; two attempts of that one at a time are the bursts above.
+// SQLite allows one daemon; the bursts above cover two concurrent attempts.
 test('an endpoint is disabled once when two daemons see its 20th failure at the same time', async () => {
   const world = await openWorld(postgresEngine)
   const gates: (() => void)[] = []
@@ -399,7 +399,7 @@ test('an endpoint is disabled once when two daemons see its 20th failure at the 
   for (const event of events.slice(0, 2)) await due(event)
   await world.start()
   await target.arrived(2)
-  // Nobody tells the first of these, and the second finds them when it starts.
+  // The first deliveries are not announced, and the second daemon finds them at its start.
   for (const event of events.slice(2)) await due(event)
   await world.start()
   await target.arrived(4)

@@ -59,7 +59,7 @@ test('attempts that hang give up their slots after 300 ms; those of stuck endpoi
   expect(hanging).toHaveLength(4)
   give(queues, 'good', 1, 0)
   expect([queues.next(299), queues.slotAt()]).toEqual([undefined, 300])
-  // Each of the hanging ones has an attempt that is slow by now, and gets no second.
+  // Each hanging endpoint has an attempt that counts as slow by now, and gets no second one.
   expect(startAll(queues, 300).map(({ queue }) => queue.endpointId)).toEqual(['good'])
   for (const run of hanging) queues.ended(run, true, 5_000)
   for (const id of ['a', 'b', 'c']) give(queues, id, 0, 5_000)
@@ -74,7 +74,7 @@ test('an endpoint that answers in time is not stuck any more, and one is not for
   const [first] = startAll(queues, 0)
   queues.ended(first as Run, true, 5_000)
   expect([queues.room(queue, 5_000), queue.pace]).toEqual([0, 'stuck'])
-  // Its third attempt comes 60 s after the second.
+  // Its third attempt is due 60 s after the second.
   expect([queues.room(queue, 65_000), queues.room(queue, 125_000)]).toEqual([0, expect.any(Number)])
   expect(queues.room(queue, 125_000)).toBeGreaterThan(0)
   queues.tidy(125_000)
@@ -122,7 +122,7 @@ test('whatever happens, no limit is exceeded and nothing that is ready is forgot
         for (const queue of queues.all()) if (queue.settings) queue.settings.readAt = now
         start()
       }
-      // Everything that was given is sent in the end.
+      // All deliveries are sent in the end.
       for (
         let left = 0;
         left < 1_000 && (runs.length > 0 || [...queues.all()].some(({ ready }) => ready.length > 0));
@@ -160,7 +160,10 @@ test.each(['brisk', 'stuck'] as const)('tenants take turns before the lanes of o
   expect(startAll(queues, 0).map(({ queue }) => queue.endpointId)).toEqual(['crowd 0', 'alone', 'crowd 1'])
 })
 
-/** What bad endpoints do to 100 good ones that get an event each twice a second, over 70 s; milliseconds waited for a slot. */
+/**
+ * The effect of bad endpoints on 100 good ones that get an event twice a second for 70 s, as milliseconds of waiting
+ * for a slot.
+ */
 function simulate({ bad, tookMs, timedOut, tenants }: Bad): { p99Ms: number; slowestMs: number; sent: number } {
   const { queues } = openQueues(WEBHOOK_SLOTS)
   const steps = new Map<number, (() => void)[]>()
@@ -176,7 +179,7 @@ function simulate({ bad, tookMs, timedOut, tenants }: Bad): { p99Ms: number; slo
     const claim = queue.ready.at(-1)
     if (claim) dueAt.set(claim, now)
   }
-  // Those that misbehave never run out of deliveries.
+  // The bad endpoints always have deliveries.
   for (let nth = 0; nth < bad; nth++)
     at(nth % 5, () => void give(queues, `bad ${nth}`, 4, now, { tenantId: `t${nth % tenants}` }))
   for (let nth = 0; nth < 100; nth++)

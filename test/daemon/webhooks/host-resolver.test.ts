@@ -13,7 +13,7 @@ afterEach(() => {
   for (const one of opened.splice(0)) one.close()
 })
 
-/** A name server that answers questions of these types with these bytes of address, and drops every other. */
+/** A name server that responds to questions of these types with these address bytes, and drops all others. */
 async function nameServer(answers: Record<number, number[]>): Promise<string> {
   const server = createSocket('udp4')
   server.on('message', (question, from) => {

@@ -22,14 +22,14 @@ const TRIGGER = '/api/admin/webhooks/trigger'
 type Frame = { type: string; data: { cursor: string; event: { id: string; type: string; data: object } } }
 type Feed = {
   status: number
-  /** The next frame, or undefined at the end of the stream; the clock is moved on until there is one. */
+  /** The next frame, or undefined at the end of the stream; advances the clock until there is one. */
   next(): Promise<Frame | undefined>
-  /** Everything that came, pings too. */
+  /** All received frames, including pings. */
   text(): string
   close(): void
 }
 
-/** Opens the stream of events on a connection of its own. */
+/** Opens the event stream on a separate connection. */
 async function listen(gateway: Gateway, clock: FakeClock, { key = gateway.adminKey, since = '' } = {}): Promise<Feed> {
   const headers = { authorization: `Bearer ${key}`, accept: 'text/event-stream' }
   const query = since === '' ? '' : `?since=${encodeURIComponent(since)}`
@@ -62,7 +62,7 @@ async function listen(gateway: Gateway, clock: FakeClock, { key = gateway.adminK
         const more = new Promise<void>((resolve) => {
           told = resolve
         })
-        // A look begins when its timer is due, and the answer of the store comes when it comes.
+        // A poll starts when its timer is due, and the store responds at any time.
         if (clock.dueIn(LISTEN_LOOK_MS)) clock.advance(LISTEN_LOOK_MS)
         await Promise.race([more, new Promise(setImmediate)])
       }
@@ -168,7 +168,7 @@ describeEachEngine('the feed of events', (engine) => {
     again.close()
   })
 
-  // Only one daemon works on a SQLite store.
+  // Only one daemon may use a SQLite store.
   if (engine.name !== 'sqlite')
     test('holds events that another daemon stores', async () => {
       const { clock, gateway } = await start()

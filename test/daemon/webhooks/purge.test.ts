@@ -10,7 +10,7 @@ import { DAY_MS, isoTime } from '../../../src/shared/time.ts'
 import { describeEachEngine, type TestEngine } from '../../engines.ts'
 import { openWorld } from './dispatch-world.ts'
 
-/** A world with an endpoint at which nobody listens, and what these tests look at. */
+/** A world with an endpoint at a closed port, and the data that these tests check. */
 async function openLog(engine: TestEngine) {
   const world = await openWorld(engine)
   const target = await world.endpoint('http://127.0.0.1/')

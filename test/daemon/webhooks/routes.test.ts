@@ -418,7 +418,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       const held = await addDelivery(webhook.id, 'held', isoTime(START + 1))
       const delivered = await addDelivery(webhook.id, 'delivered', isoTime(START + 1))
       const ofOther = await addDelivery(other.id, 'held', isoTime(START + 1))
-      // The same moment, as a clock elsewhere shows it.
+      // The same instant in another time zone.
       const { recovered, more } = await recover(webhook.id, '2026-03-01T14:00:00+02:00')
       expect({ recovered, more }).toEqual({ recovered: 2, more: false })
       const states = await statesOf()

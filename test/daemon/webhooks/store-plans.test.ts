@@ -50,6 +50,6 @@ test.each([
 ])('SQLite finds %s through an index, and sorts nothing', async (_, index, run) => {
   const plans = (await queryPlans(store.db, run)).join('\n')
   expect(plans).toContain(index)
-  // What is counted so far was found already.
+  // The rows counted so far were found before.
   expect(plans).not.toMatch(/SCAN (?!counted)|TEMP B-TREE FOR ORDER/)
 })

@@ -15,7 +15,7 @@ import { isLet, readTargetCases, scriptedResolver, type TargetCase } from './tar
 
 const OWN = '93.184.215.99'
 
-/** What becomes of one URL: asked when the endpoint is made, and again for each of three attempts. */
+/** The results for one URL: the check at the creation of the endpoint, and those of three attempts. */
 async function verdict({ url, dns, note }: TargetCase, allowPrivate: boolean): Promise<'allow' | 'deny'> {
   const guard: TargetGuard = {
     resolve: scriptedResolver(dns, OWN),
@@ -35,11 +35,11 @@ async function verdict({ url, dns, note }: TargetCase, allowPrivate: boolean): P
   } catch {
     return 'deny'
   }
-  // Beyond the guard only the answer can refuse: nothing but 2xx acknowledges, and no redirect is followed.
+  // After the guard only the response can reject: only 2xx acknowledges, and redirects are not followed.
   return /^30\d|: 30\d/.test(note) ? 'deny' : 'allow'
 }
 
-/** An attempt has its own time limit; a resolver that never answers has none here. */
+/** An attempt has its own timeout, so a resolver that never responds is not limited here. */
 async function inTime(addresses: readonly string[] | Promise<readonly string[]>): Promise<void> {
   const never = Symbol('never')
   const turns = (async () => {
@@ -53,7 +53,7 @@ const CORPUS = join(process.env.AIGW_EVAL_DIR ?? '../shared/eval', 'ssrf-dev.tsv
 
 describe.each([
   ['our own cases', new URL('../../fixtures/webhook-targets.tsv', import.meta.url).pathname] as const,
-  // Larger, and not everywhere at hand.
+  // Larger, and not available everywhere.
   ...(existsSync(CORPUS) ? [['the development corpus', CORPUS] as const] : []),
 ])('%s', (_, file) => {
   test('every URL is let through or refused as expected, with either setting', async () => {

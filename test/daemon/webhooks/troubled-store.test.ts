@@ -88,7 +88,7 @@ describeEachEngine('deliveries', (engine) => {
     await world.until((rows) => rows.filter(isOther).length === 4 && all('delivered')(rows.filter(isOther)))
     const told = world.log.filter(({ level }) => level === 'error')
     expect(told).toMatchObject([{ facts: { endpoint: unreadable.id }, message: expect.stringContaining(what) }])
-    // What was on its way to it when it broke does not hold up the others either.
+    // Deliveries in flight when the store broke do not block the others either.
     const rows = [first, unreadable, last].map(({ id }) =>
       newDelivery(events[0] as (typeof events)[0], id, world.clock.now(), { resendOf: 'x' }),
     )

@@ -11,7 +11,7 @@ const SIZE = 300
 const signer = testSigner('aigw-test')
 const keys = [signer.published]
 const whole = storedChain(SIZE, 30, signer)
-// Some are expunged; what follows must hold for them too.
+// Some payloads are expunged; the checks must work for them too.
 const rows = whole.rows.map((row) => (row.seq % 11 === 0 ? { ...row, payload: null } : row))
 const checkpoints = [100, 200, SIZE].map((size) => checkpointOf(rows.slice(0, size)))
 
@@ -23,7 +23,7 @@ async function check({ rows, commits }: StoredChain, options: ChainCheckOptions 
 
 const withRows = (changed: readonly ChainRow[]): StoredChain => ({ rows: [...changed], commits: whole.commits })
 
-/** Where two chains begin to differ. */
+/** The position of the first difference between two chains. */
 const firstDifference = (changed: readonly ChainRow[]): number => {
   const texts = changed.map((row) => JSON.stringify(row))
   const at = rows.findIndex((row, index) => JSON.stringify(row) !== texts[index])
@@ -33,12 +33,12 @@ const firstDifference = (changed: readonly ChainRow[]): number => {
 const TEXTS = ['tenant_id', 'chain', 'id', 'created_at', 'payload', 'payload_hash', 'entry_hash', 'commit_id'] as const
 const pick = <Item>(items: readonly Item[], number: number): Item => items[number % items.length]!
 
-/** What somebody with access to the table can do to it. The numbers choose the rows and the place. */
+/** Manipulations by someone with access to the table. The numbers select the rows and the position. */
 const MUTATIONS: Record<string, (a: number, b: number, c: number) => ChainRow[]> = {
   'a bit of a text is flipped': (a, b, c) => {
     const row = pick(rows, a)
     const column = pick(TEXTS, b)
-    // Where the payload is gone, one is put back.
+    // If the payload is missing, one is restored.
     return rows.with(row.seq, { ...row, [column]: flipped(row[column] ?? ' ', c) })
   },
   'a number is another': (a, b, c) => {
@@ -209,7 +209,7 @@ describe('a commit', () => {
     const changed = { ...commit, ...change }
     expect(commitProblem(changed, keys)).toBeDefined()
     const report = await check({ rows, commits: new Map(whole.commits).set('commit-4', changed) }, { keys })
-    // All but the size is of what stands before.
+    // All members except the size are those of the previous entry.
     const before = rows.slice(0, 120)
     const expunged = before.filter(({ payload }) => payload === null).length
     expect(report).toMatchObject({

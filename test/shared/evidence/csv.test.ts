@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { toCsvLine } from '../../../src/shared/evidence/csv.ts'
 
-/** Reads CSV as RFC 4180 has it. */
+/** Reads CSV according to RFC 4180. */
 function parse(csv: string): string[][] {
   const rows: string[][] = []
   let row: string[] = []

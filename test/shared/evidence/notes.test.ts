@@ -19,7 +19,7 @@ describe('published examples', () => {
     expect(isSignedBy(published, '', sign(''))).toBe(true)
   })
 
-  // The example of the signed note format: the name PeterNeumann, its key, and what that key has signed.
+  // The example of the signed note format: the name PeterNeumann, its key, and its signature.
   test('the key of the signed note format has its key hash, and its signature holds', () => {
     const vkey = Buffer.from('ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW', 'base64')
     const key = { kid: '', name: 'PeterNeumann', publicKey: vkey.subarray(1), createdAt: '', retiredAt: null }
@@ -88,7 +88,7 @@ describe('a checkpoint', () => {
 })
 
 function signed(origin: string, size: string, root: string): string {
-  // A note may hold any text; only the checkpoint in it is wrong.
+  // A note may contain any text; only its checkpoint is wrong.
   return testNote(origin, 0, root, signer).replace(`${origin}\n0\n`, `${origin}\n${size}\n`)
 }
 

@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }))
 
 let written = 0
-/** The path of a new file with this text, or with this value as JSON. */
+/** The path of a new file with this text, or with the JSON of this value. */
 async function fileOf(content: string | object): Promise<string> {
   const path = join(folder, String(++written))
   await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
@@ -44,7 +44,7 @@ async function fileOf(content: string | object): Promise<string> {
 
 const VERIFIERS = join(DOCS, 'verifiers')
 
-/** Runs verify_receipt.py as people do. */
+/** Runs verify_receipt.py as users do. */
 const python = (...args: string[]) =>
   new Promise<{ code: number; says: string }>((resolve) => {
     execFile('python3', ['-B', join(VERIFIERS, 'verify_receipt.py'), ...args], (error, out, err) =>
@@ -66,7 +66,7 @@ for line in sys.stdin:
         print("EXIT %d" % usage.code)
 `
 
-/** What it says of each of these in one process: "ok", "FAIL", or "EXIT 2" for what it does not check. */
+/** Its result for each of these in one process: "ok", "FAIL", or "EXIT 2" for input that it does not check. */
 const pythonOf = (calls: readonly string[][]): string[] => {
   const input = calls.map((call) => `${JSON.stringify(call)}\n`).join('')
   const answers = execFileSync('python3', ['-B', '-c', DRIVER, VERIFIERS], { input, encoding: 'utf8', stdio: 'pipe' })
@@ -74,7 +74,7 @@ const pythonOf = (calls: readonly string[][]): string[] => {
 }
 
 describe('the published format', () => {
-  // These files were made once. When this fails, what the code writes is not what others can verify any more.
+  // These files are frozen. If this test fails, the code no longer writes what others can verify.
   test('is still what the code writes', async () => {
     const read = (name: string) => readFile(join(FIXTURES, name), 'utf8')
     expect(JSON.parse(await read('keys.json'))).toEqual(exampleKeys)
@@ -147,7 +147,7 @@ describe('the verifier in another language', () => {
   test('writes every value that JSON has as the code does, so that receipts of any payload hold', async () => {
     const value = fc.oneof(fc.jsonValue({ stringUnit: 'binary' }), fc.double({ noNaN: true, noDefaultInfinity: true }))
     const object = fc.dictionary(fc.string({ unit: 'binary' }), value)
-    // A signature takes Python a while, so each receipt holds a hundred of them.
+    // Python verifies signatures slowly, so each receipt contains a hundred.
     const payloads = Array.from({ length: 5 }, () => ({ values: fc.sample(object, 100) }))
     const files = await Promise.all(payloads.map((payload) => fileOf(exampleReceiptOf(payload))))
     const answers = pythonOf(files.map((file) => ['receipt', file, KEYS]))
@@ -229,7 +229,7 @@ describe('the verifier in another language', () => {
   })
 })
 
-// The root over no entry at all and a "node" of 64 bytes, if lengths were taken for granted.
+// The root of an empty tree, and a "node" of 64 bytes that would pass without length checks.
 const [left = '', right = ''] = exampleProof.path
 const ofFirstTwo = hash('sha256', Buffer.from(`01${left}${exampleProof.entry_hash}`, 'hex'))
 const ofHalves = { ...exampleProof, entry_hash: '', index: 2, path: [ofFirstTwo + right] }

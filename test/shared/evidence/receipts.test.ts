@@ -18,7 +18,7 @@ const PAYLOAD = {
   note: 'é𝄞',
 }
 
-/** A receipt of one entry among so many of a commit. */
+/** A receipt of one entry in a commit of this many. */
 function receiptOf(payload: object, leafIndex = 2, size = 5) {
   const fields = { tenant_id: 't', chain: 'requests-1', seq: 7, id: 'jti-1', created_at: '2026-01-02T03:04:05.678Z' }
   const hashes = { prev_hash: 'ab'.repeat(32), payload_hash: payloadHash(toCanonicalJson(payload)) }
@@ -33,7 +33,7 @@ function receiptOf(payload: object, leafIndex = 2, size = 5) {
   )
 }
 
-/** As a receipt travels. */
+/** A receipt as it is transmitted. */
 const sent = (receipt: object): Record<string, unknown> => JSON.parse(JSON.stringify(receipt))
 
 test('a receipt holds wherever its entry stands in a commit, and in whatever order its members are', () => {

@@ -13,7 +13,7 @@ import {
 } from '../../../src/shared/evidence/merkle.ts'
 import { consistencyProof, inclusionProof, rootOfSize } from '../../../src/shared/evidence/subtrees.ts'
 
-// RFC 6962, section 2.1, word for word, and with another way to hash than the code has.
+// RFC 6962, section 2.1, implemented literally and with another hash function than the code.
 const sha256 = (...parts: (Buffer | number[])[]) =>
   createHash('sha256')
     .update(Buffer.concat(parts.map((part) => Buffer.from(part))))
@@ -46,9 +46,9 @@ const first = (size: number): Buffer[] => LEAVES.slice(0, size)
 const read = (level: number, index: number): Buffer => mth(LEAVES.slice(index * 2 ** level, (index + 1) * 2 ** level))
 const hex = (nodes: readonly Buffer[]): string[] => nodes.map((node) => node.toString('hex'))
 
-/** A tree and a place in it. */
+/** A tree and a position in it. */
 const place = fc.integer({ min: 1, max: 300 }).chain((size) => fc.tuple(fc.constant(size), fc.nat(size - 1)))
-/** A tree and an earlier one, not empty. */
+/** A tree and an earlier, non-empty one. */
 const growth = fc
   .integer({ min: 1, max: 300 })
   .chain((to) => fc.tuple(fc.integer({ min: 1, max: to }), fc.constant(to)))

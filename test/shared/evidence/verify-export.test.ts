@@ -223,7 +223,8 @@ const commit = requests.commits.get('commit-1')!
 const without = (seq: number) => rows.toSpliced(at(seq), 1)
 const checkpoint = checkpointOf(requests.rows)
 
-// What a gateway would not sign: each shows that a check of its own stands behind the signature of the manifest.
+// Exports that a gateway would not sign. Each shows that the verifier does not rely on the signature of the manifest
+// alone.
 describe('although its manifest is signed', () => {
   test.each<[string, Partial<ExportParts>, string]>([
     ['another payload', { rows: rows.with(at(5), { ...row, payload: '{}' }) }, 'entry 5 on: its payload was changed'],

@@ -57,7 +57,7 @@ describeEachEngine('the commit', (engine) => {
 
 test('the usage frame and [DONE] leave only after the commit', async () => {
   const gateway = await startGateway()
-  // A cached key: the request itself then needs nothing of the store but its commit.
+  // The key is cached, so the request uses the store only for its commit.
   await gateway.chat({ prompt: 'hi' })
   const other = await openDatabase({ kind: 'sqlite', dataDir: gateway.config.dataDir })
   const held = deferred()
@@ -73,7 +73,7 @@ test('the usage frame and [DONE] leave only after the commit', async () => {
   let text = ''
   while (!text.includes('all of it')) text += String((await answer.next()).value)
   const next = answer.next()
-  // Everything the upstream has to say is here; only the commit is missing.
+  // The upstream has sent everything; only the commit is missing.
   for (let turn = 0; turn < 300; turn++) await new Promise((resolve) => setImmediate(resolve))
   expect(text).not.toContain('"usage"')
   held.resolve()

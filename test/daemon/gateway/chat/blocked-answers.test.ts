@@ -40,7 +40,7 @@ describeEachEngine('an answer that a guard blocked', (engine) => {
         expect(repeat.headers['idempotent-replayed']).toBe('true')
       }
       expect(calls() - before).toBe(stream ? 1 : 2)
-      // A refusal is worded alike with and without a key.
+      // The error text is the same with and without a key.
       if (plain) expect(Object.keys(plain.body)).toEqual(Object.keys(first.body))
       // Not within the hex digits of an id.
       expect(first.text).not.toMatch(/(?<![-\da-f])1111(?![-\da-f])/)

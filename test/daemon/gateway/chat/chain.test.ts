@@ -54,7 +54,7 @@ test('a stream has no time limit in all, unless it or the operator sets one', ()
   expect(streamed({ redundancy: { timeout_ms: 5000 } })).toEqual([
     { ...unlimited, attemptMs: 5000, firstTokenMs: 5000 },
   ])
-  // Nothing of it is sent before it is complete, so it takes its time like an answer that is not streamed.
+  // Nothing is sent before the answer is complete, so the timeouts of a non-streamed answer apply.
   const held = { fallback_models: ['p/b'], redundancy: { commit: 'complete' } }
   expect(streamed(held).map(({ attemptMs }) => attemptMs)).toEqual([120_000, 600_000])
   const limits = { attemptMs: 900_000, firstTokenMs: 90_000, silenceMs: 60_000 }

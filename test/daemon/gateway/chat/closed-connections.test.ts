@@ -5,7 +5,7 @@ import { type Play, type RawUpstream, startRawUpstream } from '../../../faults/r
 import { type Gateway, startGateway, textOf, upstreamProvider } from '../../../harness.ts'
 import { sharedResources } from '../../../shared-resources.ts'
 
-// Servers that close a connection right after an answer, although their answer promised to keep it.
+// Servers that close a connection right after a response although the response promised keep-alive.
 
 const TIMES = 100
 
@@ -55,7 +55,7 @@ const CLOSINGS: [string, (answer: string) => Play][] = [
 ]
 
 describe.each(CLOSINGS)('a server that closes kept connections (%s)', (_, closing) => {
-  /** A chain whose first model fails. Its name is new each time, so that no model is skipped because it failed before. */
+  /** A chain whose first model fails. Its name is new each time, so that earlier failures do not skip it. */
   function chainOf(time: number, answer: string): string[] {
     raw.plays.set(`down-${time}`, closing(failed))
     raw.plays.set('up', closing(answer))

@@ -26,7 +26,7 @@ const whole = (text: string) => replyJson(chatJson(text, { usage }))
 const streamed = (text: string) => replyRaw(chatStream([text], { usage }))
 const started = chatStream(['half an '], { finishReason: null, done: false })
 
-/** Answers each model by a script of its own. */
+/** Each model responds with its own script. */
 function byModel(gateway: Gateway, scripts: Record<string, Script>): void {
   gateway.upstream.fallback((exchange) => {
     const { model } = exchange.request.body as { model: string }
@@ -417,7 +417,7 @@ describe('a model that is down', () => {
       clock.advance(1_000)
       await gateway.chat(chain)
     }
-    // 5, 15 and 35 s after it was taken to be down.
+    // 5, 15 and 35 s after it was marked as down.
     expect(asked(gateway).filter((model) => model === 'a')).toHaveLength(3)
     byModel(gateway, { a: whole('a is back'), b: whole('from b') })
     let seconds = 0
@@ -428,7 +428,7 @@ describe('a model that is down', () => {
 })
 
 describe('load', () => {
-  /** A key that is not the operator's: that one is exempt. */
+  /** An ordinary key, because the operator's key is exempt. */
   async function ordinaryKey(gateway: Gateway) {
     const { db } = gateway.app
     const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
@@ -514,7 +514,7 @@ describe('load', () => {
   })
 })
 
-/** Lets the daemon go on until a timer is set for `ms`; the connections' own are set for other times. */
+/** Lets the daemon run until a timer is set for `ms`; the timers of connections have other durations. */
 async function untilWaiting(clock: ReturnType<typeof createFakeClock>, ms: number): Promise<void> {
   while (!clock.dueIn(ms)) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -6,13 +6,13 @@ import { createFakeClock } from '../../../fake-clock.ts'
 import { type Gateway, sharedGateway, startGateway } from '../../../harness.ts'
 import { chatStream, replyJson, replySteps, startUpstream, type Upstream } from '../../../upstream.ts'
 
-// Error bodies as the providers send them; names of accounts and projects are made up.
+// Error bodies in the format of the providers; names of accounts and projects are invented.
 
 type Kind = ProviderConfig['kind']
 type Reason = 'auth_failed' | 'model_not_found' | 'quota_exhausted' | 'rate_limit' | 'server_error'
 type Case = [provider: string, status: number, body: unknown, reason: Reason, headers?: Record<string, string>]
 
-/** Each speaks the interface of its kind. */
+/** Each uses the interface of its kind. */
 const KINDS: Record<string, Kind> = {
   ...{ openai: 'openai', azure: 'azure', anthropic: 'anthropic', google: 'google', bedrock: 'bedrock' },
   ...{ mistral: 'openai', groq: 'openai', deepseek: 'openai', openrouter: 'openai', xai: 'openai', cohere: 'openai' },
@@ -318,7 +318,7 @@ describe('`on`', () => {
   })
 })
 
-/** Lines of attempts, without what differs from run to run. */
+/** Log lines of attempts, without values that differ between runs. */
 const attemptLines = (gateway: Gateway, requestId: unknown) =>
   gateway.log.filter(({ facts, message }) => message.startsWith('model attempt') && facts.request_id === requestId)
 
@@ -418,7 +418,7 @@ test.each(['test/any', 'local/extract'])(
     const { body: held } = await gateway.call('GET', `/api/external/receipts/${body.metadata.smltp.bundle_id}`)
     const keys = await gateway.call('GET', '/.well-known/aigw-keys.json', undefined, { key: null })
     expect(verifyReceipt(held.receipt, parseKeySet(keys.body))).toEqual({ ok: true })
-    // What the client was told of the attempts has no member that the contract lacks.
+    // The attempts in the response contain only the members of the contract.
     expect(body.metadata.failover?.attempts.map((attempt: object) => Object.keys(attempt).sort())).toEqual([
       ['latency_ms', 'model', 'reason', 'status'],
       ['latency_ms', 'model', 'reason', 'status'],

@@ -31,7 +31,7 @@ describeEachEngine('what a model is given to answer from', (engine) => {
     expect((await call('POST', `${BASE}/manual/train`, body, { headers: MULTIPART })).status).toBe(200)
   })
 
-  /** What the upstream was asked, and what the client got. */
+  /** The upstream request and the client's response. */
   async function ask(body: object) {
     const { chat, upstream } = shared.current
     const before = upstream.requests.length

@@ -22,7 +22,7 @@ const textOf = (frames: readonly ChatFrame[]): string =>
 describeEachEngine('guards of a chat', (engine) => {
   const shared = sharedGateway({ engine })
   const guarded = (options: Parameters<typeof addGuardedTenant>[1]) => addGuardedTenant(shared.current, options)
-  /** The body of the only request that the upstream got meanwhile. */
+  /** The body of the only upstream request in the meantime. */
   async function asked(run: () => Promise<unknown>): Promise<string> {
     const { requests } = shared.current.upstream
     const before = requests.length
@@ -314,7 +314,7 @@ describeEachEngine('guards of a chat', (engine) => {
 
   describe('canaries', () => {
     const policy = (action: string) => ({ canary: { enabled: true, action } })
-    /** The model gives away its whole system prompt. */
+    /** The model leaks its complete system prompt. */
     const echoSystem = (streamed: boolean) =>
       shared.current.upstream.script((exchange) => {
         const { messages } = exchange.request.body as { messages: { role: string; content: string }[] }
@@ -428,7 +428,7 @@ describeEachEngine('guards of a chat', (engine) => {
   })
 
   describe('on what is retrieved', () => {
-    /** With documents that were stored as they are, by a key under a policy that looks for nothing. */
+    /** The documents were stored unchanged, by a key whose policy has no guards. */
     async function tenantWithDocuments(
       options: Parameters<typeof addGuardedTenant>[1],
       documents: Record<string, string>,

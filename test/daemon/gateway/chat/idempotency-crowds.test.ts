@@ -27,7 +27,7 @@ const embeddings = {
   usage: { prompt_tokens: 2, total_tokens: 2 },
 }
 
-/** A good answer to whatever was asked. */
+/** A good answer to any request. */
 function answerWell(exchange: Exchange): void | Promise<void> {
   const { path, body } = exchange.request
   if (path.endsWith('/embeddings')) return replyJson(embeddings)(exchange)
@@ -121,7 +121,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constant('others' as const) }) },
 )
 
-/** Plays the steps and lets everything end; then nobody may have been billed twice or told something else. */
+/** Plays the steps and waits for the end. No client may then have been billed twice or have received another answer. */
 async function play(gateways: readonly [Gateway, Gateway], name: string, stream: boolean, steps: readonly Step[]) {
   const [{ upstream, app }] = gateways
   const body = (prompt: string) => ({ model: `test/${name}`, prompt, stream })
@@ -147,7 +147,7 @@ async function play(gateways: readonly [Gateway, Gateway], name: string, stream:
       asks.push({ prompt, leave, answer })
     } else if (step.type === 'leave') asks[step.ask]?.leave.abort()
     else if (step.type === 'upstream') arrived.shift()?.resolve(step.ending)
-    // Requests that have nothing to do with it: those before them get further meanwhile.
+    // Unrelated requests give the earlier ones time to proceed.
     else for (const gateway of gateways) await gateway.call('GET', '/api/external/whoami')
   }
   isOver = true
@@ -159,9 +159,10 @@ async function play(gateways: readonly [Gateway, Gateway], name: string, stream:
   for (const { answer } of told) expect([200, 422, 502, undefined]).toContain(answer?.status)
   expect(new Set(good.map(({ prompt, answer }) => `${prompt} ${answer?.text}`)).size).toBeLessThanOrEqual(1)
 
-  // Whatever was told, the key now has its one answer, and keeps it.
+  // Whatever clients received, the key now has one answer and keeps it.
   const [winner = 'hi'] = good.map(({ prompt }) => prompt)
-  // The call of somebody who left goes on, so the next one may still be told that it failed; then there is no other.
+  // The call of a client that left continues, so the next client may still learn that it failed; after that no call
+  // remains.
   const first = await gateways[1].chat(body(winner), options)
   const isLate = first.status === 502 || (first.status === 200 && !isWhole(first))
   const last = isLate ? await gateways[1].chat(body(winner), options) : first

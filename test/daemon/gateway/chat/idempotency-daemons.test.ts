@@ -18,7 +18,7 @@ const usage = { prompt_tokens: 3, completion_tokens: 2 }
 const k1 = { headers: { 'idempotency-key': 'k-1' } }
 const ask = (gateway: Gateway, prompt = 'hi') => gateway.chat({ prompt }, k1)
 
-/** An upstream answer that is held back until it is resolved. */
+/** An upstream answer that is delayed until it is resolved. */
 function heldAnswer(text: string, { streamed = false } = {}) {
   const held = deferred()
   const script = streamed
@@ -126,7 +126,7 @@ describe('an Idempotency-Key on two daemons with one store', () => {
     await isWaiting
     leave.abort()
     await expect(second).rejects.toThrow()
-    // Closing fails when a timer is left.
+    // Closing fails if a timer is left.
     await two.close()
     answer.release()
     expect((await first).status).toBe(200)
@@ -144,7 +144,10 @@ describe('an Idempotency-Key on two daemons with one store', () => {
 })
 
 describe('the lease of a claim', () => {
-  /** The first daemon's clock stands still unless a test advances it, so it renews nothing: to the others it is dead. */
+  /**
+   * The first daemon's clock stands still unless a test advances it, so its lease is never renewed and expires for the
+   * others.
+   */
   async function stalledAndOther() {
     const clock = watched(createFakeClock())
     const stalled = await startGateway({ engine: postgresEngine, clock: createFakeClock() })
@@ -292,13 +295,13 @@ describe('the lease of a claim', () => {
     expect(await storedKeys(other)).toEqual([])
     stalled.upstream.script(replyJson(chatJson('again', { usage })))
     late.release()
-    // Without its claim it bills nothing, so it takes the key anew.
+    // Without its claim it cannot bill, so it claims the key again.
     expect((await first).text).toContain('again')
     expect(await outcomes(stalled)).toEqual(['complete'])
   })
 })
 
-/** What still comes, until the stream ends or breaks. */
+/** The rest of the stream, until it ends or breaks. */
 async function readOut(stream: AsyncIterator<Buffer>): Promise<string> {
   let text = ''
   try {

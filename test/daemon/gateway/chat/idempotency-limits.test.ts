@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-/** A crowd that is known to wait: whoever calls `ask` stands in line before it returns. */
+/** A group of clients that is known to wait: `ask` returns after the client has joined the queue. */
 async function lineUp(engine: TestEngine) {
   const { db, close } = await engine.open()
   const idempotency = createIdempotency({ db, clock: systemClock, log: { warn() {} } })
@@ -53,7 +53,7 @@ async function lineUp(engine: TestEngine) {
       exchange.bodySha256 = '00'
       return idempotency.once(exchange, '/chat', async () => (replay) => produce(replay as ReplaySlot))
     },
-    /** What the ledger does with the row of an answer. */
+    /** The fate of an answer's row in the ledger. */
     async store(row: ReturnType<ReplaySlot['toRow']>) {
       await db.deleteFrom('idempotency_results').where('request_id', '=', row.request_id).execute()
       await db.insertInto('idempotency_results').values(row).execute()
@@ -153,7 +153,7 @@ test('a client that does not read holds up nobody: its answer is brought to its 
   const sentAll = deferred()
   gateway.upstream.script(async ({ head, write, end }) => {
     head(200, { 'content-type': 'text/event-stream' })
-    // Each piece waits until the one before has left this process.
+    // Each piece waits until the previous one has left this process.
     for (let sent = 0; sent < pieces; sent++) await write(piece)
     await write(chatStream([], { usage }))
     end()
@@ -205,7 +205,7 @@ describeEachEngine('a repeat', (engine) => {
     expect((await gateway.chat({ prompt: 'hi' }, { ...k1, key })).status).toBe(200)
     const revoked_at = '2026-01-01T00:00:00.000Z'
     await gateway.app.db.updateTable('api_keys').set({ revoked_at }).where('id', '=', row.id).execute()
-    // What is known of a key is known for a moment; a new daemon knows nothing.
+    // The lookup of a key is cached for a moment; a new daemon has no cache.
     await gateway.restart()
     expect((await gateway.chat({ prompt: 'hi' }, { ...k1, key })).status).toBe(401)
   })

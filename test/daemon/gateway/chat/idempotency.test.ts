@@ -129,11 +129,11 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     const first = gateway.stream({ prompt: 'hi' }, withKey('k-1'))
     await gateway.upstream.nextRequest()
     const waiting = Array.from({ length: 3 }, () => gateway.chat({ prompt: 'hi', stream: true }, withKey('k-1')))
-    // They go the same way through the daemon, one after another, so those above have arrived before them.
+    // They take the same path through the daemon, in order, so the earlier ones have arrived first.
     for (let later = 0; later < 5; later++) await gateway.call('GET', '/api/external/whoami')
     held.resolve()
     expect((await first).done).toBe(false)
-    // Those who came too late to wait would have found the upstream's default answer.
+    // Clients that joined too late would have received the upstream's default answer.
     const answers = await Promise.all(waiting)
     const refused = answers.filter(({ status }) => status === 502)
     expect(refused.length).toBeGreaterThan(0)

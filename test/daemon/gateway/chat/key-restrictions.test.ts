@@ -20,10 +20,13 @@ async function tenantOf({ app }: Gateway): Promise<string> {
   return (await app.db.selectFrom('tenants').select('id').orderBy('created_at').executeTakeFirstOrThrow()).id
 }
 
-/** What `restrictedGateway` puts into the tenant for its tests. */
+/** The resources that `restrictedGateway` creates for its tests. */
 type World = { tenantId: string; chat: (settings: Partial<KeySettings>, body?: object) => ReturnType<Gateway['chat']> }
 
-/** A gateway with two indexes and a policy that nothing is answered under, and chats by a user's key with the settings of the test. */
+/**
+ * A gateway with two indexes and a policy that blocks every request; chats use a user's key with the settings of the
+ * test.
+ */
 function restrictedGateway(...args: Parameters<typeof sharedGateway>) {
   const gateway = sharedGateway(...args)
   const world: World = {

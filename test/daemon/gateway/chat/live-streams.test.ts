@@ -16,7 +16,7 @@ import { addGuardedTenant } from './guarded-tenant.ts'
 const clock = watched(createFakeClock())
 const shared = sharedGateway({ clock })
 
-/** One line without an end, as models write paragraphs, and without anything that a guard looks for. */
+/** One endless line, as models write paragraphs, without anything that a guard looks for. */
 const WORDS = (
   'the tide went out slowly and left the boats lying on their sides while we sat on the wall and talked about what to do ' +
   'with the rest of the day since nobody wanted to go back before it was dark and there was still bread and cheese to eat ' +
@@ -25,7 +25,7 @@ const WORDS = (
 
 const POLICIES = ['internal-strict', 'confidential', 'hipaa', 'gdpr', 'pci-dss'].map((id) => {
   const { document } = findBuiltIn(id) ?? fail()
-  // The upstream of the tests is in no region.
+  // The upstream of the tests has no region.
   return [id, { ...document, residency: {} }] as const
 })
 const WITH_SOURCE_CODE = { dlp: { enabled: true, rules: 'all', action: 'mask' } }
@@ -52,7 +52,7 @@ describe.each([...POLICIES, ['source code as well', WITH_SOURCE_CODE] as const])
     expect(answer.status).toBe(200)
     await advanceUntil(client.read(answer), clock, 120)
     expect(client.text).toBe(WORDS.join(' '))
-    // Each piece waits for LIVE_HOLD_CHARS more at most; the model has 12 words for them.
+    // Each piece waits for at most LIVE_HOLD_CHARS more, which the model fills with 12 words.
     expect(client.pieces).toBeGreaterThanOrEqual(WORDS.length / 12)
   })
 })
@@ -89,13 +89,13 @@ test('an answer with a program in it leaves as it is under every built-in policy
   }
 })
 
-/** What a client has received of an answer. */
+/** The part of an answer that a client has received. */
 class Received {
   text = ''
   pieces = 0
   #waiting: { chars: number; resolve(): void }[] = []
 
-  /** Resolves when so many characters have arrived. */
+  /** Resolves when this many characters have arrived. */
   async reach(chars: number): Promise<void> {
     if (this.text.length >= chars) return
     const { promise, resolve } = deferred()
@@ -122,7 +122,7 @@ class Received {
   }
 }
 
-/** The text in an event of any of the three surfaces. */
+/** The text of an event of any of the three surfaces. */
 function textIn(event: string): string {
   const json = event.split('\n').find((line) => line.startsWith('data: {'))
   if (json === undefined) return ''
@@ -130,7 +130,9 @@ function textIn(event: string): string {
   return (choices ?? data?.choices)?.[0]?.delta?.content ?? delta?.text ?? ''
 }
 
-/** A model that says a word only when the client has all but the last LIVE_HOLD_CHARS of what came before. */
+/**
+ * A model that sends a word only after the client has received everything before it except the last LIVE_HOLD_CHARS.
+ */
 const speak =
   (client: Received): Script =>
   async ({ head, write, end }) => {

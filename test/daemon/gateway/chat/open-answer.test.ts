@@ -20,7 +20,7 @@ const call = {
   maxTokens: 10,
 }
 
-/** A chain `p/a`, `p/b` at one provider that may be asked once at a time. */
+/** A chain `p/a`, `p/b` at one provider with a limit of one concurrent request. */
 function open(chat: Record<string, Provider['chat']>, { stream }: { stream: boolean }) {
   const clock = createFakeClock()
   const provider: Provider = {

@@ -31,7 +31,7 @@ describeEachEngine('an answer that quotes its system prompt', (engine) => {
 
   describe.each(SURFACES)('%s', (_, path, body) => {
     test.each(SHIELDS)('arrives whole, with a flagged incident: %s', async (_, shield) => {
-      // Only the answer is looked at here: so low a threshold would refuse any question.
+      // Only the answer is scanned, because this low threshold would block any question.
       const { tenant, post, incidents } = await addGuardedTenant(shared.current, {
         settings: { enablePromptShield: true, promptShieldPolicyId: 'ours' },
       })

@@ -4,7 +4,7 @@ import { type ChatPart, ProviderError } from '../../../../src/daemon/models/prov
 
 const KIB = 'x'.repeat(1024)
 
-/** How many further parts like this one are read before 10 KiB are held. */
+/** The number of further parts of this kind that are read before 10 KiB are buffered. */
 async function readsOf(part: ChatPart): Promise<number> {
   async function* endless() {
     for (;;) yield [part]

@@ -74,7 +74,7 @@ const upstreams = {
 type Model = keyof typeof upstreams
 const MODELS = Object.keys(upstreams) as Model[]
 
-/** What a model gets to see of the turn that another one has taken, on this surface. */
+/** The part of another model's turn that a model receives on this surface. */
 const TURNS: Record<string, (maker: Model, reader: Model) => Promise<string>> = {
   async [OPENAI](maker, reader) {
     const question = { role: 'user', content: 'Add two and two.' }
@@ -128,7 +128,7 @@ describe.each(Object.keys(TURNS))('reasoning that comes back by %s', (surface) =
   test.each(others)('of %s is not shown to %s', async (maker, reader) => {
     const body = await turn(maker, reader)
     for (const secret of [SIGNATURE, SEALED, 'Two and two.', 'Hm.', 'aigw.']) expect(body).not.toContain(secret)
-    // The turn itself is there all the same.
+    // The turn itself is still included.
     expect(body).toContain('"add"')
   })
 })

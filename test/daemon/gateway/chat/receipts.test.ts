@@ -40,11 +40,11 @@ async function requestsOf(gateway: Gateway, tenantId: string) {
     .orderBy('chain')
     .orderBy('seq')
     .execute()
-  // Beside them are the failovers.
+  // Failovers have entries too.
   return rows.map(({ payload }) => JSON.parse(payload as string)).filter(({ kind }) => kind === 'request')
 }
 
-/** The receipt as its tenant gets it, which verifies with the published keys. */
+/** The receipt as its tenant gets it. The published keys verify it. */
 async function receiptOf(gateway: Gateway, bundleId: unknown, key?: string) {
   const { status, body, text } = await gateway.call(
     'GET',
@@ -58,7 +58,9 @@ async function receiptOf(gateway: Gateway, bundleId: unknown, key?: string) {
   return body.receipt
 }
 
-/** What one request of a tenant of its own leaves: one entry, whose receipt tells the bytes of both sides. */
+/**
+ * The evidence of one request of a separate tenant: one entry, whose receipt contains the byte counts of both sides.
+ */
 async function left(
   gateway: Gateway,
   {
@@ -326,7 +328,7 @@ describeEachEngine('the receipt of a request', (engine) => {
 })
 
 describe('a client that leaves', () => {
-  /** The only entry, after all requests have ended. */
+  /** The only entry after all requests have ended. */
   async function ended(gateway: Gateway) {
     await gateway.restart()
     const { id } = await gateway.app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { type Gateway, sharedGateway } from '../../../harness.ts'
 import { chatJson, chatStream, replyJson, replySteps } from '../../../upstream.ts'
 
-/** How often the model calls its tool before it answers. */
+/** The number of tool calls before the model answers. */
 const TURNS = 120
 const QUESTION = 'How many steps are there?'
 const ANSWER = `There are ${TURNS} steps.`
@@ -16,8 +16,9 @@ const shared = sharedGateway()
 type SentMessage = { role: string; content: string; tool_call_id?: string; tool_calls?: { id: string }[] }
 
 /**
- * A model that calls its tool until it has TURNS results. It refuses a conversation whose results are not those of its calls, in
- * their order.
+ * A model that calls its tool until it has TURNS results. It rejects a conversation whose results do not match its
+ * calls and their
+ * order.
  */
 function callTools({ upstream }: Gateway): void {
   upstream.fallback(async (exchange) => {
@@ -54,7 +55,7 @@ function callTools({ upstream }: Gateway): void {
 const SCHEMA = { type: 'object' as const, properties: { step: { type: 'integer' } } }
 const DO_STEP = { name: 'do_step', description: 'Does one step', input_schema: SCHEMA }
 
-/** What the tool has to say; some of it is as long as a file that an agent reads. */
+/** The result of the tool; some results are as long as a file that an agent reads. */
 const resultOf = (step: number) => `Step ${step} is done. ${'It took a while. '.repeat(step % 10 === 0 ? 100 : 5)}`
 
 function expectWholeLoop(gateway: Gateway, asked: number, steps: readonly number[]): void {
@@ -132,7 +133,7 @@ test.each([false, true])(
   },
 )
 
-// The runner continues a message thread with its new turn alone, and sends all of them where the server has none.
+// The runner continues a message thread with only its new turn, and sends all turns if the server has none.
 test("the tool runner of Anthropic's SDK takes 120 turns without a thread", { timeout: 120_000 }, async () => {
   const gateway = shared.current
   callTools(gateway)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { sharedGateway } from '../../../harness.ts'
 
-/** Both compatibility surfaces, each with what a request of it must have. */
+/** Both compatibility surfaces, each with its required fields. */
 const SURFACES = [
   ['/v1/chat/completions', {}],
   ['/v1/messages', { max_tokens: 16_000 }],
@@ -60,7 +60,7 @@ describe('by default', () => {
     })
 
     test('JSON of 128 levels, and refuses more', async () => {
-      // The body, its tools and the tool; OpenAI has a level more for its function.
+      // The body, its tools and the tool; OpenAI nests its function one level deeper.
       const left = 128 - (path === '/v1/messages' ? 3 : 4)
       const withTool = (levels: number) =>
         post(path, { ...required, messages: turns(1), tools: [tool(path, nested(levels))] })

@@ -114,7 +114,7 @@ async function withBudget(dollars: number, options: GatewayOptions = {}) {
   return { gateway, key, post, spent }
 }
 
-/** An upstream that uses all the tokens it was allowed, and as many for the question as were reserved. */
+/** An upstream that uses all allowed output tokens, and as many input tokens as were reserved. */
 function sayAll(gateway: Gateway): void {
   gateway.upstream.fallback(async (exchange) => {
     const { max_tokens: allowed } = exchange.request.body as { max_tokens: number }
@@ -148,14 +148,14 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     const long = { role: 'user', content: 'word '.repeat(72_000) }
     const { status } = await post({ ...hello, model: 'test/gpt-4o-mini', messages: [long] })
     const { max_tokens: used } = sent(gateway)
-    // 360,000 bytes are 120,000 tokens at most of the 128,000.
+    // 360,000 bytes are at most 120,000 of the 128,000 tokens.
     expect([status, used > 7_000 && used < 8_000]).toEqual([200, true])
     await post({ ...hello, model: 'test/gpt-4o-mini', messages: [long, long] })
     expect(sent(gateway).max_tokens).toBe(1_024)
   })
 
   test('is sent what the budget still covers, and refused when that is no answer', async () => {
-    // 66 tokens at most for the question, at a millionth of a dollar, and 2,000 at two for the answer.
+    // At most 66 input tokens at a millionth of a dollar, and 2,000 output tokens at two millionths.
     const { gateway, post, spent } = await withBudget(0.004066, { engine })
     const covered = { field: 'max_tokens', asked: null, used: 2_000, why: 'budget' }
     expect((await post()).body.gateway.changed).toEqual([covered])
@@ -196,7 +196,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
   })
 
   test('of 20 callers at once is served with at least 1,024 tokens, or told to come back', async () => {
-    // What is left after each answer of up to 4,096 tokens is 8,258, 4,129 and then 200 too few for 1,024.
+    // After the answers of up to 4,096 tokens, 8,258 tokens remain, then 4,129, and then 200 too few for 1,024.
     const { gateway, post, spent } = await withBudget((3 * (66 + 2 * 4_096) + 66 + 2 * 1_000) / 1e6, { engine })
     const refused = new Set<number>()
     const asked: number[] = []
@@ -222,7 +222,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
       expect(answers[at]?.headers['retry-after']).toBe('2')
       expect(answers[at]?.body.message).toContain('Running requests have reserved the rest')
     }
-    // Alone, the next gets what these have left.
+    // A single next request gets the rest.
     expect((await post()).body.gateway.changed[0].used).toBe(1_000)
     expect(await spent()).toBeLessThanOrEqual((3 * (66 + 2 * 4_096) + 66 + 2 * 1_000) / 1e6)
   })
@@ -243,7 +243,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
   })
 })
 
-/** Claude that thinks within a budget, of which a token of output costs two millionths of a dollar. */
+/** Claude with a thinking budget; an output token costs two millionths of a dollar. */
 async function withClaude(dollars: number, options: GatewayOptions = {}) {
   const upstream = await startUpstream()
   const answer = { type: 'message', content: [{ type: 'text', text: 'Hello.' }], stop_reason: 'end_turn', usage: {} }

@@ -18,13 +18,13 @@ const MB = 1024 * 1024
 const PROSE = 'The quick brown fox jumps over the lazy dog. '
 const QUOTED = 'It’s “fine”, he said – and left. '
 
-/** A chat of about so many bytes of this text. */
+/** A chat of about this many bytes of text. */
 function chatOf(bytes: number, fields: object, text: string = PROSE): string {
   const content = text.repeat(Math.ceil(bytes / Buffer.byteLength(text)))
   return JSON.stringify({ model: 'test/any', messages: [{ role: 'user', content }], ...fields })
 }
 
-/** The provider says nothing until it is released. */
+/** The provider sends nothing until it is released. */
 function holdUpstream({ upstream }: Gateway) {
   const release = deferred<void>()
   upstream.fallback(async (exchange) => {
@@ -67,7 +67,7 @@ test.each(SURFACES)(
 test.each([
   ['ASCII', PROSE, (body: string) => body, BODY_COPIES.ascii],
   ['beyond ASCII', QUOTED, (body: string) => body, BODY_COPIES.other],
-  // As the JSON of Python has it.
+  // In the JSON format of Python.
   [
     'escaped',
     QUOTED,
@@ -101,7 +101,7 @@ test('one tenant cannot take the memory of all', async () => {
   for (const answer of await Promise.all(running)) expect(answer.status).toBe(200)
 })
 
-/** Sends the head of a large request and a part of its body, and nothing more. */
+/** Sends only the head of a large request and a part of its body. */
 async function stalledUpload(gateway: Gateway, more = '') {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
   await once(socket, 'connect')
@@ -121,7 +121,7 @@ test('an upload counts with its declared length, is refused by it at once, and g
   await heldBytes(gateway, (bytes) => bytes > 75 * MB)
 
   const refused = await stalledUpload(gateway, 'Expect: 100-continue\r\n')
-  // Not 100: nothing has to be sent to be told.
+  // Not 100, because the client can learn of the error without sending the body.
   expect((await once(refused, 'data'))[0]).toMatch(/^HTTP\/1.1 503 /)
 
   stalled.write(Buffer.alloc(MB / 2, ' '))

@@ -11,7 +11,7 @@ const SURFACES = [
 
 const word = (text: string) => chatStream([text], { finishReason: null, done: false })
 
-/** A stream of the upstream that says `word0`, `word1` and so on, and pauses before each of them but the first. */
+/** An upstream stream of `word0`, `word1` and so on, with a pause before each word except the first. */
 function pausing(gateway: Gateway, words: number): Deferred<void>[] {
   const pauses = Array.from({ length: words - 1 }, () => deferred<void>())
   const steps = pauses.flatMap((pause, at) => [pause.promise, word(`word${at + 1} `)])
@@ -29,7 +29,7 @@ async function openStream(gateway: Gateway, path: string, body: object) {
   return (answer.body as NonNullable<typeof answer.body>).pipeThrough(new TextDecoderStream())
 }
 
-/** Reads a stream; each word that comes is followed by a pause of the next length. */
+/** Reads a stream and pauses for the next duration after each word. */
 async function readThroughPauses(
   stream: AsyncIterable<string>,
   { pauses, lengthsMs, clock }: { pauses: Deferred<void>[]; lengthsMs: readonly number[]; clock: FakeClock },

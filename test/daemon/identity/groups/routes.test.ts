@@ -315,7 +315,7 @@ describeEachEngine('groups', (engine) => {
       created.push(await create(tenant, { name: `g${(at * 3) % 4}`, users, status: at % 2 ? 'Inactive' : 'Active' }))
     }
     const names = (order: number[]) => order.map((at) => created[at]?.name)
-    // created in one millisecond perhaps: then the ids tell, which rise
+    // created in the same millisecond, perhaps: then the ascending ids decide
     expect(await namesOf(tenant, {})).toEqual(names([3, 2, 1, 0]))
     expect(await namesOf(tenant, { sortOrder: 'asc' })).toEqual(names([0, 1, 2, 3]))
     expect(await namesOf(tenant, { sortBy: 'updatedAt', sortOrder: 'asc' })).toEqual(names([0, 1, 2, 3]))
@@ -375,7 +375,7 @@ describeEachEngine('groups', (engine) => {
     }
     expect(await namesOf(tenant, { search: 'GRÖSSE' })).toEqual([])
     expect(await namesOf(tenant, { search: 'GRÖßE' })).toEqual(['Größe 😀'])
-    // The name ends where the description begins: no match spans both.
+    // The name and the description are separate fields: no match spans both.
     expect(await namesOf(tenant, { search: '100%About' })).toEqual([])
     expect((await list(tenant)).pagination.total).toBe(hostile.length + 1)
   })
@@ -448,7 +448,7 @@ describeEachEngine('groups', (engine) => {
     for (const [name, value] of Object.entries(privileged)) {
       const made = await tenant.call('POST', BASE, { name: 'other', description: '', [name]: value })
       expect([name, made.status]).toEqual([name, 400])
-      // These change by themselves, so those of a GET may be old.
+      // These change asynchronously, so a GET may return older values.
       const isMoving = name === 'userCount' || name === 'updatedAt'
       const changed = await tenant.call('PUT', `${BASE}/${group.id}`, { [name]: value })
       expect([name, changed.status]).toEqual([name, isMoving ? 200 : 400])

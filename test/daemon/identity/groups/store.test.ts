@@ -126,7 +126,7 @@ describeEachEngine('the store of groups', (engine) => {
     })
     const settled = await Promise.allSettled([...changes, inTurn((tx) => deleteGroup(tx, tenant, groups[3] as string))])
     for (const one of settled) {
-      // Whoever wants to add a user who has just gone is told so; anything else would be a bug.
+      // Adding a user who was just deleted returns the documented error; any other error would be a bug.
       if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'VALIDATION_ERROR' })
     }
     const left = await counts(store.db, tenant)
@@ -159,7 +159,7 @@ describeEachEngine('the store of groups', (engine) => {
         users.slice(0, user_count).map((user) => ({ tenant_id: tenant, group_id: id, user_id: user.id })),
       )
     await insertRows(store.db, 'group_members', members)
-    // PostgreSQL does so by itself; nobody does on SQLite.
+    // PostgreSQL does this automatically, SQLite does not.
     if (engine.name === 'postgres') await sql`analyze`.execute(store.db)
 
     const page = { page: 1, limit: 20 }
@@ -175,7 +175,7 @@ describeEachEngine('the store of groups', (engine) => {
         expect(total).toBe(filter.search ? 11 : filter.status ? 1_000 : 2_000)
         for (const { user_count, members } of found) expect(members).toHaveLength(user_count)
       })
-      // The page, the count unless the page shows it, the rows, and one query for the members of all its groups.
+      // The page, the count unless the page implies it, the rows, and one query for the members of all groups.
       expect(plans).toHaveLength(4)
       for (const plan of plans.slice(0, 3)) {
         expect(plan).toMatch(engine.name === 'sqlite' ? /SEARCH groups USING/ : /Index/)

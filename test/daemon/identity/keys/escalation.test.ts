@@ -12,7 +12,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
   const gateway = sharedGateway({ engine })
   const db = () => gateway.current.app.db
 
-  /** A tenant with an administrator, an ordinary user, and a keeper, who may only manage users and their keys. */
+  /** A tenant with an administrator, an ordinary user, and a keeper, who may manage only users and their keys. */
   async function company() {
     const { id: tenant_id } = await addTenant(db())
     const admin = await addUser(db(), { tenant_id, role: 'admin' })
@@ -112,18 +112,18 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
           { code: 'INSUFFICIENT_PERMISSIONS', message: needed },
           { code: 'INSUFFICIENT_PERMISSIONS', message: needed },
         ])
-        // Nor does the refusal tell who is there.
+        // The rejection does not reveal which users exist.
         for (const userId of ['f'.repeat(24), (await addUser(db(), { tenant_id, status: 0 })).id]) {
           const refused = await call(secret, 'POST', '', { name: 'k', adminAccess: false, userId })
           expect(refused.body.error).toEqual(answers[0]?.body.error)
         }
       }
-      // To look at keys and to stop one takes "integrations" alone.
+      // Listing and revoking keys requires only "integrations".
       expect((await call(secret, 'GET', others)).status).toBe(200)
       expect((await call(secret, 'GET', `?userId=${user.id}`)).body.apiKeys).toHaveLength(level === 'admin' ? 2 : 1)
       expect((await call(secret, 'DELETE', others)).status).toBe(200)
       expect((await call(secret, 'DELETE', `/${adminKey.row.id}`)).status).toBe(403)
-      // Their own keys stay theirs.
+      // Their own keys remain theirs.
       const own = (await call(secret, 'POST', '', { name: 'k', userId: clerk.id })).body
       expect((await call(secret, 'PUT', `/${own.apiKey.id}`, { name: 'x' })).status).toBe(200)
       expect((await call(secret, 'POST', `/${own.apiKey.id}/rotate`)).status).toBe(200)
@@ -147,7 +147,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     const given = (await call(adminKey.secret, 'POST', '', { name: 'k', userId: keeper.id, ...writing })).body
     expect(given.apiKey.indexAccess).toBe('write')
     expect((await call(keeperKey.secret, 'POST', `/${given.apiKey.id}/rotate`)).status).toBe(403)
-    // The key that has it may pass it on to another of its owner.
+    // A key with this right may grant it to another key of its owner.
     expect((await call(given.secret, 'POST', '', { name: 'k', adminAccess: false, ...writing })).status).toBe(201)
     expect((await call(given.secret, 'PUT', `/${keeperKey.row.id}`, writing)).status).toBe(200)
   })

@@ -14,7 +14,7 @@ describeEachEngine('API keys', (engine) => {
   const gateway = sharedGateway({ engine })
   const db = () => gateway.current.app.db
 
-  /** A tenant of its own with an administrator, so that tests do not see each other's keys. */
+  /** A separate tenant with an administrator, so that tests do not see each other's keys. */
   async function administration() {
     const tenant = await addTenant(db())
     const admin = await addUser(db(), { tenant_id: tenant.id, role: 'admin', name: 'Ada' })
@@ -152,7 +152,7 @@ describeEachEngine('API keys', (engine) => {
     const created = (await call('POST', '', { name: 'k' })).body.apiKey
     const path = `/${created.id}`
     let expected = created
-    // The lists before the default policy, which must be one of them.
+    // The lists are set before the default policy, which they must contain.
     for (const [field, value] of Object.entries(everything)) {
       const { status, body } = await call('PUT', path, { [field]: value })
       expected = { ...expected, [field]: value, updatedAt: expect.any(String) }

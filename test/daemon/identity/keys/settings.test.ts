@@ -14,7 +14,7 @@ const rights: fc.Arbitrary<Rights> = fc.record({
 })
 const limit = fc.option(fc.integer({ min: 0, max: 1000 }))
 
-/** What an administrator may send, each member there or not. */
+/** The settings that an administrator may send; each member is optional. */
 const changes = fc.record(
   {
     adminAccess: fc.boolean(),

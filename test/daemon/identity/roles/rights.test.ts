@@ -28,7 +28,7 @@ describeEachEngine('the rights that a role carries', (engine) => {
       /"integrations" at level "admin".* assign these users another role first/,
     )
     expect((await call('DELETE', `${ROLES}/${role.id}`)).status).toBe(409)
-    // What alters nobody's rights is theirs to change.
+    // They may make changes that affect the rights of no user.
     const harmless = { displayName: 'Quiet', permissions: USER_ADMIN }
     expect((await call('PUT', `${ROLES}/${role.id}`, harmless)).status).toBe(200)
     expect((await tenant.call('PUT', `${ROLES}/${role.id}`, { canUseChat: true })).status).toBe(200)

@@ -408,7 +408,7 @@ describeEachEngine('roles', (engine) => {
     for (const [name, value] of Object.entries(privileged)) {
       const made = await tenant.call('POST', BASE, { ...named('other'), [name]: value })
       expect([name, made.status]).toEqual([name, 400])
-      // A count changes by itself, so that of a GET may be an old one.
+      // Counts change asynchronously, so a GET may return an older one.
       const changed = await tenant.call('PUT', `${BASE}/${role.id}`, { [name]: value })
       expect([name, changed.status]).toEqual([name, name === 'userCount' ? 200 : 400])
     }

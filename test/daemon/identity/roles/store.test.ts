@@ -51,7 +51,7 @@ describeEachEngine('the store of roles', (engine) => {
     await insertRows(store.db, 'users', users)
     const roles: Tables['roles'][] = []
     for (const tenant_id of tenants) for (let at = 0; at < 20; at++) roles.push(await addRole(store.db, { tenant_id }))
-    // Users come tenant by tenant, and so do roles: 100 for each.
+    // Users and roles are inserted tenant by tenant: 100 for each.
     const given = users.map(({ tenant_id, id }, at) => ({
       tenant_id,
       user_id: id,
@@ -69,7 +69,7 @@ describeEachEngine('the store of roles', (engine) => {
         expect(counted).toContainEqual(['user', 2_000])
         expect(counted.filter(([name, count]) => name === 'role' && count === 100)).toHaveLength(20)
       })
-      // How many there are, the page, its custom roles' users together, and those of each system role.
+      // The total, the page, the users of its custom roles in one query, and those of each system role.
       expect(plans).toHaveLength(6)
       for (const plan of plans) expect(plan).not.toMatch(/SCAN (users|user_roles)|Seq Scan on (users|user_roles)/)
     }

@@ -126,7 +126,7 @@ describeEachEngine('first start', (engine) => {
 
   test('a start killed between the key file and the commit is repaired: the written key works', async () => {
     const failing = store.db.withPlugin({
-      // The last statement of the transaction never gets through: what a kill -9 before the commit leaves behind.
+      // The last statement of the transaction never arrives, as after a kill -9 before the commit.
       transformQuery({ node }) {
         const isKeyInsert = node.kind === 'InsertQueryNode' && JSON.stringify(node.into).includes('api_keys')
         if (isKeyInsert) throw new Error('killed')
@@ -176,7 +176,7 @@ describeEachEngine('first start', (engine) => {
 
   test('daemons that start at once agree on one tenant, one administrator and one key', async () => {
     const directories = await Promise.all([1, 2, 3, 4].map(() => mkdtemp(join(tmpdir(), 'aigw-test-'))))
-    // Connections of their own on PostgreSQL; SQLite has one daemon for a directory, so there they share the store.
+    // Separate connections on PostgreSQL. SQLite allows one daemon per directory, so there they share the store.
     const opened =
       engine.name === 'postgres' ? await Promise.all(directories.map(() => openDatabase(store.place.options))) : []
     try {

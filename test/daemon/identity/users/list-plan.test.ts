@@ -30,7 +30,7 @@ describeEachEngine('a list of many users', (engine) => {
       'rate_counters',
       keys.map(({ id }) => ({ ...use, api_key_id: id })),
     )
-    // PostgreSQL does so by itself; nobody does on SQLite.
+    // PostgreSQL does this automatically, SQLite does not.
     if (engine.name === 'postgres') await sql`analyze`.execute(store.db)
   })
   afterAll(async () => {
@@ -65,7 +65,7 @@ describeEachEngine('a list of many users', (engine) => {
       }
       return
     }
-    // A text may stand in any row of the tenant: PostgreSQL reads them all, from the table as from an index.
+    // Any row of the tenant may match, so PostgreSQL reads them all, from the table or from an index.
     const page = plans.find((plan) => plan.startsWith('Limit'))
     if (!query.search) expect(page).toMatch(/Index (Only )?Scan (Backward )?using \S+ on users/)
     if (details) {

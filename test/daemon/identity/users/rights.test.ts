@@ -133,7 +133,7 @@ describeEachEngine('the rights of users', (engine) => {
       .where('role', '=', 'admin')
       .where('status', '=', 1)
       .execute()
-    // Whoever was removed first cannot remove anybody any more.
+    // The administrator who was removed first can no longer remove others.
     expect(left.length).toBeGreaterThan(0)
     for (const answer of answers) expect([200, 401, 403, 409]).toContain(answer?.status)
     expect(answers.filter((answer) => answer?.status === 200)).toHaveLength(3 - left.length)
@@ -181,7 +181,7 @@ describeEachEngine('the rights of users', (engine) => {
     const user = await tenant.addUser()
     const { secret } = await addKey(tenant.db, user)
     const clock = createFakeClock(Date.now())
-    // SQLite has one daemon; a second connection sees there what a second daemon sees on PostgreSQL.
+    // SQLite allows one daemon; a second connection sees what a second daemon sees on PostgreSQL.
     const { config } = shared.current
     const db = await openDatabase(
       config.database.kind === 'sqlite' ? { kind: 'sqlite', dataDir: config.dataDir } : config.database,

@@ -6,7 +6,7 @@ import { MULTIPART, multipart } from '../ingest/multipart.ts'
 
 const BASE = '/api/external/indexes'
 
-/** Every index holds a word that nothing else does, in its text and in its name's title. */
+/** Every index contains a unique word, in its text and in the title of its name. */
 const INDEXES = {
   general: 'zorilla',
   'of-ada': 'quokka',
@@ -17,7 +17,7 @@ const INDEXES = {
 type Name = keyof typeof INDEXES
 const NAMES = Object.keys(INDEXES) as Name[]
 
-/** Who may read what. The administrator manages all of them, and reads no more than anybody else. */
+/** The readers of each index. The administrator manages all of them, but has no additional read access. */
 const READERS: Record<string, { user: 'ada' | 'grace' | 'admin'; allowed: string[]; reads: Name[] }> = {
   'the owner': { user: 'ada', allowed: [], reads: ['general', 'of-ada', 'of-team'] },
   'a user in no group': { user: 'grace', allowed: [], reads: ['general', 'of-grace'] },
@@ -52,7 +52,7 @@ describeEachEngine('who may read an index', (engine) => {
       'of-team': { assignedGroup: team },
       'of-archive': { assignedGroup: archive },
     }
-    // Filled while everybody may read them, and closed then: it makes no difference when.
+    // Filled while every user may read them, and restricted afterwards; the order is irrelevant.
     for (const [name, word] of Object.entries(INDEXES) as [Name, string][]) {
       const { id } = (await gateway.call('POST', BASE, { name, description: `Holds the ${word}` })).body.index
       const body = multipart([{ fileName: `${word}.md`, content: `# The ${word}\n\nThe ${word} is a common animal.` }])
@@ -68,7 +68,7 @@ describeEachEngine('who may read an index', (engine) => {
     }
   })
 
-  /** Everything that leads to what an index holds, asked about an index of this name. */
+  /** All ways to read the content of an index, tried with an index of this name. */
   async function askAll(name: string, documentId: string, key: string): Promise<Record<string, Answer>> {
     const { call, chat } = shared.current
     const options = { key }
@@ -103,7 +103,7 @@ describeEachEngine('who may read an index', (engine) => {
     }
   }
 
-  /** The surfaces that know no indexes, asked about one all the same, in every place that somebody may try. */
+  /** Surfaces without index support, tried with an index in every place that a caller may use. */
   async function askElsewhere(name: string, key: string): Promise<Record<string, Answer>> {
     const { call } = shared.current
     const messages = [{ role: 'user', content: 'Which animal is common?' }]
@@ -180,13 +180,13 @@ describeEachEngine('who may read an index', (engine) => {
       const { reads = [], allowed = [] } = READERS[who] ?? {}
       const key = keys.get(who) ?? ''
       for (const name of NAMES.filter((one) => !reads.includes(one))) {
-        // A key with a list is told about the list only, and so is one that asks for nothing there is.
+        // A key with a list gets an error about the list only; so does one that requests a missing index.
         const nothing = allowed.length > 0 && allowed.includes(name) ? 'nowhere' : 'no-such-index'
         const hidden = await askAll(name, documents.get(name) ?? '', key)
         const missing = await askAll(nothing, 'f'.repeat(24), key)
         for (const [way, answer] of Object.entries(hidden)) {
           expect([way, gist(answer, name)]).toEqual([way, gist(missing[way] as Answer, nothing)])
-          // A parameter is looked at before the index is.
+          // Parameters are validated before the index is looked up.
           expect(way === 'search wrongly' ? [400] : [403, 404]).toContain(answer.status)
         }
         expectNoTrace(hidden, reads)
@@ -226,7 +226,7 @@ describeEachEngine('who may read an index', (engine) => {
     expect(await search()).toBe(200)
   })
 
-  /** No word of an index that is not read is anywhere in the answers. */
+  /** The responses contain no word of an unreadable index. */
   function expectNoTrace(answers: Record<string, Answer>, reads: readonly Name[]): void {
     for (const name of NAMES.filter((one) => !reads.includes(one))) {
       for (const { text } of Object.values(answers)) expect(text).not.toContain(INDEXES[name])
@@ -234,7 +234,7 @@ describeEachEngine('who may read an index', (engine) => {
   }
 })
 
-/** What an answer says, without what the caller said and which request it was. */
+/** The content of a response, without the caller's input and the request id. */
 const gist = ({ status, text, body }: Answer, name: string) => ({
   status,
   text: text

@@ -124,7 +124,7 @@ describeEachEngine('the documents of an index', (engine) => {
     expect((await list('smaller')).pagination.total).toBe(1)
     const again = await call('DELETE', path)
     expect([again.status, again.body.error]).toEqual([404, 'Document not found'])
-    // What was taken out comes back when it is sent again.
+    // A removed document returns when it is sent again.
     const back = await train('smaller', [{ fileName: 'a.txt', content: 'Zebras have stripes.' }])
     expect(back.body.results.documents[0].status).toBe('indexed')
     const changes = await recordedChanges(shared.current.app.db)

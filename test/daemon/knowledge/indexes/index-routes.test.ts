@@ -107,7 +107,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     const mine = await names('search=mine-0&type=personal')
     expect(mine).toEqual(['mine-0'])
     const [first] = (await call('GET', `${BASE}/all?search=mine-0`)).body.indexes
-    // What one has is no reason to refuse a change of it.
+    // Existing access does not block a change.
     expect((await put(first.id, { assignedUser: user.id, name: 'mine-still' })).status).toBe(200)
     expect((await call('DELETE', `${BASE}/${first.id}`)).status).toBe(200)
     expect((await put(id, { assignedUser: user.id })).status).toBe(200)

@@ -44,7 +44,7 @@ describeEachEngine('merging segments', (engine) => {
   test('a merge moves no score', async () => {
     for (let at = 0; at < 7; at++) await train(store.db, 'a', 'park', `${at}.md`, text(at))
     const before = await found('park', 'otter and panda on day 4')
-    // The eighth brings the merge; without it, the index is the same as before.
+    // The eighth document triggers the merge; without it the index stays the same.
     await train(store.db, 'a', 'park', 'eighth.md', 'Nothing of all this.')
     expect(await sizes('park')).toEqual([8])
     await train(store.db, 'a', 'park', 'eighth.md', 'Something else then.')

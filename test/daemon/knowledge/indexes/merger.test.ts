@@ -31,7 +31,7 @@ test('a merge goes on behind whoever asks for it, and whoever asks next waits fo
     return release.promise
   })
   await begun.promise
-  // It could not even begin: there is one writer.
+  // It cannot start, because only one writer exists.
   await merger.merge(zoo)
   release.resolve()
   await merger.merge(zoo)

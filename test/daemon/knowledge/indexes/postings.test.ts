@@ -21,7 +21,7 @@ const postings = fc
         ordinals.sort((one, other) => one - other).flatMap((ordinal, at) => [ordinal, frequencies[at] ?? 1]),
       ),
   )
-/** Without a name that means something else to an object of JavaScript. */
+/** Without names that are special members of JavaScript objects. */
 const page = fc.dictionary(
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((term) => term !== '__proto__'),
   postings,

@@ -54,7 +54,7 @@ describeEachEngine('rebuilding an index', (engine) => {
     }))
     await train('same', small)
     await train('same', [{ fileName: 'large.txt', content: prose(77, 4_000) }])
-    // Half of them change, so that shared segments hold words that are gone.
+    // Half of them change, so that shared segments contain deleted words.
     await train(
       'same',
       small.map((part, at) => (at % 2 === 0 ? { ...part, content: prose(at + 50, 2) } : part)),

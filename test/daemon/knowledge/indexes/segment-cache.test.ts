@@ -28,7 +28,7 @@ describeEachEngine('searches that keep what they have read', (engine) => {
     const cache = createSegmentCache()
     for (let at = 0; at < 7; at++) await train(store.db, 'a', 'park', `${at}.md`, `Herons and part${at}.`)
     expect(await search('park', 'herons', cache)).toHaveLength(7)
-    // The eighth brings a merge.
+    // The eighth document triggers a merge.
     await train(store.db, 'a', 'park', '7.md', 'Herons and part7.')
     expect(await search('park', 'herons', cache)).toHaveLength(8)
     await train(store.db, 'a', 'park', '0.md', 'Something else.')

@@ -23,7 +23,7 @@ const OLD = '2025-01-01T00:00:00.000Z'
 const BORDER = '\u200b'
 const BASE = '/api/external/indexes'
 
-/** The schema as the third migration left it. */
+/** The schema after the third migration. */
 async function migrateToThird(db: Db): Promise<void> {
   const isSqlite = engineOf(db).name === 'sqlite'
   const dialect = isSqlite
@@ -40,7 +40,9 @@ async function migrateToThird(db: Db): Promise<void> {
   if (error !== undefined) throw error
 }
 
-/** Rows as the daemon of that time wrote them: words of scripts without spaces set apart by U+200B, text hashes. */
+/**
+ * Rows as the daemon of that version wrote them: words of scripts without spaces separated by U+200B, and text hashes.
+ */
 async function fill(place: TestPlace): Promise<void> {
   const db = await openDatabase(place.options)
   try {
@@ -85,7 +87,7 @@ async function fill(place: TestPlace): Promise<void> {
 }
 
 describeEachEngine('a store that the third migration left', (engine) => {
-  /** The key that the daemon is started with takes the place of its first one. */
+  /** The configured key of the daemon replaces its first one. */
   async function upgraded(): Promise<Gateway> {
     return startGateway({
       engine: {
@@ -120,7 +122,7 @@ describeEachEngine('a store that the third migration left', (engine) => {
       documentCount: 2,
     })
 
-    // The hash of that time was of the text; the file is taken for a new one, and replaces it.
+    // The hash of that version covered the text, so the file counts as changed and replaces the document.
     const body = multipart([{ fileName: 'leave.md', content: 'Everybody has forty days of leave.' }])
     const trained = await call('POST', `${BASE}/handbook/train`, body, { headers: MULTIPART })
     expect(trained.body.results.documents).toEqual([{ name: 'leave.md', status: 'indexed', chunks: 1 }])

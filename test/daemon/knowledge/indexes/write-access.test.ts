@@ -11,7 +11,7 @@ const KEYS = '/api/admin/api-keys'
 const NAMES = ['general', 'of-ada', 'of-grace', 'of-team'] as const
 type Name = (typeof NAMES)[number]
 
-/** What each caller may write, of the indexes that exist; those it may not even read answer 404. */
+/** The write access of each caller to existing indexes; unreadable ones return 404. */
 const CALLERS: Record<string, { reads: Name[]; writes: Name[] }> = {
   'a key of Ada': { reads: ['general', 'of-ada', 'of-team'], writes: ['of-ada'] },
   'a key of Ada that may write': { reads: ['general', 'of-ada', 'of-team'], writes: ['general', 'of-ada', 'of-team'] },
@@ -79,7 +79,7 @@ describeEachEngine('who may write an index', (engine) => {
       key,
     })
 
-  /** Everything that the store has of indexes. */
+  /** All rows of indexes in the store. */
   async function holdings() {
     const { db } = shared.current.app
     const documents = await db.selectFrom('documents').selectAll().orderBy('id').execute()
@@ -87,7 +87,7 @@ describeEachEngine('who may write an index', (engine) => {
     return { documents, passages }
   }
 
-  /** An index with one document, `notes.md`, whose id is answered. */
+  /** Creates an index with one document, `notes.md`, and returns its id. */
   async function fill(name: Name): Promise<string> {
     const { app, call } = shared.current
     const assign = (owner: Name) => app.db.updateTable('indexes').set(owners[owner]).where('name', '=', name).execute()
@@ -112,7 +112,7 @@ describeEachEngine('who may write an index', (engine) => {
         const answers = [
           await train(name, 'more.md', 'Otters dive.', key),
           await train(name, 'notes.md', 'Otters bite.', key),
-          // The very bytes that are there already.
+          // The same bytes as stored.
           await train(name, 'notes.md', writes.includes(name) ? 'Otters bite.' : 'Otters hold hands.', key),
         ]
         if (writes.includes(name)) {
@@ -167,7 +167,7 @@ describeEachEngine('who may write an index', (engine) => {
       settings: { indexAccess: 'write' },
     })
     const before = await holdings()
-    // The key is cached with the right to write; behind the cache it has lost it.
+    // The key is cached with the write right, but has lost it in the store.
     expect((await call('GET', BASE, undefined, { key: secret })).status).toBe(200)
     await app.db.updateTable('api_keys').set({ settings: '{}' }).where('id', '=', row.id).execute()
     const [document] = (await call('GET', `${BASE}/general/documents`)).body.documents

@@ -159,7 +159,7 @@ describe('any text', () => {
         let at = 0
         for (const { body } of chunk(value, 'text').passages) {
           const part = visible(body)
-          // A passage starts at or before where the last one ended, never behind it.
+          // A passage starts at or before the end of the previous one.
           const start = whole.lastIndexOf(part, at)
           expect(start).toBeGreaterThanOrEqual(0)
           at = Math.max(at, start + part.length)

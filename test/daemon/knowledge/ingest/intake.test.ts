@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createIntake } from '../../../../src/daemon/knowledge/ingest/intake.ts'
 
 const MIB = 1_048_576
-/** What an intake lets pass before it begins to wait. */
+/** The data that an intake passes on before it waits. */
 const AHEAD_MS = 20
 
 async function send(stream: ReturnType<ReturnType<typeof createIntake>>, bytes: number): Promise<Buffer> {

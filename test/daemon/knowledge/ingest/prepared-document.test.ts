@@ -25,7 +25,7 @@ const passages = (maxLength: number) =>
       }),
     )
 
-/** Every term of a segment with its postings; on which page it is plays no part. */
+/** Every term of a segment with its postings, without page numbers. */
 const termsIn = (segment: PackedSegment) =>
   Object.fromEntries(
     pagesOf(segment)

@@ -198,7 +198,7 @@ describeEachEngine('replacing a document', (engine) => {
     const draft = await insert(short, 'late.md', 2)
     await purgeDeletedIndexes(store.db)
     await expect(write(draft, passages(2, 'Late.'))).rejects.toThrow()
-    // A segment without a document, as a rebuild or merge leaves it when the daemon is killed.
+    // A segment without a document, as a killed rebuild or merge leaves it.
     await insertSegment(store.db, short, { id: 'left', documentId: null, state: 'draft', ...NOTHING }, NOW)
     await purgeDeletedIndexes(store.db)
     for (const table of ['documents', 'passages', 'segments'] as const) {

@@ -26,7 +26,7 @@ const note = (name: string, content: string): TestPart => ({
 describeEachEngine('documents that are sent to an index', (engine) => {
   const shared = sharedGateway({ engine })
 
-  /** A tenant under this policy with an empty index. */
+  /** A tenant with this policy and an empty index. */
   async function guardedIndex(options: Parameters<typeof addGuardedTenant>[1]) {
     const guarded = await addGuardedTenant(shared.current, options)
     expect((await guarded.tenant.call('POST', BASE, { name: 'notes' })).status).toBe(201)

@@ -15,7 +15,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-/** Receives a body that comes in these pieces. */
+/** Receives a body in these pieces. */
 function receive(pieces: readonly Buffer[]) {
   const request = new IncomingMessage(new Socket())
   request.headers = MULTIPART
@@ -23,7 +23,7 @@ function receive(pieces: readonly Buffer[]) {
   return receiveUpload(request, directory, { intake: createIntake(), signal: new AbortController().signal })
 }
 
-/** A copy with memory of its own, as pieces of a request have it. */
+/** A copy with its own memory, as the pieces of a request have. */
 const alone = (bytes: Uint8Array): Buffer => Buffer.from(new Uint8Array(bytes).buffer)
 
 function cutUp(body: Buffer, size: number): Buffer[] {

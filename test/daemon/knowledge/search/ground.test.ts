@@ -28,7 +28,7 @@ describeEachEngine('grounding', (engine) => {
       'pelicans.md',
       '# Pelicans\n\nRed pelicans catch forty fish every day, many of them red.',
     )
-    // As long as passages get in Chinese, so that eight of them are more than a prompt may hold.
+    // The length of Chinese passages: eight of them exceed the limit of a prompt.
     const long = Array.from({ length: 20 }, (_, position) => ({
       position,
       headings: `第${position}章`,

@@ -80,7 +80,7 @@ describeEachEngine('searching passages', (engine) => {
           score,
         }))
       const before = await scores()
-      // As long as ours are, so that the usual length of a passage stays the same.
+      // As long as ours, so that the mean length of a passage stays the same.
       for (let at = 0; at < 52; at++) {
         const text = (texts[at % 4] ?? '').replace(/\w+(?=\W)/, 'pandas').replace(/\w+(?=\.$)/, 'pandas')
         await train(own.db, 'b', 'b-one', `${at}.md`, text)
@@ -195,7 +195,7 @@ describeEachEngine('searching passages', (engine) => {
     const wanted = (text: string) => queryOf(text).terms.map(({ term }) => term)
     expect(wanted(`${' '.repeat(3_990)}otter`)).toContain('otter')
     expect(wanted(`${' '.repeat(4_000)}otter`)).toEqual([])
-    // One character that stands for eighteen.
+    // One character that expands to eighteen.
     expect(wanted(`${'\ufdfa '.repeat(500)}otter`)).not.toContain('otter')
   })
 

@@ -450,7 +450,7 @@ describe('counts in memory', () => {
     daemon.hold = deferred()
     const slow = request(daemon, caller)
     given.clock.advance(60_000)
-    // Each of these finds the memory full, and the first one idle but for its commit.
+    // Each of these finds the memory full; the first one is idle except for its commit.
     await daemon.limiter.usageOf(callerWith({}))
     await daemon.limiter.usageOf(callerWith({}))
     expect(await storedCounts(daemon.db, caller)).toMatchObject({ month: 1 })
@@ -465,7 +465,7 @@ describe('counts in memory', () => {
     const caller = callerWith({ month: 10 })
     const groups = routeOf('read', '/groups')
     await sql`alter table rate_counters rename to away`.execute(daemon.db)
-    // Nothing is known of a key that was never seen, so it has to be looked up first.
+    // An unknown key is not cached, so it must be looked up first.
     await expect(request(daemon, caller, groups)).rejects.toThrow(/rate_counters/)
     await sql`alter table away rename to rate_counters`.execute(daemon.db)
     await request(daemon, caller)

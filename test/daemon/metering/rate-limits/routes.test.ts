@@ -238,7 +238,7 @@ describeEachEngine('counts', (engine) => {
     expect(await counts()).toMatchObject({ month: 1 })
     gateway.upstream.script(replyRaw(chatStream(['all of it'])))
     expect((await gateway.stream({ prompt: 'hi' }, { key })).done).toBe(false)
-    // Its error frame may leave before; closing waits for what still runs.
+    // Its error frame may be sent earlier; closing waits for the remaining work.
     await gateway.restart()
     expect(await counts()).toMatchObject({ month: 2 })
   })
@@ -305,7 +305,7 @@ describe('the classes', () => {
         'GET /api/external/audit-logs',
       ].sort(),
     )
-    // What is followed or checked as a whole by asking many times.
+    // The routes for polling and for batch checks.
     const ofTheLog = app.routes.filter(({ method, path }) => method === 'GET' && path.includes('/transparency/'))
     expect(ofTheLog.length).toBeGreaterThan(10)
     expect(inClass('unmetered')).toEqual(

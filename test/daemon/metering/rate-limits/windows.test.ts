@@ -7,7 +7,7 @@ const moment = fc.integer({ min: Date.UTC(1970, 0), max: Date.UTC(2400, 0) })
 const name = fc.constantFrom(...WINDOWS)
 const DAY_MS = 86_400_000
 
-/** The window as text, which says where it begins and ends without the arithmetic under test. */
+/** The window as text, which contains its start and end independently of the tested arithmetic. */
 const spanOf = (window: (typeof WINDOWS)[number], at: string) => {
   const { startMs, endMs } = windowAt(window, Date.parse(at))
   return [isoTime(startMs), isoTime(endMs)]

@@ -19,7 +19,7 @@ const OPENAI_CHAT = '/api/external/v1/chat/completions'
 /** The upstream's default counts: 11 tokens in and 5 out, at 1 and 2 millionths of a dollar. */
 const ANSWER_NANOS = 11 * 1_000 + 5 * 2_000
 
-/** One that pays dollars, and how many. */
+/** A user who pays in dollars, and the amount. */
 const inDollars = (limit: number | null = null) => ({
   usage_by_model: 1,
   dollar_limit_nanos: limit === null ? null : limit * 1e9,

@@ -17,7 +17,7 @@ function gatesOf(limits: Partial<GateLimits> = {}) {
   return { clock, gates, letIn, enter }
 }
 
-/** Lets everybody go on who can. */
+/** Lets every waiter proceed that can. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 describe('a gate', () => {

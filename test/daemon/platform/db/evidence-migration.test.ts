@@ -43,7 +43,7 @@ describeEachEngine('the log of changes that was kept before there were chains', 
       for (const statement of statements) await sql.raw(statement).execute(store.db)
     }
     await run(evidence.before(dialect))
-    // Under the names that the tables had then.
+    // With the table names of that version.
     const untyped = new Kysely<unknown>({ dialect: await openDialect() })
     await evidence.move(untyped).finally(() => untyped.destroy())
     await run(evidence.after(dialect))

@@ -5,7 +5,7 @@ import { createFakeClock } from '../../../fake-clock.ts'
 
 const MAX_AGE_MS = 1_000
 
-/** A store of one thing, of which each look is counted. */
+/** A store with one value that counts its reads. */
 function world() {
   const fake = createFakeClock()
   let setMs = 0

@@ -11,7 +11,7 @@ import { usageRecord } from '../../records/ledger/usage-record.ts'
 const HIGH_HALF = String.fromCharCode(0xd800)
 const LOW_HALF = String.fromCharCode(0xdc00)
 
-/** Every text that both engines can keep, with the characters that escaping gets wrong well represented. */
+/** Every text that both engines can store, with many characters that need escaping. */
 const text = fc.oneof(
   fc.string({ unit: 'binary' }).map((value) => value.replaceAll('\0', '')),
   fc.string({
@@ -41,7 +41,7 @@ describeEachEngine('insertRows', (engine) => {
         await store.db.deleteFrom('usage_records').execute()
         const rows = values.map((value, position) => usageRecord(`r${String(position).padStart(3, '0')}`, value))
         expect(await insertRows(store.db, 'usage_records', rows)).toBe(rows.length)
-        // Both engines have no minus zero among whole numbers.
+        // Neither engine has a negative zero among integers.
         const plain = (value: number | null) => (value === null ? null : value + 0)
         expect(await stored()).toEqual(
           rows.map((r) => ({ ...r, input_tokens: plain(r.input_tokens), first_token_ms: plain(r.first_token_ms) })),
@@ -171,7 +171,7 @@ describeEachEngine('insertRows', (engine) => {
       const rows = [entry(0, 'good'), entry(1, bad)]
       await expect(insertRows(store.db, 'evidence_entries', rows)).rejects.toThrow(UnstorableValueError)
     }
-    // Neither of them can be stored, although they would be one character side by side.
+    // Neither can be stored, although side by side they would be one character.
     const halves = insertRows(store.db, 'evidence_entries', [entry(0, 'a\ud83d'), entry(1, '\ude00b')])
     await expect(halves).rejects.toThrow(UnstorableValueError)
     expect(await payloads()).toEqual([])

@@ -39,7 +39,7 @@ describeEachEngine('migrations', (engine) => {
 
   test('several daemons that migrate one database at the same time all succeed', async () => {
     const place = keep(await engine.place({ migrated: false }))
-    // On SQLite the data directory's lock lets one daemon in; there the callers share a process instead.
+    // On SQLite the lock of the data directory admits one daemon, so the callers share a process.
     const shared = engine.name === 'sqlite' ? await open(place) : undefined
     const daemons = await Promise.all(Array.from({ length: 4 }, () => shared ?? open(place)))
     await Promise.all(daemons.map(migrateDatabase))

@@ -8,7 +8,7 @@ import { describeEachEngine, type TestStore } from '../../../engines.ts'
 const COLUMNS = { place: 'integer', words: 'text', amount: 'integer' } as const
 const HALVES = [0xd800, 0xdbff, 0xdc00, 0xdfff].map((code) => String.fromCharCode(code))
 
-/** Every text that both engines can keep, with those that speak of what they cannot keep well represented. */
+/** Every text that both engines can store, with many that resemble unstorable characters. */
 const text = fc.oneof(
   fc.string({ unit: 'binary' }).map((value) => value.replaceAll('\0', '')),
   fc.string({

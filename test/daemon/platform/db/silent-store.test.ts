@@ -42,7 +42,7 @@ test('a probe of a store that hangs is answered in time, and the next one after 
   clock.advance(1)
   for (const state of await Promise.all(hanging)) expect(state).toEqual({ store: false, migrations: false })
   expect(clock.pending).toBe(0)
-  // The probes shared one query: others are left for everyone else.
+  // The probes share one connection; the others stay available.
   expect((await sql<{ one: number }>`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }])
 })
 

@@ -7,7 +7,7 @@ import { openSqliteDialect } from '../../../../src/daemon/platform/db/sqlite.ts'
 import { type SqliteDriver, sqlite3Driver } from '../../../../src/daemon/platform/db/sqlite-driver.ts'
 import { deferred } from '../../../deferred.ts'
 
-/** So many writes bring one. */
+/** The number of writes that triggers a checkpoint. */
 const WRITES = 32
 
 let directory: string
@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-/** A store of which `around` runs each time that the log is written back. */
+/** A store that calls `around` for each checkpoint of the log. */
 async function open(around: (writeBack: () => Promise<void>) => Promise<void>) {
   const driver: SqliteDriver = {
     async open(name, mode) {
@@ -57,7 +57,7 @@ test('the log is written back beside the commits, and begins anew', async () => 
     done = deferred()
     sizes.push((await stat(`${file}-wal`)).size)
   }
-  // As much as one round writes; 20 of them were written.
+  // As much as one round writes; 20 rounds were written.
   expect(Math.max(...sizes)).toBeLessThan(2 * (sizes[0] ?? 0))
   expect(await rowsOf(db)).toBe(20 * WRITES - 1)
   await db.destroy()

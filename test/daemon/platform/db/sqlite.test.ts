@@ -27,12 +27,12 @@ const addTenant = (name: string, db = store.db) =>
 const tenantNames = async (db = store.db) =>
   (await db.selectFrom('tenants').select('name').orderBy('name').execute()).map(({ name }) => name)
 const pragma = async (name: string) => {
-  // Not written as a SELECT: this one has to ask the writer.
+  // Not a SELECT, because this statement must run on the writer.
   const { rows } = await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(store.db)
   return Object.values(rows[0] ?? {})[0]
 }
 
-/** A transaction that has written a tenant and stays open until told. */
+/** A transaction that has inserted a tenant and stays open until released. */
 async function openTransaction(name: string) {
   const started = deferred()
   const finish = deferred()
@@ -187,7 +187,7 @@ test('a statement stays prepared from its second use on, and only a bounded numb
   const connection = await sqlite3Driver.open(':memory:', 'write')
   const prepare = vi.spyOn(sqlite3.Database.prototype, 'prepare')
   const finalize = vi.spyOn(sqlite3.Statement.prototype, 'finalize')
-  /** Statements that were prepared, and those of them that are still there; one that only holds memory meanwhile is none. */
+  /** Prepared statements that still exist, without those that only occupy memory. */
   const counts = () => {
     const holders = prepare.mock.calls.filter(([query]) => query.startsWith('select ?')).length
     const prepared = prepare.mock.calls.length - holders
@@ -207,9 +207,9 @@ test('a statement stays prepared from its second use on, and only a bounded numb
   for (let use = 0; use < 2; use++) await connection.all('select * from later', [])
   expect(counts()).toEqual({ prepared: 1005, kept: 1 })
   await expect(connection.run('select missing', [])).rejects.toThrow('no such column')
-  // SQLite refuses to close while a statement is left, so this shows that none is.
+  // SQLite refuses to close with open statements, so this shows that all are finalized.
   await connection.close()
-  // What cannot be prepared was never there.
+  // A statement that cannot be prepared never existed.
   expect(counts()).toEqual({ prepared: 1006, kept: 1 })
 })
 

@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
 
-/** What the routes of these tests have in common. */
+/** Common parts of the routes of these tests. */
 const plain: Pick<Route, 'access' | 'errors' | 'summary' | 'tags' | 'responses'> = {
   access: 'none',
   errors: 'flat',
@@ -25,7 +25,7 @@ const plain: Pick<Route, 'access' | 'errors' | 'summary' | 'tags' | 'responses'>
   responses: {},
 }
 
-/** An admission of which nothing needs to be stored. */
+/** An admission without stored state. */
 const admission = (given: Partial<Admission> = {}): Admission => ({
   headers: {},
   refusal: undefined,
@@ -107,7 +107,7 @@ async function start({
   return Object.assign(server, { port: Number(new URL(server.url).port) })
 }
 
-/** Sends these bytes and gives all that comes back until the server closes the connection. */
+/** Sends these bytes and returns everything received until the server closes the connection. */
 async function raw(port: number, bytes: string | Buffer, { end = false } = {}): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')
@@ -435,7 +435,7 @@ describe('targets, methods and headers', () => {
 describe('what comes behind a head that is refused', () => {
   const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n'
 
-  /** Sends a request and another one in one write, on a connection that both would keep open. */
+  /** Sends two requests in one write, on a connection that both would keep open. */
   async function smuggle(head: string, body: string) {
     const handled: string[] = []
     const smuggled = route({
@@ -447,13 +447,13 @@ describe('what comes behind a head that is refused', () => {
         return reply(200, {})
       },
     })
-    // A server that kept the connection open would close it after a second, and fail the test sooner.
+    // A server that kept the connection open would close it after a second and fail the test earlier.
     const { port } = await start({ more: [smuggled], limits: { keepAliveTimeoutMs: 1_000 } })
     const socket = connect(port, '127.0.0.1')
     const ended = once(socket, 'end')
     const answer = collect(socket)
     socket.write(`${head}\r\n${body}${SMUGGLED}`)
-    // The server closes its side, without a reset: the client sees all of the answer.
+    // The server closes its side without a reset, so the client receives the complete answer.
     await ended
     return { answer: await answer, handled }
   }
@@ -474,7 +474,7 @@ describe('what comes behind a head that is refused', () => {
     ['gzip', 400],
     ['chunked, gzip', 400],
     ['xchunked', 400],
-    // The parser of newer versions of Node refuses it by itself.
+    // The parser of newer Node versions rejects it.
     ['', process.versions.node.startsWith('20.') ? 501 : 400],
   ])('Transfer-Encoding: %j ends the connection', async (coding, status) => {
     const { answer, handled } = await smuggle(chunkedAs(`Transfer-Encoding: ${coding}`), CHUNKS)
@@ -631,7 +631,7 @@ describe('slow clients', () => {
     const { port } = await start({ more: [upload], limits: { quietMs: 50 } })
     expect(await raw(port, post('/upload', 'half of it').slice(0, -2))).toBe('')
     const answer = raw(port, post('/upload', 'all of it'))
-    // The other connection is cut for its silence, so the quiet time is over for this one too.
+    // The other connection is closed for inactivity, so the idle time has passed for this one too.
     await raw(port, post('/upload', 'half of it').slice(0, -2))
     worked.resolve()
     expect(parse(await answer).status).toBe(200)

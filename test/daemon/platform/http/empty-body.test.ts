@@ -8,7 +8,7 @@ const clock = createFakeClock()
 const gateway = sharedGateway({ clock })
 
 const JSON_TYPE = 'Content-Type: application/json\r\n'
-/** Every way to send no body, and the one that always worked. */
+/** Every way to send no body, and the one that has always worked. */
 const FORMS: [string, string][] = [
   ['{} as JSON', `${JSON_TYPE}Content-Length: 2\r\n\r\n{}`],
   ['nothing at all', '\r\n'],
@@ -37,7 +37,7 @@ function send({ method, path }: Pick<Route, 'method' | 'path'>, rest: string): P
   })
 }
 
-/** Routes that change something and take JSON or nothing. */
+/** Routes that change something and accept JSON or no body. */
 const isJsonWrite = ({ method, bodyLimit }: Route): boolean => method !== 'GET' && bodyLimit !== 'unread'
 
 test('every route that is content with {} takes an empty body, however it is sent', async () => {
@@ -48,10 +48,10 @@ test('every route that is content with {} takes an empty body, however it is sen
     const [, usual = ''] = FORMS[0] ?? []
     const [expected, text] = await send(route, usual)
     const { required = false } = api.paths[route.path][route.method.toLowerCase()].requestBody ?? {}
-    // Some handlers look at the rights of the key before they look at the body. To change nothing is no wish: whoever sends
-    // PUT without a body has lost it.
+    // Some handlers check the rights of the key before the body. An empty PUT is an error, because the client has
+    // lost its body.
     expect([name, required], text).toEqual([name, route.method === 'PUT' || expected === 400 || expected === 403])
-    // Limits of a minute are not what is tested here.
+    // Rate limits are not tested here.
     clock.advance(60_000)
     if (required) continue
     content.push(name)

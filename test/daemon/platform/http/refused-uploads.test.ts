@@ -5,10 +5,10 @@ import { sharedGateway } from '../../../harness.ts'
 
 const MB = 1024 * 1024
 const PIECE = Buffer.alloc(64 * 1024, ' ')
-// It stands still: nothing but the bytes that were read ends these connections.
+// The clock stands still, so only the number of read bytes can end these connections.
 const gateway = sharedGateway({ clock: createFakeClock() })
 
-/** Uploads until the other side has enough. */
+/** Uploads until the other side stops reading. */
 function upload(key: string): Promise<{ answer: string; sentBytes: number }> {
   const { hostname, port } = new URL(gateway.current.url)
   return new Promise((resolve) => {

@@ -9,7 +9,7 @@ import { chatStream, replySteps } from '../../../upstream.ts'
 const usage = { prompt_tokens: 1, completion_tokens: 1 }
 const chunk = (text: string) => chatStream([text], { finishReason: null, done: false })
 
-/** Resolves when a number has stood still for many turns of the event loop, on which all three parties run. */
+/** Resolves when a number has stayed the same for many turns of the event loop, on which all three parties run. */
 async function untilStill(read: () => number): Promise<void> {
   let last = read()
   for (let turns = 0; turns < 1000; turns++) {
@@ -19,7 +19,7 @@ async function untilStill(read: () => number): Promise<void> {
   }
 }
 
-/** A client that asks for a stream and does not read until told to. */
+/** A client that requests a stream and reads only on demand. */
 async function lazyClient(gateway: Gateway) {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
   await once(socket, 'connect')
@@ -35,12 +35,13 @@ async function lazyClient(gateway: Gateway) {
 test('a client that does not read pauses the upstream, and gets every byte in the end', async () => {
   const gateway = await startGateway()
   const piece = chunk('x'.repeat(64 * 1024))
-  // Far more than all buffers on the way may hold, so the upstream must have been stopped; less than one answer may have.
+  // Far more than all buffers on the path can contain, so the upstream must have been paused; less than the limit of
+  // an answer.
   const pieces = 900
   let sent = 0
   gateway.upstream.script(async ({ head, write, end }) => {
     head(200, { 'content-type': 'text/event-stream' })
-    // Each piece waits until the one before has left this process.
+    // Each piece waits until the previous one has left this process.
     for (; sent < pieces; sent++) await write(piece)
     await write(chatStream([], { usage }))
     end()
@@ -100,7 +101,7 @@ test('draining: a stream that outlasts the drain time ends with an error frame a
   expect(await gateway.usage()).toEqual([expect.objectContaining({ outcome: 'error', streamed: 1 })])
 })
 
-/** Everything the gateway sends on a connection of its own until it closes it. */
+/** Everything that the gateway sends on a separate connection until it closes it. */
 async function rawStream(gateway: Gateway, version: '1.0' | '1.1'): Promise<{ head: string; body: Buffer }> {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
   const body = JSON.stringify({ prompt: 'hi', index: 'Zero-Knowledge', model: 'test/any', stream: true })
@@ -115,7 +116,7 @@ async function rawStream(gateway: Gateway, version: '1.0' | '1.1'): Promise<{ he
   return { head: bytes.subarray(0, end).toString(), body: bytes.subarray(end + 4) }
 }
 
-/** RFC 9112 §7.1, to the last byte. */
+/** RFC 9112 §7.1, byte by byte. */
 function unchunked(body: Buffer): string {
   const data: Buffer[] = []
   for (let at = 0; ; ) {

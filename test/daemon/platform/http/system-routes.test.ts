@@ -20,7 +20,7 @@ describeEachEngine('probes', (engine) => {
       200,
       { success: true, status: 'healthy', timestamp: expect.stringMatching(/^\d{4}-.*Z$/), version: '1.1.0' },
     ])
-    // A store that is gone: readiness says so, liveness does not care.
+    // During a store outage readiness fails and liveness does not.
     await gateway.app.db.schema.dropTable('kysely_migration').execute()
     expect((await probe('/readyz'))[0]).toBe(503)
     expect((await probe('/api/external/health'))[0]).toBe(503)
@@ -61,7 +61,7 @@ describe('the description of the interface', () => {
       )
     }
     expect(described).toHaveLength(5)
-    // What is described is what happens: one character more is refused, and so is one that is none of these.
+    // The description matches the behaviour: one more character is rejected, and so is any other value.
     const bodies: Record<string, object> = {
       '/api/external/chat/completions': { prompt: 'hi', model: 'test/any', index: 'Zero-Knowledge' },
       '/api/external/v1/embeddings': { input: 'hi', model: 'test/any' },

@@ -75,7 +75,7 @@ test('sentences lie side by side and none is longer than a thousand characters',
 })
 
 test('a megabyte of Chinese without a break is split into words in proportionate time', async () => {
-  // A segmenter that is given the whole text takes minutes.
+  // A segmenter takes minutes for the complete text.
   await expectProportionate((part) => {
     expect(wordsOf('漢字'.repeat(500_000 * part)).length).toBeGreaterThan(100_000 * part)
   })

@@ -158,7 +158,7 @@ const ACTIVITY: Activity = {
   description: 'did something',
 }
 
-/** What a change takes, for an administrator of the tenant. */
+/** The parameters of a change by an administrator of the tenant. */
 async function changing({ db, admin }: TestTenant) {
   const { secret } = await addKey(db, admin)
   const authenticator = createAuthenticator({ db, clock: systemClock })

@@ -21,7 +21,7 @@ const AT = { tenantId: 't1', createdAt: CREATED }
 const WINDOW = { counter: 'minute', windowStart: CREATED }
 const STEP = { requestId: 'req-1', step: 1 }
 
-/** Each event, made from its sample. */
+/** Each event, built from its sample. */
 const made = (at: typeof AT): OutboxEventRow[] => [
   attackBlocked(at, SAMPLES['promptshield:attack:blocked'], 'incident-1'),
   attackDetected(at, SAMPLES['promptshield:attack:detected'], 'incident-1'),

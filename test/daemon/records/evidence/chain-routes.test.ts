@@ -184,7 +184,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     const { tenant, chain } = await tenantWithLog()
     const made = CheckpointsResponse.strict().parse(await post(tenant, 'checkpoints', {})).checkpoints
     expect(made.map((one) => [one.chain, one.tree_size])).toEqual([
-      // What asked for them is in it already.
+      // It already contains the request itself.
       ['changes', 2],
       [chain, 9],
     ])
@@ -218,7 +218,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect((await get(tenant, 'chains')).chains).toContainEqual(expect.objectContaining({ chain, size: 0 }))
     const answer = await tenant.call('GET', `${BASE}/chains/${chain}/entries`)
     expect([answer.status, answer.body.error.code]).toEqual([409, 'EVIDENCE_MISMATCH'])
-    // The others have theirs.
+    // The other chains have theirs.
     const { checkpoints } = await get(tenant, 'checkpoints?chain=changes')
     expect(checkpoints.map((one: { tree_size: number }) => one.tree_size)).toEqual([2, 3, 5])
   })
@@ -266,7 +266,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     for (const chain of chains) {
       const entry = { payload: requestPayload(), createdAt: isoTime(Date.now() - 2 * EVIDENCE_EXPORT_MS) }
       const rows = await addEntries(tenant.db, tenant.id, chain, [entry, entry, entry])
-      // Written while the export was made.
+      // Written during the export.
       await addEntries(tenant.db, tenant.id, chain, [{ payload: requestPayload() }])
       exported.push((size: number) => ({
         ...{ chain, size },

@@ -9,7 +9,7 @@ import { createCheckpointPublisher } from '../../../../src/daemon/records/eviden
 import { deferred } from '../../../deferred.ts'
 import { exampleCheckpoint } from '../../../shared/evidence/example.ts'
 
-/** An address that notes are posted to; `answer` is told what came. */
+/** An address for posted notes; `answer` receives each note. */
 async function openPublisher(answer: (note: string, response: ServerResponse) => void) {
   const posted: string[] = []
   const server = createServer((incoming: IncomingMessage, response) => {

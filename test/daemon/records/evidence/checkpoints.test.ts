@@ -171,7 +171,7 @@ describeEachEngine('checkpoints', (engine) => {
         .set({ root: 'ab'.repeat(32) })
         .execute(),
   }
-  // Whoever made the last checkpoint remembers the subtrees under it, and does not ask the store for them.
+  // The daemon that created the last checkpoint has cached its subtrees and does not read them from the store.
   const askers = Object.keys(damages).flatMap((damage) =>
     damage === 'has another subtree than was signed'
       ? [[damage, 'next']]
@@ -331,7 +331,7 @@ describeEachEngine('checkpoints', (engine) => {
     await checkpoints.make(tenantId)
     await write(3)
     await checkpoints.make(tenantId)
-    // What a crash has left of a note says nothing.
+    // A note that a crash cut off has no effect.
     await appendFile(file, 'half of a no')
     expect(await compare()).toEqual([])
 
@@ -361,7 +361,7 @@ describeEachEngine('checkpoints', (engine) => {
     await restored.ledger.close()
     const [rewritten] = await compare()
     expect(rewritten).toMatchObject({ size: 6, problem: 'the entries in the store differ from the checkpoint' })
-    // It is not forgotten when the log has outgrown what was lost.
+    // It is still reported after the log has outgrown the loss.
     const grown = await openChainRig(store.db, { clock, daemonId: 'abcdefabcdef' })
     await grown.ledger.commit({ evidence: [draftOf(tenantId, 'z')] })
     await grown.ledger.close()

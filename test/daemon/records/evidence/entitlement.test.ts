@@ -10,7 +10,7 @@ import { createFakeClock } from '../../../fake-clock.ts'
 
 const BODY = '{"model":"m","messages":[]}'
 
-/** An entitlement for BODY and the model `m`; `send` says what became of it when it was used. */
+/** An entitlement for BODY and the model `m`; `send` returns the result of its use. */
 function minted(given: Partial<EntitlementTerms> = {}, model = 'm') {
   const clock = createFakeClock()
   const all: Entitlement[] = []

@@ -23,13 +23,13 @@ const asStranger = (gateway: Gateway, path: string) => gateway.call('GET', path,
 const jsonOf = (id: string) => `/api/public/verify/${id}`
 const pageOf = (id: string) => `/verify/${id}`
 
-/** What a test may do to what is stored of a request. */
+/** Changes that a test makes to the stored data of a request. */
 type Spoiled = {
   db: Db
   chain: string
   entry: EvidenceEntryRow
   prevHash: string
-  /** Of the checkpoint of its chain, and of that of the changes. */
+  /** Of the checkpoint of its chain, and of the checkpoint of the changes. */
   note: string
   noteOfChanges: string
   setEntry(changed: Partial<EvidenceEntryRow>): Promise<unknown>

@@ -14,7 +14,7 @@ import { toCanonicalJson } from '../../../../src/shared/canonical-json.ts'
 const { id, ...named } = BUILT_IN_POLICIES[0] as (typeof BUILT_IN_POLICIES)[0]
 const policy: AppliedPolicy = { ...named, canonical: id, source: 'request' }
 
-/** Anything that a caller may write, halves of surrogate pairs and control characters too. */
+/** Any text that a caller may send, including lone surrogates and control characters. */
 const character = fc.constantFrom('a', 'é', '"', '\\', '\u{0}', '\n', '\u{2028}', '\u{d83d}', '\u{dc4d}')
 const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 20 }), fc.string({ unit: character, maxLength: 400 }))
 const hash = fc.constant('a'.repeat(64))
@@ -92,7 +92,7 @@ test('the payload of a request is canonical JSON as it is written, whatever it h
     fc.property(facts, end, (known, ended) => {
       const { payload } = toRequestEntry(known, ended)
       expect(payload).toBe(toCanonicalJson(JSON.parse(payload)))
-      // What some stores take for no JSON.
+      // Texts that some stores do not accept as JSON.
       expect(payload).not.toContain('\\u0000')
     }),
   )

@@ -120,7 +120,7 @@ test('a new key is used within two seconds also when the clock was set back', as
   await close()
 })
 
-// A file has one daemon.
+// SQLite allows one daemon per file.
 test('a new key is used by other daemons of one PostgreSQL within two seconds', async () => {
   const { db, close } = await postgresEngine.open()
   const clock = createFakeClock()

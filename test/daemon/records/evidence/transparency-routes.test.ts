@@ -37,7 +37,7 @@ describeEachEngine('transparency', (engine) => {
   const check = async (tenant: TestTenant) =>
     ChainIntegrityResponse.strict().parse((await get(tenant, 'chain-integrity')).body)
 
-  /** Three requests and a change, each on a day of its own. */
+  /** Three requests and a change, each on a separate day. */
   async function tenantWithLog(ago = daysAgo) {
     const tenant = await addTestTenant(shared.current)
     const chain = newRequestChain()
@@ -67,7 +67,7 @@ describeEachEngine('transparency', (engine) => {
     const root = exportRoot([
       { chain, size: 3, head: rows[2]?.entry_hash ?? '', root: made.body.checkpoints[0].root },
     ]).toString('hex')
-    // What asked for the checkpoint is on record too.
+    // The request for the checkpoint is recorded too.
     expect(after.auditSystem).toMatchObject({ totalEntries: 5, merkleRoot: root, treeSize: 3 })
     expect(after.chainIntegrity).toEqual({
       status: 'maintained',
@@ -231,7 +231,7 @@ test('a daemon starts with a damaged log, says so, and signs no checkpoint over 
     expect(made.status).toBe(200)
     expect(await readFile(file, 'utf8')).toContain(published)
 
-    // Without the file, what is found when the next is due is told all the same.
+    // Without the file, a loss that is found when the next checkpoint is due is still reported.
     await rm(file)
     await gateway.restart()
     expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('operational')

@@ -12,12 +12,12 @@ import { describeEachEngine, type TestStore } from '../../../engines.ts'
 import { draftOf, newTenant, openChainRig, problemsOf } from './chain-rig.ts'
 
 /**
- * SQLite: 250 of each of the eight kinds on 21 rows. What the check finds in the rows is tested by 10,000 mutations in
- * memory (test/shared/evidence/chain-check.test.ts); this is about reading them from the store.
+ * SQLite: 250 mutations of each of the eight kinds on 21 rows. 10,000 mutations in memory test the check itself
+ * (test/shared/evidence/chain-check.test.ts); these tests cover reading from the store.
  */
 const MUTATIONS = { sqlite: 2_000, postgres: 200 }
 
-/** Numbers that are the same in every run. */
+/** Pseudo-random numbers, the same in every run. */
 function createRandom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -70,7 +70,7 @@ describeEachEngine('the log of a tenant', (engine) => {
       .orderBy('seq')
       .execute()
 
-  /** What is found after `mutate` has changed the store, which is then as it was. */
+  /** The findings after `mutate` has changed the store, which is then restored. */
   async function foundAfter(mutate: (tx: Db) => Promise<unknown>) {
     let found: ReturnType<typeof problemsOf> = []
     const run = store.db.transaction().execute(async (tx) => {
@@ -223,7 +223,7 @@ describeEachEngine('the log of a tenant', (engine) => {
     const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log })
     const checkpoints = createCheckpoints({ db: store.db, clock: systemClock, log, keys: rig.keys, publisher })
     let walks = 0
-    // A store in which something happens before each statement of the walk.
+    // A store that runs a callback before each statement of the check.
     const busy = store.db.withPlugin({
       transformQuery: ({ node }) => node,
       transformResult: async ({ result }) => {

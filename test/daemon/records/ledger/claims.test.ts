@@ -13,7 +13,7 @@ const claimOf = (id: string): IdempotencyResultRow => ({
   lease_until: '2026-01-01T00:00:10.000Z',
 })
 
-/** What a request leaves that ran under a claim. */
+/** The record of a request that ran under a claim. */
 const claimed = (id: string) => ({ usage: usageRecord(id), idempotency: idempotencyResult(id, id), claim: id })
 
 describeEachEngine('a commit under a claim', (engine) => {
@@ -58,7 +58,7 @@ describeEachEngine('a commit under a claim', (engine) => {
     await ledger.commit(claimed('a'))
     const late = { usage: usageRecord('late'), idempotency: idempotencyResult('late', 'a'), claim: 'late' }
     await expect(ledger.commit(late)).rejects.toThrow(ClaimLostError)
-    // Nor does an answer count as a claim.
+    // An answer does not count as a claim either.
     await expect(ledger.commit({ ...claimed('a'), usage: usageRecord('again') })).rejects.toThrow(ClaimLostError)
     expect([await billed(), await kept()]).toEqual([['a'], [idempotencyResult('a', 'a')]])
   })

@@ -87,7 +87,7 @@ describeEachEngine('the ledger', (engine) => {
   test('a request id is never billed twice, and the first bill stands', async () => {
     await ledger.commit({ usage: usageRecord('once', { input_tokens: 1 }) })
     await expect(ledger.commit({ usage: usageRecord('once', { input_tokens: 2 }) })).rejects.toThrow(/unique/i)
-    // Not even the same bill: whoever asks twice has a fault that must show.
+    // Even an identical bill is rejected, because a repeat is a bug that must be visible.
     await expect(ledger.commit({ usage: usageRecord('once', { input_tokens: 1 }) })).rejects.toThrow(/unique/i)
     const rows = await store.db.selectFrom('usage_records').select(['request_id', 'input_tokens']).execute()
     expect(rows).toEqual([{ request_id: 'once', input_tokens: 1 }])
@@ -198,7 +198,7 @@ test('requests that finish together share one transaction', async () => {
   const { db, close } = await postgresEngine.open()
   const ledger = newLedger(db)
   await Promise.all(ids(50).map((id) => ledger.commit({ usage: usageRecord(id) })))
-  // PostgreSQL keeps the number of the transaction that wrote a row.
+  // PostgreSQL stores the number of the transaction that wrote a row.
   const { rows } =
     await sql`select count(distinct xmin::text) as transactions, count(*) as rows from usage_records`.execute(db)
   expect(rows).toEqual([{ transactions: 1, rows: 50 }])
@@ -238,7 +238,7 @@ test('kill -9 loses nothing that was acknowledged and leaves a database that ope
   await place.remove()
 })
 
-/** A way to PostgreSQL that breaks once, when `breaksAt` says so of what passes; `towards` is the direction to look at. */
+/** A connection to PostgreSQL that breaks once, when `breaksAt` matches the traffic in the direction `towards`. */
 async function breakingProxy(url: string, towards: 'server' | 'client', breaksAt: (chunk: string) => boolean) {
   const { port, hostname } = new URL(url)
   const sockets = new Set<Socket>()

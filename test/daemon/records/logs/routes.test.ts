@@ -254,7 +254,7 @@ describeEachEngine('the logs', (engine) => {
       .execute()
     const { body } = await other.call('GET', '/api/external/activity-logs')
     const data = ListActivityLogsResponse.parse(body).data
-    // Nobody knows any more what came of it.
+    // Its result can no longer be determined.
     const unknown = { user: null, metadata: {}, severity: null, complianceCategory: null, outcome: null }
     expect(data.logs).toMatchObject([{ id: row?.id, type: 'expunged', ...unknown }])
     expect(data.summary).toMatchObject({ typeBreakdown: { expunged: 1 }, severityBreakdown: { expunged: 1 } })

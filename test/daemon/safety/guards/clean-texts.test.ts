@@ -3,7 +3,7 @@ import { runToEnd } from '../../../../src/daemon/platform/pacing.ts'
 import { type CleanTexts, createCleanTexts } from '../../../../src/daemon/safety/guards/clean-texts.ts'
 import type { ArmedDetector } from '../../../../src/daemon/safety/guards/redaction.ts'
 
-/** Finds the word, and keeps what it was asked to read. */
+/** Finds the word, and records the texts that it scanned. */
 function watcher(word: string) {
   const read: string[] = []
   const armed: ArmedDetector = {

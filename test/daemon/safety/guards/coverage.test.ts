@@ -19,17 +19,17 @@ const ENDPOINTS = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES
   (path) => `POST ${path}`,
 )
 
-/** Strings that are no text, on every route: who is asked, by which rules, for whom, and in which form. */
+/** Strings that are not prompts, on every route: the model, the rules, the caller and the format. */
 const NO_TEXT: readonly RegExp[] = [
-  // Models and how they are tried.
+  // Models and their failover settings.
   /^\.(model|models\[\](\.model)?|fallback_models\[\](\.model)?|redundancy\.(on\[\]|commit))$/,
-  // What governs the call, and whose it is.
+  // The settings that govern the call, and their owners.
   /^\.(index|smltp_policy|prompt_shield\.policy|user_id|conversation_id|user|metadata\.user_id)$/,
-  // Words of the API.
+  // Keywords of the API.
   /(^|\.)(type|role|effort|reasoning_effort|encoding_format|modalities\[\]|tool_choice|detail)$/,
   // Ids and names of tools, formats and schemas.
   /\.(tool_call_id|tool_use_id|id|name|tool_calls\[\]\.function\.name)$/,
-  // Images, and what a model has signed or encrypted.
+  // Images, and data that a model has signed or encrypted.
   /\.(url|media_type|data|signature|origin)$/,
 ]
 const isText = (path: string) => !NO_TEXT.some((pattern) => pattern.test(path))
@@ -37,7 +37,7 @@ const isText = (path: string) => !NO_TEXT.some((pattern) => pattern.test(path))
 const tool = (parameters: object) => [{ type: 'function', function: { name: 'look', parameters } }]
 const asked = [{ role: 'user', content: 'hi' }]
 
-/** JSON of any form that reaches a model, which no schema describes further. */
+/** JSON of any form that reaches a model and has no further schema. */
 const FREE_JSON: [endpoint: string, place: string, body: object][] = [
   [`POST ${OPENAI_CHAT_PATH}`, 'tools[].function.parameters', { messages: asked, tools: tool({ title: PERSONAL }) }],
   [
@@ -86,7 +86,7 @@ describe('guards see every text of every request', () => {
     bodies = bodiesOf({ indexName: 'hostile' } as World)
   })
 
-  /** As somebody sends it who may: without what would be refused before the guards. */
+  /** As an authorized caller sends it, so that nothing is rejected before the guards. */
   function sendable(body: unknown): object {
     const { user_id, smltp_policy, prompt_shield, models, fallback_models, redundancy, ...rest } = body as Record<
       string,
@@ -125,7 +125,7 @@ describe('guards see every text of every request', () => {
 
 const ADDRESS = 'ada.lovelace@analytical.org'
 
-/** Every place of a file of each kind that may become part of a passage, with personal data there and nowhere else. */
+/** Every part of a file of each kind that may become a passage, with personal data only there. */
 const FILES: Record<Format, Record<string, string | Buffer>> = {
   text: { text: PERSONAL },
   markdown: {
@@ -184,7 +184,7 @@ describe('guards see every text of every document', () => {
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('(EMAIL)')])
   })
 
-  // A MIME type is no text.
+  // A MIME type is not prompt text.
   test.each(stringsIn(TextInputs).filter((path) => path !== '[].type'))('text_inputs%s', async (path) => {
     const inputs = stringsOf([{ name: 'otters', content: 'Otters.' }]).find((leaf) => leaf.path === path)
     const answer = await train({ field: 'text_inputs', content: JSON.stringify(inputs?.replaced(PERSONAL)) })

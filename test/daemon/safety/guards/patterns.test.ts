@@ -8,12 +8,12 @@ import { BOUNDED_PATTERNS, MADE_PATTERNS } from './bounded-patterns.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 const GUARDS = join(ROOT, 'src/daemon/safety/guards')
-/** Proofs take a while, and stay true: what was proven once is not proven again. */
+/** Proofs take long and stay valid, so they are cached. */
 const PROVEN = join(ROOT, 'node_modules/.cache/proven-patterns')
 
 type Literal = { source: string; flags: string }
 
-/** Every literal of a pattern in a file, and how many it makes of strings. */
+/** Every pattern literal in a file, and the number of patterns built from strings. */
 function patternsOf(file: string): { literals: Literal[]; made: number } {
   const literals: Literal[] = []
   let made = 0
@@ -37,7 +37,7 @@ function visit(value: unknown, see: (node: Record<string, unknown>) => void): vo
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !(value instanceof RegExp)
 
-/** The search for a slow text is bounded by its steps. Its time limits would call a pattern slow because the machine is. */
+/** The search for a slow text is bounded by steps, because time limits would depend on the machine. */
 const PATIENTLY = { timeout: 300_000, attackTimeout: null, incubationTimeout: null, seedingTimeout: null } as const
 
 function isLinear({ source, flags }: Literal): boolean {
@@ -55,7 +55,7 @@ test.each(FILES)('patterns in %s take linear time, or have a limit', (name) => {
   const { literals, made } = patternsOf(join(GUARDS, name))
   const unbounded = literals.filter((literal) => !BOUNDED_PATTERNS.has(literal.source) && !isLinear(literal))
   expect(unbounded).toEqual([])
-  // One that is made of strings is not seen here: who makes one says why it is linear.
+  // Patterns built from strings are not visible here; their authors state why they are linear.
   expect(made).toBe(MADE_PATTERNS[name]?.count ?? 0)
 })
 

@@ -105,7 +105,7 @@ test.each([
   (action, hits) => {
     for (const armed of [
       armAll(() => action),
-      // What needs words around it to be found is known by its type.
+      // A value that needs context words to be found is identified by its type.
       [
         {
           guard: 'sample',

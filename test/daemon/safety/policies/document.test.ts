@@ -5,7 +5,7 @@ import { CreatePolicyRequest, PolicyDocument, type PolicyDocumentInput } from '.
 
 const parse = (input: PolicyDocumentInput) => PolicyDocument.parse(input)
 
-/** `path: message` of the first thing that is wrong. */
+/** `path: message` of the first error. */
 const faultOf = (document: unknown): string | undefined => {
   const [issue] = PolicyDocument.safeParse(document).error?.issues ?? []
   return issue && `${issue.path.join('.')}: ${issue.message}`

@@ -117,7 +117,7 @@ describeEachEngine('a policy', (engine) => {
         const answer = await chat({ model })
         expect([answer.status, answer.body]).toMatchObject([403, { message: expect.stringMatching(words) }])
       }
-      // It is allowed, and only then found to be nowhere.
+      // It is allowed, and only its location is rejected later.
       expect((await chat({ model: 'europe/m' })).status).toBe(502)
       expect((await chat({ model: 'local/extract' })).status).toBe(200)
     })

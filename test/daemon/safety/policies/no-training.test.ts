@@ -16,7 +16,7 @@ const SURFACES: Record<string, object> = {
 describe('a policy that asks for no training', () => {
   const shared = sharedGateway()
   const policy = { privacyHeaders: { noTraining: true } }
-  /** What the upstream was told by the requests of a run. */
+  /** The upstream requests of a run. */
   async function told(run: () => Promise<{ status: number; text: string }>): Promise<unknown[]> {
     const { requests } = shared.current.upstream
     const before = requests.length

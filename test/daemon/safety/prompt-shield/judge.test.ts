@@ -25,7 +25,7 @@ describe('a model that the prompt shield asks', () => {
     return made
   }
 
-  /** What the judge was asked in the run. */
+  /** The requests to the judge in the run. */
   async function judged(answer: string | ((text: string) => string), run: () => Promise<unknown>): Promise<string[]> {
     const { upstream } = shared.current
     const reply: Script = (exchange) => {

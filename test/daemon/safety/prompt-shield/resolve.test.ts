@@ -117,7 +117,8 @@ describe('the shield of a call', () => {
       })
       expect(resolve({ ...wish, policy: smltp({ required: true }, 'monitor') })?.document.mode).toBe('monitor')
     }
-    // The shield policy that the SMLTP policy names itself is as it is, but no weaker than that demands.
+    // The shield policy that the SMLTP policy names applies unchanged, but at least as strictly as the SMLTP policy
+    // requires.
     const own = resolve({
       custom: [weak],
       policy: smltp({ required: true, policyId: 'weak', minSensitivity: 'strict' }),

@@ -59,7 +59,7 @@ test('a judge is asked once for all texts of a request; what it said is remember
   answers = true
   expect(worstScan(await scanner.scanEach(texts, JUDGED, terms()))?.riskScore).toBe(100)
   expect(asked).toHaveLength(2)
-  // From now on the judge can turn to the next one.
+  // From now on the judge can process the next request.
   await scanner.scanEach(texts, JUDGED, terms())
   expect(asked).toHaveLength(3)
   expect(asked[2]?.suspects).not.toEqual(asked[1]?.suspects)

@@ -11,7 +11,7 @@ const hello = { model: 'test/any', max_tokens: 100, messages: [{ role: 'user', c
 const delta = (fields: object) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: fields, finish_reason: null }] })}\n\n`
 
-/** The events of a stream, each of which has its type for a name. */
+/** The events of a stream. The name of each event is its type. */
 function toEvents(text: string) {
   return text
     .split('\n\n')

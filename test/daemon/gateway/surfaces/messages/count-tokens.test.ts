@@ -45,7 +45,7 @@ const say = (content: string) => [{ role: 'user' as const, content }]
 const hello = { model: 'claude/claude-opus-4-5', messages: say('Hello there.') }
 const count = (body: object = {}, options = {}) => gateway.call('POST', PATH, { ...hello, ...body }, options)
 
-/** A key of a tenant of its own. */
+/** A key of a separate tenant. */
 async function ownKey(settings: Partial<KeySettings> = {}): Promise<{ key: string; tenantId: string }> {
   const tenant = await addTestTenant(gateway)
   return { key: (await addKey(tenant.db, tenant.admin, { settings })).secret, tenantId: tenant.id }

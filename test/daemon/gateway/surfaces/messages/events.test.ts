@@ -25,7 +25,7 @@ const usage = {
   estimated: false,
 }
 
-/** JSON text of an object, cut anywhere; a piece may be empty. */
+/** JSON text of an object, split anywhere; a piece may be empty. */
 const inPieces = fc
   .tuple(
     fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 }),
@@ -37,7 +37,7 @@ const inPieces = fc
     return at.slice(1).map((end, piece) => text.slice(at[piece], end))
   })
 
-/** The pieces of some calls, each in its order, but the calls in any. */
+/** The pieces of several calls: each call in order, the calls interleaved. */
 const pieces = fc.array(inPieces, { minLength: 1, maxLength: 4 }).chain((calls) => {
   const turns = calls.flatMap((texts, call) => texts.map(() => call))
   return fc.shuffledSubarray(turns, { minLength: turns.length }).map((order) => {

@@ -10,7 +10,7 @@ const PATH = '/api/external/v1/chat/completions'
 const usage = { prompt_tokens: 12, completion_tokens: 7 }
 const hello = { model: 'test/any', messages: [{ role: 'user', content: 'Hi' }] }
 
-/** What stands in the frames, and whether `[DONE]` closed them. */
+/** The content of the frames, and whether `[DONE]` closed them. */
 function toChunks(text: string) {
   const events = text.split('\n\n').filter((event) => event !== '')
   const done = events.at(-1) === 'data: [DONE]'

@@ -183,7 +183,7 @@ describe("OpenAI's own client", () => {
         usage: { prompt_tokens: 2, total_tokens: 2 },
       }),
     )
-    // The client asks for base64 and turns it into numbers by itself.
+    // The client requests base64 and decodes it itself.
     const { data, usage } = await client().embeddings.create({ model: 'test/any', input: 'one' })
     expect(data[0]?.embedding).toEqual([0.5, -0.25])
     expect(usage.prompt_tokens).toBe(2)

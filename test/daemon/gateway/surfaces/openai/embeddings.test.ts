@@ -150,7 +150,7 @@ describe('embeddings take the same places as chats', () => {
     }
     const { body } = await gateway.chat({ prompt: 'hi', models: ['test/small', 'local/extract'] })
     expect(body.metadata.failover?.attempts).toMatchObject([{ reason: 'circuit_open' }, { status: 'served' }])
-    // Whoever names one model asked for that one, so it is asked.
+    // A request for a single model always reaches that model.
     expect((await gateway.call('POST', PATH, { model: 'test/small', input: 'x' })).body.attempts).toMatchObject([
       { reason: 'server_error' },
     ])

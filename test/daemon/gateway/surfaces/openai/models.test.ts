@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { addKey, addUser } from '../../../../accounts.ts'
 import { sharedGateway, upstreamProvider } from '../../../../harness.ts'
 
-/** Nothing is asked of it. */
+/** It receives no request. */
 const NOWHERE = 'http://127.0.0.1:1/v1'
 const shared = sharedGateway({
   providers: [upstreamProvider('open', NOWHERE), upstreamProvider('closed', NOWHERE, ['a/b', 'c'])],

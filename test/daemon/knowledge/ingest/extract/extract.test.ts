@@ -8,7 +8,7 @@ import { docx, paragraph, pdf, workbook, zip } from './files.ts'
 const read = (name: string, bytes: Buffer | string, type = '') => extract({ name, type, bytes: Buffer.from(bytes) })
 const textOf = async (name: string, bytes: Buffer | string) => (await read(name, bytes)).text.trim()
 
-/** What a file becomes in an index. */
+/** The passages of a file in an index. */
 async function passagesOf(name: string, bytes: Buffer | string) {
   const { title, passages } = cut(await read(name, bytes))
   return { title, passages: [...passages] }
@@ -192,7 +192,7 @@ describe('what a file is', () => {
 
   test.each(kinds)('its bytes say: %s', async (kind) => {
     expect(await textOf(`a.${kind}`, files[kind])).toMatch(/words\./i)
-    // Without an extension nothing contradicts them.
+    // Without an extension, the content type decides.
     expect(await textOf('a', files[kind])).toMatch(/words\./i)
   })
 

@@ -112,7 +112,7 @@ test('a quotation mark that is never closed does not make a cell of everything',
   await expect(read('open.csv', csv)).rejects.toThrow(/not well-formed CSV/)
 })
 
-/** A workbook whose sheet says of itself that it goes from A1 to the last cell there can be, and fills these two. */
+/** A workbook whose sheet declares a range from A1 to the last possible cell, and fills only these two. */
 function claimAllCells(): Buffer {
   const sheet =
     '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><dimension ref="A1:XFD1048576"/>' +

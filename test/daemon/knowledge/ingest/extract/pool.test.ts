@@ -23,7 +23,9 @@ import { extractionProgram } from '../../../../harness.ts'
 import { watched } from '../../../../watched-clock.ts'
 import { pdf } from './files.ts'
 
-/** A process that does what the name of the file says; otherwise its answer's title is that name, or the number of the process. */
+/**
+ * A process that behaves as the file name says; otherwise the title of its answer is that name, or the process number.
+ */
 const SCRIPTED = new URL(
   `data:text/javascript,${encodeURIComponent(`
     import { parentPort } from 'node:worker_threads'
@@ -50,7 +52,7 @@ const start = (deps: Partial<ExtractorDeps> = {}) => {
   extractor = createExtractor({ clock: systemClock, log, program: extractionProgram(), worker: SCRIPTED.href, ...deps })
   return extractor
 }
-/** Reads one file. @throws what the extractor says of it */
+/** Reads one file. @throws the error of the extractor */
 async function read(file: FileToRead, by: WorkFor = never): Promise<PreparedDocument> {
   const [read] = (await extractor.read([file], by)).files
   if (read === undefined || read.document instanceof UnreadableDocument) throw read?.document
@@ -77,14 +79,14 @@ test('files are read where a sandbox forbids to change priorities', async () => 
   await rm(path)
 })
 
-// Where nothing can ask for it, the low priority has to do.
+// If the system offers no idle class, the low priority must suffice.
 if (process.platform === 'linux' && spawnSync('chrt', ['--version']).status === 0) {
   test('files are read when nobody else wants the core: every thread is an idle task', async () => {
     start()
     const tasks = `/proc/${await processOf()}/task`
     const policies = (await readdir(tasks)).map(async (id) => {
       const stat = await readFile(join(tasks, id, 'stat'), 'latin1')
-      // The name comes second and may hold spaces; the policy is the 41st.
+      // The name is the second field and may contain spaces; the policy is the 41st.
       return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]
     })
     const SCHED_IDLE = '5'
@@ -105,7 +107,7 @@ test('whoever has many files to read keeps nobody else waiting for all of them',
   const reads = (tenantId: string, count: number) =>
     Array.from({ length: count }, () => read(file('ok'), { ...never, tenantId }).then(() => order.push(tenantId)))
   await Promise.all([...reads('many', 20), ...reads('few', 2)])
-  // At most two are read at a time, and the others have turns.
+  // At most two files are read at a time; the others wait.
   expect(order.lastIndexOf('few')).toBeLessThan(8)
 })
 
@@ -190,9 +192,9 @@ test('a process ends when the daemon is gone, even while it reads', async () => 
   })
   const exited = once(reader, 'exit')
   const [socket] = (await once(server, 'connection')) as [Socket]
-  // A socket that nobody reads does not notice its end.
+  // A socket that is not read does not notice its end.
   const ended = once(socket.resume(), 'close')
-  // This is all that a process notices when the daemon is killed.
+  // A process notices the kill of its daemon only by this.
   reader.disconnect()
   expect(await exited).toEqual([null, 'SIGKILL'])
   await ended

@@ -78,7 +78,7 @@ describeEachEngine('embedding in the background', (engine) => {
     return { id: model.id, embedder }
   }
 
-  /** Resolves once the embedder waits: it has nothing more to do now. */
+  /** Resolves once the embedder is idle. */
   async function settled(waitMs: number = EMBEDDING_LOOK_MS): Promise<void> {
     while (!clock.dueIn(waitMs)) await new Promise((resolve) => setImmediate(resolve))
   }
@@ -251,7 +251,7 @@ describeEachEngine('embedding in the background', (engine) => {
     while ((await countEmbedded(db(), ZOO, id)).embedded < 2) await new Promise((resolve) => setImmediate(resolve))
     expect(await findServingModel(db(), ZOO)).toMatchObject({ id: old })
     expect(await countEmbedded(db(), ZOO, old)).toEqual({ passages: 3, embedded: 3 })
-    // What is interrupted here goes on where it was.
+    // Interrupted work continues where it stopped.
     await second.close()
     server.recover()
     const before = server.texts().length
@@ -289,7 +289,7 @@ describeEachEngine('embedding in the background', (engine) => {
     const expected = server.texts().slice(sent)
     expect(new Set((await vectorRows()).map(({ model_id }) => model_id))).toEqual(new Set([old]))
     expect(await vectorRows()).toHaveLength(3)
-    // The zoo had been handed over to the new model already, the farm had not.
+    // The zoo index had already switched to the new model, the farm index had not.
     expect(expected.map(({ text }) => text)).not.toContain('three')
   })
 
@@ -299,7 +299,7 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(await claimWork(db(), { modelId: id, owner: 'two', now: clock.now() })).toBe(false)
     expect(await claimWork(db(), { modelId: id, owner: 'one', now: clock.now() })).toBe(true)
     expect(await claimWork(db(), { modelId: id, owner: 'two', now: clock.now() + EMBEDDING_LEASE_MS + 1 })).toBe(true)
-    // A daemon that knows an older configuration has no say any more.
+    // A daemon with an older configuration no longer has any effect.
     await chooseModel(db(), OTHER)
     expect(await claimWork(db(), { modelId: id, owner: 'two', now: clock.now() })).toBe(false)
   })

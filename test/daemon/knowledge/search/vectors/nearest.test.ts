@@ -42,7 +42,7 @@ const STORES: readonly [by: string, open: () => Promise<Store>][] = [
 
 const DIMENSIONS = 40
 
-/** Passages of tenants that have the same vectors under other ids; answers with those of tenant a. */
+/** Passages of several tenants with the same vectors under different ids; returns those of tenant a. */
 async function fill(
   db: Db,
   modelId: number,
@@ -161,7 +161,7 @@ test('an extension that fails is done without for a while, which is said once, a
       clock,
       log: { ...silent, warn: (_, message) => void warnings.push(message) },
     })
-    // Such a vector the extension refuses, as it would anything without its functions.
+    // The extension rejects such a vector, as a store without its functions would.
     await store.db
       .updateTable('passage_vectors')
       .set({ signature: Buffer.alloc(0) })

@@ -6,7 +6,7 @@ import {
 import { sqliteEngine } from '../../../../engines.ts'
 import { queryPlans } from '../../../../query-plan.ts'
 
-// These are asked every two seconds, so what is embedded already must cost them nothing.
+// These queries run every two seconds, so passages that have vectors must not cost anything.
 test('what is left to embed is found without a look at what is done', async () => {
   const { db, close } = await sqliteEngine.open()
   try {

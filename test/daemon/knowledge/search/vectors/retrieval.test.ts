@@ -32,7 +32,7 @@ async function makeIndex(gateway: Gateway, name: string, texts: Record<string, s
 const embeddingOf = async (gateway: Gateway, id: string) =>
   (await gateway.call('GET', `${INDEXES}/${id}`)).body.index.embedding
 
-/** Has the documents that there are embedded: a daemon that starts does so at once. Resolves when none is left. */
+/** Embeds the existing documents: a starting daemon does so at once. Resolves when all are done. */
 async function embed(gateway: Gateway): Promise<void> {
   await gateway.restart()
   const left = () =>
@@ -47,7 +47,7 @@ async function embed(gateway: Gateway): Promise<void> {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Waits for a call that is not made yet, then until it has taken too long. */
+/** Waits for a call that will be made, then until it times out. */
 async function timeOut(clock: FakeClock, calls: number, afterMs: number): Promise<void> {
   while (server.upstream.requests.length < calls) await turn()
   clock.advance(afterMs)
@@ -87,7 +87,7 @@ describeEachEngine('search by meaning', (engine) => {
       messages: [{ role: 'user', content: 'Which automobile is there?' }],
     })
     expect(body.metadata.sources[0]?.source).toBe('traffic.md')
-    // What both rankings have at their top is certain.
+    // Passages at the top of both rankings are certain.
     expect((await search(gateway, 'pets', 'kitten'))[0]).toEqual({ source: 'pets.md', score: 1 })
   })
 
@@ -213,7 +213,7 @@ test('the metrics tell what was embedded', async () => {
 describe('reranking', () => {
   const KNOWLEDGE = { embedding: EMBEDDING, rerank: { model: 'embedder/judge' } }
 
-  /** Scores documents by how late in the alphabet they begin. */
+  /** Scores documents by the alphabetical position of their first letter, later letters higher. */
   const rerank: Script = (exchange) => {
     if (!exchange.request.path.endsWith('/rerank')) return answerWithVectors(exchange)
     const { documents } = exchange.request.body as { documents: string[] }

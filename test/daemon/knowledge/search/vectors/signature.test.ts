@@ -34,7 +34,8 @@ test('the share of bits that differ is about the share of the angle in a half tu
       const other = toUnitVector(Array.from(one, (number, at) => number + share * (noise[at] ?? 0))) as UnitVector
       const angle = Math.acos(Math.min(1, cosine(one, other))) / Math.PI
       const [distance = 0] = signatureDistances(signatureOf(other), signatureOf(one))
-      // 2,048 chances: three standard deviations are at most 0.034, and rotations are a little less by chance than that.
+      // 2,048 samples: three standard deviations are at most 0.034, and the random error of rotations is slightly
+      // smaller.
       expect(Math.abs(distance / 2_048 - angle)).toBeLessThan(0.05)
     }
   }

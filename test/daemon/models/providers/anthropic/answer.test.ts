@@ -74,7 +74,7 @@ describe('recorded streams', () => {
 
   const oneNewline = (body: string) => body.replaceAll('\n\n', '\n')
   const thinking = anthropicStream({ thoughts: ['Hm'] })
-  /** In the block of the thinking, after its signature. */
+  /** In the thinking block, after its signature. */
   const inThinking = (delta: object) =>
     thinking.replace('event: content_block_stop', (stop) => {
       const data = { type: 'content_block_delta', index: 0, delta }

@@ -17,7 +17,7 @@ type Expected = {
   isFailure: boolean
 }
 
-/** What other code made of a recording. */
+/** The result that other code produced from a recording. */
 type Recording = { id: string; bytes: Buffer; stream: boolean; status: number; expected: Expected }
 
 type Usage = {
@@ -40,11 +40,11 @@ type ManifestRow = Omit<Recording, 'expected' | 'bytes'> & {
   } | null
 }
 
-/** Recordings of the real server. They are not part of the project, so without the folder only our own are played. */
+/** Recordings of the real server. They are not part of the project; without the folder only our own are played. */
 const evalDir = process.env.AIGW_EVAL_DIR ?? join(import.meta.dirname, '../../../../../../shared/eval')
 
 const severalAnswers = 'the recording holds several answers one after the other; ours is the first of them'
-/** Where we differ from the manifest on purpose, and what is ours. */
+/** Intended differences from the manifest, with our values. */
 const EXCEPTIONS: Record<string, { why: string; ours: Partial<Expected> }> = {
   'anthropic-messages-json-250549a906fb': {
     why: 'pause_turn asks to be continued, so it is no answer',
@@ -101,7 +101,7 @@ function toExpected(row: ManifestRow['expected']): Expected {
     text: row?.text ?? '',
     toolCalls: row?.tool_calls ?? [],
     finish: row?.finish ?? null,
-    // The provider counts cached tokens beside its input; ours is inclusive.
+    // The provider counts cached tokens separately; our count includes them.
     inputTokens: typeof fresh === 'number' ? fresh + cacheReadTokens + cacheWriteTokens : undefined,
     outputTokens: usage?.output_tokens ?? undefined,
     cacheReadTokens,
@@ -110,7 +110,7 @@ function toExpected(row: ManifestRow['expected']): Expected {
   }
 }
 
-/** What is wrong with how a recording was read; undefined when all is well. */
+/** The error in reading a recording; undefined if it was read correctly. */
 function complaint({ id, stream, expected }: Recording, played: Played): string | undefined {
   if (!('text' in played)) return expected.isFailure ? undefined : `${id} failed: ${played.message}`
   if (expected.isFailure) return `${id} passed for an answer`
@@ -131,8 +131,9 @@ function complaint({ id, stream, expected }: Recording, played: Played): string 
 }
 
 /**
- * Streamed arguments are compared as text, but for tools without parameters: the manifest has nothing for them, we have
- * `{}`. In a body they are an object, so only its value can be compared.
+ * Streamed arguments are compared as text, except for tools without parameters: the manifest omits them, we have `{}`.
+ * In a body they
+ * are an object, so only its value can be compared.
  */
 function withArguments(call: ToolCall, stream: boolean): ToolCall {
   const text = call.arguments || '{}'
@@ -165,7 +166,7 @@ test('every recorded stream comes to the same when cut in two, small ones at eve
   expect(cuts).toEqual([])
 })
 
-/** A cut costs the length of the recording, so long ones are cut at 24 places and around the last events. */
+/** Each cut replays the recording, so long ones are cut at 24 places and around the last events. */
 function cutsOf(length: number): number[] {
   const step = length <= 1500 ? 1 : Math.ceil(length / 24)
   const even = Array.from({ length: Math.ceil(length / step) }, (_, at) => at * step)

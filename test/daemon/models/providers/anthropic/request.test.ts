@@ -16,7 +16,7 @@ const call: ProviderCall = {
   timeouts: { attemptMs: 1000, firstTokenMs: 1000, stallMs: 1000 },
 }
 
-/** As it is sent: without what is undefined. */
+/** As sent: without undefined members. */
 const sent = (more: Partial<ProviderCall>) => JSON.parse(JSON.stringify(toAnthropicRequest({ ...call, ...more })))
 const withOptions = (options: GenerationOptions, more: Partial<ProviderCall> = {}) => sent({ ...more, options })
 const messagesOf = (...messages: Message[]) => sent({ messages }).messages

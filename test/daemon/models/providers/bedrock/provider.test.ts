@@ -61,7 +61,7 @@ const ask = (more: Partial<ProviderCall> = {}, options: Partial<BedrockOptions> 
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
-/** What the signature of a request has to be, worked out from what arrived, as the server does (SigV4, bedrock). */
+/** The expected signature of a request, computed from the received data as the server does (SigV4, bedrock). */
 function expectedSignature({ method, path, headers, rawBody }: ReceivedRequest, secret: string): string {
   const authorization = String(headers.authorization)
   const [, scope = '', names = ''] = /Credential=[^/]+\/([^,]+), SignedHeaders=([^,]+),/.exec(authorization) ?? []

@@ -16,10 +16,10 @@ type Body = {
 }
 type Recording = { id: string; status: number; text: string }
 
-/** Recordings of the real API. They are not part of the project, so without the folder there is nothing to play. */
+/** Recordings of the real API. They are not part of the project; without the folder nothing is played. */
 const evalDir = process.env.AIGW_EVAL_DIR ?? join(import.meta.dirname, '../../../../../../shared/eval')
 
-/** Converse alone: the bodies of InvokeModel are each model's own, and nothing that we ask for. */
+/** Only Converse: the bodies of InvokeModel are model-specific, and we do not use it. */
 function recordings(): Recording[] {
   const manifest = join(evalDir, 'wire/manifest.jsonl')
   if (!existsSync(manifest)) return []
@@ -38,7 +38,7 @@ const OUTCOMES: Record<string, string> = {
   guardrail_intervened: 'filtered',
 }
 
-/** The answer as the recording has it, read in the plainest way. The manifest expects nothing of these. */
+/** The answer in the recording, read in the simplest way. The manifest has no expectations for these. */
 function expected({ stopReason, output }: Body): object {
   const { content } = output.message
   const thoughts = content.flatMap(({ reasoningContent }) => (reasoningContent ? [reasoningContent] : []))

@@ -21,19 +21,19 @@ type ManifestRow = {
 }
 type Recording = ManifestRow & { bytes: Buffer }
 
-/** Recordings of the real API. They are not part of the project, so without the folder there is nothing to play. */
+/** Recordings of the real API. They are not part of the project; without the folder nothing is played. */
 const evalDir = process.env.AIGW_EVAL_DIR ?? join(import.meta.dirname, '../../../../../../shared/eval')
 
 const picture = 'it holds a picture, which a chat cannot carry and must not pass over'
 const pieces = 'its tool calls come in pieces, which has to be asked for and never is'
-/** Where we fail on purpose although the manifest has an answer, and why. */
+/** Recordings where we fail intentionally although the manifest has an answer, with the reasons. */
 const REFUSED: Record<string, string> = {
   'gemini-generateContent-sse-f773b4182ec0': picture,
   'gemini-generateContent-json-8890215c447f': picture,
   'gemini-generateContent-sse-5206dc28ab57': pieces,
   'gemini-generateContent-sse-f7e5a6754aa4': pieces,
 }
-/** Finish reasons of the manifest that stand for a failure. */
+/** Finish reasons in the manifest that mean a failure. */
 const FAILURES = /^(blocked:.*|OTHER|FAKE_ENUM|UNEXPECTED_TOOL_CALL)$/
 
 function recordings(): Recording[] {
@@ -47,7 +47,7 @@ function recordings(): Recording[] {
     .map((row) => ({ ...row, bytes: readFileSync(join(evalDir, row.file)) }))
 }
 
-/** What is wrong with how a recording was read; undefined when all is well. */
+/** The error in reading a recording; undefined if it was read correctly. */
 function complaint({ id, expected }: Recording, played: Played): string | undefined {
   const isFailure = id in REFUSED || expected.finish === null || FAILURES.test(String(expected.finish))
   if (!('text' in played)) return isFailure ? undefined : `${id} failed: ${played.message}`
@@ -60,12 +60,12 @@ function complaint({ id, expected }: Recording, played: Played): string | undefi
     inputTokens: usage ? (usage.promptTokenCount ?? 0) + (usage.toolUsePromptTokenCount ?? 0) : undefined,
     outputTokens: usage ? (usage.candidatesTokenCount ?? 0) + (usage.thoughtsTokenCount ?? 0) : undefined,
   }
-  // Without a count of the output there is none to trust, unless there was nothing to count.
+  // An answer without an output count has no reliable usage, unless its output is empty.
   if (theirs.outputTokens === 0 && theirs.text !== '') theirs.inputTokens = theirs.outputTokens = undefined
   const ours = {
     text: played.text,
     finish: played.nativeFinishReason,
-    // Where Google gave no id, ours is none of the manifest's business.
+    // If Google sent no id, ours is not compared.
     toolCalls: played.toolCalls.map((call, at) => [
       theirs.toolCalls[at]?.[0] === null ? null : call.id,
       call.name,

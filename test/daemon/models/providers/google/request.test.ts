@@ -16,7 +16,7 @@ const call: ProviderCall = {
   timeouts: { attemptMs: 1000, firstTokenMs: 1000, stallMs: 1000 },
 }
 
-/** The body as it goes over the wire, where what is undefined is absent. */
+/** The body on the wire, where undefined members are absent. */
 const sent = (more: Partial<ProviderCall>) =>
   JSON.parse(JSON.stringify(toGoogleRequest({ ...call, ...more }))) as Record<string, unknown>
 const contents = (messages: readonly Message[], model = call.model) => sent({ messages, model }).contents

@@ -18,7 +18,7 @@ const call = (name: string, text: string, more: object = {}) => ({
 const answered = { outcome: 'complete', text: 'Hello' }
 const counted = { ...answered, usage: { inputTokens: 9, outputTokens: 3 } }
 
-/** Parted by one newline each, the last one by none. */
+/** Separated by one newline each; the last one has no newline. */
 const lines = (events: string[]) => events.join('').replaceAll('\n\n', '\n').slice(0, -1)
 const databricksReasoning = {
   type: 'reasoning',
@@ -622,7 +622,7 @@ test('empty arguments come before what follows their call, and else before the e
   const whole = { type: 'tool_call', index: 0, arguments: '{}' }
   const ended = { type: 'end', outcome: 'complete', nativeFinishReason: 'tool_calls', usage: undefined }
   expect(read(empty, end('tool_calls'), DONE)).toEqual([begun, whole, ended])
-  // The texts before the call have taught what a usual chunk is.
+  // The texts before the call have established the usual chunk.
   const text = delta({ content: 'Hello' })
   const said = { type: 'text', text: 'Hello' }
   expect(read(text, text, empty, text, text, end('tool_calls'))).toEqual([said, said, begun, whole, said, said, ended])

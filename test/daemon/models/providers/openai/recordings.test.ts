@@ -7,7 +7,7 @@ import { statusError } from '../../../../../src/daemon/models/providers/stream/f
 import { splitAt } from '../../../../upstream.ts'
 import { fixtures, type Played, playBody, playStream } from './playback.ts'
 
-/** What other code made of a recording. Undefined members are not compared. */
+/** The result that other code produced from a recording. Undefined members are not compared. */
 type Recording = {
   id: string
   bytes: Buffer
@@ -37,16 +37,14 @@ type ManifestRow = Omit<Recording, 'expected' | 'bytes' | 'tools'> & {
   }
 }
 
-/**
- * Recordings of many real servers. They are not part of the project, so without the folder only our own are played.
- */
+/** Recordings of many real servers. They are not part of the project; without the folder only our own are played. */
 const evalDir = process.env.AIGW_EVAL_DIR ?? join(import.meta.dirname, '../../../../../../shared/eval')
 
 const inclusiveTokens = 'xAI counts reasoning beside the completion; ours is inclusive'
 const mixedContent = 'the manifest leaves out content that is a list of parts'
 const refusal = 'the manifest leaves refusals out; here they are the text of a filtered answer'
 const xGroqUsage = 'the manifest reads usage only at the top; Groq puts it into x_groq'
-/** Where we differ from the manifest on purpose, and what is ours. */
+/** Intended differences from the manifest, with our values. */
 const EXCEPTIONS: Record<string, { why: string; ours: Partial<Recording['expected']> }> = {
   'openai-compatible-chat-completions-sse-fded1da442ac': { why: inclusiveTokens, ours: { outputTokens: 342 } },
   'openai-compatible-chat-completions-json-7e1abc5479ae': { why: inclusiveTokens, ours: { outputTokens: 322 } },
@@ -82,11 +80,11 @@ const EXCEPTIONS: Record<string, { why: string; ours: Partial<Recording['expecte
     ours: { isFailure: true },
   },
 }
-/** Its text is a list of parts that is too long to repeat here, so only its length is compared. */
+/** Its text is a long list of parts, so only its length is compared. */
 const LONG_MIXED = 'mistral-chat-completions-json-74f247c95f27'
-/** Of the form before `tool_calls`, which the manifest does not read. */
+/** The form before `tool_calls`, which the manifest does not read. */
 const LEGACY = 'function_call'
-/** Interfaces that these providers have beside those two that we speak: the one before chat, and the one after it. */
+/** Interfaces that these providers also have, but we do not use: the one before chat, and the one after it. */
 const NOT_SPOKEN = ['completions', 'responses']
 const FAMILY = [
   'alibaba',
@@ -121,7 +119,7 @@ function toRecording({ id, file, stream, status, expected }: ManifestRow): Recor
     id,
     stream,
     status,
-    // Only an answer to a call with tools holds calls.
+    // Only an answer to a call with tools contains calls.
     tools: toolCalls.length > 0 || finish === LEGACY,
     bytes: readFileSync(join(evalDir, file)),
     expected: {
@@ -157,7 +155,7 @@ function ownRecordings(): Recording[] {
   })
 }
 
-/** What is wrong with how a recording was read; undefined when all is well. */
+/** The error in reading a recording; undefined if it was read correctly. */
 function complaint({ id, expected }: Recording, played: Played): string | undefined {
   if (!('text' in played)) return expected.isFailure ? undefined : `${id} failed: ${played.message}`
   if (expected.isFailure) return `${id} passed for an answer`
@@ -211,7 +209,7 @@ test('every recorded stream comes to the same when cut in two, small ones at eve
   expect(cuts).toEqual([])
 })
 
-/** A cut costs the length of the recording, so long ones are cut at 24 places and around the last events. */
+/** Each cut replays the recording, so long ones are cut at 24 places and around the last events. */
 function cutsOf(length: number): number[] {
   const step = length <= 1500 ? 1 : Math.ceil(length / 24)
   const even = Array.from({ length: Math.ceil(length / step) }, (_, at) => at * step)
@@ -222,7 +220,7 @@ test('every recorded error body is a failure that keeps the words of the provide
   const refused = recordings.filter(({ status }) => status !== 200)
   for (const { bytes, status } of refused) {
     const error = statusError(status, {}, bytes.toString(), 0)
-    // What the model got wrong itself is no mistake of the caller.
+    // A mistake of the model is not an error of the caller.
     const reason = bytes.includes('"tool_use_failed"') ? 'server_error' : 'bad_request'
     expect(error.reason).toBe(status === 404 ? 'model_not_found' : reason)
     expect(error.alarm).toBe(status === 404)

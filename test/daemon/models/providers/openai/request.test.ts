@@ -16,7 +16,7 @@ const plain: ProviderCall = {
   timeouts: { attemptMs: 1000, firstTokenMs: 1000, stallMs: 1000 },
 }
 
-/** The body as the server of this name sees it. */
+/** The body as the named server receives it. */
 function sent(call: Partial<ProviderCall>, name = 'house', model = 'vendor/small-1') {
   const profile = profilesOf(name, 'http://127.0.0.1:1/v1')(model)
   return JSON.parse(toOpenAiRequest({ ...plain, model, ...call }, profile))
@@ -196,7 +196,7 @@ describe('profiles', () => {
       expect(body).not.toHaveProperty('max_tokens')
       expect(body).not.toHaveProperty('temperature')
     }
-    // Who asks for one hears from the model itself what it thinks of that.
+    // A caller who requests one gets the error from the model itself.
     expect(sent({}, 'openai', model)).toMatchObject({ temperature: 0.3 })
     expect(() => withOptions({ topP: 0.5 }, 'openai', model)).toThrow('openai does not support top_p for this model.')
     expect(withOptions({ topP: 1, frequencyPenalty: 0 }, 'openai', model)).not.toHaveProperty('top_p')

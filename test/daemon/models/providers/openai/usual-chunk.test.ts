@@ -10,7 +10,9 @@ const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 5 }),
 )
 
-/** What else may be in a delta, a choice and a chunk: what every chunk has, and what changes the meaning of one. */
+/**
+ * Additional members of a delta, a choice and a chunk: those that every chunk has, and those that change its meaning.
+ */
 const inDelta = fc.constantFrom(
   {},
   { role: 'assistant' },
@@ -46,7 +48,7 @@ const chunk = fc
     return JSON.stringify(before ? { ...rest, choices } : { choices, ...rest }, null, spaced ? 1 : 0)
   })
 
-/** All that a decoder makes of these chunks, one after the other. Chunks of a named event are never the usual ones. */
+/** The complete result of a decoder for these chunks. Chunks of a named event are never usual ones. */
 function decodeAll(chunks: readonly string[], name: string | undefined, logprobs: boolean): unknown[] {
   const decode = formatFor({ logprobs }).createEventDecoder()
   const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
@@ -62,7 +64,7 @@ function decodeAll(chunks: readonly string[], name: string | undefined, logprobs
 }
 
 test('any stream comes to the same as if every chunk of it were parsed', () => {
-  // Few shapes and many texts, so that most chunks are like one before.
+  // Few shapes and many texts, so that most chunks resemble an earlier one.
   const stream = fc
     .tuple(fc.array(chunk, { minLength: 1, maxLength: 3 }), fc.array(fc.tuple(fc.nat(2), text), { maxLength: 12 }))
     .map(([shapes, texts]) =>

@@ -23,7 +23,7 @@ const call: ProviderCall = {
 }
 const forever = new AbortController().signal
 
-/** The gateway knows nothing of how long the pause is going to be. */
+/** The gateway cannot know the length of the pause. */
 const PAUSE_MS = STREAM_END_GRACE_MS + 100
 
 const google = (text: string, finishReason?: string) =>
@@ -62,12 +62,12 @@ const PROVIDERS = {
 }
 type Dialect = keyof typeof PROVIDERS
 
-/** Lets everything that is ready happen. */
+/** Runs everything that is ready. */
 async function settle(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** What comes of a stream that rests for `pauseMs` after its first part. */
+/** The result of a stream that pauses for `pauseMs` after its first part. */
 async function playPaused(dialect: Dialect, before: string, after: string, pauseMs = PAUSE_MS) {
   let goOn = () => {}
   const resumed = new Promise<void>((resolve) => {
@@ -135,13 +135,13 @@ test('a stream under the label of JSON, and JSON under that of a stream, are rea
   }
 })
 
-/** Recordings of the real API. They are not part of the project, so without the folder only our own are played. */
+/** Recordings of the real API. They are not part of the project; without the folder only our own are played. */
 const recordings = join(
   process.env.AIGW_EVAL_DIR ?? join(import.meta.dirname, '../../../../../../shared/eval'),
   'wire/gemini',
 )
 
-/** Streams with several finish reasons, whose end only the end of the body tells. */
+/** Streams with several finish reasons, where only the end of the body marks the end. */
 function ofSeveralEnds(): { name: string; events: string[] }[] {
   if (!existsSync(recordings)) return []
   return readdirSync(recordings, { recursive: true, encoding: 'utf8' })

@@ -148,7 +148,7 @@ describe('Retry-After', () => {
     [{ 'retry-after': '1500ms' }, 2],
     [{ 'retry-after': '2026-03-01T12:00:20Z' }, 20],
     [{ 'retry-after': '5, 10' }, 10],
-    // Twice in a response. Node's type knows only one.
+    // Twice in a response; the type of Node allows only one.
     [{ 'retry-after': ['5', '10'] as unknown as string }, 10],
     [{ 'x-ms-retry-after-ms': '2500' }, 3],
     [{ 'retry-after': 'soon' }, undefined],

@@ -57,7 +57,10 @@ afterEach(async () => {
 
 const play = (request: ProviderCall, signal = forever) => playCall(provider.chat(request, signal))
 
-/** Starts reading and leaves the answer open: the parts so far, and one promise for the next batch or the failure. */
+/**
+ * Starts reading and leaves the answer open: returns the parts so far, and a promise for the next batch or the
+ * failure.
+ */
 async function startReading(signal = forever) {
   const batches = provider.chat(call, signal)[Symbol.asyncIterator]()
   const first = await batches.next()
@@ -68,12 +71,12 @@ async function startReading(signal = forever) {
   }
 }
 
-/** Lets everything that is ready happen. */
+/** Runs everything that is ready. */
 async function settle(): Promise<void> {
   for (let turns = 0; turns < 5; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Lets everything that is ready happen, and then tells whether the promise is still open. */
+/** Runs everything that is ready, then returns whether the promise is still pending. */
 async function isOpen(promise: Promise<unknown>): Promise<boolean> {
   let open = true
   const close = () => {
@@ -116,7 +119,7 @@ describe('answers over a real connection', () => {
       expect(await play(whole)).toMatchObject({ text: 'a' })
       expect(await play(call)).toMatchObject({ text: 'a' })
     }
-    // The next call may start before the end of a stream that came just after its end marker.
+    // The next call may start before a stream ends whose end arrives just after its end marker.
     expect(upstream.connections()).toBeLessThanOrEqual(2)
   })
 })

@@ -19,7 +19,7 @@ test('a reader that falls behind holds at most STREAM_BUFFER_BYTES, and still ge
   let total = 0
   let largest = 0
   for (;;) {
-    // Turns enough for the socket to bring far more than the bound, if it were read.
+    // Enough turns for the socket to deliver far more than the bound if it were read.
     for (let turns = 0; turns < 30; turns++) await new Promise((resolve) => setImmediate(resolve))
     const bytes = await call.next()
     if (bytes === null) break
@@ -49,7 +49,7 @@ test('many small pieces pause the connection before their bytes do', async () =>
   const request = await upstream.nextRequest()
   const lengths: number[] = []
   for (;;) {
-    // Turns enough for the server to send all, if it were read.
+    // Enough turns for the server to send everything if it were read.
     for (let turns = 0; turns < 2 * PIECES; turns++) await new Promise((resolve) => setImmediate(resolve))
     const bytes = await call.next()
     if (bytes === null) break

@@ -114,7 +114,7 @@ test('no text of the benign sets holds a canary of any of fifty keys', () => {
       .slice(0, 100)
       .map((line) => JSON.parse(line).text as string),
   )
-  // Beside them what the project itself says, so that there always is something.
+  // The project's own documents are included, so that the set is never empty.
   texts.push(readFileSync('ARCHITECTURE.md', 'utf8'), readFileSync('package-lock.json', 'utf8').slice(0, 200_000))
   const canaries = Array.from({ length: 50 }, (_, key) => liveCanaries(subkey, `key-${key}`, NOW)).flat()
   const { find } = createCanaryDetector(canaries)

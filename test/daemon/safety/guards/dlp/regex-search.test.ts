@@ -15,7 +15,7 @@ const found = (pattern: string, text: string, options: Partial<RegexSearchOption
     .find(text)
     .map(({ start, end }) => text.slice(start, end))
 
-/** Takes so many steps and no more. */
+/** Advances this many steps. */
 const effortOf = (steps: number) => {
   let left = steps
   return {
@@ -50,7 +50,7 @@ describe('patterns of customers', () => {
     const at = [0, 1_022, 2_048, 4_095, 16_382, 32_768]
     let text = '.'.repeat(40_000)
     for (const start of at) text = `${text.slice(0, start)}${'k123'}${text.slice(start + 4)}`
-    // With a fixed beginning, which is looked for first, and without one.
+    // With a fixed prefix, which is searched first, and without one.
     for (const pattern of ['k\\d{3}', '[jk]\\d{3}']) {
       const findings = search(pattern).find(text)
       expect(findings.map(({ start }) => start)).toEqual(at)
@@ -105,7 +105,7 @@ describe('patterns of customers', () => {
     expect(turns).toBeGreaterThanOrEqual(text.length / 1_024)
     const size = 80
     expect(findWith(slow, text, text.length * size)).not.toEqual([])
-    // Also where each match is too long, so that each character is one to begin again at.
+    // Also if each match is too long, so that the search restarts at each character.
     const dense = findWith('a[^b]*b', `${'a'.repeat(4_000)}b`, 1_000_000)
     expect(dense.at(-1)).toMatchObject({ type: 'unread', end: 4_001 })
   })
@@ -113,7 +113,7 @@ describe('patterns of customers', () => {
   test('a look for what is open stops often, also where the pattern is as large as it may be', () => {
     const text = 'the quick brown fox jumps '.repeat(40)
     const wide = search('[a-z ]+(?:a?[a-z ]){1,40}9', { maxChars: 1_024 })
-    // Everything is open from the first character on, so what stops is the look for it and no search.
+    // Everything is pending from the first character on, so only the step limit stops the search.
     const work = wide.slowly?.openFrom(text, undefined, text.length - 1_000) ?? fail()
     let turns = 0
     let step = work.next()

@@ -49,7 +49,7 @@ describe('a search for many words', () => {
         expect(detector.find(hay).map(({ start, end }) => [start, end])).toEqual(naive(hay, words, wholeWords))
         expectIncremental(detector, hay)
       }),
-      // A word that ends where a longer one does, which overlaps another.
+      // A word that ends where a longer one ends, which overlaps another.
       { numRuns: 150, examples: [[['ab', 'bc', 'c'], 'abc', false]] },
     )
   })

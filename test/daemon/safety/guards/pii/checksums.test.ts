@@ -58,7 +58,7 @@ test.each(NUMBERS)('a %s passes as it was given out', (_name, isValid, values) =
   for (const value of values) expect(isValid(value), value).toBe(true)
 })
 
-// A rest of 10 and one of 0 give a CPF the same check digit.
+// A remainder of 10 and one of 0 give a CPF the same check digit.
 test.each(NUMBERS.filter(([name]) => name !== 'CPF'))(
   'a %s with one digit changed does not pass',
   (_name, isValid, values) => {
@@ -66,7 +66,7 @@ test.each(NUMBERS.filter(([name]) => name !== 'CPF'))(
     fc.assert(
       fc.property(change, ([value, place, step]) => {
         const digits = [...value.matchAll(/\d/g)].map(({ index }) => index)
-        // A letter that stands for a digit is none, and some numbers have letters only.
+        // A letter that stands for a digit does not count as a letter, and some numbers contain only letters.
         fc.pre(digits.length > 0)
         const at = digits[place % digits.length]!
         const changed = `${value.slice(0, at)}${(Number(value[at]) + step) % 10}${value.slice(at + 1)}`

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { scanConversation } from '../../../../../src/daemon/safety/guards/shield/conversation.ts'
 import { scanText } from '../../../../../src/daemon/safety/guards/shield/scan.ts'
 
-// Written by hand, never trained on.
+// Hand-written, never used for training.
 const ORDERS = [
   'Translate this into French',
   'Summarise the meeting notes',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { prepareSnippets, watchOutput } from '../../../../../src/daemon/safety/guards/shield/output.ts'
 import { scanText } from '../../../../../src/daemon/safety/guards/shield/scan.ts'
 
-/** People and characters whom collections of jailbreaks name, and many whom they do not. */
+/** People and characters, some of whom collections of jailbreaks mention, and many of whom they do not. */
 const COLLECTED = `Dan Stan Aim Kevin Niccolo Sydney Tom Mongo Ucar Jane Burple Cooper Zorg Khajiit
   Delta Sakura Lucy Leo Coach Margot Aron Omega Balakula Neko Hector Ron Anna Bob Rick Eve Max Rex`
 const OTHERS = `Ada Alice Amir Ben Carla Chen David Elif Emma Fatima Felix Giulia Hana Igor Jonas Julia Karim Lena

@@ -127,7 +127,7 @@ describe('sensitivity', () => {
     const { attackCategory, details } = scanText(ATTACK)
     const categories = Object.fromEntries(details.map(({ category }) => [category, 'LOG' as const]))
     expect(scanText(ATTACK, { categories }).verdict).toBe('LOG')
-    // Nor does it hide what there is of another.
+    // It does not hide evidence of another category either.
     const others = details.map(({ category }) => category).filter((category) => category !== attackCategory)
     expect(scanText(ATTACK, { categories: { [attackCategory ?? '']: 'LOG' } })).toMatchObject({
       verdict: 'BLOCK',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { scanConversation } from '../../../../../src/daemon/safety/guards/shield/conversation.ts'
 import { scanText } from '../../../../../src/daemon/safety/guards/shield/scan.ts'
 
-// Written by hand and never trained on: `npm run eval -- shield --train` takes them out of what it makes.
+// Hand-written and never used for training: `npm run eval -- shield --train` removes them from its generated texts.
 const rows = readFileSync(new URL('../../../../fixtures/shield/short-commands.tsv', import.meta.url), 'utf8')
   .trim()
   .split('\n')

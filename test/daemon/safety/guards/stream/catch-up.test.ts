@@ -11,7 +11,7 @@ afterEach(() => void vi.restoreAllMocks())
 const text = (words: string): ChatPart => ({ type: 'text', text: words })
 const said = (parts: readonly ChatPart[]) => parts.map((part) => ('text' in part ? part.text : '')).join('')
 
-/** The guard of an answer whose rule finds `forbidden`, and what it sends of itself. */
+/** The guard of an answer whose rule finds `forbidden`, and its own output. */
 function guarded(action: 'mask' | 'block' = 'mask') {
   const find = (words: string) =>
     [...words.matchAll(/forbidden/g)].map(({ index }) => ({
@@ -35,7 +35,7 @@ function guarded(action: 'mask' | 'block' = 'mask') {
   return { guard, sent, errors, quiet, clock }
 }
 
-/** Each look at the time is later than a piece of work may take: whoever works gives way wherever it can. */
+/** Each reading of the clock exceeds the time slice, so the guard yields wherever it can. */
 function slowMachine(): void {
   let nowMs = 0
   vi.spyOn(performance, 'now').mockImplementation(() => {

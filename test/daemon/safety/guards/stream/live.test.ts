@@ -40,7 +40,7 @@ const DETECTORS = {
   dictionary: createWordSearch(['nightfall', '内部'], { type: 'rule', wholeWords: false }),
 } satisfies Record<DlpDetectorName | string, ArmedDetector['detector']>
 
-/** Logged, and held back as if masked: what comes out is what came, so what is held can be counted. */
+/** Logged, and held back like masked text. The output equals the input, so the held text can be counted. */
 const armed = (detector: ArmedDetector['detector']): ArmedDetector => ({
   guard: 'live',
   detector,
@@ -65,7 +65,7 @@ const GUARDS = new Map<string, readonly ArmedDetector[]>([
   ['everything at once', Object.values(DETECTORS).map(armed)],
 ])
 
-/** Words and lines of one kind, put together in any order. None of them begins with what a value begins with. */
+/** Words and lines of one kind in any order. None of them starts like a value. */
 const KINDS: Readonly<Record<string, readonly [join: string, words: readonly string[]]>> = {
   'English prose': [
     ' ',
@@ -144,8 +144,9 @@ const text = (words: string): ChatPart => ({ type: 'text', text: words })
 const charsOf = (parts: readonly ChatPart[]): number => (saidBy(parts).get('text') ?? '').length
 
 /**
- * Where the earliest value begins of which something is held: one that a detector finds in the text as it stands, or in all of
- * it. Asks `find` only, which knows nothing of streams.
+ * The start of the earliest value that is partly held: one that a detector finds in the current text, or in the
+ * complete text. Uses
+ * only `find`, which is independent of streams.
  */
 function firstHeldValue(guards: readonly ArmedDetector[], whole: string, received: number, left: number): number {
   const found = guards.flatMap(({ detector }) => [...detector.find(whole.slice(0, received)), ...detector.find(whole)])
@@ -219,7 +220,7 @@ describe('a guarded stream is live', () => {
 
 const caughtUp = (guard: OutputGuard) => runToEnd(guard.catchingUp())
 
-// Put together here, so that no scanner takes this file for one that holds secrets.
+// Joined at run time, so that secret scanners do not report this file.
 const LONG_VALUES: readonly (readonly [name: string, text: string])[] = [
   [
     'secrets',
@@ -243,7 +244,7 @@ const LONG_VALUES: readonly (readonly [name: string, text: string])[] = [
   ['keywords', `about ${phrase} we say nothing`],
 ]
 
-/** How long a model pauses after each piece: within a batch, at its end, and until what waits is caught up with. */
+/** The pauses of a model after each piece: within a batch, at its end, and until the guard has caught up. */
 const pauses = fc.array(fc.constantFrom(0, 10, 40, 119, 120, 1_000), { minLength: 1, maxLength: 20 })
 
 function* chunksOf(guard: OutputGuard, chunks: readonly string[]): Generator<string> {
@@ -280,7 +281,7 @@ test.each(LONG_VALUES)(
   },
 )
 
-/** The real path: batches are kept, and what waits is caught up with when the model pauses. */
+/** The real path: batches are buffered, and the guard catches up when the model pauses. */
 function* streamed(
   guard: OutputGuard,
   clock: FakeClock,

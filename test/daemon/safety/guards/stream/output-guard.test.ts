@@ -105,7 +105,7 @@ test('arguments of a tool stay JSON, and no escape hides a value', () => {
   )
 })
 
-/** JSON of pairs, in which some characters of strings are spelled as \\u escapes. */
+/** JSON of pairs, in which some characters of strings are written as \\u escapes. */
 function toSpelledJson(members: (readonly [string, unknown])[], escaped: readonly number[]): string {
   let count = 0
   const spell = (words: string) =>
@@ -290,7 +290,7 @@ test('text does not wait long behind reasoning that could go on, nor arguments b
   expect(guard.pass([reasoning('so it is jo'), text('The answer ')])).toEqual([reasoning('so it is ')])
   const words = 'is a long one that goes on and on until nobody waits any more. '
   expect(guard.pass([text(words)])).toEqual([reasoning('jo'), text(`The answer ${words}`)])
-  // What was let go of is not forgotten: the rest of a value is still masked.
+  // Released text still counts as context: the rest of a value is masked.
   expect(guard.pass([reasoning('hn@x.')])).toEqual([reasoning('[PAIR].')])
   expect(guard.pass([text('jo'), call(0, `"${'.'.repeat(DETECTION_HOLD_CHARS)}"`)])).toHaveLength(2)
 })
@@ -333,7 +333,7 @@ test('detectors look at each character a bounded number of times, also while muc
   expect(run((words) => words.length)).toBeLessThan(140)
   const holdsMuch = (words: string) => Math.max(0, words.length - DETECTION_HOLD_CHARS)
   expect(run(holdsMuch, { holdsOnlyValues: true })).toBeLessThan(140)
-  // One that would hold everything is asked once more, for what has begun.
+  // A detector that would hold everything is asked once more, for the start of the text.
   expect(run(holdsMuch)).toBeLessThan(260)
 })
 

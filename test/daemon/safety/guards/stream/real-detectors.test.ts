@@ -12,7 +12,7 @@ const armed: ArmedDetector[] = [
   { guard: 'dlp', detector: createDlpDetector([DLP_DETECTORS.secrets()]), actionOf: () => 'mask' },
 ]
 
-// Put together here, so that no scanner takes this file for one that holds secrets.
+// Joined at run time, so that secret scanners do not report this file.
 const SECRETS = [
   `AKIA${'Z7QXWJ3MPLV2KRNB'}`,
   `ghp_${'k3Jd92LmQpXv7Rt5Yw8Zb4Nc6Hf1Gs0TaUeE'}`,
