@@ -26,7 +26,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(copy, { recursive: true }))
 
-test('the check of the boundaries fails for each import that they forbid', () => {
+test('the boundary check fails for each forbidden import', () => {
   const program = join(ROOT, 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs')
   const { status, stdout } = spawnSync(process.execPath, [program, '--config', '.dependency-cruiser.mjs', 'src'], {
     cwd: copy,

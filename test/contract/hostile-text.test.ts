@@ -40,11 +40,11 @@ describeEachEngine('text that no database can hold', (engine) => {
     return path.replace(/\{\w+\}/, target ?? '')
   }
 
-  test('the index is there', async () => {
+  test('the index exists', async () => {
     expect((await call('POST', '/api/external/indexes', { name: 'hostile' })).status).toBe(201)
   })
 
-  test('every string of every body is tried', () => {
+  test('every string of every body is tested', () => {
     const untried: string[] = []
     for (const route of shared.current.app.routes) {
       if (!route.body) continue
@@ -59,7 +59,7 @@ describeEachEngine('text that no database can hold', (engine) => {
   let names = 0
   const withNewName = (body: unknown) => JSON.stringify(body).replaceAll(NEW_NAME, () => `fresh-${names++}`)
 
-  test('in a body it is refused or comes back as it was, and is never a fault of ours', async () => {
+  test('in a body it is rejected or returned unchanged, and never causes an internal error', async () => {
     for (const [endpoint, tried] of bodies) {
       const [method = ''] = endpoint.split(' ')
       const path = await pathOf(endpoint)
@@ -79,7 +79,7 @@ describeEachEngine('text that no database can hold', (engine) => {
     expect(errors()).toEqual([])
   })
 
-  test('in an address it is refused or finds nothing, and is never a fault of ours', async () => {
+  test('in a path it is rejected or matches nothing, and never causes an internal error', async () => {
     for (const route of shared.current.app.routes) {
       const path = await pathOf(endpointOf(route))
       for (const text of HOSTILE_ESCAPED) {
@@ -97,7 +97,7 @@ describeEachEngine('text that no database can hold', (engine) => {
     expect(errors()).toEqual([])
   })
 
-  test('in a document it fails that document, and is never a fault of ours', async () => {
+  test('in a document it fails that document, and never causes an internal error', async () => {
     for (const text of HOSTILE) {
       const inputs = [
         { name: text, content: 'fine' },

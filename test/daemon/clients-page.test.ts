@@ -45,7 +45,7 @@ afterAll(async () => {
   await upstream.close()
 })
 
-test.each(EXAMPLES)('the example with $imports prints what it says', async ({ code, printed }) => {
+test.each(EXAMPLES)('the example with $imports prints its documented output', async ({ code, printed }) => {
   const program = code.replaceAll('http://127.0.0.1:8787', gateway.url)
   const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program], {
     cwd: ROOT,
@@ -54,7 +54,7 @@ test.each(EXAMPLES)('the example with $imports prints what it says', async ({ co
   expect(stdout).toBe(printed)
 })
 
-test('the page has an example for each kind of client, and no program that is not run', () => {
+test('the page has an example for each kind of client, and every program on it is run', () => {
   expect(EXAMPLES.map(({ imports }) => imports)).toEqual([
     'openai',
     'openai',
@@ -67,7 +67,7 @@ test('the page has an example for each kind of client, and no program that is no
   expect(`${PAGE}${REFERENCE}`.split('```js').length - 1).toBe(EXAMPLES.length)
 })
 
-test('every route of the reference is one', async () => {
+test('every route on the page exists', async () => {
   for (const [, method = '', path = ''] of REFERENCE.matchAll(/^\| `(GET|POST) (\/v1\/\S+)`/gm)) {
     const named = path.replace('<provider>/<model>', 'openai/gpt-4o')
     expect((await gateway.call(method, named, method === 'POST' ? {} : undefined)).status).not.toBe(404)

@@ -41,7 +41,7 @@ async function whoami(url: string, key: string): Promise<number> {
 }
 
 describe('the command line', () => {
-  test('--help and --version print to stdout and end with 0', async () => {
+  test('--help and --version print to stdout and exit with 0', async () => {
     const { version } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'))
     expect(await run(['--help']).ended).toMatchObject({
       code: 0,
@@ -51,14 +51,14 @@ describe('the command line', () => {
     expect(await run(['--version']).ended).toMatchObject({ code: 0, stdout: `aigwd ${version}\n`, stderr: '' })
   })
 
-  test('--check of a good configuration ends with 0 and touches nothing', async () => {
+  test('--check of a valid configuration exits with 0 and changes nothing', async () => {
     const ended = await run(['--check', '--data-dir', dataDir]).ended
     expect(ended).toMatchObject({ code: 0, stdout: 'The configuration is valid.\n', stderr: '' })
     expect(existsSync(dataDir)).toBe(false)
   })
 
   test.each([['--check'], ['--data-dir=x']])(
-    'a bad configuration gives a line for each fault and exit 78 (%s)',
+    'an invalid configuration gives one line per error and exit code 78 (%s)',
     async (flag) => {
       const file = join(scratch, 'aigw.yaml')
       await writeFile(file, 'lisen: x\nlog: {level: loud}\n')
@@ -76,7 +76,7 @@ describe('the command line', () => {
 })
 
 describe('starting', () => {
-  test('an empty data directory becomes a gateway that admin.key opens, and nobody else can read it', async () => {
+  test('an empty data directory becomes a gateway that admin.key opens, readable only by this user', async () => {
     const daemon = serve()
     const url = await daemon.url()
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
@@ -101,7 +101,7 @@ describe('starting', () => {
     expect(await whoami(await serve().url(), key)).toBe(200)
   })
 
-  test('AIGW_BOOTSTRAP_KEY opens the gateway, and replaces the key of an earlier start', async () => {
+  test('AIGW_BOOTSTRAP_KEY is accepted, and replaces the key of an earlier start', async () => {
     const [first, second] = [newApiKey(), newApiKey()]
     const daemon = serve([], { AIGW_BOOTSTRAP_KEY: first })
     expect(await whoami(await daemon.url(), first)).toBe(200)
@@ -112,7 +112,7 @@ describe('starting', () => {
     expect(existsSync(join(dataDir, 'admin.key'))).toBe(false)
   })
 
-  test('a second daemon on the same data directory ends with 1 and names the first', async () => {
+  test('a second daemon on the same data directory exits with 1 and names the first', async () => {
     const first = serve()
     const url = await first.url()
     const ended = await serve().ended
@@ -121,7 +121,7 @@ describe('starting', () => {
     expect(ended.stderr).toContain(url)
   })
 
-  test('an address in use ends with 1, one line that names it, and a data directory that is free again', async () => {
+  test('an address in use exits with 1 and one line that names it, and releases the data directory', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const address = taken.address()
@@ -134,7 +134,7 @@ describe('starting', () => {
   })
 
   test.each(['', 'below'])(
-    'a data directory that is a file ends with 1 and one line that says so (/%s)',
+    'a data directory that is a file exits with 1 and one line with the reason (/%s)',
     async (below) => {
       await writeFile(dataDir, '')
       const ended = await serve(['--data-dir', join(dataDir, below)]).ended
@@ -143,20 +143,20 @@ describe('starting', () => {
     },
   )
 
-  test('a descriptor that is no pipe ends with 1 and one line', async () => {
+  test('a descriptor that is not a pipe exits with 1 and one line', async () => {
     const ended = await serve([], { AIGW_PARENT_PIPE: '99' }).ended
     expect(ended.code).toBe(1)
     expect(ended.stderr.trimEnd().split('\n')).toEqual([expect.stringContaining('AIGW_PARENT_PIPE')])
   })
 
-  test('a store out of reach ends with 1 and one line that keeps the password', async () => {
+  test('an unreachable store exits with 1 and one line without the password', async () => {
     const ended = await serve([], { AIGW_DATABASE_URL: 'postgres://aigw:hunter2@127.0.0.1:1/aigw' }).ended
     expect(ended.code).toBe(1)
     expect(ended.stderr.trimEnd().split('\n')).toEqual([expect.stringContaining('127.0.0.1:1')])
     expect(ended.stdout + ended.stderr).not.toContain('hunter2')
   })
 
-  test('AIGW_DATABASE_URL puts the store on PostgreSQL', async () => {
+  test('AIGW_DATABASE_URL selects PostgreSQL as the store', async () => {
     const place = await postgresEngine.place({ migrated: false })
     try {
       const key = newApiKey()
@@ -170,7 +170,7 @@ describe('starting', () => {
     }
   })
 
-  test('systemd is told when it serves and when it stops', async () => {
+  test('systemd is notified of readiness and of the stop', async () => {
     // Replaces systemd's program, because the socket needs a running systemd.
     const reports = join(scratch, 'reports')
     await mkdir(join(scratch, 'bin'))
@@ -188,7 +188,7 @@ describe('starting', () => {
     ])
   })
 
-  test('a systemd that cannot be told does not stop the service', async () => {
+  test('a failed notification of systemd does not stop the service', async () => {
     const daemon = serve([], { NOTIFY_SOCKET: '/run/systemd/notify', PATH: scratch })
     await daemon.url()
     await daemon.logged('systemd could not be notified')
@@ -235,7 +235,7 @@ describe('stopping', () => {
     ['SIGTERM', () => daemon.child.kill('SIGTERM')],
     ['SIGHUP', () => daemon.child.kill('SIGHUP')],
     ['the end of the process that started it', () => (daemon.child.stdio[3] as Writable).destroy()],
-  ])('%s lets a running request finish, and then ends with 0', async (_, stop) => {
+  ])('%s lets a running request finish, and then exits with 0', async (_, stop) => {
     const { answer, finish } = await startChat()
     stop()
     await daemon.logged('draining')
@@ -248,7 +248,7 @@ describe('stopping', () => {
     expect(await daemon.ended).toMatchObject({ code: 0, signal: null })
   })
 
-  test('a second SIGHUP, as a closing terminal sends it, does not hurry the drain', async () => {
+  test('a second SIGHUP, as a closing terminal sends it, does not shorten the drain', async () => {
     const { answer, finish } = await startChat()
     daemon.child.kill('SIGHUP')
     await daemon.logged('draining')
@@ -259,7 +259,7 @@ describe('stopping', () => {
     expect(await daemon.ended).toMatchObject({ code: 0, signal: null })
   })
 
-  test('a log that nobody reads any more stops neither the service nor its end', async () => {
+  test('a log without a reader stops neither the service nor its exit', async () => {
     daemon.child.stdout?.destroy()
     daemon.child.stderr?.destroy()
     expect(await whoami(url, key)).toBe(200)
@@ -270,7 +270,7 @@ describe('stopping', () => {
   test.each([
     ['SIGTERM', 143],
     ['SIGINT', 130],
-  ] as const)('a second %s ends at once with %i', async (signal, code) => {
+  ] as const)('a second %s exits at once with %i', async (signal, code) => {
     upstream.script(() => {})
     const answer = chat().catch((error: Error) => error)
     await upstream.nextRequest()
@@ -284,7 +284,7 @@ describe('stopping', () => {
   test.each([
     ['an exception', 'throw new Error("a bug")'],
     ['a rejection', 'Promise.reject(new Error("a bug"))'],
-  ])('%s that nobody expected is logged and ends with 1, so that a fresh daemon takes over', async (_, fault) => {
+  ])('%s is logged and exits with 1, so that a fresh daemon takes over', async (_, fault) => {
     const preload = join(scratch, 'fault.mjs')
     await writeFile(preload, `process.on('SIGUSR2', () => { ${fault} })`)
     const faulty = run(['--listen', '127.0.0.1:0', '--data-dir', join(scratch, 'other')], {

@@ -83,7 +83,7 @@ describeEachEngine('the log of administrative changes', (engine) => {
   describe.each(CHANGES)('%s', (endpoint, row) => {
     const isTenants = endpoint.includes('/tenants')
 
-    test('leaves exactly one entry that says who did what to what', async () => {
+    test('leaves exactly one entry with the caller, the action and the target', async () => {
       const caller = row.access === 'operator' ? operator : admin
       const target = await targetOf(row)
       const { answer, added } = await call(endpoint, row, { key: caller.key, target })
@@ -108,7 +108,7 @@ describeEachEngine('the log of administrative changes', (engine) => {
       expect(added.filter((entry) => entry.tenant_id !== own.tenantId)).toMatchObject(theirs)
     })
 
-    test('leaves none when it is refused', async () => {
+    test('leaves no entry when it is rejected', async () => {
       const target = await targetOf(row)
       const caller = row.access === 'operator' ? operator : admin
       const missing = row.target && /^[0-9a-f]{24}$/.test(target ?? '') ? newId() : nothing().indexName
@@ -125,7 +125,7 @@ describeEachEngine('the log of administrative changes', (engine) => {
     })
   })
 
-  test('holds no secret, and nothing from which one could be told', async () => {
+  test('contains no secret, nor data from which a secret could be derived', async () => {
     const log = JSON.stringify(await shared.current.app.db.selectFrom('evidence_entries').selectAll().execute())
     expect(log).not.toMatch(/sk-[0-9a-f]{64}/)
     const keys = await shared.current.app.db.selectFrom('api_keys').select('secret_hash').execute()

@@ -144,7 +144,7 @@ export function hostileInputOf(engine: TestEngine): void {
   }
 
   describe('SQL', () => {
-    test('in the Authorization header is a key that nobody has', async () => {
+    test('in the Authorization header is an unknown key', async () => {
       const path = '/api/external/groups'
       for (const text of SQL) {
         const token = text.replaceAll(' ', '/**/')
@@ -155,7 +155,7 @@ export function hostileInputOf(engine: TestEngine): void {
       }
     })
 
-    test.each(LISTS)('in a search of %s finds what holds that very text, which is nothing', async (path) => {
+    test.each(LISTS)('in a search of %s is treated literally and matches nothing', async (path) => {
       for (const text of SQL) {
         const search = `${path}?search=${encodeURIComponent(text)}`
         const answer = await ask(`GET ${path}`, { method: 'GET', path: search })
@@ -163,7 +163,7 @@ export function hostileInputOf(engine: TestEngine): void {
       }
     })
 
-    test.each(LISTS)('is no column that %s is sorted by, and no order', async (path) => {
+    test.each(LISTS)('is rejected as a sort column and as a sort order of %s', async (path) => {
       for (const text of [...SQL, 'secret_hash', 'tenant_id', 'name desc, id', '(select 1)', '1', 'constructor']) {
         for (const parameter of ['sortBy', 'sortOrder']) {
           const query = `${parameter}=${encodeURIComponent(text)}`
@@ -173,7 +173,7 @@ export function hostileInputOf(engine: TestEngine): void {
       }
     })
 
-    test('in a name is a name', async () => {
+    test('in a name is treated literally', async () => {
       const before = await dumpStore(shared.current.app.db)
       for (const name of SQL) {
         const body = JSON.stringify({ name, description: name })
@@ -191,7 +191,7 @@ export function hostileInputOf(engine: TestEngine): void {
   })
 
   describe.each(Object.entries(ROUTE_CALLS))('%s', (endpoint, row) => {
-    test('never fails, and answers only what is documented', async () => {
+    test('never causes an internal error, and returns only documented responses', async () => {
       const route = routeOf(endpoint)
       const found = () => (row.target ? row.target(shared.current.app.db, world) : Promise.resolve(''))
       let target = await found()

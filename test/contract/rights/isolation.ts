@@ -78,7 +78,7 @@ export function isolationOf(engine: TestEngine): void {
     return { world, admin: neighbour }
   }
 
-  test.each(READS)('%s answers the same, whatever other tenants have', async (endpoint, row) => {
+  test.each(READS)('%s returns the same response, whatever other tenants own', async (endpoint, row) => {
     const target = endpoint.includes('{indexName}')
       ? own.indexName
       : ((await row.target?.(shared.current.app.db, own)) ?? '')
@@ -88,7 +88,7 @@ export function isolationOf(engine: TestEngine): void {
     expect(gist(await call(endpoint, row, own, admin, { target }))).toEqual(gist(alone))
   })
 
-  test.each(WRITES)('%s leaves every other tenant as it was', async (endpoint, row) => {
+  test.each(WRITES)('%s leaves every other tenant unchanged', async (endpoint, row) => {
     const { world } = await addNeighbour()
     await changes.forget()
     const answer = await call(endpoint, row, own, admin)
@@ -96,16 +96,19 @@ export function isolationOf(engine: TestEngine): void {
     expect(await changes.of(world.tenantId, { counters: true })).toEqual([])
   })
 
-  test.each(CREATIONS)('%s takes a name that another tenant has, and answers the same', async (endpoint, row) => {
-    const neighbour = await addNeighbour()
-    for (const at of row.bodies?.(own, '').keys() ?? []) {
-      const name = freshName({ mark: 'shared' })
-      const theirs = await call(endpoint, row, neighbour.world, neighbour.admin, { name, at })
-      const ours = await call(endpoint, row, own, admin, { name, at })
-      expect(ours.status, ours.text).toBe(201)
-      expect(nameless(ours, own)).toEqual(nameless(theirs, neighbour.world))
-    }
-  })
+  test.each(CREATIONS)(
+    '%s accepts a name that another tenant uses, and returns the same response',
+    async (endpoint, row) => {
+      const neighbour = await addNeighbour()
+      for (const at of row.bodies?.(own, '').keys() ?? []) {
+        const name = freshName({ mark: 'shared' })
+        const theirs = await call(endpoint, row, neighbour.world, neighbour.admin, { name, at })
+        const ours = await call(endpoint, row, own, admin, { name, at })
+        expect(ours.status, ours.text).toBe(201)
+        expect(nameless(ours, own)).toEqual(nameless(theirs, neighbour.world))
+      }
+    },
+  )
 }
 
 /**

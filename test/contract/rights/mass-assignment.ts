@@ -52,13 +52,13 @@ export function massAssignmentOf(engine: TestEngine): void {
     (bodies?.(NOTHING, '') ?? []).map((_, at) => ({ endpoint, at, status })),
   )
 
-  test('are tried on every route that takes JSON', () => {
+  test('are sent to every route that accepts JSON', () => {
     const taking = shared.current.app.routes.filter(({ body }) => body).map(endpointOf)
     expect([...new Set(withBodies.map(({ endpoint }) => endpoint))].sort()).toEqual(taking.sort())
   })
 
   describe.each(withBodies)('$endpoint, body $at', ({ endpoint, at, status }) => {
-    test('change nothing, whatever they are called and wherever they stand', async () => {
+    test('change nothing, whatever their name and position', async () => {
       const route = shared.current.app.routes.find((one) => endpointOf(one) === endpoint)
       if (!route?.body) throw new Error(`${endpoint} takes no JSON`)
       // The schema of policy checks accepts anything, because the response reports faults of the chat.

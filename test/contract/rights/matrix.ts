@@ -68,7 +68,7 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
     expect(idsIn(received).filter((id) => idsOfOther?.has(id))).toEqual([])
   }
 
-  test('a change of one row is seen once, and of a tenant only in its own rows', async () => {
+  test('a change of one row is recorded once, and only for its own tenant', async () => {
     const { db } = shared.current.app
     await changes.forget()
     const id = await addTarget.role(db, own)
@@ -79,7 +79,7 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
     expect(await changes.of(other.tenantId)).toEqual([])
   })
 
-  test('every route has a row, and every row a route', () => {
+  test('every route has a row, and every row has a route', () => {
     expect(Object.keys(ROUTE_CALLS).sort()).toEqual(shared.current.app.routes.map(endpointOf).sort())
   })
 
@@ -93,11 +93,11 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
         return route
       }
 
-      test('is declared to be open to those who should have it', () => {
+      test('declares the required rights', () => {
         expect(find().access).toBe(row.access)
       })
 
-      test('documents every refusal that can come before its handler', () => {
+      test('documents every error that can precede its handler', () => {
         const { access, body, bodyLimit, path, query, responses } = find()
         const needsKey = access !== 'none'
         const namesTarget = path.includes('{')
@@ -110,7 +110,7 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
         expect(Object.keys(responses)).toEqual(expect.arrayContaining(refusals.map(String)))
       })
 
-      test('refuses whoever lacks the right, and nothing changes', async () => {
+      test('rejects callers without the right, and nothing changes', async () => {
         const route = find()
         const target = await targetIn(own, row)
         await changes.forget()
@@ -123,7 +123,7 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
         expect(await changes.of(own.tenantId)).toEqual([])
       })
 
-      test('serves whoever has the right', async () => {
+      test('serves callers with the right', async () => {
         const route = find()
         const answered: string[] = []
         for (const caller of callers.filter((one) => isServed(one, route, row))) {
@@ -138,7 +138,7 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
       })
 
       if (row.target && !isOperators && !row.isPublic)
-        test('has nothing of another tenant, which is as if it were not there', async () => {
+        test('treats resources of another tenant as missing', async () => {
           const route = find()
           const foreign = (await targetIn(other, row)) as string
           const parts = foreign.split('/')
@@ -169,7 +169,7 @@ export function matrixOf(engine: TestEngine, group: RouteGroup): void {
         })
 
       if (row.references)
-        test('takes nothing of another tenant as a reference, nor tells that it is there', async () => {
+        test('rejects references to resources of another tenant, without revealing that they exist', async () => {
           const route = find()
           await changes.forget()
           for (const reference of row.references ?? []) {

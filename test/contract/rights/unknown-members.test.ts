@@ -46,19 +46,22 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
     ),
   )
 
-  test.each(withBodies)('$endpoint, body $at: one in $where is refused, and nothing changes', async (one) => {
-    const { endpoint, at, path } = one
-    const body = ROUTE_CALLS[endpoint]?.bodies?.(world, freshName(world))[at] ?? {}
-    for (const name of ['zzUnknown', '__proto__', 'constructor', 'tenantId', 'is_operator']) {
-      const { answer, changed } = await send(endpoint, withMember(body, path, name))
-      expect([name, answer.status]).toEqual([name, 400])
-      const place = path.length === 0 ? '' : ` in ${path.join('.')}`
-      expect(messageOf(answer)).toMatch(
-        new RegExp(`^Unknown member "${name}"${place}; (known members: |did you mean ")`),
-      )
-      expect(changed).toEqual({ gone: [], come: [] })
-    }
-  })
+  test.each(withBodies)(
+    '$endpoint, body $at: an unknown member in $where is rejected, and nothing changes',
+    async (one) => {
+      const { endpoint, at, path } = one
+      const body = ROUTE_CALLS[endpoint]?.bodies?.(world, freshName(world))[at] ?? {}
+      for (const name of ['zzUnknown', '__proto__', 'constructor', 'tenantId', 'is_operator']) {
+        const { answer, changed } = await send(endpoint, withMember(body, path, name))
+        expect([name, answer.status]).toEqual([name, 400])
+        const place = path.length === 0 ? '' : ` in ${path.join('.')}`
+        expect(messageOf(answer)).toMatch(
+          new RegExp(`^Unknown member "${name}"${place}; (known members: |did you mean ")`),
+        )
+        expect(changed).toEqual({ gone: [], come: [] })
+      }
+    },
+  )
 
   test.each([
     [
@@ -125,7 +128,7 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
       return item
     }
 
-    test('what GET shows may be edited and sent back', async () => {
+    test('a GET response can be edited and sent back', async () => {
       const { call } = shared.current
       const shown = await show()
       const edited = name === 'role' ? { displayName: freshName(world) } : { name: freshName(world) }
@@ -136,7 +139,7 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
       ])
     })
 
-    test('a read-only member with another value is refused, and nothing changes', async () => {
+    test('a read-only member with another value is rejected, and nothing changes', async () => {
       const { app, call } = shared.current
       const shown = await show()
       const others: Record<string, unknown> = {
@@ -165,7 +168,7 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
     })
   })
 
-  test('enforceSMLTPPolicies, which the contract knows, may only say what always holds', async () => {
+  test('enforceSMLTPPolicies, a member of the contract, accepts only its constant value', async () => {
     const { call } = shared.current
     const path = '/api/admin/api-keys'
     const made = await call('POST', path, { name: 'k', enforceSMLTPPolicies: true })

@@ -38,7 +38,7 @@ function faults(sources: Sources): readonly string[] {
 const yaml = (text: string, env: Record<string, string> = {}): Sources => ({ env, files: { [FILE]: text } })
 
 describe('defaults', () => {
-  test('nothing at all is a working configuration', () => {
+  test('an empty environment is a valid configuration', () => {
     expect(good({})).toEqual({
       listen: { host: '127.0.0.1', port: 8787 },
       dataDir: '/home/ada/.local/state/aigw',
@@ -57,7 +57,7 @@ describe('defaults', () => {
     })
   })
 
-  test('an empty file, and sections without content, mean the defaults', () => {
+  test('an empty file and empty sections mean the defaults', () => {
     expect(good(yaml(''))).toEqual(good({}))
     expect(good(yaml('# nothing\n'))).toEqual(good({}))
     expect(good(yaml('log:\ndatabase:\nproviders:\nlicenses:\nfailover:\nconcurrency:\nlimits:\nevidence:\n'))).toEqual(
@@ -73,7 +73,7 @@ describe('defaults', () => {
     expect(faults({ env: { HOME: '' } })).toEqual([expect.stringContaining('--data-dir')])
   })
 
-  test('the configuration cannot be changed by whoever is handed it', () => {
+  test('the configuration is immutable', () => {
     const config = good(yaml('providers: {house: {base_url: "http://h/v1", models: [a]}}'))
     expect(Object.isFrozen(config)).toBe(true)
     expect(Object.isFrozen(config.listen)).toBe(true)
@@ -82,7 +82,7 @@ describe('defaults', () => {
 })
 
 describe('sources', () => {
-  test('a flag wins over the environment, the environment over the file, the file over the default', () => {
+  test('a flag overrides the environment, the environment the file, and the file the default', () => {
     const file = { [FILE]: 'listen: 10.0.0.1:1\ndata_dir: /file\ndatabase: {url: "postgres://file/db"}\n' }
     const env = { AIGW_LISTEN: '10.0.0.2:2', AIGW_DATA_DIR: '/env', AIGW_DATABASE_URL: 'postgres://env/db' }
     expect(good({ files: file })).toMatchObject({
@@ -113,14 +113,14 @@ describe('sources', () => {
     expect(good({ files }).listen.port).toBe(4)
   })
 
-  test('a file that was named must be there', () => {
+  test('a named file must exist', () => {
     expect(faults({ argv: ['--config', '/nowhere.yaml'] })).toEqual([
       '/nowhere.yaml: cannot be read (it does not exist)',
     ])
     expect(faults({ env: { AIGW_CONFIG: '/nowhere.yaml' } })).toHaveLength(1)
   })
 
-  test('relative paths in the file start at its folder', () => {
+  test('relative paths in the file are relative to its directory', () => {
     const files = {
       '/srv/gw/aigw.yaml': 'data_dir: state\nbootstrap_key: {file: secrets/key}',
       '/srv/gw/secrets/key': `${KEY}\n`,
@@ -131,7 +131,7 @@ describe('sources', () => {
     })
   })
 
-  test('a variable that is set to nothing counts as not set', () => {
+  test('an empty variable counts as unset', () => {
     const env = {
       AIGW_LISTEN: '',
       AIGW_CONFIG: '',
@@ -143,11 +143,11 @@ describe('sources', () => {
     expect(good({ env })).toEqual(good({}))
   })
 
-  test('variables of the command line client, and of other programs, change nothing', () => {
+  test('variables of the command line client and of other programs have no effect', () => {
     expect(good({ env: { AIGW_PROFILE: 'home', AIGW_BASE_URL: 'x', COHERE_API_KEY: 'x' } })).toEqual(good({}))
   })
 
-  test('AIGW_MASTER_KEY_FILE names a file with 32 bytes in hex or base64; a fault never shows what else it holds', () => {
+  test('AIGW_MASTER_KEY_FILE names a file with 32 bytes in hex or base64; errors never show other content of it', () => {
     const env = { AIGW_MASTER_KEY_FILE: '/run/secrets/master' }
     const hex = '0af1'.repeat(16)
     const inFile = (text: string) => ({ env, files: { '/run/secrets/master': text } })
@@ -173,21 +173,21 @@ describe('sources', () => {
       ])
   })
 
-  test('AIGW_PARENT_PIPE is the number of a descriptor', () => {
+  test('AIGW_PARENT_PIPE is a descriptor number', () => {
     expect(good({ env: { AIGW_PARENT_PIPE: '3' } }).parentPipe).toBe(3)
     expect(good({}).parentPipe).toBeUndefined()
     for (const value of ['-1', 'three', '3.5', '/dev/fd/3'])
       expect(faults({ env: { AIGW_PARENT_PIPE: value } })).toEqual([expect.stringMatching(/^AIGW_PARENT_PIPE: /)])
   })
 
-  test('AIGW_BOOTSTRAP_KEY wins over bootstrap_key', () => {
+  test('AIGW_BOOTSTRAP_KEY overrides bootstrap_key', () => {
     expect(good(yaml(`bootstrap_key: ${OTHER_KEY}`)).bootstrapKey).toBe(OTHER_KEY)
     expect(good(yaml(`bootstrap_key: ${OTHER_KEY}`, { AIGW_BOOTSTRAP_KEY: KEY })).bootstrapKey).toBe(KEY)
   })
 })
 
 describe('flags', () => {
-  test('every fault of the command line is named, with the option that was meant', () => {
+  test('every error of the command line names the option that was probably meant', () => {
     expect(faults({ argv: ['--lisen', 'x', '--data-dir', '--check=yes', 'serve', '-x'] })).toEqual([
       expect.stringMatching(/^--lisen: unknown option; did you mean "--listen"\?/),
       expect.stringMatching(/^--data-dir: needs a value/),
@@ -196,7 +196,7 @@ describe('flags', () => {
     ])
   })
 
-  test('a faulty flag, variable and file are reported together', () => {
+  test('invalid flags, variables and file entries are reported together', () => {
     const found = faults({
       argv: ['--listen', '8787'],
       env: { AIGW_DATABASE_URL: 'mysql://h/d' },
@@ -235,13 +235,13 @@ describe('listen', () => {
     'a b:1',
     'http://h:1',
     'h:1/',
-  ])('%s is refused with an example', (text) => {
+  ])('%s is rejected with an example', (text) => {
     const [fault, ...more] = faults({ argv: ['--listen', text] })
     expect(more).toEqual([])
     expect(fault).toMatch(/^--listen: .*(write|use) /)
   })
 
-  test('no text makes the parser fail in another way than with a fault', () => {
+  test('any text is parsed or rejected with a proper error', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const config = load({ env: { AIGW_LISTEN: text } })
@@ -253,7 +253,7 @@ describe('listen', () => {
 })
 
 describe('the file', () => {
-  test('every fault is one line with file, line, key, and what to do', () => {
+  test('every error is one line with file, line, key and remedy', () => {
     const found = faults(
       yaml(
         [
@@ -295,7 +295,7 @@ describe('the file', () => {
     expect(found.join()).not.toContain('hunter2')
   })
 
-  test('text that is not YAML is a fault with its line, and does not repeat the text', () => {
+  test('text that is not YAML is an error with its line number, without the text', () => {
     expect(faults(yaml('listen: [::1]:8787'))).toEqual([
       expect.stringMatching(/^\/etc\/aigw\/aigw\.yaml:1: not valid YAML: .*in quotes$/),
     ])
@@ -306,12 +306,12 @@ describe('the file', () => {
     expect(faults(yaml('- a'))).toEqual([`${FILE}: must be a mapping of keys, such as listen:`])
   })
 
-  test('aliases that unfold without end are refused', () => {
+  test('aliases that expand without limit are rejected', () => {
     const bomb = `a: &a [${'x,'.repeat(10)}]\nb: &b [${'*a,'.repeat(10)}]\nc: &c [${'*b,'.repeat(10)}]\nd: [${'*c,'.repeat(10)}]\n`
     expect(faults(yaml(bomb))).toEqual([`${FILE}: expands too many YAML aliases; write the values out`])
   })
 
-  test('no text makes the parser fail in another way than with faults', () => {
+  test('any file is parsed or rejected with proper errors', () => {
     fc.assert(fc.property(fc.string(), (text) => void load(yaml(text))))
     fc.assert(fc.property(fc.jsonValue(), (value) => void load(yaml(JSON.stringify({ providers: value, log: value })))))
   })
@@ -327,7 +327,7 @@ describe('the file', () => {
 })
 
 describe('licences', () => {
-  test('a pool holds as many users as the file says; the others have no limit', () => {
+  test('a pool has as many licences as the file sets; other tiers are unlimited', () => {
     const { licenses } = good(yaml('licenses: {Essential: 50, Early Access: 1}'))
     expect(licenses).toEqual({ Essential: 50, Growth: 0, Ultra: 0, 'Early Access': 1 })
   })
@@ -344,7 +344,7 @@ describe('licences', () => {
 })
 
 describe('limits of the compatibility surfaces', () => {
-  test('are those of the file; the others keep their defaults', () => {
+  test('are read from the file, with defaults for the rest', () => {
     expect(
       good(yaml('limits: {body_size: 64MB, body_memory: 1GB, json_depth: 64, messages: 500, max_tokens: 16000}'))
         .limits,
@@ -386,13 +386,13 @@ describe('limits of the compatibility surfaces', () => {
       '{output_tokens: {chat: 16384}}',
       'limits.output_tokens.chat: must map models to numbers of tokens, such as azure/chat: 16384',
     ],
-  ])('%s is a fault', (text, fault) => {
+  ])('%s is an error', (text, fault) => {
     expect(faults(yaml(`limits: ${text}`))).toEqual([expect.stringContaining(fault)])
   })
 })
 
 describe('failover and concurrency', () => {
-  test('are what the file says, with the defaults for the rest', () => {
+  test('are read from the file, with defaults for the rest', () => {
     const config = good(yaml('failover: {same_model_retries: 1}\nconcurrency: {per_key: 0, per_provider: 50}'))
     expect(config.failover).toEqual({ sameModelRetries: 1 })
     expect(config.concurrency).toEqual({ perKey: 0, waitingPerKey: 200, perProvider: 50 })
@@ -411,7 +411,7 @@ describe('failover and concurrency', () => {
 })
 
 describe('knowledge', () => {
-  test('is searched by words alone unless an embedding model or a reranker is named', () => {
+  test('search uses words only, unless an embedding model or a reranker is configured', () => {
     expect(good({}).knowledge).toBeUndefined()
     expect(good(yaml('knowledge: {embedding: {model: openai/small}}')).knowledge).toEqual({
       embedding: { model: 'openai/small', batch: 64 },
@@ -439,7 +439,7 @@ describe('knowledge', () => {
 })
 
 describe('evidence', () => {
-  test('may have a name, another retention, and second places of checkpoints', () => {
+  test('may set a name, a retention time and further destinations of checkpoints', () => {
     const text = `evidence:
   name: gateway.example.com
   receipts: false
@@ -471,7 +471,7 @@ describe('evidence', () => {
 })
 
 describe('trusted proxies', () => {
-  test('are the addresses and blocks of the file', () => {
+  test('are the addresses and CIDR blocks of the file', () => {
     expect(good(yaml('trusted_proxies: [127.0.0.1, 10.0.0.0/8, "fd00::/8"]')).trustedProxies).toEqual([
       '127.0.0.1',
       '10.0.0.0/8',
@@ -525,11 +525,11 @@ describe('secrets', () => {
     expect(found.join()).not.toContain('sk-secret')
   })
 
-  test('a credential needs the directory that systemd gives', () => {
+  test('a credential needs the credentials directory of systemd', () => {
     expect(faults(yaml('bootstrap_key: {credential: key}'))).toEqual([expect.stringContaining('LoadCredential=key:')])
   })
 
-  test('a bootstrap key must be sk- and 64 hex characters, and a wrong one is not repeated', () => {
+  test('a bootstrap key must be sk- and 64 hex characters, and errors do not repeat an invalid one', () => {
     const wrong = `sk-${'G'.repeat(64)}`
     for (const found of [faults({ env: { AIGW_BOOTSTRAP_KEY: wrong } }), faults(yaml(`bootstrap_key: ${wrong}`))]) {
       expect(found).toEqual([expect.stringContaining('64 characters')])
@@ -552,7 +552,7 @@ describe('providers', () => {
     ])
   })
 
-  test('a well-known provider appears when its usual variable is set', () => {
+  test('a well-known provider is enabled when its usual variable is set', () => {
     const env = { OPENAI_API_KEY: 'k1', MISTRAL_API_KEY: 'k2' }
     expect(good({ env }).providers.map(({ name, apiKey }) => [name, apiKey])).toEqual([
       ['openai', 'k1'],
@@ -560,7 +560,7 @@ describe('providers', () => {
     ])
   })
 
-  test('an entry in the file takes the usual variable as its key, and its own key first', () => {
+  test('an entry in the file uses its own key first, then the usual variable', () => {
     const env = { OPENAI_API_KEY: 'from-env' }
     expect(good(yaml('providers: {openai: {models: [gpt-4o]}}', env)).providers).toMatchObject([
       { name: 'openai', apiKey: 'from-env', models: ['gpt-4o'] },
@@ -568,7 +568,7 @@ describe('providers', () => {
     expect(good(yaml('providers: {openai: {api_key: own}}', env)).providers).toMatchObject([{ apiKey: 'own' }])
   })
 
-  test('a key that is meant for another address is not shown to the known one', () => {
+  test('a key for another address is not sent to the well-known one', () => {
     const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'https://proxy.example/v1/' }
     expect(good({ env }).providers).toMatchObject([{ name: 'openai', baseUrl: 'https://proxy.example/v1' }])
     expect(faults({ env: { ...env, OPENAI_BASE_URL: 'proxy' } })).toEqual([
@@ -576,13 +576,13 @@ describe('providers', () => {
     ])
   })
 
-  test('a faulty key in a usual variable is a fault that names the variable and not the key', () => {
+  test('an invalid key in a usual variable is an error that names the variable without the key', () => {
     const found = faults({ env: { OPENAI_API_KEY: 'sk-two words' } })
     expect(found).toEqual([expect.stringContaining('environment variable OPENAI_API_KEY contains a space')])
     expect(found.join()).not.toContain('two words')
   })
 
-  test("ollama and vllm need no key, and neither does an address of one's own", () => {
+  test('ollama and vllm need no key, and neither does a custom address', () => {
     const { providers } = good(
       yaml(
         'providers: {ollama: , vllm: {}, openai: {base_url: "http://127.0.0.1:9/v1/"}, house: {base_url: "http://h:1/v1"}}',
@@ -603,7 +603,7 @@ describe('providers', () => {
     ])
   })
 
-  test('Anthropic and Google speak their own interface, and need only a key, by name or by kind', () => {
+  test('Anthropic and Google use their own interfaces and need only a key, by name or by kind', () => {
     const text = 'providers: {anthropic: {api_key: a}, google: {api_key: b}, claude: {kind: anthropic, api_key: c}}'
     expect(good(yaml(text)).providers).toMatchObject([
       { name: 'anthropic', kind: 'anthropic', baseUrl: 'https://api.anthropic.com', apiKey: 'a' },
@@ -618,7 +618,7 @@ describe('providers', () => {
     expect(good({ env: { GEMINI_API_KEY: 'b', GOOGLE_API_KEY: 'c' } }).providers).toMatchObject([{ apiKey: 'c' }])
   })
 
-  test("a kind's usual key is not sent to an address of one's own under another name", () => {
+  test('the usual key of a kind is not sent to a custom address under another name', () => {
     const text = 'providers: {house: {kind: anthropic, base_url: "http://h"}, claude: {kind: anthropic}}'
     expect(good(yaml(text, { ANTHROPIC_API_KEY: 'k' })).providers).toMatchObject([
       { name: 'house', apiKey: undefined },
@@ -627,7 +627,7 @@ describe('providers', () => {
     ])
   })
 
-  test('Azure needs the address of its resource, and may be given a version', () => {
+  test('Azure needs the address of its resource and accepts a version', () => {
     const address = 'base_url: "https://r.openai.azure.com"'
     const text = `providers: {azure: {${address}, api_key: k}, west: {kind: azure, ${address}, api_version: "2024-10-21"}}`
     expect(good(yaml(text)).providers).toEqual([
@@ -657,7 +657,7 @@ describe('providers', () => {
     ])
   })
 
-  test('a provider may say in which region it works, as policies name it', () => {
+  test('a provider may set its region, which policies refer to', () => {
     const provider = (region: string) => yaml(`providers: {mistral: {api_key: k, region: ${region}}}`)
     expect(good(provider('eu-west-1')).providers).toMatchObject([{ name: 'mistral', region: 'eu-west-1' }])
     expect(good(yaml('providers: {mistral: {api_key: k}}')).providers[0]).not.toHaveProperty('region')
@@ -668,18 +668,18 @@ describe('providers', () => {
     }
   })
 
-  test('a kind that is none is a fault with the one that was meant', () => {
+  test('an unknown kind is an error that suggests the probable one', () => {
     expect(faults(yaml('providers: {b: {kind: opnai, base_url: "http://h"}}'))).toEqual([
       expect.stringMatching(/providers\.b\.kind: "opnai" is not a kind of provider; did you mean "openai"\?/),
     ])
   })
 
-  test('local servers are looked for unless the file says not to', () => {
+  test('local servers are detected unless the file disables it', () => {
     expect(good(yaml('discover_local: false')).discoverLocal).toBe(false)
     expect(faults(yaml('discover_local: maybe'))).toEqual([expect.stringContaining('must be true or false')])
   })
 
-  test('prices are those of a provider, by the names of its models', () => {
+  test('prices are set per provider, by the names of its models', () => {
     const prices =
       '{m: {input: 0.5, output: 2, cache_read: 0.1, cache_write: 1, points: 3}, "*": {input: 1, output: 1}}'
     const text = `providers: {a: {base_url: "http://h", prices: ${prices}}, bedrock: {region: eu-central-1, api_key: k, prices: ${prices}}}`
@@ -690,7 +690,7 @@ describe('providers', () => {
     expect(good(yaml(text)).providers).toMatchObject([{ prices: read }, { prices: read }])
   })
 
-  test('faults of prices name the model and the amount', () => {
+  test('errors in prices name the model and the amount', () => {
     const prices = '{m: {input: -1, output: 2000, points: 1.5, cache: 1}, n: 3}'
     expect(faults(yaml(`providers: {a: {base_url: "http://h", prices: ${prices}}}`))).toEqual([
       expect.stringMatching(/providers\.a\.prices\.m\.input: must not be negative$/),
@@ -705,7 +705,7 @@ describe('providers', () => {
     ])
   })
 
-  test('points are those of a month for each licence; null is no limit', () => {
+  test('points are monthly per licence; null means no limit', () => {
     expect(good(yaml('points: {Essential: 29000, Ultra: null}')).points).toEqual({ Essential: 29_000, Ultra: null })
     expect(good(yaml('log: {}')).points).toBeUndefined()
     expect(faults(yaml('points: {Essential: -1, Basic: 5}'))).toEqual([
@@ -714,25 +714,25 @@ describe('providers', () => {
     ])
   })
 
-  test('a well-known name may be given to an OpenAI-compatible address', () => {
+  test('a well-known name may be used for an OpenAI-compatible address', () => {
     const text = 'providers: {anthropic: {kind: openai, base_url: "https://api.anthropic.com/v1", api_key: k}}'
     expect(good(yaml(text)).providers).toMatchObject([{ name: 'anthropic', kind: 'openai' }])
   })
 
-  test('under another kind a well-known name needs an address, and is not suggested for itself', () => {
+  test('under another kind a well-known name needs an address, and is not suggested as its own correction', () => {
     expect(faults(yaml('providers: {bedrock: {kind: openai}, bedrok: {}}'))).toEqual([
       expect.stringMatching(/providers\.bedrock\.base_url: is missing; .* "bedrock" is not a well-known provider$/),
       expect.stringMatching(/providers\.bedrok\.base_url: is missing; .* did you mean "bedrock"\?$/),
     ])
   })
 
-  test('local is always there: naming it changes nothing, and it takes nothing but scripts', () => {
+  test('local is always enabled: naming it changes nothing, and it accepts only scripts', () => {
     expect(good(yaml('providers: {local: {kind: local}}'))).toEqual(good({}))
     expect(faults(yaml('providers: {local: {kind: openai, api_key: k}}'))).toHaveLength(2)
     expect(faults(yaml('providers: {other: {kind: local, base_url: "http://h"}}'))).toHaveLength(1)
   })
 
-  test('scripts of local are read with their times in milliseconds', () => {
+  test('scripts of local are read, with times in milliseconds', () => {
     const text = 'providers: {local: {scripts: {slow: [{wait: 2s}, {text: Hi}, {fail: rate_limit, retry_after: 7}]}}}'
     expect(good(yaml(text)).scripts).toEqual({
       slow: [{ wait: 2000 }, { text: 'Hi' }, { fail: 'rate_limit', retry_after: 7 }],
@@ -757,11 +757,11 @@ describe('providers', () => {
     ])
   })
 
-  test.each(['Host', 'Content-Length', 'Expect', 'Keep-Alive', '"a b"'])('header %s is refused', (name) => {
+  test.each(['Host', 'Content-Length', 'Expect', 'Keep-Alive', '"a b"'])('header %s is rejected', (name) => {
     expect(faults(yaml(`providers: {house: {base_url: "http://h", headers: {${name}: x}}}`))).toHaveLength(1)
   })
 
-  test.each(['ftp://h/v1', 'h/v1', 'http://h/v1?x=1', 'http://h/v1#x'])('base_url %s is refused', (url) => {
+  test.each(['ftp://h/v1', 'h/v1', 'http://h/v1?x=1', 'http://h/v1#x'])('base_url %s is rejected', (url) => {
     expect(faults(yaml(`providers: {house: {base_url: "${url}"}}`))).toEqual([expect.stringContaining('base_url')])
   })
 })
@@ -788,7 +788,7 @@ describe('bedrock', () => {
     ])
   })
 
-  test('takes credentials instead of an API key, each part a secret by reference', () => {
+  test('accepts credentials instead of an API key, each part as a secret reference', () => {
     const credentials = 'access_key_id: AKID, secret_access_key: {file: /run/secrets/aws}, session_token: {env: TOKEN}'
     const text = `providers: {bedrock: {region: eu-central-1, models: [a, {id: b}], credentials: {${credentials}}}}`
     // The file takes precedence over the environment.
@@ -803,7 +803,7 @@ describe('bedrock', () => {
     ])
   })
 
-  test('takes from the environment what the entry leaves out, an API key before credentials', () => {
+  test('reads missing values from the environment, an API key before credentials', () => {
     const entry = 'providers: {bedrock: {}}'
     const key = { AWS_BEARER_TOKEN_BEDROCK: 'k' }
     const region = { AWS_DEFAULT_REGION: 'eu-central-1' }
@@ -824,7 +824,7 @@ describe('bedrock', () => {
     ])
   })
 
-  test('appears by itself with an API key of its own and a region, and not for the credentials of other programs', () => {
+  test('is enabled by its own API key and a region, but not by the credentials of other programs', () => {
     const key = { AWS_BEARER_TOKEN_BEDROCK: 'k' }
     expect(good({ env: { ...key, AWS_REGION: 'eu-central-1', ...keys } }).providers).toEqual([byKey])
     expect(good({ env: { ...key, AWS_DEFAULT_REGION: 'eu-central-1' } }).providers).toEqual([byKey])
@@ -837,7 +837,7 @@ describe('bedrock', () => {
     ])
   })
 
-  test('the secrets of the environment are not sent to an address of another name', () => {
+  test('secrets of the environment are not sent to a custom address under another name', () => {
     const env = { AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: 'eu-central-1', ...keys }
     const text =
       'providers: {house: {kind: bedrock, base_url: "http://h"}, bedrock: {base_url: "http://h"}, aws: {kind: bedrock}}'
@@ -879,7 +879,7 @@ describe('bedrock', () => {
       ['kind: must be one of openai, azure, anthropic, google, bedrock'],
     ],
     ['{region: eu-central-1, api_key: k, api_version: "2024-10-21"}', '', ['api_version: unknown key']],
-  ])('%s is refused', (entry, variable, reasons) => {
+  ])('%s is rejected', (entry, variable, reasons) => {
     const found = faults(yaml(`providers: {bedrock: ${entry}}`, variable === '' ? {} : { [variable]: 's-secret' }))
     expect(found).toEqual(reasons.map((reason) => expect.stringContaining(`providers.bedrock.${reason}`)))
     expect(found.join()).not.toContain('s-secret')
@@ -893,7 +893,7 @@ describe('bedrock', () => {
   )
 })
 
-describe('what we hand out', () => {
+describe('delivered files', () => {
   const surroundings = {
     env: { CREDENTIALS_DIRECTORY: '/creds', AIGW_TEAM_TOKEN: 't', MISTRAL_API_KEY: 'k', HOME: '/home/ada' },
     files: {
@@ -907,18 +907,18 @@ describe('what we hand out', () => {
   }
   const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 
-  test('deploy/aigw.yaml as delivered is a working configuration with the defaults', () => {
+  test('deploy/aigw.yaml as delivered is a valid configuration with the defaults', () => {
     expect(good(yaml(read('deploy/aigw.yaml')))).toEqual(good({}))
   })
 
-  test('deploy/aigw.yaml with every example taken in is a working configuration', () => {
+  test('deploy/aigw.yaml with every example enabled is a valid configuration', () => {
     const text = read('deploy/aigw.yaml').replace(/^#(?! |$)|^#(?= {2})/gm, '')
     const config = good({ env: surroundings.env, files: { ...surroundings.files, [FILE]: text } })
     expect(config).toMatchObject({ database: { kind: 'postgres' }, bootstrapKey: KEY, dataDir: '/var/lib/aigw' })
     expect(config.providers.map(({ name }) => name)).toEqual(['openai', 'ollama', 'house', 'mistral'])
   })
 
-  test('every YAML example of docs/configuration.md is a working configuration', () => {
+  test('every YAML example of docs/configuration.md is a valid configuration', () => {
     const examples = [...read('docs/configuration.md').matchAll(/```yaml\n(.*?)```/gs)].map((match) => match[1] ?? '')
     expect(examples.length).toBeGreaterThanOrEqual(3)
     for (const example of examples) good({ env: surroundings.env, files: { ...surroundings.files, [FILE]: example } })

@@ -104,7 +104,7 @@ describeEachEngine('knowledge bases', (engine) => {
     ])
   })
 
-  test('chat answers from what was trained, streamed or not, and names its sources', async () => {
+  test('chat answers from trained documents, streamed or not, and names its sources', async () => {
     await create('for-chat')
     const content = '# Guide\n\n## Webhooks\n\nTwenty failures in a row disable an endpoint. Nothing else does.'
     await train('for-chat', [{ fileName: 'guide.md', content }])
@@ -121,25 +121,28 @@ describeEachEngine('knowledge bases', (engine) => {
     expect([textOf(frames), done]).toEqual([expected, true])
   })
 
-  test('a name exists once, however it is spelled', async () => {
+  test('a name is unique in any spelling', async () => {
     await create('twice')
     const again = await create(' TWICE? ')
     expect(again.status).toBe(409)
     expect(again.body.error).toMatchObject({ code: 'INDEX_NAME_EXISTS' })
   })
 
-  test.each(['Zero-Knowledge', 'zero knowledge', 'ab', '字字字', 'x'.repeat(51)])('%s is no name', async (name) => {
-    const { status, body, headers } = await create(name)
-    expect({ status, body }).toEqual({
-      status: 400,
-      body: {
-        success: false,
-        error: 'Invalid index name',
-        message: expect.any(String),
-        request_id: headers['x-request-id'],
-      },
-    })
-  })
+  test.each(['Zero-Knowledge', 'zero knowledge', 'ab', '字字字', 'x'.repeat(51)])(
+    '%s is an invalid name',
+    async (name) => {
+      const { status, body, headers } = await create(name)
+      expect({ status, body }).toEqual({
+        status: 400,
+        body: {
+          success: false,
+          error: 'Invalid index name',
+          message: expect.any(String),
+          request_id: headers['x-request-id'],
+        },
+      })
+    },
+  )
 
   test.each([
     ['name', {}],
@@ -149,19 +152,19 @@ describeEachEngine('knowledge bases', (engine) => {
     ['assignedUser', { name: 'mine', assignedUser: 'not an id' }],
     ['assignedGroup', { name: 'mine', assignedGroup: 7 }],
     ['assignedGroup', { name: 'mine', assignedUser: 'f'.repeat(24), assignedGroup: 'f'.repeat(24) }],
-  ])('a wrong %s is 400 and creates nothing', async (field, body) => {
+  ])('an invalid %s is 400 and creates nothing', async (field, body) => {
     const refused = await call('POST', BASE, body)
     expect(refused.status).toBe(400)
     expect(refused.body.error).toMatchObject({ code: 'VALIDATION_ERROR', details: { field } })
     expect((await search('mine', { query: 'a' })).status).toBe(404)
   })
 
-  test('an index assigned to nobody is what it says', async () => {
+  test('an index without an assignment has the requested type', async () => {
     expect((await call('POST', BASE, { name: 'nobodys', assignedUser: null, assignedGroup: null })).status).toBe(201)
   })
 
   test.each(['type=odd', 'status=gone', 'sortBy=size', 'sortOrder=up'])(
-    'a list with %s is refused',
+    'a list with %s is rejected',
     async (parameter) => {
       const refused = await call('GET', `${BASE}/all?${parameter}`)
       expect(refused.status).toBe(400)
@@ -170,7 +173,7 @@ describeEachEngine('knowledge bases', (engine) => {
     },
   )
 
-  test('what was trained once is unchanged the second time, and replaced when it changed', async () => {
+  test('an unchanged document is skipped, and a changed one is replaced', async () => {
     await create('again')
     const send = async (content: string) =>
       (await train('again', [{ fileName: 'a.txt', content }])).body.results.documents[0].status
@@ -181,7 +184,7 @@ describeEachEngine('knowledge bases', (engine) => {
     expect((await search('again', { query: 'leopards' })).body.results.total).toBe(1)
   })
 
-  test('many small documents of one call are stored together, each whole, replaced by itself and found at once', async () => {
+  test('many small documents of one request are stored together, each complete, replaceable and found at once', async () => {
     await create('many-small')
     const text = (at: number, word: string) => ({
       name: `note-${at}`,
@@ -210,7 +213,7 @@ describeEachEngine('knowledge bases', (engine) => {
     expect(entries).toHaveLength(120)
   })
 
-  test('a document that cannot be read says why and does not stop the others', async () => {
+  test('an unreadable document reports the reason and does not block the others', async () => {
     await create('mixed')
     const answer = await train('mixed', [
       { fileName: 'good.md', content: 'Good text.' },
@@ -248,7 +251,7 @@ describeEachEngine('knowledge bases', (engine) => {
     })
   })
 
-  test('a name is spelt in one way, leads nowhere else and hides nothing', async () => {
+  test('a name has one spelling, stays in its directory and hides nothing', async () => {
     await create('names')
     const names = ['cafe\u0301.md', '../up.md', 'a/../b.md', 'left\u202egpj.md', 'line\u2028.md', 'نمی\u200cدانم.md']
     const texts = names.map((name) => ({ name, content: `Text of a document.` }))
@@ -268,7 +271,7 @@ describeEachEngine('knowledge bases', (engine) => {
     expect((await call('GET', `${BASE}/names/documents`)).body.pagination.total).toBe(2)
   })
 
-  test('a text that was taken out of a file keeps the name of the file', async () => {
+  test('an extracted text keeps the name of the file', async () => {
     await create('taken')
     const send = async (text: object) =>
       TrainResponse.parse((await train('taken', [{ field: 'text_inputs', content: JSON.stringify([text]) }])).body)
@@ -280,7 +283,7 @@ describeEachEngine('knowledge bases', (engine) => {
     expect(await send(text)).toBe('indexed')
   })
 
-  test('a search shows the part of a passage that fits', async () => {
+  test('a search shows the matching part of a passage', async () => {
     await create('windows')
     const filler = 'Nothing of this says anything at all. '.repeat(20)
     await train('windows', [{ fileName: 'a.md', content: `${filler}The code of the lounge is 4711. ${filler}` }])
@@ -290,7 +293,7 @@ describeEachEngine('knowledge bases', (engine) => {
     expect(best?.content.length).toBeLessThanOrEqual(500)
   })
 
-  test('what a crash left behind is gone after the next training, and what is being written is not', async () => {
+  test('remains of a crash are removed after the next training, and files in progress are not', async () => {
     const { id: indexId } = (await create('crashed')).body.index
     const { db } = shared.current.app
     const { tenant_id: tenantId } = await db
@@ -315,7 +318,7 @@ describeEachEngine('knowledge bases', (engine) => {
     expect((await search('crashed', { query: 'half' })).body.results.total).toBe(0)
   })
 
-  test('a document of too many passages fails, and another beside it does not', async () => {
+  test('a document with too many passages fails alone', async () => {
     await create('too-many')
     const answer = await train('too-many', [
       { fileName: 'many.md', content: '# a\nb\n'.repeat(DOCUMENT_PASSAGES + 1) },
@@ -329,7 +332,7 @@ describeEachEngine('knowledge bases', (engine) => {
     expect((await search('too-many', { query: 'b' })).body.results.total).toBe(0)
   })
 
-  test('when nothing can be read the answer is 400 with every reason', async () => {
+  test('when all are unreadable the response is 400 with every reason', async () => {
     await create('nothing')
     const answer = await train('nothing', [
       { fileName: 'a.pdf', content: '%PDF-' },
@@ -340,7 +343,7 @@ describeEachEngine('knowledge bases', (engine) => {
     expect(answer.body.message).toMatch(/a\.pdf: .*PDF.*b\.txt: .*empty/)
   })
 
-  test('an index that does not exist is 404, for training and for searching', async () => {
+  test('a missing index is 404, for training and for searching', async () => {
     for (const name of ['missing', 'Not%20A%20Name', '%F0%9F%90%BC', 'x'.repeat(2000)]) {
       for (const answer of [await train(name, []), await search(name, { query: 'a' })]) {
         expect([answer.status, answer.body.error]).toEqual([404, 'Index not found'])
@@ -369,7 +372,7 @@ describeEachEngine('knowledge bases', (engine) => {
       expect((await discover([])).restrictions.allowed_indexes).toBe('all user indexes')
     })
 
-    test('training and searching any other is 403, whether there is such an index or not', async () => {
+    test('training and searching any other is 403, whether it exists or not', async () => {
       const key = await newKey(['listed'])
       const body = multipart([{ fileName: 'a.txt', content: 'Words.' }])
       const both = async (name: string) => [
@@ -389,7 +392,7 @@ describeEachEngine('knowledge bases', (engine) => {
     })
   })
 
-  test('creating an index and each document that is indexed leave an entry in the log of changes', async () => {
+  test('creating an index and each indexed document leave an audit entry', async () => {
     const { id } = (await create('logged')).body.index
     const entries = async () =>
       (await recordedChanges(shared.current.app.db)).filter(({ resource_id }) => resource_id === id)
@@ -417,7 +420,7 @@ describeEachEngine('knowledge bases', (engine) => {
     ])
   })
 
-  test('a document whose entry cannot be written is not indexed', async () => {
+  test('a document whose audit entry cannot be written is not indexed', async () => {
     await create('unlogged')
     await train('unlogged', [{ fileName: 'a.txt', content: 'Otters swim.' }])
     const { db } = shared.current.app
@@ -429,7 +432,7 @@ describeEachEngine('knowledge bases', (engine) => {
     expect(await Promise.all(totals)).toEqual([1, 0])
   })
 
-  test('a search without a query or with wrong numbers is 400 `Invalid request`, and the message says why', async () => {
+  test('a search without a query or with invalid numbers is 400 `Invalid request`, with the reason', async () => {
     await create('numbers')
     for (const [query, says] of [
       ['', 'query: query is required'],
@@ -463,7 +466,7 @@ describe('uploads', () => {
   const documentCount = async () =>
     (await shared.current.call('GET', `${BASE}/all?search=uploads`)).body.indexes[0].documentCount
 
-  test('the index is there', async () => {
+  test('the index exists', async () => {
     expect((await shared.current.call('POST', BASE, { name: 'uploads' })).status).toBe(201)
   })
 
@@ -548,7 +551,7 @@ describe('uploads', () => {
       400,
       'Invalid request',
     ],
-  ])('with %s is refused and changes nothing', async (_, body, headers, status, error) => {
+  ])('with %s is rejected and changes nothing', async (_, body, headers, status, error) => {
     const before = await documentCount()
     const answer = await send(body, headers)
     expect([answer.status, answer.body.error]).toEqual([status, error])
@@ -556,7 +559,7 @@ describe('uploads', () => {
     expect(await uploadDirectories(shared.current)).toEqual([])
   })
 
-  test('a file of more than 50 MB fails by itself, and is 413 when there is no other', async () => {
+  test('a file of more than 50 MB fails alone, and is 413 without others', async () => {
     const large = { fileName: 'large.txt', content: Buffer.alloc(TRAIN_FILE_BYTES + 1, 'a ') }
     const alone = await send(multipart([large]))
     expect([alone.status, alone.body.error]).toEqual([413, 'File too large'])
@@ -570,7 +573,7 @@ describe('uploads', () => {
     expect(await uploadDirectories(shared.current)).toEqual([])
   })
 
-  test('a body that says it is too large is 413 before it is read', async () => {
+  test('a body with a declared length above the limit is 413 before it is read', async () => {
     const { hostname, port } = new URL(shared.current.url)
     const socket = connect(Number(port), hostname)
     socket.write(
@@ -582,7 +585,7 @@ describe('uploads', () => {
     expect(String(head)).toMatch(/^HTTP\/1.1 413 /)
   })
 
-  test('a client that goes away half-way leaves neither documents nor files behind', async () => {
+  test('a client that disconnects midway leaves neither documents nor files', async () => {
     const before = await documentCount()
     const { hostname, port } = new URL(shared.current.url)
     const body = multipart([good, { fileName: 'b.txt', content: 'x'.repeat(200_000) }])
@@ -600,7 +603,7 @@ describe('uploads', () => {
     expect(shared.current.log.filter(({ level }) => level === 'error')).toEqual([])
   })
 
-  test('text behind the closing boundary is ignored', async () => {
+  test('text after the closing boundary is ignored', async () => {
     const answer = await send(Buffer.concat([multipart([good]), Buffer.from('epilogue '.repeat(50_000))]))
     expect(answer.status).toBe(200)
   })

@@ -25,19 +25,19 @@ function failing(count: number, reason: FailureReason = 'server_error', breaker?
 }
 
 describe('a model that keeps failing', () => {
-  test.each(['connection_error', 'server_error', 'timeout'] as const)('is gone round after five times %s', (reason) => {
+  test.each(['connection_error', 'server_error', 'timeout'] as const)('is skipped after five times %s', (reason) => {
     expect(failing(CIRCUIT_FAILURES - 1, reason).skips()).toBe(false)
     expect(failing(CIRCUIT_FAILURES, reason).skips()).toBe(true)
   })
 
   test.each(['rate_limit', 'bad_request', 'context_length', 'content_filter', 'aborted'] as const)(
-    'is not taken to be down by %s',
+    'is not marked as down by %s',
     (reason) => {
       expect(failing(50, reason).skips()).toBe(false)
     },
   )
 
-  test('is not taken to be down when an answer came between its failures, or a refusal', () => {
+  test('is not marked as down when an answer or a rejection came between its failures', () => {
     const { breaker, skips } = failing(CIRCUIT_FAILURES - 1)
     breaker.succeeded('t', 'p/m')
     breaker.failed('t', 'p/m', 'server_error')
@@ -48,7 +48,7 @@ describe('a model that keeps failing', () => {
     expect(other.skips()).toBe(false)
   })
 
-  test('is not taken to be down when its failures are spread over more than a minute', () => {
+  test('is not marked as down when its failures are more than a minute apart in total', () => {
     const { clock, breaker, skips } = failing(1)
     clock.advance(CIRCUIT_WINDOW_MS + 1)
     for (let failure = 1; failure < CIRCUIT_FAILURES; failure++) breaker.failed('t', 'p/m', 'timeout')
@@ -57,7 +57,7 @@ describe('a model that keeps failing', () => {
     expect(skips()).toBe(true)
   })
 
-  test('is gone round by its tenant alone, and only where its failure would be failed over', () => {
+  test('is skipped only by its tenant, and only where its failure would fail over', () => {
     const { breaker } = failing(CIRCUIT_FAILURES, 'timeout')
     expect(breaker.skips('other', 'p/m', ALL)).toBeUndefined()
     expect(breaker.skips('t', 'p/n', ALL)).toBeUndefined()
@@ -65,7 +65,7 @@ describe('a model that keeps failing', () => {
     expect(breaker.skips('t', 'p/m', new Set(['timeout']))).toBe('timeout')
   })
 
-  test('is asked by one request after 5 s, then 10, 20, 30 and 30 s later', () => {
+  test('is probed by one request after 5 s, then 10, 20, 30 and 30 s later', () => {
     const { clock, breaker, skips } = failing(CIRCUIT_FAILURES)
     const waits: number[] = []
     for (let probe = 0, startMs = 0; probe < 5; probe++) {
@@ -78,7 +78,7 @@ describe('a model that keeps failing', () => {
     expect(waits).toEqual([5_000, 10_000, 20_000, 30_000, 30_000])
   })
 
-  test.each(OPERATOR_REASONS)('by %s is asked every 30 s, where a server error would be failed over', (reason) => {
+  test.each(OPERATOR_REASONS)('by %s is probed every 30 s where a server error would fail over', (reason) => {
     const { clock, breaker, skips } = failing(CIRCUIT_FAILURES, reason)
     expect(breaker.skips('t', 'p/m', new Set(['server_error']))).toBe(reason)
     expect(breaker.skips('t', 'p/m', new Set(['timeout', 'rate_limit', 'connection_error']))).toBeUndefined()
@@ -91,7 +91,7 @@ describe('a model that keeps failing', () => {
     }
   })
 
-  test('by a server error is asked after 5 s, though its key was rejected once before', () => {
+  test('by a server error is probed after 5 s, although its key was rejected once before', () => {
     const { clock, breaker, skips } = failing(1, 'auth_failed')
     for (let failure = 1; failure < CIRCUIT_FAILURES; failure++) breaker.failed('t', 'p/m', 'server_error')
     expect(skips()).toBe(true)
@@ -116,7 +116,7 @@ describe('a model that keeps failing', () => {
   })
 })
 
-describe('whatever happens to a model', () => {
+describe('for any sequence of results', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('fail' as const) }),
     fc.record({ kind: fc.constant('token' as const) }),
@@ -125,7 +125,7 @@ describe('whatever happens to a model', () => {
     fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 40_000 }) }),
   )
 
-  test('it is never left unasked for more than 30 s, opens only after five failures, and stays small', () => {
+  test('a model is probed at least every 30 s, opens only after five failures, and uses little memory', () => {
     const property = fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       let circuit: Circuit | undefined
       let nowMs = 0
@@ -155,7 +155,7 @@ describe('whatever happens to a model', () => {
     fc.assert(property, { numRuns: 500 })
   })
 
-  test('of each time that comes, exactly one request is the probe', () => {
+  test('exactly one request is the probe each time', () => {
     const property = fc.property(
       fc.integer({ min: 0, max: 120_000 }),
       fc.integer({ min: 2, max: 20 }),

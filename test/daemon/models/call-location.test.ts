@@ -23,12 +23,12 @@ const bedrock = (given: Partial<BedrockConfig> = {}): BedrockConfig => ({
   ...given,
 })
 
-test('a provider is where its address is, in the region that its configuration names', () => {
+test('a provider is located by its address, in its configured region', () => {
   expect(locationsOf(endpoint())('m')).toEqual({ host: 'api.example.com', region: undefined })
   expect(locationsOf(endpoint({ region: 'eu' }))('m')).toEqual({ host: 'api.example.com', region: 'eu' })
 })
 
-test('what is built in goes nowhere', () => {
+test('built-in providers send nothing out', () => {
   expect(locationsOf(endpoint({ kind: 'local' }))('extract')).toBe('here')
 })
 
@@ -44,11 +44,11 @@ test.each([
   [`${ARN}:inference-profile/us.anthropic.claude-sonnet-4-20250514-v1:0`, 'us'],
   [`${ARN}:application-inference-profile/abcdef123456`, undefined],
   ['arn:aws:bedrock:eu-central-1::foundation-model/amazon.nova-pro-v1:0', 'eu-central-1'],
-])('Bedrock works on %s in %s', (model, region) => {
+])('Bedrock runs on %s in %s', (model, region) => {
   expect(locationsOf(bedrock())(model)).toEqual({ host: 'bedrock-runtime.eu-central-1.amazonaws.com', region })
 })
 
-test('Bedrock behind an address of its own is at that address', () => {
+test('Bedrock behind a custom address is at that address', () => {
   expect(locationsOf(bedrock({ baseUrl: 'https://vpce.example.com' }))('amazon.nova-pro-v1:0')).toEqual({
     host: 'vpce.example.com',
     region: 'eu-central-1',

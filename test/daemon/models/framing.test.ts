@@ -108,7 +108,7 @@ const untilClose = bytes.map((body) => ({ header: '', sent: body, body, closed: 
 const framing = fc.oneof(chunked, counted, untilClose)
 
 describe('a response', () => {
-  test('of any kind is the same, wherever its bytes are cut', async () => {
+  test('of any kind gives the same result for any split of its bytes', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.record({
@@ -130,7 +130,7 @@ describe('a response', () => {
     )
   })
 
-  test('without its last bytes is never whole', async () => {
+  test('without its last bytes is never complete', async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(chunked, counted), fc.nat(400), cuts, async ({ header, sent }, missing, cuts) => {
         const whole = Buffer.from(ok(header, sent), 'latin1')
@@ -140,7 +140,7 @@ describe('a response', () => {
     )
   })
 
-  test('keeps the bytes that came before it broke, and is truncated', async () => {
+  test('keeps the bytes from before it broke, and is truncated', async () => {
     const call = openUpstream(pool, { path: '/', headers: [], body: 'x' }, new AbortController().signal)
     answer = (socket) => void socket.end(ok('content-length: 9\r\n', 'half'))
     await call.takeHead()
@@ -153,7 +153,7 @@ describe('a response', () => {
     expect(await readText(ok('content-length: 0\r\n'))).toMatchObject({ status: 200, body: '' })
   })
 
-  test('has headers of any name', async () => {
+  test('may have headers of any name', async () => {
     const { headers } = await readText(ok('constructor: 1\r\n__proto__: 2\r\ncontent-length: 0\r\n'))
     expect(Object.entries(headers)).toEqual([
       ['constructor', '1'],
@@ -199,7 +199,7 @@ test.each([
   ['a chunk that ends without CR', ok('transfer-encoding: chunked\r\n', '2\r\nhi\n')],
   ['an extension that ends without CR', ok('transfer-encoding: chunked\r\n', '2;a\nhi\r\n')],
   ['a trailer that ends without CR', ok('transfer-encoding: chunked\r\n', '0\r\na: b\n')],
-])('refuses %s', async (_, text) => {
+])('rejects %s', async (_, text) => {
   await expect(readText(text, { closed: true })).rejects.toMatchObject({ reason: 'connection_error' })
   const single = Array.from(text.length > 1_000 ? [] : text, (letter) => Buffer.from(letter, 'latin1'))
   await expect(read(single, { closed: true })).rejects.toMatchObject({ reason: 'connection_error' })

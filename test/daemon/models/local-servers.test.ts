@@ -31,7 +31,7 @@ function localServers({ configured = [] as string[], baseUrl = upstream.url } = 
 
 const models = (...ids: string[]) => replyJson({ object: 'list', data: ids.map((id) => ({ id, object: 'model' })) })
 
-test('a server that answers is offered with its models, and can be asked', async () => {
+test('a server that responds is offered with its models, and can be called', async () => {
   upstream.script(models('llama3.2:1b', 'qwen3'))
   const servers = localServers()
   await servers.look()
@@ -51,7 +51,7 @@ test('a server that answers is offered with its models, and can be asked', async
   expect(clock.pending).toBe(0)
 })
 
-test('its models follow the server, it goes with it and comes back, and the log says so', async () => {
+test('its models follow the server, which may disappear and return, with log entries', async () => {
   const servers = localServers()
   const seen: unknown[] = []
   for (const script of [models('a'), models('a', 'b'), models(), models('b')]) {
@@ -67,7 +67,7 @@ test('its models follow the server, it goes with it and comes back, and the log 
   ])
 })
 
-test('a port that nobody listens on is no server', async () => {
+test('a port without a listener is ignored', async () => {
   const servers = localServers()
   upstream.script(models('a'))
   await servers.look()
@@ -82,14 +82,14 @@ test.each([
   ['a refusal', replyJson({ data: [{ id: 'a' }] }, { status: 401 })],
   ['models without names', replyJson({ data: [null, {}, { id: 7 }, { id: '' }] })],
   ['a list without end', replyRaw(Buffer.alloc(1_100_000, ' '))],
-])('%s is no server', async (_, script) => {
+])('%s is ignored', async (_, script) => {
   upstream.script(script)
   const servers = localServers()
   await servers.look()
   expect(servers.found.size).toBe(0)
 })
 
-test('a look takes 300 ms at most, and a known server that is late stays', async () => {
+test('a probe takes 300 ms at most, and a known server that is late stays', async () => {
   const servers = localServers()
   upstream.script(models('a'), hang)
   await servers.look()
@@ -101,7 +101,7 @@ test('a look takes 300 ms at most, and a known server that is late stays', async
   expect([...servers.found.keys()]).toEqual(['ollama'])
 })
 
-test('a name of the configuration is not looked for', async () => {
+test('configured names are not probed', async () => {
   await localServers({ configured: ['ollama'] }).look()
   expect(upstream.requests).toEqual([])
 })

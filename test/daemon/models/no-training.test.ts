@@ -79,7 +79,7 @@ const chat = (provider: Provider, noTraining: boolean | undefined, more: Partial
 
 describe.each(Object.entries(KINDS))('%s', (_, kind) => {
   test.each([{ stream: false }, { stream: true }, { options: { topP: 0.5 } }])(
-    'is told that nobody is to train on a call with %o, and is told nothing else by it',
+    'sends a no-training header with %o, and no other change',
     async (more) => {
       const provider = open(kind)
       const usual = await chat(provider, undefined, more)
@@ -94,13 +94,13 @@ describe.each(Object.entries(KINDS))('%s', (_, kind) => {
   )
 })
 
-test('a signature of AWS covers the header, so nobody on the way can take it out', async () => {
+test('an AWS signature covers the header, so that it cannot be removed in transit', async () => {
   const provider = open(KINDS['bedrock with credentials'] as { open(): Provider })
   const { headers } = await chat(provider, true)
   expect(headers.authorization).toMatch(/SignedHeaders=[^,]*;x-no-training/)
 })
 
-test('vectors and reranks are asked for with it too', async () => {
+test('calls for vectors and reranking send it too', async () => {
   const provider = open(KINDS.openai as { open(): Provider })
   const { signal } = new AbortController()
   for (const noTraining of [true, undefined]) {
@@ -116,7 +116,7 @@ test('vectors and reranks are asked for with it too', async () => {
   }
 })
 
-test('it wins over a header of that name that is configured, and leaves the others alone', () => {
+test('it overrides a configured header of that name, and leaves the others unchanged', () => {
   expect(withNoTraining(['a', 'x-no-training', 'x-no-training', 'false', 'b', '2'])).toEqual([
     ...['a', 'x-no-training', 'b', '2'],
     ...['x-no-training', 'true'],

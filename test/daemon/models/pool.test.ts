@@ -102,7 +102,7 @@ describe('a request', () => {
     expect(await answered.body).toBe('hi')
   })
 
-  test('has the host that is configured instead of that of the address', async () => {
+  test("has the configured host instead of the address's", async () => {
     post(pool, { ...hello, headers: ['Host', 'models.example'] })
     await server.got(1, hello.body)
     expect(server.received[0]).toContain('\r\nhost: models.example\r\n')
@@ -116,12 +116,12 @@ describe('a request', () => {
     ['a blank in the path', { ...hello, path: '/a HTTP/1.1' }],
     ['a line end in the path', { ...hello, path: '/a\r\nx: b' }],
     ['no path', { ...hello, path: '' }],
-  ])('with %s fails and is not sent', async (_, request) => {
+  ])('with %s fails without being sent', async (_, request) => {
     await expect(post(pool, request).body).rejects.toMatchObject(failsWith('UND_ERR_INVALID_ARG'))
     expect(server.sockets).toHaveLength(0)
   })
 
-  test('that is given up before it was sent never reaches the server', async () => {
+  test('that is aborted before it was sent never reaches the server', async () => {
     expect(await exchange(1)).toBe('hi')
     const given = post()
     given.leave()
@@ -136,7 +136,7 @@ describe('a request', () => {
     expect(await next.body).toBe('hi')
   })
 
-  test('fails with the code of the system where nothing listens', async () => {
+  test("fails with the system's error code without a listener", async () => {
     const { port } = server
     await server.close()
     const dead = openPool(`http://127.0.0.1:${port}`)
@@ -146,7 +146,7 @@ describe('a request', () => {
 })
 
 describe('a connection', () => {
-  test('carries one call after another, and calls at the same time have their own', async () => {
+  test('carries one call after another, and concurrent calls have their own', async () => {
     expect(await exchange(1)).toBe('hi')
     expect(await exchange(1)).toBe('hi')
 
@@ -166,12 +166,12 @@ describe('a connection', () => {
     ['of HTTP/1.0', 'HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nhi'],
     ['on which more came than was asked for', `${OK}HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil`],
     ['on which other bytes came than an answer', `${OK}evil`],
-  ])('%s is not used again', async (_, answer) => {
+  ])('%s is not reused', async (_, answer) => {
     expect(await exchange(1, answer)).toBe('hi')
     expect(await exchange(2)).toBe('hi')
   })
 
-  test('on which the server speaks unasked, or which it closes, is not used again', async () => {
+  test('with unsolicited data or a close by the server is not reused', async () => {
     expect(await exchange(1)).toBe('hi')
     const [spoken] = server.sockets as [Socket]
     const closed = new Promise((resolve) => spoken.once('close', resolve))
@@ -191,14 +191,14 @@ describe('a connection', () => {
     ['sent other bytes', (socket: Socket) => void socket.write('evil')],
     ['closed it', (socket: Socket) => void socket.end()],
     ['reset it', (socket: Socket) => void socket.resetAndDestroy()],
-  ])('takes no call when the server has just %s: the call is sent on another one', async (_, act) => {
+  ])('takes no call when the server has just %s: the call uses another one', async (_, act) => {
     expect(await exchange(1)).toBe('hi')
     act(server.sockets[0] as Socket)
     expect(await exchange(2)).toBe('hi')
     expect(server.received[0]).toBe('')
   })
 
-  test('is kept for 4 seconds, or for less where the server says so', async () => {
+  test('is kept for 4 seconds, or less if the server requests it', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const keptFor = async (connection: number, header: string) => {
       await exchange(connection, OK.replace('content-length', `${header}content-length`))
@@ -215,7 +215,7 @@ describe('a connection', () => {
     expect(await keptFor(4, 'keep-alive: max=9, timeout=60\r\n')).toBe(PROVIDER_IDLE_CONNECTION_MS)
   })
 
-  test('takes another call after an answer that came before its request was read', async () => {
+  test('is reused after an answer that arrived before its request was read', async () => {
     const answered = post(pool, { ...hello, body: 'x'.repeat(32 * 1024 * 1024) })
     const socket = await server.got(1, 'content-length')
     socket.pause()
@@ -225,7 +225,7 @@ describe('a connection', () => {
     expect(await exchange(2)).toBe('hi')
   })
 
-  test('is closed when its call is given up, and the next call is answered', async () => {
+  test('is closed when its call is aborted, and the next call is answered', async () => {
     const call = post()
     const socket = await server.got(1, hello.body)
     const closed = new Promise((resolve) => socket.once('close', resolve))
@@ -237,7 +237,7 @@ describe('a connection', () => {
     expect(await exchange(2)).toBe('hi')
   })
 
-  test('is not touched by a call that is over', async () => {
+  test('is unaffected by a finished call', async () => {
     const first = post()
     const socket = await server.got(1, hello.body)
     server.received[0] = ''
@@ -252,7 +252,7 @@ describe('a connection', () => {
     expect(await second.body).toBe('hi')
   })
 
-  test('is closed with the pool, which sends nothing any more', async () => {
+  test('is closed with the pool, which then sends nothing', async () => {
     await exchange(1)
     const running = post()
     const socket = await server.got(1, hello.body)
@@ -266,7 +266,7 @@ describe('a connection', () => {
 })
 
 describe('an answer that ends with its connection', () => {
-  test('is whole when that is closed in order, and broken by a reset', async () => {
+  test('is complete after a FIN, and broken by a reset', async () => {
     const whole = post()
     const first = await server.got(1, hello.body)
     first.end(`${UNTIL_CLOSE}all of it`)
@@ -347,7 +347,7 @@ describe('over TLS', () => {
     await shut.destroy()
   })
 
-  test('a server that takes too long to connect is given up', async () => {
+  test('a server that takes too long to connect is aborted', async () => {
     const silent = openPool(`https://127.0.0.1:${server.port}`)
     const { body } = post(silent)
     await server.got(1, '\x16')
@@ -358,7 +358,7 @@ describe('over TLS', () => {
     await silent.destroy()
   })
 
-  test('a certificate that nobody vouches for is refused before a byte is sent', async () => {
+  test('an untrusted certificate is rejected before a byte is sent', async () => {
     const secure = await listen(tls.createServer(certificate), 'secureConnection')
     const strict = openPool(`https://127.0.0.1:${secure.port}`)
     await expect(post(strict).body).rejects.toMatchObject(failsWith('DEPTH_ZERO_SELF_SIGNED_CERT'))
@@ -367,7 +367,7 @@ describe('over TLS', () => {
     await secure.close()
   })
 
-  test('calls are the same, and HTTP/2 is not offered', async () => {
+  test('calls behave the same, and HTTP/2 is not offered', async () => {
     vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
     vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const secure = await listen(

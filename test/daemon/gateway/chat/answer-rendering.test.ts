@@ -40,7 +40,7 @@ const optional = new Set(['failover', 'billing_fallback', 'withheld'])
 const names = Object.keys(members) as (keyof typeof members)[]
 const metadata = fc.record(members, { requiredKeys: names.filter((name) => !optional.has(name)) })
 
-test('an answer says all of its metadata, whatever it holds', () => {
+test('an answer contains all of its metadata, whatever the values', () => {
   expect(names.sort()).toEqual(Object.keys(ChatMetadata.shape).sort())
   fc.assert(
     fc.property(metadata, text, text, (said, id, content) => {

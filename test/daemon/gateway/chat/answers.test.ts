@@ -7,7 +7,7 @@ import { chatJson, chatStream, replyJson, replyRaw, replySplit } from '../../../
 const usage = { prompt_tokens: 12, completion_tokens: 7 }
 
 describeEachEngine('a chat answered by an OpenAI-compatible upstream', (engine) => {
-  test('whole: envelope, usage and metadata as the contract has them, and one usage row', async () => {
+  test('complete: envelope, usage and metadata follow the contract, with one usage row', async () => {
     const gateway = await startGateway({ engine })
     gateway.upstream.script(replyJson(chatJson('Forty-two.', { usage })))
     const { status, headers, body } = await gateway.chat({ prompt: 'What is it?', conversation_id: 'conv-1' })
@@ -83,7 +83,7 @@ describeEachEngine('a chat answered by an OpenAI-compatible upstream', (engine) 
     ])
   })
 
-  test('a stream cut into single bytes comes out the same', async () => {
+  test('a stream split into single bytes gives the same result', async () => {
     const gateway = await startGateway({ engine })
     const body = chatStream(['Grüße', ' 👋🏽', ' "quoted"\n'], { usage })
     gateway.upstream.script(replySplit(body, [...Buffer.from(body).keys()]))
@@ -92,7 +92,7 @@ describeEachEngine('a chat answered by an OpenAI-compatible upstream', (engine) 
     expect(done).toBe(true)
   })
 
-  test('finish_reason tells of the token limit and of withheld text', async () => {
+  test('finish_reason reports the token limit and withheld text', async () => {
     const gateway = await startGateway({ engine })
     gateway.upstream.script(
       replyJson(chatJson('cut', { finishReason: 'length', usage })),
@@ -104,7 +104,7 @@ describeEachEngine('a chat answered by an OpenAI-compatible upstream', (engine) 
     expect((await gateway.usage()).map((row) => row.outcome)).toEqual(['length', 'filtered'])
   })
 
-  test('an upstream that counts no tokens is billed by our own count, marked as an estimate', async () => {
+  test('an upstream without token counts is billed by our own count, marked as an estimate', async () => {
     const gateway = await startGateway({ engine })
     gateway.upstream.script(replyJson(chatJson('A short answer.')))
     const { body } = await gateway.chat({ prompt: 'A question of some words?' })

@@ -21,7 +21,7 @@ async function addSecondUser(gateway: Gateway, { status = 1, expiresAt = null as
 }
 
 describeEachEngine('who pays', (engine) => {
-  test('the owner of the key; an administrator may name another user, nobody else may', async () => {
+  test('the owner of the key; only an administrator may name another user', async () => {
     const gateway = await startGateway({ engine })
     const { id, key } = await addSecondUser(gateway)
     await gateway.chat({ prompt: 'hi' }, { key })
@@ -43,7 +43,7 @@ describeEachEngine('who pays', (engine) => {
 })
 
 describeEachEngine('the commit', (engine) => {
-  test('that fails is a failed request: 500, or an error frame without [DONE]', async () => {
+  test('that fails makes the request fail: 500, or an error frame without [DONE]', async () => {
     const gateway = await startGateway({ engine })
     await sql`drop table usage_records`.execute(gateway.app.db)
     const whole = await gateway.chat({ prompt: 'hi' })
@@ -55,7 +55,7 @@ describeEachEngine('the commit', (engine) => {
   })
 })
 
-test('the usage frame and [DONE] leave only after the commit', async () => {
+test('the usage frame and [DONE] are sent only after the commit', async () => {
   const gateway = await startGateway()
   // The key is cached, so the request uses the store only for its commit.
   await gateway.chat({ prompt: 'hi' })
@@ -84,7 +84,7 @@ test('the usage frame and [DONE] leave only after the commit', async () => {
   await other.destroy()
 })
 
-test('two pipelined chats whose client goes away are both aborted and both billed', async () => {
+test('two pipelined chats whose client disconnects are both aborted and both billed', async () => {
   const gateway = await startGateway()
   const started = chatStream(['one '], { finishReason: null, done: false })
   gateway.upstream.script(replySteps([started], { ending: 'hang' }), replySteps([started], { ending: 'hang' }))

@@ -20,37 +20,40 @@ describeEachEngine('an answer that a guard blocked', (engine) => {
     ['classic', '/api/external/chat/completions', { prompt: 'hi', index: 'Zero-Knowledge' }],
     ['OpenAI', OPENAI_CHAT_PATH, { messages: [{ role: 'user', content: 'hi' }] }],
     ['Anthropic', MESSAGES_PATH, { max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] }],
-  ])('is the result of its Idempotency-Key: asked once, billed once, refused alike: %s', async (_, path, body) => {
-    const { post, bills, incidents } = await addGuardedTenant(shared.current, { policy })
-    for (const stream of [false, true]) {
-      if (stream) streams()
-      else answers()
-      const before = calls()
-      const call = () => post(path, { ...body, model: 'test/any', stream }, withKey(`k-${stream}`))
-      const first = await call()
-      if (!stream) answers()
-      const plain = stream ? undefined : await post(path, { ...body, model: 'test/any', stream })
-      const repeats = await Promise.all([call(), call()])
-      const last = await call()
-      expect(first.status, first.text).toBe(stream ? 200 : 403)
-      expect(first.headers['idempotent-replayed']).toBeUndefined()
-      for (const repeat of [...repeats, last]) {
-        expect([repeat.status, repeat.text]).toEqual([first.status, first.text])
-        expect(repeat.headers['content-type']).toBe(first.headers['content-type'])
-        expect(repeat.headers['idempotent-replayed']).toBe('true')
+  ])(
+    'is stored under its Idempotency-Key: one call, one bill, the same error for repeats: %s',
+    async (_, path, body) => {
+      const { post, bills, incidents } = await addGuardedTenant(shared.current, { policy })
+      for (const stream of [false, true]) {
+        if (stream) streams()
+        else answers()
+        const before = calls()
+        const call = () => post(path, { ...body, model: 'test/any', stream }, withKey(`k-${stream}`))
+        const first = await call()
+        if (!stream) answers()
+        const plain = stream ? undefined : await post(path, { ...body, model: 'test/any', stream })
+        const repeats = await Promise.all([call(), call()])
+        const last = await call()
+        expect(first.status, first.text).toBe(stream ? 200 : 403)
+        expect(first.headers['idempotent-replayed']).toBeUndefined()
+        for (const repeat of [...repeats, last]) {
+          expect([repeat.status, repeat.text]).toEqual([first.status, first.text])
+          expect(repeat.headers['content-type']).toBe(first.headers['content-type'])
+          expect(repeat.headers['idempotent-replayed']).toBe('true')
+        }
+        expect(calls() - before).toBe(stream ? 1 : 2)
+        // The error text is the same with and without a key.
+        if (plain) expect(Object.keys(plain.body)).toEqual(Object.keys(first.body))
+        // Not within the hex digits of an id.
+        expect(first.text).not.toMatch(/(?<![-\da-f])1111(?![-\da-f])/)
+        if (stream) expect(first.text).not.toContain('[DONE]')
       }
-      expect(calls() - before).toBe(stream ? 1 : 2)
-      // The error text is the same with and without a key.
-      if (plain) expect(Object.keys(plain.body)).toEqual(Object.keys(first.body))
-      // Not within the hex digits of an id.
-      expect(first.text).not.toMatch(/(?<![-\da-f])1111(?![-\da-f])/)
-      if (stream) expect(first.text).not.toContain('[DONE]')
-    }
-    expect((await bills()).map(({ outcome }) => outcome)).toEqual(['filtered', 'filtered', 'filtered'])
-    expect(await incidents()).toHaveLength(3)
-  })
+      expect((await bills()).map(({ outcome }) => outcome)).toEqual(['filtered', 'filtered', 'filtered'])
+      expect(await incidents()).toHaveLength(3)
+    },
+  )
 
-  test('says in its error frame which verdict it was and which trace it left', async () => {
+  test('contains the verdict and the trace id in its error frame', async () => {
     const { stream, post, incidents } = await addGuardedTenant(shared.current, { policy })
     streams()
     const { frames } = await stream({ prompt: 'hi', stream: true })
@@ -67,7 +70,7 @@ describeEachEngine('an answer that a guard blocked', (engine) => {
     }
   })
 
-  test('names the category of a canary that was given away', async () => {
+  test('names the category of a leaked canary', async () => {
     const { chat } = await addGuardedTenant(shared.current, {
       policy: { canary: { enabled: true, action: 'block' } },
     })
@@ -79,7 +82,7 @@ describeEachEngine('an answer that a guard blocked', (engine) => {
     expect([status, body]).toMatchObject([403, { verdict: 'BLOCK', attack_category: 'canary_leak' }])
   })
 
-  test('names the category of what the shield found in it', async () => {
+  test("names the category of the shield's finding", async () => {
     const { tenant, chat, incidents } = await addGuardedTenant(shared.current, {
       settings: { enablePromptShield: true, promptShieldPolicyId: 'stern' },
     })

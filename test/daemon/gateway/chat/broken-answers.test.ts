@@ -29,7 +29,7 @@ describe('no truncated answer is reported as a success', () => {
     ['an error object in the stream', replySteps([started, 'data: {"error":{"message":"x"}}\n\n'])],
     ['an unknown finish reason', replySteps([started, chatStream([], { finishReason: 'weary' })])],
   ])(
-    'a stream that breaks by %s ends with an error frame and without [DONE], billed for what was said',
+    'a stream that breaks by %s ends with an error frame and without [DONE], and its output is billed',
     async (_how, script) => {
       const gateway = await startGateway()
       gateway.upstream.script(script)
@@ -61,7 +61,7 @@ describe('no truncated answer is reported as a success', () => {
     ['a reset', resetAtOnce],
     ['a 500', replyJson({ error: { message: 'secret detail' } }, { status: 500 })],
     ['a refused credential', replyJson({ error: { message: 'secret detail' } }, { status: 401 })],
-  ])('a whole answer that fails by %s is a 502 with its attempt, and is not billed', async (_how, script) => {
+  ])('a complete answer that fails by %s is a 502 with its attempt, and is not billed', async (_how, script) => {
     const gateway = await startGateway()
     gateway.upstream.script(script)
     const { status, body, headers, text } = await gateway.chat({ prompt: 'hi' })
@@ -78,14 +78,14 @@ describe('no truncated answer is reported as a success', () => {
     expect(await gateway.usage()).toEqual([])
   })
 
-  test('a rate-limited upstream is a 429 that passes its Retry-After on', async () => {
+  test('a rate-limited upstream is a 429 with its Retry-After', async () => {
     const gateway = await startGateway()
     gateway.upstream.script(replyJson({ error: {} }, { status: 429, headers: { 'retry-after': '7' } }))
     const { status, body, headers } = await gateway.chat({ prompt: 'hi' })
     expect([status, body.error, headers['retry-after']]).toEqual([429, 'All model attempts failed', '7'])
   })
 
-  test('what the upstream calls a bad request is the caller’s 400', async () => {
+  test('a bad request at the upstream is a 400 for the caller', async () => {
     const gateway = await startGateway()
     gateway.upstream.script(replyJson({ error: { message: 'secret', code: 'content_filter' } }, { status: 400 }))
     const { status, body, text } = await gateway.chat({ prompt: 'hi', fallback_models: ['test/b'] })
@@ -96,7 +96,7 @@ describe('no truncated answer is reported as a success', () => {
 })
 
 describe('a chain of models', () => {
-  test('moves on before the first token and says so', async () => {
+  test('fails over before the first token and reports it', async () => {
     const gateway = await startGateway()
     gateway.upstream.script(replyJson({}, { status: 503 }), replyRaw(chatStream(['from b'], { usage })))
     const { frames, done } = await gateway.stream({ prompt: 'hi', models: ['test/a', 'test/a', 'test/b'] })
@@ -128,7 +128,7 @@ describe('a chain of models', () => {
     })
   })
 
-  test('that is exhausted lists every attempt: 502, or 429 when all were rate limits', async () => {
+  test('that is exhausted lists every attempt: 502, or 429 if all were rate limits', async () => {
     const gateway = await startGateway()
     const limited = replyJson({}, { status: 429 })
     gateway.upstream.script(limited, resetAtOnce, limited, limited)
@@ -144,7 +144,7 @@ describe('a chain of models', () => {
     expect((await gateway.chat({ prompt: 'hi', fallback_models: ['test/b'] })).status).toBe(429)
   })
 
-  test('stops at a failure that is not among its triggers', async () => {
+  test('stops at a failure outside its triggers', async () => {
     const gateway = await startGateway()
     gateway.upstream.script(replyJson({}, { status: 500 }))
     const body = { prompt: 'hi', fallback_models: ['test/b'], redundancy: { on: ['timeout'] } }
@@ -152,7 +152,7 @@ describe('a chain of models', () => {
     expect(gateway.upstream.requests).toHaveLength(1)
   })
 
-  test('moves on when the first token does not come in time', async () => {
+  test('fails over when the first token times out', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ clock })
     gateway.upstream.script(hang, replyRaw(chatStream(['late but here'], { usage })))
@@ -167,8 +167,8 @@ describe('a chain of models', () => {
   })
 })
 
-describe('a client that goes away', () => {
-  test('mid-stream: the upstream is aborted, and what was said is billed once as aborted', async () => {
+describe('a client that disconnects', () => {
+  test('mid-stream: the upstream is aborted, and the output is billed once as aborted', async () => {
     const gateway = await startGateway()
     gateway.upstream.script(
       replySteps([chatStream(['one ', 'two '], { finishReason: null, done: false })], { ending: 'hang' }),

@@ -27,7 +27,7 @@ const plan = (body: object, settings: object = {}, { stream = false, limits = {}
   })
 const modelIds = (...args: Parameters<typeof plan>) => plan(...args).attempts.map(({ modelId }) => modelId)
 
-test('timeouts are clamped, an entry’s own beat the chain’s, and the rest have defaults', () => {
+test('timeouts are clamped, those of an entry override those of the chain, and the rest have defaults', () => {
   const { attempts } = plan({
     models: [
       { model: 'p/a', timeout_ms: 1, first_token_timeout_ms: 999_999 },
@@ -45,7 +45,7 @@ test('timeouts are clamped, an entry’s own beat the chain’s, and the rest ha
   expect(alone.timeouts).toEqual({ attemptMs: 600_000, firstTokenMs: 300_000, stallMs: 300_000 })
 })
 
-test('a stream has no time limit in all, unless it or the operator sets one', () => {
+test('a stream has no total timeout, unless the request or the operator sets one', () => {
   const streamed = (body: object, limits = {}) =>
     plan({ model: 'p/a', ...body }, {}, { stream: true, limits }).attempts.map(({ timeouts }) => timeouts)
   const unlimited = { attemptMs: Number.POSITIVE_INFINITY, firstTokenMs: 300_000, stallMs: 300_000 }
@@ -63,7 +63,7 @@ test('a stream has no time limit in all, unless it or the operator sets one', ()
   expect(streamed(asked, limits)).toEqual([{ attemptMs: 250_000, firstTokenMs: 90_000, stallMs: 60_000 }])
 })
 
-test('a model that may think in silence has more time for the first token, unless another one waits for it', () => {
+test('a model that may think silently has more time for the first token, unless a fallback waits', () => {
   const firstTokens = (body: object, settings: object = {}) =>
     plan(body, settings).attempts.map(({ timeouts }) => timeouts.firstTokenMs)
   expect(firstTokens({ models: ['p/a', 'p/b', 'p/a'] })).toEqual([30_000, 300_000])
@@ -73,7 +73,7 @@ test('a model that may think in silence has more time for the first token, unles
   expect(firstTokens({ model: 'p/b' }, { failoverDefaults })).toEqual([900])
 })
 
-test('duplicates collapse, fallbacks come after the model, and `on` narrows the triggers', () => {
+test('duplicates are removed, fallbacks follow the model, and `on` narrows the triggers', () => {
   const chain = plan({ model: 'p/a', fallback_models: ['p/a', 'p/b', 'p/b'], redundancy: { on: ['timeout'] } })
   expect(chain.attempts.map(({ modelId }) => modelId)).toEqual(['p/a', 'p/b'])
   expect([...chain.triggers]).toEqual(['timeout'])
@@ -93,7 +93,7 @@ describe('the failover defaults of a key', () => {
   }
   const settings = { failoverDefaults }
 
-  test('continue a model alone from its place in the list, with their limits and triggers', () => {
+  test('continue after a single model from its position in the list, with their limits and triggers', () => {
     const chain = plan({ model: 'p/b' }, settings)
     expect(chain.attempts.map(({ modelId, timeouts }) => [modelId, timeouts.attemptMs, timeouts.firstTokenMs])).toEqual(
       [
@@ -106,7 +106,7 @@ describe('the failover defaults of a key', () => {
     expect(modelIds({ model: 'p/c' }, settings)).toEqual(['p/c'])
   })
 
-  test('give way to each limit that the request names itself', () => {
+  test('are overridden by each limit in the request', () => {
     const redundancy = { timeout_ms: 7000, on: [] }
     const { attempts, triggers } = plan({ model: 'p/b', redundancy }, settings)
     expect(attempts.map(({ timeouts }) => [timeouts.attemptMs, timeouts.firstTokenMs])).toEqual([
@@ -121,20 +121,20 @@ describe('the failover defaults of a key', () => {
     ['`models`', { model: 'p/a', models: ['p/a'] }, ['p/a']],
     ['`fallback_models`', { model: 'p/a', fallback_models: ['p/c'] }, ['p/a', 'p/c']],
     ['fallbacks that are none', { model: 'p/a', fallback_models: [] }, ['p/a']],
-  ])('leave %s alone', (_, body, expected) => {
+  ])('do not apply to %s', (_, body, expected) => {
     const chain = plan(body, settings)
     expect(chain.attempts.map(({ modelId }) => modelId)).toEqual(expected)
     expect(chain.attempts.at(-1)?.timeouts.attemptMs).toBe(600_000)
     expect(chain.triggers.size).toBe(4)
   })
 
-  test('are bound by the list of allowed models too', () => {
+  test('obey the list of allowed models too', () => {
     const narrow = { ...settings, allowedModels: ['p/a', 'p/b'] }
     expect(() => plan({ model: 'p/a' }, narrow)).toThrow('may not use the model "p/c"')
   })
 })
 
-test('no chain ever holds a model that the key may not use, however it is put together', () => {
+test('no chain ever contains a model that the key may not use', () => {
   const model = fc.constantFrom('p/a', 'p/b', 'p/c', 'p/d')
   const some = fc.uniqueArray(model, { minLength: 1, maxLength: 3 })
   const bodies = fc.oneof(

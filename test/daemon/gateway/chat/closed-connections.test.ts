@@ -54,7 +54,7 @@ const CLOSINGS: [string, (answer: string) => Play][] = [
   ],
 ]
 
-describe.each(CLOSINGS)('a server that closes kept connections (%s)', (_, closing) => {
+describe.each(CLOSINGS)('a server that closes keep-alive connections (%s)', (_, closing) => {
   /** A chain whose first model fails. Its name is new each time, so that earlier failures do not skip it. */
   function chainOf(time: number, answer: string): string[] {
     raw.plays.set(`down-${time}`, closing(failed))
@@ -82,7 +82,7 @@ describe.each(CLOSINGS)('a server that closes kept connections (%s)', (_, closin
     expect(lost).toEqual([])
   })
 
-  test('loses no call of many, one after another', async () => {
+  test('loses no call in a sequence of many', async () => {
     raw.plays.set('up', closing(whole))
     const lost: unknown[] = []
     for (let time = 0; time < TIMES; time++) {
@@ -92,7 +92,7 @@ describe.each(CLOSINGS)('a server that closes kept connections (%s)', (_, closin
     expect(lost).toEqual([])
   })
 
-  test('loses no call of many at once', async () => {
+  test('loses no call of many concurrent ones', async () => {
     raw.plays.set('up', closing(whole))
     for (let round = 0; round < TIMES / 10; round++) {
       const calls = Array.from({ length: 10 }, () => gateway.chat({ prompt: 'hi', model: 'raw/up' }))

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { sharedGateway, startGateway, upstreamProvider } from '../../../harness.ts'
 import { chatJson, replyJson, startUpstream } from '../../../upstream.ts'
 
-describe('what a chat request becomes on its way to the model', () => {
+describe('the conversion of a chat request for the model', () => {
   const gateway = sharedGateway()
 
   async function sent(body: Record<string, unknown>): Promise<Record<string, unknown>> {
@@ -37,7 +37,7 @@ describe('what a chat request becomes on its way to the model', () => {
     expect(await sent({ prompt: 'hi', ...body })).toMatchObject(expected)
   })
 
-  test('messages keep their order and their system entry', async () => {
+  test('messages keep their order and their system message', async () => {
     const messages = [
       { role: 'system', content: 's' },
       { role: 'user', content: 'a' },
@@ -47,21 +47,21 @@ describe('what a chat request becomes on its way to the model', () => {
     expect(await sent({ messages })).toMatchObject({ messages })
   })
 
-  test('100 messages and exactly 256 KB pass', async () => {
+  test('100 messages and exactly 256 KB are accepted', async () => {
     const messages = Array.from({ length: 100 }, () => ({ role: 'user', content: 'x'.repeat(2621) }))
     messages.push({ role: 'user', content: 'x'.repeat(262_144 - 99 * 2621) })
     messages.shift()
     await sent({ messages })
   })
 
-  test('the caller’s key never reaches the upstream; the provider’s own does', async () => {
+  test('the upstream never receives the caller’s key, only the provider’s', async () => {
     await gateway.current.chat({ prompt: 'hi' })
     const { headers, rawBody } = await gateway.current.upstream.nextRequest()
     expect(headers.authorization).toBe('Bearer sk-upstream-secret')
     expect(JSON.stringify(headers) + rawBody).not.toContain(gateway.current.adminKey)
   })
 
-  test('conversation_id is generated when absent, and a requested policy is named as such', async () => {
+  test('conversation_id is generated if absent, and the source of a requested policy is reported', async () => {
     const { body } = await gateway.current.chat({ prompt: 'hi', smltp_policy: 'public' })
     expect(body.metadata).toMatchObject({
       conversation_id: expect.stringMatching(/^conv-[0-9a-f]{24}$/),
@@ -71,13 +71,13 @@ describe('what a chat request becomes on its way to the model', () => {
     await gateway.current.upstream.nextRequest()
   })
 
-  test('gateway fields are consumed, not forwarded', async () => {
+  test('gateway fields are not forwarded', async () => {
     const body = await sent({ prompt: 'hi', use_rag: false, smltp_policy: 'public', conversation_id: 'c1' })
     expect(Object.keys(body).sort()).toEqual(['max_tokens', 'messages', 'model', 'stream', 'temperature'])
   })
 })
 
-test('a model that refuses a temperature is not told our default, but what the caller asks for', async () => {
+test("a model that rejects a temperature does not get our default, only the caller's value", async () => {
   const upstream = await startUpstream()
   upstream.fallback(replyJson(chatJson('Hello.')))
   const gateway = await startGateway({ providers: [upstreamProvider('openai', upstream.url)] })

@@ -28,7 +28,7 @@ vi.mock('../../../../src/daemon/safety/guards/stream/answer-guard.ts', async (lo
 describeEachEngine('a guard that fails', (engine) => {
   const shared = sharedGateway({ engine })
 
-  test('while it sums up what it found costs neither the answer nor its bill, and is logged', async () => {
+  test('during the summary of its findings affects neither the answer nor its bill, and is logged', async () => {
     const { chat, bills } = await addGuardedTenant(shared.current)
     shared.current.upstream.script(replyJson(chatJson('All is well.')))
     broken.incidents = true
@@ -42,7 +42,7 @@ describeEachEngine('a guard that fails', (engine) => {
     )
   })
 
-  test('on what is left of an answer that broke costs no bill either', async () => {
+  test('on the rest of an answer that broke does not affect its bill either', async () => {
     const { stream, bills } = await addGuardedTenant(shared.current)
     const [whole = ''] = [chatStream(['All is ', 'well.'])]
     shared.current.upstream.script(replyRaw(whole.slice(0, whole.indexOf('well.'))))

@@ -72,7 +72,7 @@ describeEachEngine('each step of a chain to its next model', (engine) => {
     }
   })
 
-  test('is recorded before the error of an exhausted chain leaves', async () => {
+  test('is recorded before the error of an exhausted chain is sent', async () => {
     const gateway = await startGateway({ engine })
     byModel(gateway, { a: down, b: down })
     expect((await gateway.chat(chain)).status).toBe(502)
@@ -83,7 +83,7 @@ describeEachEngine('each step of a chain to its next model', (engine) => {
   })
 })
 
-test('a request that needs no other model leaves no event, nor does a single model that fails', async () => {
+test('a request without failover leaves no event, nor does a single model that fails', async () => {
   const gateway = await startGateway()
   await gateway.chat(chain)
   byModel(gateway, { any: down })
@@ -91,7 +91,7 @@ test('a request that needs no other model leaves no event, nor does a single mod
   expect(await hopsIn(gateway)).toEqual({ events: [], entries: [] })
 })
 
-test('a step to a model that the client did not wait for is recorded all the same', async () => {
+test('a failover after the client has disconnected is recorded too', async () => {
   const gateway = await startGateway()
   gateway.upstream.script(down, hang)
   const leave = new AbortController()
@@ -105,8 +105,8 @@ test('a step to a model that the client did not wait for is recorded all the sam
   expect((await hopsIn(gateway)).events).toHaveLength(1)
 })
 
-describe('the smallest Retry-After of rate-limited models is passed on', () => {
-  test('with the 429 of a chain in which all of them were', async () => {
+describe('the smallest Retry-After of rate-limited models is returned', () => {
+  test('with the 429 of a chain in which all models were rate-limited', async () => {
     const gateway = await startGateway()
     gateway.upstream.script(limited('30'), limited('7'))
     const { status, headers } = await gateway.chat(chain)
@@ -126,7 +126,7 @@ describe('a prompt that is too long for a model', () => {
   const unfit = replyJson({ error: { message: 'secret' } }, { status: 400 })
   const three = ['test/a', 'test/b', 'test/c']
 
-  test.each([undefined, ['timeout']])('is sent to the next one, also with `on` %j', async (on) => {
+  test.each([undefined, ['timeout']])('goes to the next model, also with `on` %j', async (on) => {
     const gateway = await startGateway()
     for (const stream of [false, true]) {
       byModel(gateway, { a: tooLong, b: stream ? streamed('from b') : whole('from b') })
@@ -147,7 +147,7 @@ describe('a prompt that is too long for a model', () => {
     )
   })
 
-  test('is a 400 when every model says so, after each was asked once', async () => {
+  test('is a 400 when every model rejects it, after one call each', async () => {
     const gateway = await startGateway({ failover: { sameModelRetries: 2 } })
     byModel(gateway, { a: tooLong, b: tooLong, c: tooLong })
     const { status, body, text } = await gateway.chat({ prompt: 'hi', models: three })
@@ -156,7 +156,7 @@ describe('a prompt that is too long for a model', () => {
     expect(asked(gateway)).toEqual(['a', 'b', 'c'])
   })
 
-  test('is the 400 of a model that was down when it was asked first', async () => {
+  test('is the 400 of a model that was down for the first call', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ clock, failover: { sameModelRetries: 1 } })
     gateway.upstream.script(down, tooLong)
@@ -167,14 +167,14 @@ describe('a prompt that is too long for a model', () => {
     expect([(await answer).status, (await answer).body.reason]).toEqual([400, 'context_length'])
   })
 
-  test('is a 400 when the others refuse the request too', async () => {
+  test('is a 400 when the others reject the request too', async () => {
     const gateway = await startGateway()
     byModel(gateway, { a: tooLong, b: unfit, c: tooLong })
     const { status, body } = await gateway.chat({ prompt: 'hi', models: three })
     expect([status, body.reason, asked(gateway)]).toEqual([400, 'context_length', ['a', 'b', 'c']])
   })
 
-  test('is one failed attempt more when another one was down', async () => {
+  test('is another failed attempt when one model was down', async () => {
     const gateway = await startGateway()
     byModel(gateway, { a: tooLong, b: down, c: tooLong })
     const { status, body } = await gateway.chat({ prompt: 'hi', models: three })
@@ -184,7 +184,7 @@ describe('a prompt that is too long for a model', () => {
     ])
   })
 
-  test('does not count against it', async () => {
+  test('does not count against the model', async () => {
     const gateway = await startGateway()
     byModel(gateway, { a: tooLong, b: whole('from b') })
     for (let request = 0; request < 7; request++) await gateway.chat(chain)
@@ -192,7 +192,7 @@ describe('a prompt that is too long for a model', () => {
   })
 })
 
-test('a chain of models that are silent ends when the time of each is over, and no later', async () => {
+test('a chain of silent models ends when all timeouts have passed, and no later', async () => {
   const clock = createFakeClock()
   const gateway = await startGateway({ clock })
   gateway.upstream.fallback(hang)
@@ -224,7 +224,7 @@ describe('redundancy.commit: "complete"', () => {
     ['is garbled', replySteps([started, 'data: {"cho\n\n'])],
     ['reports an error', replySteps([started, 'data: {"error":{"message":"x"}}\n\n'])],
     ['ends for an unknown reason', replySteps([started, chatStream([], { finishReason: 'weary' })])],
-  ])('answers with the next model when a stream %s, and bills only that one', async (_how, broken) => {
+  ])('answers with the next model when a stream %s, and bills only that model', async (_how, broken) => {
     const gateway = await startGateway()
     byModel(gateway, { a: broken, b: streamed('whole') })
     const { frames, done } = await gateway.stream(complete)
@@ -240,7 +240,7 @@ describe('redundancy.commit: "complete"', () => {
     expect([status, text.includes('half')]).toEqual([502, false])
   })
 
-  test('lets an answer that is longer than what is held back go, and an `error` frame ends it', async () => {
+  test('streams an answer that exceeds the hold-back buffer, and ends it with an `error` frame', async () => {
     const gateway = await startGateway()
     const long = 'x'.repeat(600_000)
     const held = deferred()
@@ -258,22 +258,22 @@ describe('redundancy.commit: "complete"', () => {
     expect(asked(gateway)).toEqual(['a'])
   })
 
-  test('without it a stream is locked by its first token', async () => {
+  test('without it the first token commits a stream', async () => {
     const gateway = await startGateway()
     byModel(gateway, { a: replySteps([started]), b: streamed('never asked') })
     const { frames, done } = await gateway.stream(chain)
     expect([textOf(frames), done, frames.at(-1)?.type]).toEqual(['half an ', false, 'error'])
   })
 
-  test('is checked', async () => {
+  test('is validated', async () => {
     const gateway = await startGateway()
     const { status, body } = await gateway.chat({ ...chain, redundancy: { commit: 'never' } })
     expect([status, body]).toEqual([400, expect.objectContaining({ error: 'Invalid redundancy' })])
   })
 })
 
-describe('an answer that is not streamed', () => {
-  test('is that of the next model when it breaks, and only that one is billed', async () => {
+describe('a non-streamed answer', () => {
+  test('comes from the next model when it breaks, and only that model is billed', async () => {
     const gateway = await startGateway()
     const body = JSON.stringify(chatJson('half an answer', { usage }))
     byModel(gateway, {
@@ -285,7 +285,7 @@ describe('an answer that is not streamed', () => {
     expect(await gateway.usage()).toEqual([expect.objectContaining({ served_model: 'test/b', attempts: 2 })])
   })
 
-  test('is not when `on` does not name its failure', async () => {
+  test('does not fail over if `on` excludes the failure', async () => {
     const gateway = await startGateway()
     byModel(gateway, { a: replyJson(chatJson('x', { finishReason: null })), b: whole('never asked') })
     expect((await gateway.chat({ ...chain, redundancy: { on: ['timeout'] } })).status).toBe(502)
@@ -293,7 +293,7 @@ describe('an answer that is not streamed', () => {
   })
 })
 
-test('text that came in one read with an error reaches the client before the error frame, and is billed', async () => {
+test('text from the same read as an error reaches the client before the error frame, and is billed', async () => {
   const gateway = await startGateway()
   gateway.upstream.script(replySteps([`${started}data: {"error":{"message":"x"}}\n\n`]))
   const { frames, done } = await gateway.stream({ prompt: 'hi' })
@@ -301,18 +301,18 @@ test('text that came in one read with an error reaches the client before the err
   expect((await gateway.usage())[0]?.output_tokens).toBeGreaterThan(0)
 })
 
-describe('a refusal of the request', () => {
+describe('a rejection of the request', () => {
   const refuses = replyJson({ error: { message: 'no such tool', type: 'invalid_request_error' } }, { status: 400 })
   const abc = { prompt: 'hi', models: ['test/a', 'test/b', 'test/c'] }
 
-  test('is the answer when it is the first one: no other model is asked', async () => {
+  test('is the response if the first model sends it: no other model is called', async () => {
     const gateway = await startGateway()
     byModel(gateway, { a: refuses })
     const { status, body } = await gateway.chat(abc)
     expect([status, body.reason, asked(gateway)]).toEqual([400, 'bad_request', ['a']])
   })
 
-  test('by a fallback is one failure more: the next model is asked', async () => {
+  test('by a fallback is another failure: the next model is called', async () => {
     const gateway = await startGateway()
     byModel(gateway, { a: down, b: refuses, c: whole('from c') })
     const { body } = await gateway.chat(abc)
@@ -323,7 +323,7 @@ describe('a refusal of the request', () => {
     ])
   })
 
-  test('by the last of them does not hide that the others were down', async () => {
+  test('by the last fallback does not hide that the others were down', async () => {
     const gateway = await startGateway()
     byModel(gateway, { a: down, b: refuses })
     const { status, body } = await gateway.chat(chain)
@@ -334,7 +334,7 @@ describe('a refusal of the request', () => {
 describe('failover.same_model_retries', () => {
   const failover: Config['failover'] = { sameModelRetries: 1 }
 
-  test('asks a model once more after the time it asked for, and lists both attempts', async () => {
+  test('retries a model after the requested wait, and lists both attempts', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ clock, failover })
     gateway.upstream.script(limited('3'), whole('second try'))
@@ -357,14 +357,14 @@ describe('failover.same_model_retries', () => {
   test.each([
     ['the wait is longer than its time', limited('200')],
     ['our credentials are refused', replyJson({ error: {} }, { status: 401 })],
-  ])('moves on at once when %s', async (_why, script) => {
+  ])('fails over at once when %s', async (_why, script) => {
     const gateway = await startGateway({ failover })
     byModel(gateway, { a: script, b: whole('from b') })
     const { body } = await gateway.chat(chain)
     expect([body.metadata.served_model, asked(gateway)]).toEqual(['test/b', ['a', 'b']])
   })
 
-  test('ends with the client', async () => {
+  test('ends when the client disconnects', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ clock, failover })
     gateway.upstream.script(limited('3'))
@@ -389,7 +389,7 @@ describe('a model that is down', () => {
     return { clock, gateway }
   }
 
-  test('is gone round while a fallback exists, and that is a failed attempt with an event', async () => {
+  test('is skipped while a fallback exists, which is listed as a failed attempt with an event', async () => {
     const { gateway } = await broken()
     const { body } = await gateway.chat(chain)
     expect(body.metadata.failover).toEqual({
@@ -404,14 +404,14 @@ describe('a model that is down', () => {
     expect(events.filter(({ data }) => data.reason === 'circuit_open')).toHaveLength(1)
   })
 
-  test('is asked where there is no other: alone, and as the last of a chain', async () => {
+  test('is called without an alternative: alone, and as the last of a chain', async () => {
     const { gateway } = await broken()
     byModel(gateway, { a: whole('a is back'), b: down })
     expect((await gateway.chat({ prompt: 'hi', model: 'test/a' })).body.choices[0]?.message.content).toBe('a is back')
     expect(asked(gateway)).toEqual(['a'])
   })
 
-  test('has its requests back within 30 s of its recovery', async () => {
+  test('gets requests again within 30 s of its recovery', async () => {
     const { clock, gateway } = await broken()
     for (let second = 0; second < 60; second++) {
       clock.advance(1_000)
@@ -436,7 +436,7 @@ describe('load', () => {
     return { key: secret }
   }
 
-  test('a further chat of a key waits for its turn, also for the end of a stream', async () => {
+  test('a further chat of a key waits in a queue, also until the end of a stream', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ clock, concurrency: { perKey: 1, waitingPerKey: 5, perProvider: 0 } })
     const as = await ordinaryKey(gateway)
@@ -452,7 +452,7 @@ describe('load', () => {
     expect((await second).body.choices[0]?.message.content).toBe('second')
   })
 
-  test('a chat beyond those that may wait is 503 with Retry-After, and other keys are served', async () => {
+  test('a chat beyond the queue limit is 503 with Retry-After, and other keys are served', async () => {
     const gateway = await startGateway({ concurrency: { perKey: 1, waitingPerKey: 0, perProvider: 0 } })
     const as = await ordinaryKey(gateway)
     gateway.upstream.script(hang)
@@ -471,7 +471,7 @@ describe('load', () => {
     await running.aborted
   })
 
-  test('a provider without a place is gone round while a fallback has one, and that is a failed attempt', async () => {
+  test('a provider at its limit is skipped while a fallback has a free slot, which is a failed attempt', async () => {
     const gateway = await startGateway({ concurrency: { perKey: 0, waitingPerKey: 0, perProvider: 1 } })
     gateway.upstream.script(hang)
     const leave = new AbortController()
@@ -494,7 +494,7 @@ describe('load', () => {
     await running.aborted
   })
 
-  test('a place at a provider is given back by an answer, a failure and a client that leaves', async () => {
+  test('a provider slot is released by an answer, a failure and a disconnect', async () => {
     const gateway = await startGateway({ concurrency: { perKey: 0, waitingPerKey: 0, perProvider: 1 } })
     gateway.upstream.script(whole('one'), down, streamed('two'), replySteps([started]))
     expect((await gateway.chat({ prompt: 'hi' })).status).toBe(200)

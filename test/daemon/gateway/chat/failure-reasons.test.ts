@@ -241,7 +241,7 @@ const providersAt = (url: string): ProviderConfig[] =>
       : { ...common, kind, prices: { '*': { input: 1, output: 2 } } }
   })
 
-describe('why a model failed, in the words of its provider', () => {
+describe("why a model failed, from its provider's error", () => {
   let upstream: Upstream
 
   beforeAll(async () => {
@@ -282,7 +282,7 @@ describe('why a model failed, in the words of its provider', () => {
     }
   })
 
-  test('a used-up quota is no rate limit: the answer is 502, and no wait is told that the provider invents', async () => {
+  test('an exhausted quota is not a rate limit: the response is 502 without the wait that the provider invents', async () => {
     const exhausted = google(429, 'RESOURCE_EXHAUSTED', QUOTA, [
       quota('GenerateRequestsPerDayPerProject'),
       retryIn('39s'),
@@ -302,7 +302,7 @@ describe('`on`', () => {
     ['auth_failed', refused(401)],
     ['model_not_found', refused(404)],
     ['quota_exhausted', noQuota],
-  ])('takes %s for a server_error, and for nothing else', async (reason, script) => {
+  ])('treats %s as a server_error and nothing else', async (reason, script) => {
     const gateway = await startGateway()
     const ask = (on?: string[]) =>
       gateway.chat({ prompt: 'hi', models: ['test/a', 'test/b'], ...(on && { redundancy: { on } }) })
@@ -323,7 +323,7 @@ const attemptLines = (gateway: Gateway, requestId: unknown) =>
   gateway.log.filter(({ facts, message }) => message.startsWith('model attempt') && facts.request_id === requestId)
 
 describe('the log line of an attempt', () => {
-  test('says request, model, provider, its status and its own id of the request', async () => {
+  test('contains request, model, provider, its status and its request id', async () => {
     const gateway = await startGateway()
     const served = replyJson(
       { choices: [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }] },
@@ -340,7 +340,7 @@ describe('the log line of an attempt', () => {
     ])
   })
 
-  test('has the status of an answer that broke, and none where there was no answer', async () => {
+  test('contains the status of an answer that broke, and none without an answer', async () => {
     const gateway = await startGateway()
     const begun = chatStream(['half'], { finishReason: null, done: false })
     gateway.upstream.script(({ reset }) => reset(), replySteps([begun]))
@@ -354,7 +354,7 @@ describe('the log line of an attempt', () => {
     expect(lines[0]?.facts.provider_status).toBeUndefined()
   })
 
-  test('of an answer that breaks after its first words is a second one', async () => {
+  test('is written again for an answer that breaks after its first words', async () => {
     const gateway = await startGateway()
     gateway.upstream.script(replySteps([chatStream(['half'], { finishReason: null, done: false })]))
     const { headers } = await gateway.stream({ prompt: 'hi', model: 'test/a' })
@@ -370,7 +370,7 @@ describe('the log line of an attempt', () => {
     })
   })
 
-  test('keeps an id that looks like something else out', async () => {
+  test('omits an id that looks unusual', async () => {
     const gateway = await startGateway()
     gateway.upstream.script(replyJson({}, { status: 500, headers: { 'x-request-id': 'a text {"with": "anything"}' } }))
     const { headers } = await gateway.chat({ prompt: 'hi', model: 'test/a' })
@@ -378,7 +378,7 @@ describe('the log line of an attempt', () => {
     expect(line?.facts).toMatchObject({ provider_status: 500, provider_request_id: undefined })
   })
 
-  test('says why the circuit of a model is open that was gone round', async () => {
+  test('gives the cause of the open circuit of a skipped model', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ clock })
     gateway.upstream.fallback((exchange) => {

@@ -42,7 +42,7 @@ describeEachEngine('what a model is given to answer from', (engine) => {
     return { messages, metadata: answer.body.metadata }
   }
 
-  test('the very words: what passages are, each between its fences, and that they are no instructions', async () => {
+  test('the exact text: a description of passages, fences around each, and that they are not instructions', async () => {
     const { messages, metadata } = await ask({
       system_message: 'You are brief.',
       prompt: 'How do I install the daemon on Linux?',
@@ -76,7 +76,7 @@ describeEachEngine('what a model is given to answer from', (engine) => {
     for (const { score } of metadata.sources) expect(score > 0 && score <= 1).toBe(true)
   })
 
-  test('a hostile passage ends nothing, begins nothing and speaks as nobody', async () => {
+  test('a hostile passage cannot end its quotation, start another or imitate a role', async () => {
     const { messages } = await ask({ prompt: 'What is the launch code of the toaster?' })
     const system = messages[0]?.content ?? ''
     const fence = /<passage-([0-9a-f]{16}) number/.exec(system)?.[1] ?? ''
@@ -88,7 +88,7 @@ describeEachEngine('what a model is given to answer from', (engine) => {
     expect(messages).toHaveLength(2)
   })
 
-  test('a question that goes on from the one before is searched with it', async () => {
+  test('a follow-up question is searched with the previous one', async () => {
     const turns = [
       { role: 'user', content: 'How do I install the daemon on Linux?' },
       { role: 'assistant', content: 'With the script [1].' },
@@ -103,7 +103,7 @@ describeEachEngine('what a model is given to answer from', (engine) => {
     expect(local.body.choices[0]?.message.content).toContain('"Install the daemon on Windows with the MSI." [1]')
   })
 
-  test('where the index holds nothing, the model is told so, and no source is named', async () => {
+  test('for an empty index the model is informed, and the response names no source', async () => {
     const { messages, metadata } = await ask({ prompt: 'Qubits?' })
     expect(messages[0]?.content).toBe(
       'The knowledge base "manual" was searched for this question and holds nothing on it. Say so before you answer ' +

@@ -48,7 +48,7 @@ describe.each(DAEMONS)('with one Idempotency-Key, on %s', (_, engine, isPair) =>
   const two = isPair ? sharedGateway(() => ({ clock, beside: one.current })) : one
 
   test.each(SURFACES)(
-    '100 identical requests at once are one call, one bill and 100 same answers: %s',
+    '100 identical concurrent requests are one call, one bill and 100 equal answers: %s',
     async (name, path, body) => {
       const { upstream } = one.current
       const held = deferred()
@@ -83,7 +83,7 @@ describe.each(DAEMONS)('with one Idempotency-Key, on %s', (_, engine, isPair) =>
     },
   )
 
-  test('whoever asks, leaves, or sends another body when: one bill for the one answer, and everyone else is told so', async () => {
+  test('any order of requests, disconnects and other bodies gives one bill and one answer, also for waiting clients', async () => {
     let run = 0
     await fc.assert(
       fc.asyncProperty(fc.boolean(), fc.array(step, { minLength: 2, maxLength: 14 }), (isStreamed, steps) =>

@@ -41,7 +41,7 @@ describe('an Idempotency-Key on two daemons with one store', () => {
   }
 
   test.each([{ streamed: false }, { streamed: true }])(
-    'that one daemon runs: the other waits and gives the same bytes (%o)',
+    'that one daemon runs: the other waits and returns the same bytes (%o)',
     async ({ streamed }) => {
       const { one, two, clock } = await twoDaemons()
       const answer = heldAnswer('once', { streamed })
@@ -67,7 +67,7 @@ describe('an Idempotency-Key on two daemons with one store', () => {
     },
   )
 
-  test('is 422 with another body, while the first still runs on the other daemon', async () => {
+  test('is 422 with another body, while the first request still runs on the other daemon', async () => {
     const { one, two, clock } = await twoDaemons()
     const answer = heldAnswer('once')
     one.upstream.script(answer.script)
@@ -82,7 +82,7 @@ describe('an Idempotency-Key on two daemons with one store', () => {
     expect((await first).text).toBe((await second).text)
   })
 
-  test('whose first answer failed: the other daemon runs it, once for all who wait there', async () => {
+  test('whose first request failed: the other daemon runs it once for all waiting clients', async () => {
     const { one, two, clock } = await twoDaemons()
     const held = deferred()
     one.upstream.script(
@@ -105,7 +105,7 @@ describe('an Idempotency-Key on two daemons with one store', () => {
     expect(await outcomes(one)).toEqual(['complete'])
   })
 
-  test('is given back with the bill of an answer that broke', async () => {
+  test('is released with the bill of an answer that broke', async () => {
     const { one, two } = await twoDaemons()
     one.upstream.script(replySteps([chatStream(['a'], { finishReason: null, done: false })], { ending: 'close' }))
     expect((await one.stream({ prompt: 'hi' }, k1)).done).toBe(false)
@@ -114,7 +114,7 @@ describe('an Idempotency-Key on two daemons with one store', () => {
     expect(textOf((await two.stream({ prompt: 'hi' }, k1)).frames)).toBe('ab')
   })
 
-  test('of a client that leaves while another daemon runs it: nothing is left waiting', async () => {
+  test('of a client that disconnects while another daemon runs it: no waiter remains', async () => {
     const { one, two, clock } = await twoDaemons()
     const answer = heldAnswer('once')
     one.upstream.script(answer.script)
@@ -132,7 +132,7 @@ describe('an Idempotency-Key on two daemons with one store', () => {
     expect((await first).status).toBe(200)
   })
 
-  test('is given back by a daemon that stops in the middle', async () => {
+  test('is released by a daemon that stops midway', async () => {
     const { one, two } = await twoDaemons()
     one.upstream.script(hang)
     const first = two.chat({ prompt: 'hi' }, k1)
@@ -155,7 +155,7 @@ describe('the lease of a claim', () => {
     return { stalled, other, clock }
   }
 
-  test('that is over: another daemon takes over, and who was first gives its answer and bills nothing', async () => {
+  test('that has expired: another daemon takes over, and the first returns its answer without a bill', async () => {
     const { stalled, other, clock } = await stalledAndOther()
     const late = heldAnswer('late')
     stalled.upstream.script(late.script, replyJson(chatJson('taken over', { usage })))
@@ -176,7 +176,7 @@ describe('the lease of a claim', () => {
     ['good', { ending: 'end' }],
     ['cut', { ending: 'close' }],
   ] as const)(
-    'that is over: a stream that comes to its %s end too late has none, and no bill',
+    'that has expired: a stream that reaches its %s end too late gets no end and no bill',
     async (kind, ending) => {
       const { stalled, other, clock } = await stalledAndOther()
       const held = deferred()
@@ -201,7 +201,7 @@ describe('the lease of a claim', () => {
     },
   )
 
-  test('that ends while daemons wait for it: one of them takes over, and the others wait for that one', async () => {
+  test('that expires while daemons wait for it: one of them takes over, and the others wait for that one', async () => {
     const { stalled, other, clock } = await stalledAndOther()
     const third = await startGateway({ clock, beside: stalled })
     const late = heldAnswer('late')
@@ -224,7 +224,7 @@ describe('the lease of a claim', () => {
     expect(await outcomes(stalled)).toEqual(['complete'])
   })
 
-  test('is renewed for as long as the request runs', async () => {
+  test('is renewed while the request runs', async () => {
     const clock = watched(createFakeClock())
     const one = await startGateway({ engine: postgresEngine, clock })
     const two = await startGateway({ clock, beside: one })
@@ -251,7 +251,7 @@ describe('the lease of a claim', () => {
     expect(one.upstream.requests).toHaveLength(1)
   })
 
-  test('outlives a store that fails for a moment, which is logged, and who waits goes on waiting', async () => {
+  test('survives a short store outage, which is logged, and waiters keep waiting', async () => {
     const clock = watched(createFakeClock())
     const one = await startGateway({ engine: postgresEngine, clock })
     const two = await startGateway({ clock, beside: one })
@@ -281,7 +281,7 @@ describe('the lease of a claim', () => {
     expect([answered.status, replayed.text]).toEqual([200, answered.text])
   })
 
-  test('that nobody asks for again is purged after 24 hours, and not before', async () => {
+  test('without further requests is purged after 24 hours, and not before', async () => {
     const { stalled, other, clock } = await stalledAndOther()
     const late = heldAnswer('late')
     stalled.upstream.script(late.script)

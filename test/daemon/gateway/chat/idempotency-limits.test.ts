@@ -62,7 +62,7 @@ async function lineUp(engine: TestEngine) {
 }
 
 describeEachEngine('those who wait for the first with their Idempotency-Key', (engine) => {
-  test('get whatever failure it met, and ask for nothing themselves', async () => {
+  test('get the failure of the first request, and start none themselves', async () => {
     const line = await lineUp(engine)
     const held = deferred()
     const failure = new Error('the store is gone')
@@ -80,7 +80,7 @@ describeEachEngine('those who wait for the first with their Idempotency-Key', (e
     expect(produced).toBe(1)
   })
 
-  test('take its place when its client goes away, one of them', async () => {
+  test('continue when its client disconnects, one of them as the new owner', async () => {
     const line = await lineUp(engine)
     const held = deferred()
     let produced = 0
@@ -104,7 +104,7 @@ describeEachEngine('those who wait for the first with their Idempotency-Key', (e
   test.each([
     ['exactly as large as may be kept', 'é'.repeat(IDEMPOTENCY_RESULT_BYTES / 2), true],
     ['a byte larger', `${'é'.repeat(IDEMPOTENCY_RESULT_BYTES / 2)}x`, false],
-  ])('get an answer that is %s; who comes later gets it only when it was kept', async (_, body, isKept) => {
+  ])('get an answer that is %s; later clients get it only if it was stored', async (_, body, isKept) => {
     const line = await lineUp(engine)
     const held = deferred()
     let produced = 0
@@ -129,7 +129,7 @@ describeEachEngine('an answer that is too large to be kept', (engine) => {
     [CHAT_PATH, { index: 'Zero-Knowledge', prompt: 'hi' }],
     ['/v1/chat/completions', { messages: [{ role: 'user', content: 'hi' }] }],
     ['/v1/messages', { messages: [{ role: 'user', content: 'hi' }], max_tokens: 10 }],
-  ])('is billed once, and a repeat on %s is told so, also after a restart', async (path, body) => {
+  ])('is billed once, and a repeat on %s gets that error, also after a restart', async (path, body) => {
     const gateway = await startGateway({ engine })
     gateway.upstream.script(replyJson(chatJson('x'.repeat(IDEMPOTENCY_RESULT_BYTES), { usage })))
     const ask = () => gateway.call('POST', path, { model: 'test/any', ...body }, k1)
@@ -146,7 +146,7 @@ describeEachEngine('an answer that is too large to be kept', (engine) => {
   })
 })
 
-test('a client that does not read holds up nobody: its answer is brought to its end, and it is cut', async () => {
+test('a client that does not read blocks no other: its answer is completed, and its connection is cut', async () => {
   const gateway = await startGateway({ drainTimeoutMs: 60_000 })
   const piece = chatStream(['x'.repeat(64 * 1024)], { finishReason: null, done: false })
   const pieces = 400
@@ -199,7 +199,7 @@ describeEachEngine('a repeat', (engine) => {
     return addKey(gateway.app.db, await addUser(gateway.app.db, { tenant_id }))
   }
 
-  test('is let in like every request: a key that is revoked gets 401 and not the answer', async () => {
+  test('is authorized like every request: a revoked key gets 401 instead of the answer', async () => {
     const gateway = await startGateway({ engine })
     const { secret: key, row } = await userOf(gateway)
     expect((await gateway.chat({ prompt: 'hi' }, { ...k1, key })).status).toBe(200)
@@ -210,7 +210,7 @@ describeEachEngine('a repeat', (engine) => {
     expect((await gateway.chat({ prompt: 'hi' }, { ...k1, key })).status).toBe(401)
   })
 
-  test('costs nothing, so points that are used up keep nobody from it', async () => {
+  test('is free, so exhausted points do not block it', async () => {
     const gateway = await startGateway({ engine, points: { Essential: 1 } })
     const { secret: key } = await userOf(gateway)
     const first = await gateway.chat({ prompt: 'hi' }, { ...k1, key })
@@ -223,7 +223,7 @@ describeEachEngine('a repeat', (engine) => {
   })
 })
 
-test('a request that is refused writes no claim, on PostgreSQL', async () => {
+test('a rejected request writes no claim, on PostgreSQL', async () => {
   const gateway = await startGateway({ engine: postgresEngine })
   const { db } = gateway.app
   await sql`create table writes (operation text)`.execute(db)
@@ -241,7 +241,7 @@ test('a request that is refused writes no claim, on PostgreSQL', async () => {
   expect(await writes()).toBeGreaterThan(0)
 })
 
-test('failovers that cannot be stored are logged, and the caller gets what the models said', async () => {
+test('failovers that cannot be stored are logged, and the caller gets the answer', async () => {
   const gateway = await startGateway()
   gateway.upstream.fallback(replyJson({ error: {} }, { status: 429, headers: { 'retry-after': '7' } }))
   await sql`drop table outbox_events`.execute(gateway.app.db)

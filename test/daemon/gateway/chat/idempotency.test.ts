@@ -37,7 +37,7 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     expect(await gateway.usage()).toHaveLength(1)
   })
 
-  test('while the first still runs: everyone gets its one answer', async () => {
+  test('while the first request runs: every client gets its one answer', async () => {
     const gateway = await startGateway({ engine })
     const held = deferred()
     gateway.upstream.script(
@@ -52,7 +52,7 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     expect(await gateway.usage()).toHaveLength(1)
   })
 
-  test('with another body is 422, whether the first is done or running', async () => {
+  test('with another body is 422, whether the first request is finished or running', async () => {
     const gateway = await startGateway({ engine })
     await gateway.chat({ prompt: 'hi' }, withKey('done'))
     const { status, body } = await gateway.chat({ prompt: 'ho' }, withKey('done'))
@@ -67,7 +67,7 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     await expect(running).rejects.toThrow()
   })
 
-  test('that has its answer: a wrong body that comes first keeps nobody from it', async () => {
+  test('that has an answer: an earlier wrong body does not block it', async () => {
     const gateway = await startGateway({ engine })
     const first = await gateway.chat({ prompt: 'hi' }, withKey('k-1'))
     const prompts = ['ho', 'hi', 'ho', 'hi']
@@ -76,7 +76,7 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     expect(answers[1]?.text).toBe(first.text)
   })
 
-  test('means something else on another route, and to another key', async () => {
+  test('is independent on another route and for another key', async () => {
     const gateway = await startGateway({ engine })
     const { id: tenant_id } = await gateway.app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
     const { secret: key } = await addKey(gateway.app.db, await addUser(gateway.app.db, { tenant_id }))
@@ -92,7 +92,7 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     }
   })
 
-  test('whose first answer failed runs again', async () => {
+  test('whose first request failed runs again', async () => {
     const gateway = await startGateway({ engine })
     gateway.upstream.script(
       replyJson({}, { status: 500 }),
@@ -104,7 +104,7 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     expect((await gateway.stream({ prompt: 'hi' }, withKey('k-1'))).done).toBe(true)
   })
 
-  test('of a client that leaves: the answer is brought to its end, billed once, and there for the next try', async () => {
+  test('of a client that disconnects: the answer is completed, billed once, and available for the next try', async () => {
     const gateway = await startGateway({ engine })
     const held = deferred()
     const start = chatStream(['one '], { finishReason: null, done: false })
@@ -121,7 +121,7 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     expect(gateway.upstream.requests).toHaveLength(1)
   })
 
-  test('whose stream breaks: everyone who waited gets the failure, and nobody asked upstream again', async () => {
+  test('whose stream breaks: every waiter gets the failure, without another upstream call', async () => {
     const gateway = await startGateway({ engine })
     const held = deferred()
     const start = chatStream(['one '], { finishReason: null, done: false })
@@ -140,7 +140,7 @@ describeEachEngine('an Idempotency-Key', (engine) => {
     expect(gateway.upstream.requests.length).toBe(1 + (refused.length < answers.length ? 1 : 0))
   })
 
-  test('is forgotten after 24 hours', async () => {
+  test('expires after 24 hours', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ engine, clock })
     await gateway.chat({ prompt: 'hi' }, withKey('k-1'))

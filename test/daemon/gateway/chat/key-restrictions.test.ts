@@ -228,7 +228,7 @@ describeEachEngine('a restricted key: chat refuses before any model is asked', (
   })
 
   test.each([{ can_use_chat: 0 }, { can_interact_with_ai: 0 }, { can_use_chat: 0, can_interact_with_ai: 0 }])(
-    'a user whose custom role has %o, however much else it opens',
+    'a user whose custom role has %o, whatever else it grants',
     async (closed) => {
       const { db } = gateway.current.app
       const role = await addRole(db, {
@@ -248,7 +248,7 @@ describeEachEngine('a restricted key: chat refuses before any model is asked', (
     },
   )
 
-  test('another user as the payer, unless the section of users is open to the key at level admin', async () => {
+  test('another user as the payer, unless the key has user-management at level admin', async () => {
     const { db } = gateway.current.app
     const { tenantId } = world
     const payer = await addUser(db, { tenant_id: tenantId })
@@ -269,7 +269,7 @@ describeEachEngine('a restricted key: chat refuses before any model is asked', (
     expect(gateway.current.upstream.requests).toHaveLength(0)
   })
 
-  test('an index of another tenant, which does not exist for this one', async () => {
+  test('an index of another tenant, which counts as missing', async () => {
     const { db } = gateway.current.app
     const { secret: key } = await addKey(db, await addUser(db, { tenant_id: (await addTenant(db)).id }))
     const { status, body } = await gateway.current.chat({ prompt: 'hi', index: 'handbook' }, { key })
@@ -332,7 +332,7 @@ describeEachEngine('a restricted key: chat answers what it may ask', (engine) =>
     expect([answer.status, answer.body.metadata]).toEqual([200, expect.objectContaining(metadata)])
   })
 
-  test('a model alone fails over along the defaults of the key, and bills the model that answered', async () => {
+  test('a single model fails over along the defaults of the key, and the answering model is billed', async () => {
     gateway.current.upstream.script(failing)
     const failoverDefaults = failover(['test/a', 'test/b', 'test/c'])
     const { status, body } = await world.chat({ failoverDefaults }, { model: 'test/b' })
@@ -356,7 +356,7 @@ describeEachEngine('a restricted key: chat answers what it may ask', (engine) =>
 describeEachEngine('a key whose restrictions change', (engine) => {
   const gateway = sharedGateway({ engine })
 
-  test('its answer under an Idempotency-Key stays the one that was given', async () => {
+  test('its answer under an Idempotency-Key stays the first one', async () => {
     const { db } = gateway.current.app
     const { row, secret: key } = await addKey(db, await addUser(db, { tenant_id: await tenantOf(gateway.current) }))
     const options = { key, headers: { 'idempotency-key': 'once' } }

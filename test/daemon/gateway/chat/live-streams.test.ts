@@ -78,7 +78,7 @@ test('aigw chat shows an answer under confidential piece by piece', async () => 
   expect(client.pieces).toBeGreaterThanOrEqual(WORDS.length / 12)
 })
 
-test('an answer with a program in it leaves as it is under every built-in policy', async () => {
+test('an answer that contains a program is unchanged under every built-in policy', async () => {
   const program = Array.from({ length: 12 }, (_, at) => `const row${at} = rows[${at}];`).join('\n')
   const said = `It goes like this:\n\n\`\`\`js\n${program}\n\`\`\`\nand that is all.`
   for (const [id, policy] of POLICIES) {

@@ -68,7 +68,7 @@ const good: Provider['chat'] = async function* () {
   yield [end]
 }
 
-test('what a provider throws before it sends anything fails over like any other failure', async () => {
+test('an exception of a provider before its first output fails over like any other failure', async () => {
   const { ask } = open(
     {
       a: () => {
@@ -81,7 +81,7 @@ test('what a provider throws before it sends anything fails over like any other 
   expect((await ask()).attempt.modelId).toBe('p/b')
 })
 
-test('a whole answer that comes in pieces and breaks fails over; the good one is handed on whole', async () => {
+test('a complete answer that arrives in pieces and breaks fails over; a good one is returned completely', async () => {
   const { ask } = open(
     {
       a: async function* () {
@@ -96,7 +96,7 @@ test('a whole answer that comes in pieces and breaks fails over; the good one is
   expect([opened.attempt.modelId, opened.firstBatch]).toEqual(['p/b', [text('good'), end]])
 })
 
-test('a bug is no failure of a model: it is thrown, and the place at the provider is free again', async () => {
+test('a bug is not a failure of a model: it is thrown, and the provider slot is released', async () => {
   const { ask, run, providerGates } = open(
     {
       a: () => {

@@ -9,7 +9,7 @@ import { addGuardedTenant } from './guarded-tenant.ts'
 const clock = watched(createFakeClock())
 const shared = sharedGateway({ clock })
 
-test('what came before a pause of the model does not wait for what comes after it', async () => {
+test('text before a pause of the model does not wait for the text after it', async () => {
   const { key } = await addGuardedTenant(shared.current, { policy: { pii: { enabled: true, action: 'mask' } } })
   const seen = deferred<void>()
   const texts = ['and so it goes, ', 'two ada@analytical.org and three of them. ']
@@ -33,7 +33,7 @@ test('what came before a pause of the model does not wait for what comes after i
   expect(textOf(toFrames(text).frames)).toBe('and so it goes, two ***@a*********.org and three of them. ')
 })
 
-test('what is found during a pause of the model ends a stream that must not go on, without its next word', async () => {
+test('a finding during a pause of the model ends a blocked stream before its next word', async () => {
   const policy = { pii: { enabled: true, action: 'block', direction: 'output' } }
   const { key, bills } = await addGuardedTenant(shared.current, { policy })
   const isOver = deferred<void>()

@@ -23,7 +23,7 @@ describe('a policy check', () => {
     return { ...tenant, check }
   }
 
-  test('of a request that may go ahead passes every check, and leaves nothing behind', async () => {
+  test('of an allowed request passes every check, and has no side effects', async () => {
     const { check, bills, incidents, events } = await world({ settings: { enablePromptShield: true } })
     const answer = await check({ ...GOOD, fallback_models: ['local/extract'] })
     expect(answer).toMatchObject({
@@ -67,21 +67,18 @@ describe('a policy check', () => {
       { prompt: 'ada@b.org' },
     ],
     ['prompt_shield_scan', 403, 'Prompt blocked', { settings: { enablePromptShield: true } }, { prompt: ATTACK }],
-  ] as const)(
-    'names %s when that is what the call would fail at: %i %s',
-    async (name, status, error, options, body) => {
-      const settings = 'settings' in options ? options.settings : {}
-      const made = await world({ ...options, settings: { adminAccess: false, ...settings } } as object)
-      const answer = await made.check({ ...GOOD, ...body })
-      expect(answer.allowed).toBe(false)
-      const failed = Object.entries(answer.checks).filter(([, check]) => 'passed' in check && !check.passed)
-      expect(failed).toEqual([[name, expect.objectContaining({ status, error, message: expect.any(String) })]])
-      const real = await made.post('/api/external/chat/completions', { ...GOOD, ...body })
-      expect([real.status, real.body.error]).toEqual([status, error])
-    },
-  )
+  ] as const)('names %s when the call would fail with it: %i %s', async (name, status, error, options, body) => {
+    const settings = 'settings' in options ? options.settings : {}
+    const made = await world({ ...options, settings: { adminAccess: false, ...settings } } as object)
+    const answer = await made.check({ ...GOOD, ...body })
+    expect(answer.allowed).toBe(false)
+    const failed = Object.entries(answer.checks).filter(([, check]) => 'passed' in check && !check.passed)
+    expect(failed).toEqual([[name, expect.objectContaining({ status, error, message: expect.any(String) })]])
+    const real = await made.post('/api/external/chat/completions', { ...GOOD, ...body })
+    expect([real.status, real.body.error]).toEqual([status, error])
+  })
 
-  test('says that a shield that only watches would not block, and still does not allow it', async () => {
+  test('reports that a shield in monitor mode would not block, and still does not allow the request', async () => {
     const { tenant, check } = await world({ settings: { enablePromptShield: true, promptShieldPolicyId: 'watching' } })
     const watching = { name: 'watching', policy: { mode: 'monitor' } }
     expect((await tenant.call('POST', '/api/admin/prompt-shield-policies', watching)).status).toBe(201)
@@ -90,7 +87,7 @@ describe('a policy check', () => {
     expect(checks.prompt_shield_scan).toMatchObject({ passed: false, would_block: false, shield_mode: 'monitor' })
   })
 
-  test('asks no judge either, where the chat itself would', async () => {
+  test('calls no judge model, even where the chat would', async () => {
     const { tenant, check, chat } = await world({
       settings: { enablePromptShield: true, promptShieldPolicyId: 'judged' },
     })
@@ -108,14 +105,14 @@ describe('a policy check', () => {
     )
   })
 
-  test('takes nothing from the account that it looks into', async () => {
+  test('does not charge the account', async () => {
     const { check } = await world()
     const left = async () => ((await check(GOOD)).checks.quota as { points_remaining: number }).points_remaining
     expect([await left(), await left()]).toEqual([100, 100])
   })
 })
 
-test('a policy check takes its turn among the chats of its key', async () => {
+test('a policy check counts towards the concurrency limit of its key', async () => {
   const gateway = await startGateway({ concurrency: { perKey: 1, waitingPerKey: 0, perProvider: 0 } })
   const { post, chat } = await addGuardedTenant(gateway)
   gateway.upstream.script(hang)

@@ -30,7 +30,7 @@ describeEachEngine('an answer that quotes its system prompt', (engine) => {
   const shared = sharedGateway({ engine })
 
   describe.each(SURFACES)('%s', (_, path, body) => {
-    test.each(SHIELDS)('arrives whole, with a flagged incident: %s', async (_, shield) => {
+    test.each(SHIELDS)('arrives completely, with a flagged incident: %s', async (_, shield) => {
       // Only the answer is scanned, because this low threshold would block any question.
       const { tenant, post, incidents } = await addGuardedTenant(shared.current, {
         settings: { enablePromptShield: true, promptShieldPolicyId: 'ours' },

@@ -21,11 +21,11 @@ test.each<[string, ChatPart]>([
   ['the signature of reasoning', { type: 'reasoning', text: '', signature: KIB }],
   ['encrypted reasoning', { type: 'reasoning', text: '', data: KIB }],
   ['calls of tools', { type: 'tool_call', index: 0, arguments: KIB }],
-])('what is held back is bounded, whatever it is: %s', async (_, part) => {
+])('the hold-back buffer is bounded for any content: %s', async (_, part) => {
   expect(await readsOf(part)).toBeOneOf([9, 10])
 })
 
-test('an answer that breaks before its end leaves what was said until then', async () => {
+test('an answer that breaks before its end keeps its output', async () => {
   const held: ChatPart[] = []
   async function* breaking(): AsyncGenerator<ChatPart[]> {
     yield [{ type: 'text', text: 'half' }]

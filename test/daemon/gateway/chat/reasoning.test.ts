@@ -104,10 +104,10 @@ const TURNS: Record<string, (maker: Model, reader: Model) => Promise<string>> = 
   },
 }
 
-describe.each(Object.keys(TURNS))('reasoning that comes back by %s', (surface) => {
+describe.each(Object.keys(TURNS))('reasoning that is sent back by %s', (surface) => {
   const turn = TURNS[surface] as (maker: Model, reader: Model) => Promise<string>
 
-  test('reaches its maker as it was: signed, sealed, or as text', async () => {
+  test('reaches its provider unchanged: signed, sealed, or as text', async () => {
     const backAtClaude = JSON.parse(await turn('anthropic/claude-opus-4-5', 'anthropic/claude-opus-4-5'))
     expect(backAtClaude.messages[1].content).toEqual([
       { type: 'thinking', thinking: 'Two and two.', signature: SIGNATURE },
@@ -125,7 +125,7 @@ describe.each(Object.keys(TURNS))('reasoning that comes back by %s', (surface) =
   const others = MODELS.flatMap((maker) =>
     MODELS.filter((model) => model !== maker).map((reader) => [maker, reader] as const),
   )
-  test.each(others)('of %s is not shown to %s', async (maker, reader) => {
+  test.each(others)('of %s is not sent to %s', async (maker, reader) => {
     const body = await turn(maker, reader)
     for (const secret of [SIGNATURE, SEALED, 'Two and two.', 'Hm.', 'aigw.']) expect(body).not.toContain(secret)
     // The turn itself is still included.
@@ -133,7 +133,7 @@ describe.each(Object.keys(TURNS))('reasoning that comes back by %s', (surface) =
   })
 })
 
-test('streamed, the steps come with what signs them, and unsigned ones of others with our mark alone', async () => {
+test('streamed steps include their signature, and unsigned steps of others only our marker', async () => {
   claude.script(replyRaw(anthropicStream({ thoughts: ['Two ', 'and two.'], texts: ['Four.'] })))
   const asked = { model: 'anthropic/claude-opus-4-5', messages: [{ role: 'user', content: 'hi' }], stream: true }
   const chunks = (await gateway.call('POST', OPENAI, asked)).text

@@ -156,7 +156,7 @@ describeEachEngine('POST /chat/completions refuses what breaks a rule of the con
     expect(gateway.current.upstream.requests).toHaveLength(0)
   })
 
-  test('after all of them the daemon still answers', async () => {
+  test('after all of them the daemon still responds', async () => {
     expect((await gateway.current.chat({ prompt: 'hi' })).status).toBe(200)
   })
 })

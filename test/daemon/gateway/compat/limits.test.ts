@@ -36,7 +36,7 @@ describe('by default', () => {
   // biome-ignore lint/suspicious/noExplicitAny: what the upstream was sent has any shape
   const sent = () => shared.current.upstream.requests.at(-1)?.body as any
 
-  describe.each(SURFACES)('%s takes', (path, required) => {
+  describe.each(SURFACES)('%s accepts', (path, required) => {
     test('300 messages', async () => {
       const { status } = await post(path, { ...required, messages: turns(300) })
       expect([status, sent().messages.length]).toEqual([200, 300])
@@ -59,7 +59,7 @@ describe('by default', () => {
       expect([status, sent().max_tokens]).toEqual([200, 16_000])
     })
 
-    test('JSON of 128 levels, and refuses more', async () => {
+    test('JSON of 128 levels, and rejects more', async () => {
       // The body, its tools and the tool; OpenAI nests its function one level deeper.
       const left = 128 - (path === '/v1/messages' ? 3 : 4)
       const withTool = (levels: number) =>
@@ -69,7 +69,7 @@ describe('by default', () => {
       expect([status, body.error.message]).toEqual([400, 'The JSON body may be nested at most 128 levels deep.'])
     })
 
-    test('a body of 32 MB, and refuses more', async () => {
+    test('a body of 32 MB, and rejects more', async () => {
       const message = JSON.stringify({ model: 'test/any', ...required, messages: turns(1) })
       const padded = (bytes: number) => message.replace('{', `{${' '.repeat(bytes - message.length)}`)
       expect((await shared.current.call('POST', path, padded(32 * 1024 * 1024))).status).toBe(200)
@@ -77,7 +77,7 @@ describe('by default', () => {
     })
   })
 
-  test('a text of 600 KB can be counted, and turned into a vector', async () => {
+  test('counts a text of 600 KB and embeds it', async () => {
     const text = prose(600 * 1024)
     expect((await post(COUNT_TOKENS, { messages: [user(text)] })).body.input_tokens).toBeGreaterThan(100_000)
     expect((await post(EMBEDDINGS, { input: text })).status).toBe(200)
@@ -93,10 +93,10 @@ describe('by default', () => {
   })
 })
 
-describe('as the operator sets them', () => {
+describe('as configured by the operator', () => {
   const shared = sharedGateway({ requestLimits: { bodyBytes: 100_000, jsonDepth: 16, messages: 5 } })
 
-  test.each([...SURFACES, [COUNT_TOKENS, {}] as const])('the limits hold for %s', async (path, required) => {
+  test.each([...SURFACES, [COUNT_TOKENS, {}] as const])('the limits apply to %s', async (path, required) => {
     const post = (body: object) => shared.current.call('POST', path, { model: 'test/any', ...required, ...body })
     expect((await post({ messages: turns(5) })).status).toBe(200)
     const { status, body } = await post({ messages: turns(6) })

@@ -18,7 +18,7 @@ function gatewayOf(stream: string) {
   return (first.message ?? first).gateway
 }
 
-describe('a request that nothing limits', () => {
+describe('a request without limits', () => {
   const shared = sharedGateway()
 
   test.each([
@@ -26,7 +26,7 @@ describe('a request that nothing limits', () => {
     [OPENAI, { max_completion_tokens: 16_000 }],
     [OPENAI, { max_tokens: 64_000 }],
     [MESSAGES, { max_tokens: 64_000 }],
-  ])('%s %j: its `max_tokens` reaches the model as asked, and none is put in', async (path, given) => {
+  ])('%s %j: its `max_tokens` reaches the model unchanged, and none is added', async (path, given) => {
     const { status, body } = await shared.current.call('POST', path, { ...hello, ...given })
     expect([status, sent(shared.current).max_tokens]).toEqual([200, Object.values(given)[0]])
     expect(body.gateway).not.toHaveProperty('changed')
@@ -36,7 +36,7 @@ describe('a request that nothing limits', () => {
     [OPENAI, 'max_tokens'],
     [OPENAI, 'max_completion_tokens'],
     [MESSAGES, 'max_tokens'],
-  ])('%s: more than ten million is no `%s`', async (path, field) => {
+  ])('%s: more than ten million is an invalid `%s`', async (path, field) => {
     expect((await shared.current.call('POST', path, { ...hello, [field]: 10_000_000 })).status).toBe(200)
     const { status, text } = await shared.current.call('POST', path, { ...hello, [field]: 10_000_001 })
     expect([status, text]).toEqual([400, expect.stringContaining(`${field} must be at most 10000000`)])
@@ -48,7 +48,7 @@ describe('a request that nothing limits', () => {
   })
 })
 
-test('a provider that needs a limit is sent the most its model can say, and the answer tells', async () => {
+test('a provider that requires a limit gets the maximum of its model, which the answer reports', async () => {
   const upstream = await startUpstream()
   const claude = {
     name: 'claude',
@@ -80,7 +80,7 @@ describe("the operator's limit", () => {
     [OPENAI, { max_tokens: 16_000 }, 16_000],
     [OPENAI, {}, null],
     [MESSAGES, { max_tokens: 16_000 }, 16_000],
-  ])('%s %j: lowers what was asked, and the answer tells, streamed or not', async (path, given, asked) => {
+  ])('%s %j: lowers the requested limit, which the answer reports, streamed or not', async (path, given, asked) => {
     const changed = [{ field: 'max_tokens', asked, used: 8_000, why: 'operator' }]
     const { body } = await shared.current.call('POST', path, { ...hello, ...given })
     expect([sent(shared.current).max_tokens, body.gateway.changed]).toEqual([8_000, changed])
@@ -89,13 +89,13 @@ describe("the operator's limit", () => {
     expect([sent(shared.current).max_tokens, gatewayOf(text).changed]).toEqual([8_000, changed])
   })
 
-  test('is told by the name that the request used', async () => {
+  test('is reported under the name that the request used', async () => {
     const { body } = await shared.current.call('POST', OPENAI, { ...hello, max_completion_tokens: 16_000 })
     const lowered = { field: 'max_completion_tokens', asked: 16_000, used: 8_000, why: 'operator' }
     expect(body.gateway.changed).toEqual([lowered])
   })
 
-  test('leaves less than that alone, and POST /chat/completions', async () => {
+  test('leaves lower limits unchanged, and POST /chat/completions', async () => {
     const { body } = await shared.current.call('POST', OPENAI, { ...hello, max_tokens: 100 })
     expect([sent(shared.current).max_tokens, body.gateway.changed]).toEqual([100, undefined])
     await shared.current.chat({ prompt: 'Hi', max_tokens: 4_000 })
@@ -123,7 +123,7 @@ function sayAll(gateway: Gateway): void {
 }
 
 describeEachEngine('a request without `max_tokens` in a budget of dollars', (engine) => {
-  test("is sent the model's known limit, or the default, as what is reserved for it", async () => {
+  test("sends the model's known limit, or the default, and reserves it", async () => {
     const { gateway, post } = await withBudget(1, { engine })
     for (const [model, used] of [
       ['test/gpt-4o-mini', 16_384],
@@ -135,7 +135,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     }
   })
 
-  test("is sent the operator's word on a model that the gateway does not know", async () => {
+  test("sends the operator's limit to a model that the gateway does not know", async () => {
     const outputTokens = { 'test/deployment': 16_384 }
     const { gateway, post } = await withBudget(1, { engine, requestLimits: { outputTokens } })
     const { body } = await post({ ...hello, model: 'test/deployment' })
@@ -143,7 +143,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect(sent(gateway).max_tokens).toBe(16_384)
   })
 
-  test('is sent no more than fits beside a long prompt into what the model can take', async () => {
+  test('sends at most what fits into the context window after a long prompt', async () => {
     const { gateway, post } = await withBudget(100, { engine })
     const long = { role: 'user', content: 'word '.repeat(72_000) }
     const { status } = await post({ ...hello, model: 'test/gpt-4o-mini', messages: [long] })
@@ -154,7 +154,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect(sent(gateway).max_tokens).toBe(1_024)
   })
 
-  test('is sent what the budget still covers, and refused when that is no answer', async () => {
+  test('sends what the budget still covers, and is rejected if that is too little', async () => {
     // At most 66 input tokens at a millionth of a dollar, and 2,000 output tokens at two millionths.
     const { gateway, post, spent } = await withBudget(0.004066, { engine })
     const covered = { field: 'max_tokens', asked: null, used: 2_000, why: 'budget' }
@@ -169,7 +169,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect(refused.body.message).toContain('this request needs at least')
   })
 
-  test('is not billed for tokens that its model was not allowed', async () => {
+  test('is not billed for tokens beyond the limit sent to its model', async () => {
     const { gateway, post } = await withBudget(0.004066, { engine })
     gateway.upstream.fallback(
       replyJson(chatJson('All.', { usage: { prompt_tokens: 66, completion_tokens: 1_300_000 } })),
@@ -181,7 +181,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect(bill?.output_tokens).toBeLessThan(10)
   })
 
-  test('with a limit of its own reserves all of that, or is refused', async () => {
+  test('with its own limit reserves all of it, or is rejected', async () => {
     const { post } = await withBudget(0.004066, { engine })
     const { body } = await post({ ...hello, max_tokens: 2_000 })
     expect(body.gateway.changed).toBeUndefined()
@@ -195,7 +195,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect((await less.post()).status).toBe(429)
   })
 
-  test('of 20 callers at once is served with at least 1,024 tokens, or told to come back', async () => {
+  test('of 20 concurrent callers is served with at least 1,024 tokens, or asked to retry', async () => {
     // After the answers of up to 4,096 tokens, 8,258 tokens remain, then 4,129, and then 200 too few for 1,024.
     const { gateway, post, spent } = await withBudget((3 * (66 + 2 * 4_096) + 66 + 2 * 1_000) / 1e6, { engine })
     const refused = new Set<number>()
@@ -227,7 +227,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect(await spent()).toBeLessThanOrEqual((3 * (66 + 2 * 4_096) + 66 + 2 * 1_000) / 1e6)
   })
 
-  test('of 100 callers at once never makes them spend more than $1, on two daemons where they can share', async () => {
+  test('of 100 concurrent callers never exceeds $1, on two daemons if they can share a store', async () => {
     const first = await withBudget(1, { engine })
     const second = engine.name === 'sqlite' ? first.gateway : await startGateway({ engine, beside: first.gateway })
     sayAll(first.gateway)
@@ -256,7 +256,7 @@ async function withClaude(dollars: number, options: GatewayOptions = {}) {
 }
 const thoughtful = { ...hello, model: 'claude/claude-sonnet-4-5', reasoning_effort: 'low' }
 
-test('a request that shall think is refused when its budget leaves no room for that', async () => {
+test('a request that requires thinking is rejected if its budget leaves no room for it', async () => {
   const { upstream, post } = await withClaude((66 + 2 * 1_279) / 1e6)
   const { status, body } = await post(thoughtful)
   expect([status, body.error]).toEqual([429, 'Usage by Model budget exceeded'])
@@ -267,7 +267,7 @@ test('a request that shall think is refused when its budget leaves no room for t
   await Promise.all([upstream.close(), enough.upstream.close()])
 })
 
-test("a request does not think where the operator's limit leaves no room for that, and the answer tells", async () => {
+test("a request does not think if the operator's limit leaves no room, which the answer reports", async () => {
   const { upstream, post } = await withClaude(1, { requestLimits: { maxTokens: 1_000 } })
   const fewer = { field: 'max_tokens', asked: null, used: 1_000, why: 'operator' }
   const dropped = { field: 'reasoning_effort', asked: 'low', used: null, why: 'operator' }
@@ -283,7 +283,7 @@ test("a request does not think where the operator's limit leaves no room for tha
   await upstream.close()
 })
 
-test('a chain reserves for its dearest model, and each model is sent what the budget covers of it', async () => {
+test('a chain reserves for its most expensive model, and each model gets what the budget covers', async () => {
   const dear = (baseUrl: string) => ({
     ...upstreamProvider('dear', baseUrl),
     prices: { '*': { input: 1, output: 10 } },

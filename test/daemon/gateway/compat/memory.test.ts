@@ -39,7 +39,7 @@ const heldBytes = async ({ app }: Gateway, isReached: (bytes: number) => boolean
 }
 
 test.each(SURFACES)(
-  '%s: large bodies at once are bounded; small ones pass, and room comes back',
+  '%s: concurrent large bodies are bounded; small ones pass, and memory is released',
   async (path, fields) => {
     const gateway = await startGateway({ requestLimits: { bodyMemoryBytes: 64 * MB } })
     const release = holdUpstream(gateway)
@@ -74,7 +74,7 @@ test.each([
     (body: string) => body.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16)}`),
     BODY_COPIES.other,
   ],
-])('a body counts with the copies that are made of it: %s', async (_, text, encode, copies) => {
+])('a body counts with its copies: %s', async (_, text, encode, copies) => {
   const gateway = await startGateway()
   const release = holdUpstream(gateway)
   const body = encode(chatOf(2 * MB, {}, text))
@@ -86,7 +86,7 @@ test.each([
   expect((await running).status).toBe(200)
 })
 
-test('one tenant cannot take the memory of all', async () => {
+test('one tenant cannot use the memory of all', async () => {
   const gateway = await startGateway({ requestLimits: { bodyMemoryBytes: 64 * MB } })
   const other = await addTestTenant(gateway)
   const release = holdUpstream(gateway)
@@ -113,7 +113,7 @@ async function stalledUpload(gateway: Gateway, more = '') {
   return socket
 }
 
-test('an upload counts with its declared length, is refused by it at once, and gives its memory back when it stalls', async () => {
+test('an upload counts with its declared length, is rejected by it at once, and releases its memory when it stalls', async () => {
   const clock = createFakeClock()
   const gateway = await startGateway({ clock, requestLimits: { bodyMemoryBytes: 32 * MB } })
   const stalled = await stalledUpload(gateway)
@@ -133,7 +133,7 @@ test('an upload counts with its declared length, is refused by it at once, and g
   await closed
 })
 
-test('what a request holds is counted beyond what is free; one alone always fits, and several of a tenant take half', () => {
+test('memory beyond the free share is counted; a single request always fits, and several of a tenant use half', () => {
   const free = FREE_BODY_BYTES * BODY_COPIES.other
   const memory = new BodyMemory(100_000)
   const [first, second, third] = [memory.open('a'), memory.open('b'), memory.open('a')]
@@ -155,14 +155,14 @@ test('what a request holds is counted beyond what is free; one alone always fits
   expect(memory.heldBytes).toBe(70_000)
 })
 
-test('the default is half of the memory that there is, at most BODY_MEMORY_BYTES.default', () => {
+test('the default is half of the available memory, at most BODY_MEMORY_BYTES.default', () => {
   expect(defaultBodyMemory(200 * MB, 8192 * MB)).toBe(100 * MB)
   expect(defaultBodyMemory(4096 * MB, 512 * MB)).toBe(256 * MB)
   expect(defaultBodyMemory(4096 * MB, 8192 * MB)).toBe(BODY_MEMORY_BYTES.default)
   expect(defaultBodyMemory()).toBeGreaterThan(0)
 })
 
-test('JSON of very many values counts for more than its bytes', async () => {
+test('JSON with very many values counts more than its bytes', async () => {
   const gateway = await startGateway({ requestLimits: { bodyMemoryBytes: 32 * MB } })
   const release = holdUpstream(gateway)
   const bodyWith = (extra: string) =>

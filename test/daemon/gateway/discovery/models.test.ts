@@ -25,7 +25,7 @@ describeEachEngine('GET /models', (engine) => {
   }
   const ids = ({ models }: { models: { id: string }[] }) => models.map(({ id }) => id)
 
-  test('lists what is configured, and says whose licence it looked at', async () => {
+  test('lists the configured models, with the licence that applied', async () => {
     expect(await models({}, '', 'Growth')).toEqual({
       success: true,
       models: [
@@ -40,21 +40,21 @@ describeEachEngine('GET /models', (engine) => {
     })
   })
 
-  test('lists for a restricted key what it may use of that', async () => {
+  test('lists for a restricted key only its models', async () => {
     const allowedModels = ['fixed/*', 'test/one', 'test/two', 'gone/x', 'fixed/nothing']
     const answer = await models({ allowedModels })
     expect(ids(answer)).toEqual(['fixed/small', 'fixed/vendor/large', 'test/one', 'test/two'])
     expect(answer.restrictions.allowed_models).toEqual(allowedModels)
   })
 
-  test('lists the models of one provider when asked for it', async () => {
+  test('lists the models of one requested provider', async () => {
     const answer = await models({}, '?provider=fixed')
     expect([ids(answer), answer.filters.provider]).toEqual([['fixed/small', 'fixed/vendor/large'], 'fixed'])
     const none = await models({}, "?provider=fix'%20or%201=1--")
     expect([ids(none), none.filters.provider]).toEqual([[], "fix' or 1=1--"])
   })
 
-  test('refuses a filter that is no text, and callers without a key', async () => {
+  test('rejects an invalid filter and callers without a key', async () => {
     const long = await gateway.current.call('GET', `/api/external/models?provider=${'x'.repeat(101)}`)
     expect([long.status, long.body.error]).toEqual([400, 'Invalid provider'])
     const nul = await gateway.current.call('GET', '/api/external/models?provider=a%00')

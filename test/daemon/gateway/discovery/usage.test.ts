@@ -32,7 +32,7 @@ describeEachEngine('GET /usage', (engine) => {
     return { key, usage }
   }
 
-  test('shows what the key has used and what is left, and looking does not use it up', async () => {
+  test('shows used and remaining requests, and does not count itself', async () => {
     const limits = { dailyLimit: 5, monthlyLimit: 50, rateLimit: { requestsPerMinute: 30, requestsPerHour: 300 } }
     const { key, usage } = await newKey(limits, '2027-01-31T00:00:00.000Z')
     for (let at = 0; at < 3; at++) await gateway.current.call('GET', '/api/external/models', undefined, { key })
@@ -52,7 +52,7 @@ describeEachEngine('GET /usage', (engine) => {
     })
   })
 
-  test('answers also when the day is used up', async () => {
+  test('also responds when the daily limit is reached', async () => {
     const { key, usage } = await newKey({ dailyLimit: 1 })
     const statuses = []
     for (let at = 0; at < 2; at++) {
@@ -62,7 +62,7 @@ describeEachEngine('GET /usage', (engine) => {
     expect((await usage()).api_key.daily).toEqual({ used: 1, limit: 1, remaining: 0 })
   })
 
-  test('null stands for no limit', async () => {
+  test('null means no limit', async () => {
     const { usage } = await newKey({
       monthlyLimit: null,
       rateLimit: { requestsPerMinute: null, requestsPerHour: null },
@@ -87,13 +87,13 @@ describeEachEngine('GET /usage', (engine) => {
     })
   })
 
-  test('nobody without a key', async () => {
+  test('rejects callers without a key', async () => {
     const { status, body } = await gateway.current.call('GET', USAGE, undefined, { key: null })
     expect([status, body.error]).toEqual([401, 'Invalid API key'])
   })
 })
 
-describe('what is left', () => {
+describe('the remaining amount', () => {
   const userUsageByModel = { enabled: true, dollarLimit: 12.5 }
   const spend = { points: 98, nanos: 2_500_000_001 }
   const usageOf = (settings: object, counts = { day: 0, month: 0 }, now = '2026-01-31T12:00:00.000Z') =>
@@ -102,12 +102,12 @@ describe('what is left', () => {
       { counts, spend, pointsLimit: 100, nowMs: Date.parse(now) },
     )
 
-  test('is never less than nothing, when a limit was lowered', () => {
+  test('is never negative after a limit was lowered', () => {
     const { daily } = usageOf({ dailyLimit: 10 }, { day: 12, month: 12 }).api_key
     expect(daily).toEqual({ used: 12, limit: 10, remaining: 0 })
   })
 
-  test('is never less than nothing, when more was drawn than is allowed', () => {
+  test('is never negative after an overdraft', () => {
     const { points, usage_by_model } = toUsage(
       { ...NOBODY, settings: KeySettings.parse({}), userUsageByModel },
       { counts: { day: 0, month: 0 }, spend: { points: 98, nanos: 13e9 }, pointsLimit: 97, nowMs: 0 },
@@ -115,7 +115,7 @@ describe('what is left', () => {
     expect([points.remaining, usage_by_model]).toEqual([0, expect.objectContaining({ remaining_budget: 0 })])
   })
 
-  test('of points and of dollars is what the owner has not drawn yet, to the last fraction of a cent', () => {
+  test('of points and of dollars is exact to the last fraction of a cent', () => {
     const { points, usage_by_model } = usageOf({})
     expect(points).toMatchObject({ monthly_limit: 100, remaining: 2 })
     expect(usage_by_model).toEqual({

@@ -50,7 +50,7 @@ describeEachEngine('groups', (engine) => {
       .where('tenant_id', '=', tenant.id)
       .execute()
 
-  test('a group is created with its users, each once and in the order of their names, and is there at once', async () => {
+  test('a group is created with its users, deduplicated and sorted by name, and is visible at once', async () => {
     const tenant = await newTenant()
     const bea = await tenant.addUser({ name: 'Bea' })
     const ada = await tenant.addUser({ name: 'Ada' })
@@ -78,7 +78,7 @@ describeEachEngine('groups', (engine) => {
     expect((await storedCounts(tenant))[0]).toMatchObject({ user_count: 2, members: 2 })
   })
 
-  test('what is optional may be left out or null', async () => {
+  test('optional fields may be missing or null', async () => {
     const tenant = await newTenant()
     expect(await create(tenant, { name: 'a', users: null, status: null })).toMatchObject({
       status: 'Active',
@@ -102,7 +102,7 @@ describeEachEngine('groups', (engine) => {
     [{ name: 'x', description: '', users: 'all' }, 'users'],
     [{ name: 'x', description: '', users: ['nobody'] }, 'users.0'],
     [{ name: 'x', description: '', users: Array(GROUP_USERS + 1).fill(UNKNOWN) }, 'users'],
-  ])('POST /groups refuses body %#, naming the field', async (body, field) => {
+  ])('POST /groups rejects body %#, naming the field', async (body, field) => {
     const tenant = await newTenant()
     const answer = await tenant.call('POST', BASE, body)
     expect(answer.status).toBe(400)
@@ -112,7 +112,7 @@ describeEachEngine('groups', (engine) => {
     expect(await tenant.audit()).toEqual([])
   })
 
-  test('users who are unknown, or of another tenant, are refused by id, and nothing is created or changed', async () => {
+  test('users who are unknown, or of another tenant, are rejected by id, and nothing is created or changed', async () => {
     const tenant = await newTenant()
     const member = await tenant.addUser()
     const stranger = (await newTenant()).admin
@@ -134,7 +134,7 @@ describeEachEngine('groups', (engine) => {
     expect(await tenant.audit()).toHaveLength(1)
   })
 
-  test('of 50 administrators who create one name at once, one gets 201 and the others 409', async () => {
+  test('of 50 administrators who create one name concurrently, one gets 201 and the others 409', async () => {
     const tenant = await newTenant()
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, at) =>
@@ -152,7 +152,7 @@ describeEachEngine('groups', (engine) => {
     expect(await tenant.audit()).toHaveLength(1)
   })
 
-  test('a name is taken only within its tenant, and free again once its group is gone', async () => {
+  test('a name is unique only within its tenant, and free again after its group is deleted', async () => {
     const [one, two] = [await newTenant(), await newTenant()]
     const { id } = await create(one, { name: 'ops' })
     await create(two, { name: 'ops' })
@@ -160,7 +160,7 @@ describeEachEngine('groups', (engine) => {
     await create(one, { name: 'ops' })
   })
 
-  test('PUT changes what it names and nothing else', async () => {
+  test('PUT changes only the sent fields', async () => {
     const tenant = await newTenant()
     const group = await create(tenant, { name: 'before', description: 'Old', users: [tenant.admin.id] })
     const put = async (body: object) => {
@@ -182,7 +182,7 @@ describeEachEngine('groups', (engine) => {
     expect(await namesOf(tenant, { search: 'before' })).toEqual([])
   })
 
-  test('PUT to a name that another group has answers 409 and changes nothing', async () => {
+  test('PUT to a name of another group returns 409 and changes nothing', async () => {
     const tenant = await newTenant()
     await create(tenant, { name: 'taken' })
     const group = await create(tenant, { name: 'mine' })
@@ -198,7 +198,7 @@ describeEachEngine('groups', (engine) => {
     expect(own.status).toBe(200)
   })
 
-  test('of ten groups renamed to one name at once, one gets it', async () => {
+  test('of ten groups renamed to one name concurrently, one gets it', async () => {
     const tenant = await newTenant()
     const groups = []
     for (let at = 0; at < 10; at++) groups.push(await create(tenant, { name: `g${at}` }))
@@ -206,7 +206,7 @@ describeEachEngine('groups', (engine) => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(409)])
   })
 
-  test('PUT replaces the members: those who stay, come and go', async () => {
+  test('PUT replaces the members: some stay, some join and some leave', async () => {
     const tenant = await newTenant()
     const users: string[] = []
     for (const name of ['a', 'b', 'c', 'd']) users.push((await tenant.addUser({ name: `${name} ${tenant.id}` })).id)
@@ -240,7 +240,7 @@ describeEachEngine('groups', (engine) => {
     )
   })
 
-  test('members set at once by many neither deadlock nor miscount', async () => {
+  test('concurrent changes of members neither deadlock nor miscount', async () => {
     const tenant = await newTenant()
     const users: string[] = []
     for (let at = 0; at < 20; at++) users.push((await tenant.addUser()).id)
@@ -255,7 +255,7 @@ describeEachEngine('groups', (engine) => {
     for (const { user_count, members } of await storedCounts(tenant)) expect(user_count).toBe(members)
   })
 
-  test('a group may have 10,000 users, and no more fit the body', async () => {
+  test('a group may have 10,000 users, the maximum of the body', async () => {
     const tenant = await newTenant()
     const users = Array.from({ length: GROUP_USERS }, () => newId())
     await insertRows(
@@ -274,7 +274,7 @@ describeEachEngine('groups', (engine) => {
     expect(StructuredError.parse(tooLarge.body).error.code).toBe('PAYLOAD_TOO_LARGE')
   })
 
-  test('DELETE takes the group and its memberships, and leaves the users', async () => {
+  test('DELETE removes the group and its memberships, and keeps the users', async () => {
     const tenant = await newTenant()
     const group = await create(tenant, { name: 'ops', users: [tenant.admin.id] })
     const answer = await tenant.call('DELETE', `${BASE}/${group.id.toUpperCase()}`)
@@ -288,7 +288,7 @@ describeEachEngine('groups', (engine) => {
     expect((await tenant.call('GET', BASE)).status).toBe(200)
   })
 
-  test('the groups of another tenant are not there: not to see, to list, to change, to delete', async () => {
+  test('the groups of another tenant cannot be shown, listed, changed or deleted', async () => {
     const [one, two] = [await newTenant(), await newTenant()]
     const group = await create(one, { name: 'secret', users: [one.admin.id] })
     for (const id of [group.id, UNKNOWN, 'nonsense', '%20', "1' or '1'='1"]) {
@@ -306,7 +306,7 @@ describeEachEngine('groups', (engine) => {
     expect(await two.audit()).toEqual([])
   })
 
-  test('lists come by pages, in every order, ties by id', async () => {
+  test('lists are paged in every order, with ties sorted by id', async () => {
     const tenant = await newTenant()
     const second = await tenant.addUser()
     const sizes = [[tenant.admin.id], [], [tenant.admin.id, second.id], []]
@@ -344,7 +344,7 @@ describeEachEngine('groups', (engine) => {
     ['page', '1.5'],
     ['search', 'x'.repeat(201)],
     ['search', '\0'],
-  ])('GET /groups refuses %s=%s', async (name, value) => {
+  ])('GET /groups rejects %s=%s', async (name, value) => {
     const tenant = await newTenant()
     const answer = await tenant.call('GET', `${BASE}?${new URLSearchParams({ [name]: value })}`)
     expect(answer.status).toBe(400)
@@ -354,7 +354,7 @@ describeEachEngine('groups', (engine) => {
     })
   })
 
-  test('names and searches mean themselves, whatever SQL would make of them', async () => {
+  test('names and searches are literal, including SQL syntax', async () => {
     const tenant = await newTenant()
     const hostile = [
       '100%',
@@ -380,7 +380,7 @@ describeEachEngine('groups', (engine) => {
     expect((await list(tenant)).pagination.total).toBe(hostile.length + 1)
   })
 
-  test('rights: group-management opens it, reader to see, admin to change; nothing else does', async () => {
+  test('rights: group-management at level reader allows reading, at admin changes; no other section does', async () => {
     const tenant = await newTenant()
     const group = await create(tenant, { name: 'ops' })
     const attempts: [string, string, unknown?][] = [
@@ -405,7 +405,7 @@ describeEachEngine('groups', (engine) => {
     expect([nobody.status, nobody.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
   })
 
-  test('every change leaves an audit entry that says who did what', async () => {
+  test('every change leaves an audit entry with caller and action', async () => {
     const tenant = await newTenant()
     const user = await tenant.addUser()
     const { id } = await create(tenant, { name: 'ops', description: 'd', users: [user.id] })
@@ -432,7 +432,7 @@ describeEachEngine('groups', (engine) => {
     ])
   })
 
-  test('fields that are not the caller’s to set are refused', async () => {
+  test('read-only fields are rejected', async () => {
     const [tenant, other] = [await newTenant(), await newTenant()]
     const privileged = {
       id: UNKNOWN,
@@ -459,7 +459,7 @@ describeEachEngine('groups', (engine) => {
     expect(await storedCounts(tenant)).toEqual([{ id: group.id, user_count: 0, members: 0 }])
   })
 
-  test('a list shows at most 100 members of a group and how many there are; the group itself shows all', async () => {
+  test('a list shows at most 100 members of a group and their total; the group itself shows all', async () => {
     const tenant = await newTenant()
     const users = Array.from({ length: 2 * GROUP_LIST_USERS }, (_, at) =>
       userRow({ tenant_id: tenant.id, name: `User ${String(900 - at)}` }),

@@ -62,7 +62,7 @@ describeEachEngine('the store of groups', (engine) => {
     return group
   }
 
-  test('a user who goes leaves every group, and each count follows', async () => {
+  test('deleting a user removes them from every group and updates each count', async () => {
     const { id: tenant } = await addTenant(store.db)
     const [gone, stays] = [
       await addUser(store.db, { tenant_id: tenant }),
@@ -83,7 +83,7 @@ describeEachEngine('the store of groups', (engine) => {
     ])
   })
 
-  test('a user of another tenant with the same request is not touched', async () => {
+  test('a user of another tenant in the same request is unchanged', async () => {
     const [{ id: mine }, { id: theirs }] = [await addTenant(store.db), await addTenant(store.db)]
     const user = await addUser(store.db, { tenant_id: theirs })
     const group = await addGroup(theirs, [user.id])
@@ -98,7 +98,7 @@ describeEachEngine('the store of groups', (engine) => {
     expect(await findGroup(store.db, theirs, group.id)).toMatchObject({ ...group, members: [{ id: user.id }] })
   })
 
-  test('users who go while their groups are changed and deleted leave no wrong count and no deadlock', async () => {
+  test('deleting users while their groups change causes no wrong count and no deadlock', async () => {
     const { id: tenant } = await addTenant(store.db)
     const users: string[] = []
     for (let at = 0; at < 12; at++) users.push((await addUser(store.db, { tenant_id: tenant })).id)
@@ -134,7 +134,7 @@ describeEachEngine('the store of groups', (engine) => {
     for (const { user_count, members } of left) expect(user_count).toBe(members)
   })
 
-  test('lists and searches find their rows through an index, with 20,000 groups in the store', async () => {
+  test('lists and searches use an index, with 20,000 groups in the store', async () => {
     const tenants = Array.from({ length: 10 }, () => tenantRow())
     await insertRows(store.db, 'tenants', tenants)
     const groups = tenants.flatMap(({ id }) =>

@@ -15,7 +15,7 @@ async function userOf(gateway: Gateway) {
 }
 
 describeEachEngine('a presented key', (engine) => {
-  test('is refused from the moment it expires, also while it is remembered', async () => {
+  test('is rejected from the moment it expires, even while it is cached', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ engine, clock })
     const expires_at = new Date(clock.now() + 1000).toISOString()
@@ -29,7 +29,7 @@ describeEachEngine('a presented key', (engine) => {
     expect(await status()).toBe(401)
   })
 
-  test('that another daemon revoked, or whose owner it demoted, is known to this one within KEY_CACHE_MS', async () => {
+  test('that another daemon revoked, or whose owner it demoted, is invalidated within KEY_CACHE_MS', async () => {
     const store = await engine.open()
     try {
       const clock = createFakeClock()
@@ -79,7 +79,7 @@ describe('the Authorization header', () => {
     expect(gateway.current.log.filter(({ level }) => level === 'error')).toEqual([])
   })
 
-  test('names its scheme in any case', async () => {
+  test('accepts its scheme in any case', async () => {
     for (const scheme of ['bearer', 'BEARER', 'Bearer  ']) {
       const headers = { authorization: `${scheme} ${gateway.current.adminKey}` }
       expect((await gateway.current.call('GET', WHOAMI, undefined, { key: null, headers })).status).toBe(200)
@@ -90,7 +90,7 @@ describe('the Authorization header', () => {
 describe('whoami', () => {
   const gateway = sharedGateway()
 
-  test('says what the key may do', async () => {
+  test('shows the rights of the key', async () => {
     const user = await userOf(gateway.current)
     const { secret, row } = await addKey(gateway.current.app.db, user, { settings: { adminAccess: false } })
     const { body } = await gateway.current.call('GET', WHOAMI, undefined, { key: secret })
@@ -129,7 +129,7 @@ describe('allowedIPs', () => {
     expect((await from(direct.current, allowedIPs)).status).toBe(status)
   })
 
-  test('a refusal names the address, in both shapes', async () => {
+  test('a rejection names the address, in both shapes', async () => {
     const flat = await from(direct.current, ['192.0.2.1'])
     expect(flat.body).toMatchObject({ error: 'Access denied', message: expect.stringContaining('127.0.0.1') })
     const { secret: key } = await addKey(direct.current.app.db, await userOf(direct.current), {
@@ -139,7 +139,7 @@ describe('allowedIPs', () => {
     expect([structured.status, structured.body.error.code]).toEqual([403, 'CLIENT_ADDRESS_REFUSED'])
   })
 
-  test('X-Forwarded-For opens nothing where no proxy is trusted', async () => {
+  test('X-Forwarded-For is ignored without a trusted proxy', async () => {
     expect((await from(direct.current, ['192.0.2.1'], '192.0.2.1')).status).toBe(403)
     expect((await from(direct.current, ['127.0.0.1'], '192.0.2.1')).status).toBe(200)
   })
@@ -161,11 +161,11 @@ describe('allowedIPs', () => {
     expect((await from(proxied.current, ['192.0.2.0/24', '2001:db8::/32'], forwarded)).status).toBe(status)
   })
 
-  test('garbage in X-Forwarded-For harms no key that may be used from everywhere', async () => {
+  test('an invalid X-Forwarded-For does not affect keys without address limits', async () => {
     expect((await from(proxied.current, [], 'garbage')).status).toBe(200)
   })
 
-  test('hold on from the next request on when they change', async () => {
+  test('apply from the next request on when they change', async () => {
     const gateway = direct.current
     const { secret: key, row } = await addKey(gateway.app.db, await userOf(gateway))
     const path = `/api/admin/api-keys/${row.id}`

@@ -36,7 +36,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect(status).toBe(200)
   }
 
-  test('a custom administrator makes no administrator key for an administrator, only one for applications', async () => {
+  test('a custom administrator cannot create an administrator key for an administrator, only one for applications', async () => {
     const { admin, keeperKey } = await company()
     const refused = await call(keeperKey.secret, 'POST', '', { name: 'k', userId: admin.id })
     expect([refused.status, refused.body.error.code]).toEqual([403, 'INSUFFICIENT_PERMISSIONS'])
@@ -47,7 +47,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect((await call(made.body.secret, 'GET')).status).toBe(403)
   })
 
-  test('nor raises that key afterwards', async () => {
+  test('nor extend that key afterwards', async () => {
     const { admin, adminKey, keeperKey } = await company()
     const { apiKey, secret } = (
       await call(keeperKey.secret, 'POST', '', { name: 'k', userId: admin.id, adminAccess: false })
@@ -59,7 +59,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect(await permissions(secret)).toContainEqual({ section: 'user-management', level: 'admin' })
   })
 
-  test("nor changes, rotates or revokes the administrator's key", async () => {
+  test("nor change, rotate or revoke the administrator's key", async () => {
     const { adminKey, keeperKey } = await company()
     const path = `/${adminKey.row.id}`
     const answers = [
@@ -75,7 +75,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     })
   })
 
-  test('but does manage keys that may do no more than theirs, also those of an administrator', async () => {
+  test('but manages keys without additional rights, even those of an administrator', async () => {
     const { admin, user, userKey, keeperKey } = await company()
     const application = await addKey(db(), admin, { settings: { adminAccess: false } })
     for (const { id } of [userKey.row, application.row]) {
@@ -87,7 +87,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
   })
 
   test.each(['none', 'reader', 'admin'] as const)(
-    'with user-management at level %s: which keys of others may be made, changed, rotated, revoked and seen',
+    'with user-management at level %s: which keys of others may be created, changed, rotated, revoked and shown',
     async (level) => {
       const { tenant_id, user, userKey, adminKey } = await company()
       const clerk = await addUser(db(), { tenant_id })
@@ -132,7 +132,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     },
   )
 
-  test('who may not write to indexes makes no key that may, raises none, and gets the secret of none', async () => {
+  test('a caller without write access to indexes can neither create, extend nor rotate a key that has it', async () => {
     const { user, adminKey, keeperKey, keeper } = await company()
     const writing = { indexAccess: 'write' }
     const owners = [{ userId: user.id }, { userId: keeper.id }]
@@ -152,13 +152,13 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect((await call(given.secret, 'PUT', `/${keeperKey.row.id}`, writing)).status).toBe(200)
   })
 
-  test('a key of a custom administrator never has more than they', async () => {
+  test('a key of a custom administrator never has more rights than its owner', async () => {
     const { keeperKey } = await company()
     const { body } = await call(keeperKey.secret, 'POST', '', { name: 'own' })
     expect(await permissions(body.secret)).toEqual([usersAt('admin'), KEEPING])
   })
 
-  test('who may not chat makes no key that may', async () => {
+  test('a caller without chat cannot create a key with it', async () => {
     const { tenant_id, user } = await company()
     const mute = await addUser(db(), { tenant_id })
     await give(mute, await addRole(db(), { tenant_id, can_use_chat: 0, permissions: [KEEPING, usersAt('admin')] }))
@@ -169,7 +169,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect((await call(secret, 'POST', '', { name: 'k' })).status).toBe(201)
   })
 
-  test('readers of keys change none, and a key without administration sees none', async () => {
+  test('readers of keys cannot change them, and a key without administration cannot list them', async () => {
     const { tenant_id, admin, userKey } = await company()
     const reader = await addUser(db(), { tenant_id, role: 'globalReader' })
     const { secret } = await addKey(db(), reader)
@@ -182,7 +182,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     for (const key of [userKey.secret, application.secret]) expect((await call(key, 'GET')).status).toBe(403)
   })
 
-  test('when its owner is demoted, a key may do less from the next request on', async () => {
+  test('demoting its owner reduces the rights of a key from the next request on', async () => {
     const { admin, adminKey, tenant_id } = await company()
     const other = await addKey(db(), await addUser(db(), { tenant_id, role: 'admin' }))
     expect((await call(adminKey.secret, 'GET')).status).toBe(200)
@@ -191,7 +191,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect(await permissions(adminKey.secret)).toEqual([])
   })
 
-  test('when its owner is promoted, a key that was made before stays what it was until it is given more', async () => {
+  test('promoting its owner does not extend a key until it is granted more', async () => {
     const { user, adminKey, keeperKey } = await company()
     const { apiKey, secret } = (await call(keeperKey.secret, 'POST', '', { name: 'k', userId: user.id })).body
     await userUpdate(adminKey.secret, user, { role: 'admin' })
@@ -201,7 +201,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect(await permissions(secret)).toContainEqual({ section: 'user-management', level: 'admin' })
   })
 
-  test('who rotates a key while its owner is demoted does not hold an administrator key later', async () => {
+  test('a rotation during the demotion of the owner does not result in an administrator key', async () => {
     const { tenant_id, adminKey, keeperKey } = await company()
     const second = await addUser(db(), { tenant_id, role: 'admin' })
     const { apiKey } = (await call(adminKey.secret, 'POST', '', { name: 'k', userId: second.id })).body
@@ -212,7 +212,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect(await permissions(body.secret)).toEqual([])
   })
 
-  test('when its owner is deactivated, a key is refused from the next request on', async () => {
+  test('deactivating its owner disables a key from the next request on', async () => {
     const { user, userKey, adminKey } = await company()
     const whoami = () => gateway.current.call('GET', '/api/external/whoami', undefined, { key: userKey.secret })
     expect((await whoami()).status).toBe(200)
@@ -220,7 +220,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect((await whoami()).status).toBe(401)
   })
 
-  test('the operator key can be changed, rotated and revoked by nobody, itself included', async () => {
+  test('no key can change, rotate or revoke the operator key, including itself', async () => {
     const { adminKey } = gateway.current
     const operator = await db()
       .selectFrom('api_keys')
@@ -242,7 +242,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     })
   })
 
-  test('no body makes an operator key, or one of another tenant, or grants itself rights', async () => {
+  test('no request body creates an operator key or a key of another tenant, or grants itself rights', async () => {
     const { tenant_id, user, keeper, keeperKey } = await company()
     const stranger = await addTenant(db())
     const privileged = {
@@ -277,7 +277,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect(await permissions(body.secret)).toEqual([])
   })
 
-  test("the tenant's last administrator key neither revokes itself nor gives its administration up", async () => {
+  test("the tenant's last administrator key can neither revoke itself nor give up its administration", async () => {
     const { tenant_id, admin, user, adminKey } = await company()
     const path = `/${adminKey.row.id}`
     const past = '2026-01-01T00:00:00.000Z'
@@ -308,7 +308,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect((await call(rotated.body.secret, 'PUT', path, { adminAccess: false })).status).toBe(200)
   })
 
-  test('one of two administrator keys revokes itself, or the other one', async () => {
+  test('one of two administrator keys can revoke itself or the other', async () => {
     const { admin, adminKey } = await company()
     const second = await addKey(db(), admin)
     expect((await call(second.secret, 'DELETE', `/${second.row.id}`)).status).toBe(200)
@@ -317,7 +317,7 @@ describeEachEngine('no key grows beyond its owner, and nobody makes one that may
     expect((await call(third.secret, 'DELETE', `/${third.row.id}`)).status).toBe(409)
   })
 
-  test('two administrator keys that revoke themselves at once leave one', async () => {
+  test('of two administrator keys that revoke themselves concurrently, one remains', async () => {
     const { admin, adminKey } = await company()
     const keys = [adminKey, await addKey(db(), admin)]
     const answers = await Promise.all(keys.map(({ secret, row }) => call(secret, 'DELETE', `/${row.id}`)))

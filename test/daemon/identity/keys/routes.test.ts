@@ -71,7 +71,7 @@ describeEachEngine('API keys', (engine) => {
     failoverDefaults: null,
   }
 
-  test('a key that says nothing but its name has the documented defaults and belongs to whoever makes it', async () => {
+  test('a key with only a name has the documented defaults and belongs to its creator', async () => {
     const { admin, call } = await administration()
     const { status, headers, body } = await call('POST', '', { name: '  deploys  ' })
     expect(status).toBe(201)
@@ -98,7 +98,7 @@ describeEachEngine('API keys', (engine) => {
     expect(await whoami(body.secret)).toBe(200)
   })
 
-  test('every field of create comes back from create, show and list as it was sent', async () => {
+  test('create, show and list return every field as it was sent', async () => {
     const { tenant, call } = await administration()
     const owner = await addUser(db(), { tenant_id: tenant.id })
     const { body } = await call('POST', '', {
@@ -113,7 +113,7 @@ describeEachEngine('API keys', (engine) => {
     expect(ApiKey.parse(body.apiKey)).toEqual(body.apiKey)
   })
 
-  test('null is "not set" where it means nothing else: the default of a new key, no change of another', async () => {
+  test('null means "not set" by default: the default of a new key, no change of an existing one', async () => {
     const { call } = await administration()
     const withoutMeaning = Object.keys(everything).filter((field) => defaults[field as keyof typeof defaults] !== null)
     const nulls = Object.fromEntries(
@@ -129,7 +129,7 @@ describeEachEngine('API keys', (engine) => {
     }
   })
 
-  test('a body that is no object is told so, and null is shown as null', async () => {
+  test('a body that is not an object is rejected as such, and null is shown as null', async () => {
     const { call } = await administration()
     for (const body of ['[]', '5', 'null']) {
       const { status, body: refused } = await call('POST', '', body)
@@ -139,7 +139,7 @@ describeEachEngine('API keys', (engine) => {
     expect(refused.error.details).toEqual({ field: 'name', value: null })
   })
 
-  test('allowed indexes are named as the gateway stores them', async () => {
+  test('allowed indexes are stored in their canonical spelling', async () => {
     const { call } = await administration()
     const allowedIndexes = [' My Handbook', 'handbook', 'Zero-Knowledge']
     const { body } = await call('POST', '', { name: 'narrow', allowedIndexes })
@@ -147,7 +147,7 @@ describeEachEngine('API keys', (engine) => {
     expect((await call('POST', '', { name: 'narrow', allowedIndexes: ['!?'] })).status).toBe(400)
   })
 
-  test('an update changes each field alone, and null clears what may be cleared', async () => {
+  test('an update changes only its fields, and null resets optional ones', async () => {
     const { call } = await administration()
     const created = (await call('POST', '', { name: 'k' })).body.apiKey
     const path = `/${created.id}`
@@ -168,7 +168,7 @@ describeEachEngine('API keys', (engine) => {
     expect((await call('PUT', path, {})).status).toBe(200)
   })
 
-  test('a key that has expired can be shown, edited and sent back; a new time must be in the future', async () => {
+  test('an expired key can be shown, edited and sent back; a new expiry must be in the future', async () => {
     const { call } = await administration()
     const { id } = (await call('POST', '', { name: 'k', expiresAt: '2099-01-01T00:00:00Z' })).body.apiKey
     const past = '2020-01-01T00:00:00.000Z'
@@ -179,7 +179,7 @@ describeEachEngine('API keys', (engine) => {
     expect((await call('PUT', `/${id}`, { expiresAt: '2020-01-01T00:00:01Z' })).status).toBe(400)
   })
 
-  test('rateLimit and usageByModel change member by member', async () => {
+  test('rateLimit and usageByModel are merged member by member', async () => {
     const { call } = await administration()
     const { id } = (await call('POST', '', { name: 'k', rateLimit: { requestsPerHour: 500 } })).body.apiKey
     const limits = async (body: object) => {
@@ -192,7 +192,7 @@ describeEachEngine('API keys', (engine) => {
     expect(await limits({ usageByModel: { enabled: true } })).toEqual([5, null, true, 3])
   })
 
-  test('timeouts of failoverDefaults are clamped and models named once', async () => {
+  test('timeouts of failoverDefaults are clamped and models deduplicated', async () => {
     const { call } = await administration()
     const failoverDefaults = { models: ['a/b', 'a/b', 'c/d', 'e/f'], timeout_ms: 1, first_token_timeout_ms: 1e9 }
     const { body } = await call('POST', '', { name: 'k', failoverDefaults })
@@ -244,7 +244,7 @@ describeEachEngine('API keys', (engine) => {
     expect([updated.status, updated.body.error.details.field]).toEqual([400, field])
   })
 
-  test('the default policy cannot be taken out of the allowed ones', async () => {
+  test('the default policy cannot be removed from the allowed ones', async () => {
     const { call } = await administration()
     const { id } = (await call('POST', '', { name: 'k', defaultSMLTPPolicy: 'internal' })).body.apiKey
     const { status, body } = await call('PUT', `/${id}`, { allowedSMLTPPolicies: ['public'] })
@@ -252,7 +252,7 @@ describeEachEngine('API keys', (engine) => {
     expect((await call('PUT', `/${id}`, { allowedSMLTPPolicies: [] })).status).toBe(200)
   })
 
-  test('nobody gets a key who is inactive or of another tenant', async () => {
+  test('an inactive user or one of another tenant gets no key', async () => {
     const { tenant, call } = await administration()
     const stranger = (await administration()).admin
     const idle = await addUser(db(), { tenant_id: tenant.id, status: 0 })
@@ -262,7 +262,7 @@ describeEachEngine('API keys', (engine) => {
     }
   })
 
-  test('a user who is deleted meanwhile gets no key, and no request fails over it', async () => {
+  test('a user who is deleted concurrently gets no key, and requests do not fail', async () => {
     const { tenant, secret, call } = await administration()
     for (let round = 0; round < 10; round++) {
       const { id } = await addUser(db(), { tenant_id: tenant.id })
@@ -276,7 +276,7 @@ describeEachEngine('API keys', (engine) => {
     }
   })
 
-  test('rotating keeps the key and gives it another secret; the old one stops at once', async () => {
+  test('rotating replaces only the secret of a key; the old one is rejected at once', async () => {
     const { call } = await administration()
     const { apiKey, secret } = (await call('POST', '', { name: 'k', adminAccess: false, dailyLimit: 9 })).body
     expect(await whoami(secret)).toBe(200)
@@ -288,7 +288,7 @@ describeEachEngine('API keys', (engine) => {
     expect([await whoami(secret), await whoami(body.secret)]).toEqual([401, 200])
   })
 
-  test('of two rotations at once exactly one secret works, and it is the stored one', async () => {
+  test('of two concurrent rotations exactly one secret works, the stored one', async () => {
     const { call } = await administration()
     const { apiKey } = (await call('POST', '', { name: 'k' })).body
     const rotations = await Promise.all([1, 2, 3, 4].map(() => call('POST', `/${apiKey.id}/rotate`)))
@@ -304,7 +304,7 @@ describeEachEngine('API keys', (engine) => {
     expect(hash('sha256', secrets[answers.indexOf(200)] as string, 'hex')).toBe(secret_hash)
   })
 
-  test('updates at once lose nothing of each other', async () => {
+  test('concurrent updates lose no change', async () => {
     const { call } = await administration()
     const { id } = (await call('POST', '', { name: 'k' })).body.apiKey
     const changes = [
@@ -317,7 +317,7 @@ describeEachEngine('API keys', (engine) => {
     expect((await call('GET', `/${id}`)).body.apiKey).toMatchObject(Object.assign({}, ...changes))
   })
 
-  test('a revoked key is refused from then on, stays in the list, and can neither be changed nor rotated', async () => {
+  test('a revoked key is rejected at once, stays in the list, and can neither be changed nor rotated', async () => {
     const { call } = await administration()
     const { apiKey, secret } = (await call('POST', '', { name: 'k' })).body
     expect(await whoami(secret)).toBe(200)
@@ -346,7 +346,7 @@ describeEachEngine('API keys', (engine) => {
     for (const { status, body } of answers) expect([status, body.error.code]).toEqual([404, 'API_KEY_NOT_FOUND'])
   })
 
-  test("another tenant's key is not there: not to see, change, rotate or revoke", async () => {
+  test("another tenant's key can be neither shown, changed, rotated nor revoked", async () => {
     const mine = await administration()
     const theirs = await administration()
     const path = `/${theirs.adminKey.id}`
@@ -362,7 +362,7 @@ describeEachEngine('API keys', (engine) => {
     expect(await whoami(theirs.secret)).toBe(200)
   })
 
-  test('the list pages, sorts, filters and searches, with ties broken by id', async () => {
+  test('the list is paged, sorted, filtered and searched, with ties sorted by id', async () => {
     const { tenant, admin, adminKey, call } = await administration()
     const other = await addUser(db(), { tenant_id: tenant.id })
     const at = (day: number) => `2026-02-0${day}T00:00:00.000Z`
@@ -417,7 +417,7 @@ describeEachEngine('API keys', (engine) => {
     expect(Date.parse(await last())).toBeGreaterThan(Date.now() - 120_000)
   })
 
-  test('every change leaves one audit entry, and a refused one none', async () => {
+  test('every change leaves one audit entry, and a rejected change leaves none', async () => {
     const { tenant, admin, adminKey, call } = await administration()
     const { apiKey } = (await call('POST', '', { name: 'k', userId: admin.id })).body
     await call('PUT', `/${apiKey.id}`, { dailyLimit: 3 })
@@ -440,7 +440,7 @@ describeEachEngine('API keys', (engine) => {
     expect(entries[1]?.metadata).toEqual({ dailyLimit: 3 })
   })
 
-  test('a secret is in no row, no audit entry and no line of the log', async () => {
+  test('a secret is in no row, audit entry or log line', async () => {
     const { call } = await administration()
     const { apiKey, secret } = (await call('POST', '', { name: 'k' })).body
     const rotated = (await call('POST', `/${apiKey.id}/rotate`)).body.secret

@@ -31,7 +31,7 @@ const changes = fc.record(
 )
 
 describe('stored settings', () => {
-  test('an empty row means the defaults, and administration as far as that of the owner', () => {
+  test("an empty row means the defaults, with the owner's administration rights", () => {
     expect(readSettings('{}')).toEqual({ settings: DEFAULT_KEY_SETTINGS, grantedLevels: null })
   })
 
@@ -44,7 +44,7 @@ describe('stored settings', () => {
     )
   })
 
-  test('an update changes what it names and nothing else', () => {
+  test('an update changes only its fields', () => {
     fc.assert(
       fc.property(changes, changes, (before, sent) => {
         const old = changedSettings(DEFAULT_KEY_SETTINGS, UpdateKeyRequest.parse(before))
@@ -64,7 +64,7 @@ describe('stored settings', () => {
 })
 
 describe('rights of a key', () => {
-  test('never exceed those of its owner, nor those it was granted', () => {
+  test('never exceed those of its owner, nor the granted ones', () => {
     fc.assert(
       fc.property(rights, fc.option(levels), fc.boolean(), (owner, grantedLevels, adminAccess) => {
         const got = rightsOfKey({ settings: { ...DEFAULT_KEY_SETTINGS, adminAccess }, grantedLevels }, owner)

@@ -14,7 +14,7 @@ describeEachEngine('the rights that a role carries', (engine) => {
   const giveRole = ({ db, id }: Pick<TestTenant, 'db' | 'id'>, userId: string, roleId: string) =>
     db.insertInto('user_roles').values({ tenant_id: id, user_id: userId, role_id: roleId }).execute()
 
-  test('nobody changes through a role what somebody with more rights may do', async () => {
+  test('a change of a role cannot affect users with more rights than the caller', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: USER_ADMIN })
     const role = await addRole(tenant.db, { tenant_id: tenant.id, has_admin_panel_access: 0 })
@@ -35,7 +35,7 @@ describeEachEngine('the rights that a role carries', (engine) => {
     expect((await tenant.call('GET', '/api/external/whoami')).body.canUseChat).toBe(true)
   })
 
-  test('nobody takes rights from the owner of the operator key through a role', async () => {
+  test("a change of a role cannot reduce the rights of the operator key's owner", async () => {
     const { db } = shared.current.app
     const operator = await db.selectFrom('api_keys').selectAll().where('is_operator', '=', 1).executeTakeFirstOrThrow()
     const { tenant_id, user_id } = operator
@@ -60,7 +60,7 @@ describeEachEngine('the rights that a role carries', (engine) => {
     expect((await colleague('PUT', `${ROLES}/${role.id}`, SILENT)).status).toBe(200)
   })
 
-  test('sections in a role whose panel is closed count as if it were open', async () => {
+  test('sections of a role without panel access count as if it had access', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: USER_ADMIN })
     const named = { name: 'viewer', displayName: 'Viewer', description: '' }

@@ -35,7 +35,7 @@ describeEachEngine('roles', (engine) => {
   const give = (tenant: TestTenant, userId: string, roleId: string) =>
     tenant.db.insertInto('user_roles').values({ tenant_id: tenant.id, user_id: userId, role_id: roleId }).execute()
 
-  test('a role is created with the defaults of the contract, and is there at once', async () => {
+  test('a role is created with the defaults of the contract, and is visible at once', async () => {
     const tenant = await newTenant()
     const role = await create(tenant, { name: 'ops', displayName: ' Operations ', description: ' On call ' })
     expect(role).toEqual({
@@ -58,7 +58,7 @@ describeEachEngine('roles', (engine) => {
     expect((await list(tenant, { isSystem: 'false' })).roles).toEqual([role])
   })
 
-  test('what a role says is kept as it was said', async () => {
+  test('the texts of a role are stored unchanged', async () => {
     const tenant = await newTenant()
     const permissions = [
       { section: 'settings', level: 'admin' },
@@ -93,7 +93,7 @@ describeEachEngine('roles', (engine) => {
     [{ permissions: [{ section: 'everything', level: 'admin' }] }, 'permissions.0.section'],
     [{ permissions: [{ section: 'home', level: 'owner' }] }, 'permissions.0.level'],
     [{ permissions: Array(2).fill({ section: 'home', level: 'admin' }) }, 'permissions'],
-  ])('POST /roles refuses %j, naming the field', async (wrong, field) => {
+  ])('POST /roles rejects %j, naming the field', async (wrong, field) => {
     const tenant = await newTenant()
     const answer = await tenant.call('POST', BASE, { ...named('ops'), ...wrong })
     expect(answer.status).toBe(400)
@@ -102,7 +102,7 @@ describeEachEngine('roles', (engine) => {
     expect(await tenant.audit()).toEqual([])
   })
 
-  test('of 50 administrators who create one name at once, one gets 201 and the others 409', async () => {
+  test('of 50 administrators who create one name concurrently, one gets 201 and the others 409', async () => {
     const tenant = await newTenant()
     const answers = await Promise.all(Array.from({ length: 50 }, () => tenant.call('POST', BASE, named('ops'))))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(49).fill(409)])
@@ -116,7 +116,7 @@ describeEachEngine('roles', (engine) => {
     expect(await tenant.audit()).toHaveLength(1)
   })
 
-  test('a name is taken only within its tenant; those of the system always are', async () => {
+  test('a name is unique within its tenant; names of system roles are reserved', async () => {
     const [one, two] = [await newTenant(), await newTenant()]
     const { id } = await create(one, named('ops'))
     await create(two, named('ops'))
@@ -127,7 +127,7 @@ describeEachEngine('roles', (engine) => {
     await create(one, named('ops'))
   })
 
-  test('system roles are listed with who has them, and nobody can change or delete them', async () => {
+  test('system roles are listed with their users, and cannot be changed or deleted', async () => {
     const tenant = await newTenant()
     await tenant.addUser({ role: 'globalReader' })
     for (let at = 0; at < 3; at++) await tenant.addUser()
@@ -154,7 +154,7 @@ describeEachEngine('roles', (engine) => {
     expect(await tenant.audit()).toEqual([])
   })
 
-  test('PUT changes what it names and nothing else, never the name', async () => {
+  test('PUT changes only the sent fields, never the name', async () => {
     const tenant = await newTenant()
     const permissions = [{ section: 'home', level: 'reader' }]
     const role = await create(tenant, { ...named('ops'), permissions, hasAdminPanelAccess: true })
@@ -185,7 +185,7 @@ describeEachEngine('roles', (engine) => {
     expect([refused.status, refused.body.error.details.field]).toEqual([400, 'displayName'])
   })
 
-  test('a change of a role holds from the next request of its users on', async () => {
+  test('a change of a role applies from the next request of its users on', async () => {
     const tenant = await newTenant()
     const permissions = [{ section: 'user-management', level: 'reader' }]
     const role = await create(tenant, { ...named('helpdesk'), permissions, hasAdminPanelAccess: true })
@@ -203,7 +203,7 @@ describeEachEngine('roles', (engine) => {
     expect(await allowed()).toBe(403)
   })
 
-  test('nobody makes, changes or deletes a role that allows more than they may', async () => {
+  test('callers cannot create, change or delete a role with more rights than their own', async () => {
     const tenant = await newTenant()
     const own = [
       { section: 'user-management', level: 'admin' },
@@ -239,7 +239,7 @@ describeEachEngine('roles', (engine) => {
     expect(described).toEqual(['create', 'update', 'create', 'delete'])
   })
 
-  test('a role that users have is not deleted, and can be once they have another', async () => {
+  test('a role with users cannot be deleted until they have another role', async () => {
     const tenant = await newTenant()
     const role = await create(tenant, named('ops'))
     await give(tenant, tenant.admin.id, role.id)
@@ -259,7 +259,7 @@ describeEachEngine('roles', (engine) => {
     }
   })
 
-  test('a role that is just being given to a user stays', async () => {
+  test('a role that is being assigned concurrently is not deleted', async () => {
     const tenant = await newTenant()
     const role = await create(tenant, named('ops'))
     let deletion: ReturnType<TestTenant['call']> | undefined
@@ -272,7 +272,7 @@ describeEachEngine('roles', (engine) => {
     expect((await show(tenant, role.id)).userCount).toBe(1)
   })
 
-  test('the roles of another tenant are not there: not to see, to list, to change, to delete', async () => {
+  test('the roles of another tenant cannot be shown, listed, changed or deleted', async () => {
     const [one, two] = [await newTenant(), await newTenant()]
     const role = await create(one, named('secret'))
     const { roles } = await list(one, { isSystem: 'true' })
@@ -289,13 +289,13 @@ describeEachEngine('roles', (engine) => {
     expect(await two.audit()).toEqual([])
   })
 
-  test('createdBy is null once that user is gone', async () => {
+  test('createdBy is null after that user was deleted', async () => {
     const tenant = await newTenant()
     const stored = await addRole(tenant.db, { tenant_id: tenant.id, created_by: UNKNOWN })
     expect((await show(tenant, stored.id)).createdBy).toBeNull()
   })
 
-  test('lists come by pages, in every order, ties by id', async () => {
+  test('lists are paged in every order, with ties sorted by id', async () => {
     const tenant = await newTenant()
     const created = []
     for (const [at, name] of ['cc', 'aa', 'dd', 'bb'].entries()) {
@@ -319,7 +319,7 @@ describeEachEngine('roles', (engine) => {
     expect(page.pagination).toEqual({ page: 2, limit: 3, total: 4, pages: 2 })
   })
 
-  test('searches look at name, display name and description, and mean themselves', async () => {
+  test('searches cover name, display name and description, and are literal', async () => {
     const tenant = await newTenant()
     const texts = ['100%', 'a_b', 'back\\slash', "O'Brien", "'); drop table roles; --", 'Größe 😀']
     for (const [at, text] of texts.entries()) {
@@ -339,14 +339,14 @@ describeEachEngine('roles', (engine) => {
     ['sortOrder', 'up'],
     ['isSystem', 'yes'],
     ['limit', '{}'],
-  ])('GET /roles refuses %s=%s', async (name, value) => {
+  ])('GET /roles rejects %s=%s', async (name, value) => {
     const tenant = await newTenant()
     const answer = await tenant.call('GET', `${BASE}?${new URLSearchParams({ [name]: value })}`)
     expect(answer.status).toBe(400)
     expect(StructuredError.parse(answer.body).error.details).toMatchObject({ field: name })
   })
 
-  test('rights: user-management opens it, reader to see, admin to change; nothing else does', async () => {
+  test('rights: user-management at level reader allows reading, at admin changes; no other section does', async () => {
     const tenant = await newTenant()
     const role = await create(tenant, named('ops'))
     const attempts: [string, string, unknown?][] = [
@@ -370,7 +370,7 @@ describeEachEngine('roles', (engine) => {
     expect([nobody.status, nobody.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
   })
 
-  test('every change leaves an audit entry that says who did what', async () => {
+  test('every change leaves an audit entry with caller and action', async () => {
     const tenant = await newTenant()
     const { id } = await create(tenant, named('ops'))
     await tenant.call('PUT', `${BASE}/${id}`, { canUseChat: false })
@@ -392,7 +392,7 @@ describeEachEngine('roles', (engine) => {
     expect(entries[1]?.metadata).toEqual({ canUseChat: false })
   })
 
-  test('fields that are not the caller’s to set are refused', async () => {
+  test('read-only fields are rejected', async () => {
     const [tenant, other] = [await newTenant(), await newTenant()]
     const privileged = {
       id: UNKNOWN,

@@ -21,7 +21,7 @@ import { sharedStore } from '../../knowledge/indexes/trained-store.ts'
 describeEachEngine('the store of roles', (engine) => {
   const store = sharedStore(engine, async () => undefined)
 
-  test('a tenant finds, changes and deletes only its own', async () => {
+  test('a tenant finds, changes and deletes only its own roles', async () => {
     const [{ id: mine }, { id: theirs }] = [await addTenant(store.db), await addTenant(store.db)]
     const role = await addRole(store.db, { tenant_id: theirs })
     expect(await findRole(store.db, mine, role.id)).toBeUndefined()
@@ -31,7 +31,7 @@ describeEachEngine('the store of roles', (engine) => {
     expect(await findRole(store.db, theirs, role.id)).toEqual(role)
   })
 
-  test('rights come back from their columns as they went in', () => {
+  test('rights are read from their columns as they were written', () => {
     for (const flag of [true, false]) {
       const rights = {
         hasAdminPanelAccess: flag,

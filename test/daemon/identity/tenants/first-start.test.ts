@@ -63,13 +63,13 @@ describeEachEngine('first start', (engine) => {
     ])
   })
 
-  test('stores no key in clear', async () => {
+  test('stores no key in plain text', async () => {
     const key = newApiKey()
     await start(key)
     expect(JSON.stringify(await keys())).not.toContain(key.slice(3))
   })
 
-  test('a second start changes nothing, with admin.key in place or moved away', async () => {
+  test('a second start changes nothing, with admin.key present or moved away', async () => {
     await start()
     const before = await keys()
     const text = await keyFile()
@@ -81,7 +81,7 @@ describeEachEngine('first start', (engine) => {
     expect((await readdir(dataDir)).filter((name) => name.startsWith('admin'))).toEqual([])
   })
 
-  test('a chosen key is the operator key, and no file is written', async () => {
+  test('a configured key is the operator key, and no file is written', async () => {
     const key = newApiKey()
     expect(await start(key)).toEqual({})
     expect(await start(key)).toEqual({})
@@ -89,7 +89,7 @@ describeEachEngine('first start', (engine) => {
     expect((await readdir(dataDir)).filter((name) => name.startsWith('admin'))).toEqual([])
   })
 
-  test('a newly chosen key replaces the earlier one, and the file of the earlier one goes', async () => {
+  test('a new configured key replaces the earlier one, whose file is removed', async () => {
     await start()
     const first = (await keyFile()).trim()
     const second = newApiKey()
@@ -103,7 +103,7 @@ describeEachEngine('first start', (engine) => {
     expect((await keys()).filter((key) => key.revoked_at === null)).toHaveLength(1)
   })
 
-  test('a revoked key does not come back, and the start says so', async () => {
+  test('a revoked key stays revoked, and the start warns about it', async () => {
     const [first, second] = [newApiKey(), newApiKey()]
     await start(first)
     await start(second)
@@ -144,14 +144,14 @@ describeEachEngine('first start', (engine) => {
     expect(await keys()).toMatchObject([{ secret_hash: sha256(written.trim()), revoked_at: null }])
   })
 
-  test('a start killed while it wrote the key file leaves nothing that a later start trips over', async () => {
+  test('a start killed while it wrote the key file does not break a later start', async () => {
     await writeFile(join(dataDir, 'admin.key.new'), 'sk-12')
     await start()
     expect(await keyFile()).toMatch(KEY)
     expect((await readdir(dataDir)).filter((name) => name.startsWith('admin'))).toEqual(['admin.key'])
   })
 
-  test('the key of a deleted administrator is not put back into service', async () => {
+  test('the key of a deleted administrator is not reactivated', async () => {
     await start()
     const first = await keyFile()
     await store.db.deleteFrom('users').execute()
@@ -161,20 +161,20 @@ describeEachEngine('first start', (engine) => {
     expect(await keys()).toMatchObject([{ secret_hash: sha256((await keyFile()).trim()) }])
   })
 
-  test('an admin.key without a key in it stops the first start, and names the file', async () => {
+  test('an admin.key without a key stops the first start, and the error names the file', async () => {
     await writeFile(join(dataDir, 'admin.key'), 'changeme\n')
     await expect(start()).rejects.toThrow(join(dataDir, 'admin.key'))
     expect(await store.db.selectFrom('tenants').selectAll().execute()).toEqual([])
   })
 
-  test('an admin.key that opens nothing is left alone with a warning', async () => {
+  test('an unknown admin.key stays unchanged, with a warning', async () => {
     await start(newApiKey())
     await writeFile(join(dataDir, 'admin.key'), `${newApiKey()}\n`)
     expect(await start()).toEqual({ warning: expect.stringContaining('does not exist in this store') })
     expect(await keyFile()).toMatch(KEY)
   })
 
-  test('daemons that start at once agree on one tenant, one administrator and one key', async () => {
+  test('concurrent first starts agree on one tenant, one administrator and one key', async () => {
     const directories = await Promise.all([1, 2, 3, 4].map(() => mkdtemp(join(tmpdir(), 'aigw-test-'))))
     // Separate connections on PostgreSQL. SQLite allows one daemon per directory, so there they share the store.
     const opened =
@@ -193,7 +193,7 @@ describeEachEngine('first start', (engine) => {
     }
   })
 
-  test('daemons that start at once with different chosen keys leave exactly one in service', async () => {
+  test('concurrent first starts with different configured keys leave exactly one active', async () => {
     await start(newApiKey())
     const warnings = await Promise.all([newApiKey(), newApiKey(), newApiKey()].map((key) => start(key)))
     expect(warnings).toEqual([{}, {}, {}])
@@ -202,7 +202,7 @@ describeEachEngine('first start', (engine) => {
 })
 
 describe('admin.key', () => {
-  test('is written into a data directory that did not exist, open to this user alone', async () => {
+  test('is written into a new data directory that only this user can read', async () => {
     const parent = await mkdtemp(join(tmpdir(), 'aigw-test-'))
     const dataDir = join(parent, 'state')
     await mkdir(join(parent, 'db'))

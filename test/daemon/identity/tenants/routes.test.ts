@@ -24,7 +24,7 @@ describeEachEngine('tenants', (engine) => {
     (await recordedChanges(shared.current.app.db, tenantId)).filter(({ type }) => type === 'tenant_management')
   const operatorTenant = async () => (await shared.current.call('GET', '/api/external/whoami')).body.tenant.id
 
-  test('a tenant is created with its administrator, whose key works at once and knows no daily limit', async () => {
+  test('a tenant is created with its administrator, whose key works at once without a daily limit', async () => {
     const name = newName()
     const answer = await call('POST', '', { name: ` ${name} `, admin })
     expect([answer.status, answer.headers['cache-control']]).toEqual([201, 'no-store'])
@@ -63,7 +63,7 @@ describeEachEngine('tenants', (engine) => {
     expect((await call('GET', '', undefined, secret)).status).toBe(403)
   })
 
-  test('stores no secret, neither in the key, the record nor the log', async () => {
+  test('stores no secret, neither in the key, the audit log nor the log', async () => {
     const { secret, tenant } = await create()
     const { db } = shared.current.app
     const rows = [
@@ -75,7 +75,7 @@ describeEachEngine('tenants', (engine) => {
     expect(JSON.stringify(await auditOf(tenant.id))).toContain(tenant.id)
   })
 
-  test('each faulty field is refused, and nothing is created', async () => {
+  test('each invalid field is rejected, and nothing is created', async () => {
     const before = (await call('GET')).body.pagination.total
     const good = { name: newName(), admin }
     for (const [body, field] of [
@@ -97,7 +97,7 @@ describeEachEngine('tenants', (engine) => {
     expect((await call('GET')).body.pagination.total).toBe(before)
   })
 
-  test('of 50 tenants with one name one is created, and the others leave nothing', async () => {
+  test('of 50 tenants with one name one is created, and the others leave no rows', async () => {
     const name = newName()
     const users = () => shared.current.app.db.selectFrom('users').select('id').execute()
     const before = (await users()).length
@@ -127,7 +127,7 @@ describeEachEngine('tenants', (engine) => {
     expect((await call('GET', `/${two.id}`)).body.tenant).toEqual(two)
   })
 
-  test('none of the keys of a disabled tenant is accepted, from the next request on and until it is enabled', async () => {
+  test('all keys of a disabled tenant are rejected, from the next request on until it is enabled', async () => {
     const { tenant, secret } = await create()
     const whoami = async () =>
       (await shared.current.call('GET', '/api/external/whoami', undefined, { key: secret })).status
@@ -138,7 +138,7 @@ describeEachEngine('tenants', (engine) => {
     expect(await whoami()).toBe(200)
   })
 
-  describe('a tenant that has lost its keys', () => {
+  describe('a tenant without an administrator key', () => {
     const adminKey = (tenantId: string, body: unknown = {}) => call('POST', `/${tenantId}/admin-key`, body)
     const usersWith = (secret: string) => shared.current.call('GET', '/api/external/users', undefined, { key: secret })
 
@@ -160,7 +160,7 @@ describeEachEngine('tenants', (engine) => {
       expect((await usersWith(secret)).body.users).toHaveLength(4)
     })
 
-    test('gets one for the administrator whom the operator names, who must be an active one of this tenant', async () => {
+    test('gets one for the administrator in the request, who must be an active one of this tenant', async () => {
       const { db } = shared.current.app
       const { tenant } = await create()
       const inTenant = { tenant_id: tenant.id }
@@ -179,7 +179,7 @@ describeEachEngine('tenants', (engine) => {
       }
     })
 
-    test('gets none when nobody there is an active administrator', async () => {
+    test('gets none without an active administrator', async () => {
       const { db } = shared.current.app
       const { tenant, admin: only } = await create()
       await db.updateTable('users').set({ status: 0 }).where('id', '=', only.id).execute()
@@ -188,7 +188,7 @@ describeEachEngine('tenants', (engine) => {
       expect(await db.selectFrom('api_keys').select('id').where('tenant_id', '=', tenant.id).execute()).toHaveLength(1)
     })
 
-    test('finds it on record, as the operator does', async () => {
+    test('has an audit entry for it, as the operator has', async () => {
       const { tenant, admin: user } = await create()
       const { apiKey } = (await adminKey(tenant.id)).body
       const own = (await auditOf(tenant.id)).at(-1)
@@ -208,7 +208,7 @@ describeEachEngine('tenants', (engine) => {
     expect((await call('GET', `/${id}`)).body.tenant).toMatchObject({ status: 'Active', name: 'default' })
   })
 
-  test('what the operator does is on record in both tenants', async () => {
+  test("the operator's changes are recorded in both tenants", async () => {
     const { tenant, admin: user, apiKey } = await create()
     await call('PUT', `/${tenant.id}`, { status: 'Disabled' })
     await call('PUT', `/${tenant.id}`, { status: 'Active' })
@@ -250,7 +250,7 @@ describeEachEngine('tenants', (engine) => {
     }
   })
 
-  test('a tenant that is not there is 404, also when what names it is no id', async () => {
+  test('an unknown tenant is 404, also for malformed ids', async () => {
     for (const id of [UNKNOWN, 'default', "' or 1=1 --"]) {
       for (const [method, body] of [['GET'], ['PUT', { name: newName() }]] as const) {
         const answer = await call(method, `/${encodeURIComponent(id)}`, body)
@@ -259,7 +259,7 @@ describeEachEngine('tenants', (engine) => {
     }
   })
 
-  test('only the operator key manages tenants: no administrator does, not even of the same tenant', async () => {
+  test('only the operator key manages tenants; administrators of the same tenant cannot', async () => {
     const colleague = await addUser(shared.current.app.db, { tenant_id: await operatorTenant(), role: 'admin' })
     const tenant = await addTestTenant(shared.current)
     for (const as of [tenant.call, await tenant.callFor(colleague)]) {

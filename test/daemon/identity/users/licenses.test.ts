@@ -8,7 +8,7 @@ const BASE = '/api/external/users'
 describeEachEngine('licence pools', (engine) => {
   const shared = sharedGateway({ engine, licenses: { Growth: 5, Ultra: 1 } })
 
-  test('20 users at once for a pool of 5: exactly 5 are created', async () => {
+  test('20 concurrent users for a pool of 5: exactly 5 are created', async () => {
     const tenant = await addTestTenant(shared.current)
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, at) =>
@@ -28,7 +28,7 @@ describeEachEngine('licence pools', (engine) => {
     })
   })
 
-  test('a change of licence takes from one pool and gives back to the other; no change takes nothing', async () => {
+  test('a change of licence moves the user between pools; without a change the pools stay the same', async () => {
     const tenant = await addTestTenant(shared.current)
     const [ada, bea] = [await tenant.addUser({ license: 'Ultra' }), await tenant.addUser()]
     const update = (id: string, body: object) => tenant.call('PUT', `${BASE}/${id}`, body)
@@ -43,14 +43,14 @@ describeEachEngine('licence pools', (engine) => {
     expect((await update(bea.id, { license: 'Ultra' })).status).toBe(200)
   })
 
-  test('two users at once for the last licence: one gets it', async () => {
+  test('two concurrent users for the last licence: one gets it', async () => {
     const tenant = await addTestTenant(shared.current)
     const users = [await tenant.addUser(), await tenant.addUser()]
     const answers = await Promise.all(users.map(({ id }) => tenant.call('PUT', `${BASE}/${id}`, { license: 'Ultra' })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 400])
   })
 
-  test('each tenant has a pool of its own, and a pool that was made smaller takes no licence away', async () => {
+  test('each tenant has its own pool, and a reduced pool takes no licence away', async () => {
     const [one, two] = [await addTestTenant(shared.current), await addTestTenant(shared.current)]
     await one.addUser({ license: 'Ultra' })
     await one.addUser({ license: 'Ultra' })

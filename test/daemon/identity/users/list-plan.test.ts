@@ -53,7 +53,7 @@ describeEachEngine('a list of many users', (engine) => {
     { search: 'user-', sortBy: 'name' },
     { search: 'nobody' },
     { search: 'nobody', sortBy: 'name' },
-  ])('finds its page in an index, and of other rows only those that belong to it: %j', async (query) => {
+  ])('reads its page from an index, and otherwise only rows of that page: %j', async (query) => {
     const plans = await queryPlans(store.db, (db) => listUsers(db, tenantId, ListUsersQuery.parse(query)))
     const details = plans.find((plan) => plan.includes('rate_counters'))
     if (engine.name === 'sqlite') {

@@ -23,7 +23,7 @@ describeEachEngine('the rights of users', (engine) => {
     return [role, customRole?.id]
   }
 
-  test('a custom administrator of users creates and changes users within the own rights', async () => {
+  test('a custom administrator of users creates and changes users within their own rights', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: USER_ADMIN })
     const within = await addRole(tenant.db, { tenant_id: tenant.id, permissions: USER_ADMIN })
@@ -35,7 +35,7 @@ describeEachEngine('the rights of users', (engine) => {
     expect((await call('DELETE', `${BASE}/${id}`)).status).toBe(200)
   })
 
-  test('nobody gives a role that exceeds their own, neither to a new user, another one nor themselves', async () => {
+  test('callers cannot assign a role that exceeds their own rights, neither to new users, other users nor themselves', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: USER_ADMIN })
     const me = (await call('GET', '/api/external/whoami')).body.user.id
@@ -56,7 +56,7 @@ describeEachEngine('the rights of users', (engine) => {
     expect((await tenant.audit()).map(({ operation }) => operation)).toEqual([])
   })
 
-  test('nobody without chat gives chat', async () => {
+  test('callers without chat cannot grant chat', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: USER_ADMIN, can_use_chat: 0, can_interact_with_ai: 0 })
     const silent = await addRole(tenant.db, { tenant_id: tenant.id, can_use_chat: 0, can_interact_with_ai: 0 })
@@ -66,7 +66,7 @@ describeEachEngine('the rights of users', (engine) => {
     expect(await codeOf(call, 'PUT', created.body.user.id, { roleId: null })).toEqual(DENIED)
   })
 
-  test('nobody changes, deactivates or deletes a user who may do more, whatever is changed', async () => {
+  test('callers cannot change, deactivate or delete a user with more rights', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: USER_ADMIN })
     const reader = await tenant.addUser({ role: 'globalReader' })
@@ -78,7 +78,7 @@ describeEachEngine('the rights of users', (engine) => {
     }
   })
 
-  test('a reader of users sees them and changes none', async () => {
+  test('a reader of users can list them but not change them', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: [{ section: 'user-management', level: 'reader' }] })
     expect((await call('GET', BASE)).status).toBe(200)
@@ -88,13 +88,13 @@ describeEachEngine('the rights of users', (engine) => {
     expect(await codeOf(call, 'DELETE', tenant.admin.id)).toEqual(DENIED)
   })
 
-  test('a key without administration does not manage users, whoever owns it', async () => {
+  test('a key without administration cannot manage users, whoever owns it', async () => {
     const tenant = await newTenant()
     const { secret } = await addKey(tenant.db, tenant.admin, { settings: { adminAccess: false } })
     expect((await shared.current.call('GET', BASE, undefined, { key: secret })).status).toBe(403)
   })
 
-  test('a custom role whose panel is closed opens nothing', async () => {
+  test('a custom role without panel access grants no section', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: USER_ADMIN, has_admin_panel_access: 0 })
     expect((await call('GET', BASE)).status).toBe(403)
@@ -115,7 +115,7 @@ describeEachEngine('the rights of users', (engine) => {
     expect(await codeOf(call, 'DELETE', second.id)).toEqual(last)
   })
 
-  test('administrators who remove one another at once leave one', async () => {
+  test('of administrators who remove one another concurrently, one remains', async () => {
     const tenant = await newTenant()
     const admins = [tenant.admin, await tenant.addUser({ role: 'admin' }), await tenant.addUser({ role: 'admin' })]
     const calls = await Promise.all(admins.map((admin) => tenant.callFor(admin)))
@@ -139,7 +139,7 @@ describeEachEngine('the rights of users', (engine) => {
     expect(answers.filter((answer) => answer?.status === 200)).toHaveLength(3 - left.length)
   })
 
-  test('the owner of the operator key keeps every right, also towards other administrators', async () => {
+  test('the owner of the operator key keeps every right, also against other administrators', async () => {
     const { db } = shared.current.app
     const operator = await db.selectFrom('api_keys').selectAll().where('is_operator', '=', 1).executeTakeFirstOrThrow()
     const tenant = { tenant_id: operator.tenant_id }
@@ -155,7 +155,7 @@ describeEachEngine('the rights of users', (engine) => {
     expect((await call('PUT', `${BASE}/${operator.user_id}`, { name: 'The operator' })).status).toBe(200)
   })
 
-  test('deactivating a user stops the keys at once, and activating starts them again', async () => {
+  test('deactivating a user disables the keys at once, and activating enables them again', async () => {
     const tenant = await newTenant()
     const user = await tenant.addUser()
     const call = await tenant.callFor(user)
@@ -167,7 +167,7 @@ describeEachEngine('the rights of users', (engine) => {
     expect(await whoami()).toBe(200)
   })
 
-  test('losing a role holds from the next request on', async () => {
+  test('losing a role applies from the next request on', async () => {
     const tenant = await newTenant()
     const user = await tenant.addUser({ role: 'admin' })
     const call = await tenant.callFor(user)
@@ -176,7 +176,7 @@ describeEachEngine('the rights of users', (engine) => {
     expect((await call('GET', BASE)).status).toBe(403)
   })
 
-  test('another daemon learns of a deactivation within KEY_CACHE_MS', async () => {
+  test('another daemon applies a deactivation within KEY_CACHE_MS', async () => {
     const tenant = await newTenant()
     const user = await tenant.addUser()
     const { secret } = await addKey(tenant.db, user)
@@ -199,7 +199,7 @@ describeEachEngine('the rights of users', (engine) => {
     }
   })
 
-  test('an administrator who may not chat still manages everybody, themselves included', async () => {
+  test('an administrator without chat still manages all users, including themselves', async () => {
     const tenant = await newTenant()
     const silent = await addRole(tenant.db, { tenant_id: tenant.id, can_use_chat: 0, can_interact_with_ai: 0 })
     const { id } = tenant.admin
@@ -214,7 +214,7 @@ describeEachEngine('the rights of users', (engine) => {
     expect((await tenant.call('GET', '/api/external/whoami')).body).toMatchObject({ canUseChat: true })
   })
 
-  test('nobody gives a role that would exceed their own rights when its panel is opened', async () => {
+  test('callers cannot assign a role that would exceed their rights if its panel were enabled', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: USER_ADMIN })
     const closed = await addRole(tenant.db, {

@@ -35,7 +35,7 @@ describeEachEngine('users', (engine) => {
     return [answer.status, answer.body.error?.code ?? answer.body.error, answer.body.error?.details?.field]
   }
 
-  test('a user is created from a name and an email, and is there at once', async () => {
+  test('a user is created from a name and an email, and is visible at once', async () => {
     const tenant = await newTenant()
     const user = await create(tenant, { name: '  Ada ', email: ' Ada.Lovelace@Example.com ' })
     expect(user).toEqual({
@@ -63,7 +63,7 @@ describeEachEngine('users', (engine) => {
     expect((await list(tenant, { search: 'LOVELACE' })).users).toEqual([shown])
   })
 
-  test('everything else may be said; an enterprise vouches for its people', async () => {
+  test('all other fields are optional; enterprise users count as verified', async () => {
     const tenant = await newTenant()
     const role = await addRole(tenant.db, { tenant_id: tenant.id, name: 'ops', display_name: 'Operations' })
     const user = await create(tenant, {
@@ -88,7 +88,7 @@ describeEachEngine('users', (engine) => {
     })
   })
 
-  test('each faulty field is refused in the words of the contract, and nothing is created', async () => {
+  test('each invalid field is rejected with the error of the contract, and nothing is created', async () => {
     const tenant = await newTenant()
     const good = { name: 'Ada', email: 'ada@example.com' }
     const refused = async (change: object) => labelOf(tenant, { ...good, ...change })
@@ -113,7 +113,7 @@ describeEachEngine('users', (engine) => {
     expect(await tenant.audit()).toEqual([])
   })
 
-  test('email, username and name are each unique in the tenant, the email being told first', async () => {
+  test('email, username and name are each unique in the tenant; conflicts report the email first', async () => {
     const tenant = await newTenant()
     await create(tenant, { name: 'Ada', email: 'ada@example.com', username: 'ada' })
     const again = (body: object) => labelOf(tenant, { name: 'Bea', email: 'bea@example.com', username: 'bea', ...body })
@@ -135,7 +135,7 @@ describeEachEngine('users', (engine) => {
     await create(other, { name: 'Ada', email: 'ada@example.com', username: 'ada' })
   })
 
-  test('an update changes what it names and nothing else', async () => {
+  test('an update changes only its fields', async () => {
     const tenant = await newTenant()
     const role = await addRole(tenant.db, { tenant_id: tenant.id, name: 'ops' })
     const user = await create(tenant, {
@@ -176,7 +176,7 @@ describeEachEngine('users', (engine) => {
     expect((await tenant.call('PUT', `${BASE}/${user.id}`, {})).status).toBe(200)
   })
 
-  test('a deleted user is gone with keys, custom role and memberships; what they did stays', async () => {
+  test('deleting a user deletes keys, role assignment and memberships; usage and audit entries remain', async () => {
     const tenant = await newTenant()
     const { db } = tenant
     const role = await addRole(db, { tenant_id: tenant.id })
@@ -257,7 +257,7 @@ describeEachEngine('users', (engine) => {
     }
   })
 
-  test('pages of users of the same moment neither repeat nor lose one', async () => {
+  test('pages of users with equal times neither repeat nor omit any', async () => {
     const tenant = await newTenant()
     for (let count = 0; count < 7; count++) await tenant.addUser()
     for (const sortBy of ['createdAt', 'updatedAt']) {
@@ -270,7 +270,7 @@ describeEachEngine('users', (engine) => {
     }
   })
 
-  test('lastActive is the last use of any of their keys', async () => {
+  test("lastActive is the last use of any of the user's keys", async () => {
     const tenant = await newTenant()
     const user = await tenant.addUser()
     const counter = { tenant_id: tenant.id, counter: 'day', window_start: '2026-01-01T00:00:00.000Z', used: 1 }
@@ -285,7 +285,7 @@ describeEachEngine('users', (engine) => {
     expect((await list(tenant, { search: user.email })).users[0]?.lastActive).toBe('2026-01-03T10:00:00.000Z')
   })
 
-  test('users of another tenant are not there: neither shown, listed, changed, deleted nor given its roles', async () => {
+  test('users of another tenant cannot be shown, listed, changed, deleted or assigned its roles', async () => {
     const [tenant, other] = [await newTenant(), await newTenant()]
     const stranger = await other.addUser({ name: 'Stranger' })
     const role = await addRole(other.db, { tenant_id: other.id })
@@ -305,7 +305,7 @@ describeEachEngine('users', (engine) => {
     expect(await tenant.audit()).toEqual([])
   })
 
-  test('every change is on record with what it changed, and a refused one is not', async () => {
+  test('every change is recorded with its fields, and a rejected change is not', async () => {
     const tenant = await newTenant()
     const user = await create(tenant, { name: 'Ada', email: 'ada@example.com' })
     await tenant.call('PUT', `${BASE}/${user.id}`, { status: 0, role: 'globalReader', name: 'Ada' })
@@ -327,7 +327,7 @@ describeEachEngine('users', (engine) => {
     expect(entries[1]?.metadata).toEqual({ changes: { status: 0, role: 'globalReader' } })
   })
 
-  test('GET and POST of /users refuse in the flat shape, a single user in the structured one', async () => {
+  test('GET and POST of /users report errors in the flat shape, a single user in the structured one', async () => {
     const tenant = await newTenant()
     const call = await tenant.callFor(await tenant.addUser())
     const { body: flat } = await call('POST', BASE, { name: 'a', email: 'a@example.com' })
@@ -336,7 +336,7 @@ describeEachEngine('users', (engine) => {
     expect(structured).toMatchObject({ success: false, error: { code: 'INSUFFICIENT_PERMISSIONS' } })
   })
 
-  test('GET /licenses/availability counts what is used; without pools nothing is limited', async () => {
+  test('GET /licenses/availability counts used licences; without pools there is no limit', async () => {
     const tenant = await newTenant()
     await tenant.addUser({ license: 'Ultra', status: 0 })
     const { status, body } = await tenant.call('GET', '/api/external/licenses/availability')
@@ -351,7 +351,7 @@ describeEachEngine('users', (engine) => {
     expect([refused.status, refused.body.error]).toEqual([403, 'Access denied'])
   })
 
-  test('a deleted user takes along what was counted of their keys', async () => {
+  test('deleting a user also deletes the counters of their keys', async () => {
     const tenant = await newTenant()
     const user = await tenant.addUser()
     const call = await tenant.callFor(user)

@@ -20,7 +20,7 @@ describe('the username of an email', () => {
     [`${'x'.repeat(29)}.y@example.com`, 'x'.repeat(29)],
   ])('%s', (email, username) => expect(usernameOf(email)).toBe(username))
 
-  test('is always one, whatever stands before the @, and with any number behind it', () => {
+  test('is always valid, whatever precedes the @, and with any number appended', () => {
     fc.assert(
       fc.property(fc.string(), fc.integer({ min: 1, max: 1_000_000 }), (local, count) => {
         expect(numbered(usernameOf(`${local}@example.com`), count)).toMatch(USERNAME)
@@ -32,7 +32,7 @@ describe('the username of an email', () => {
 describeEachEngine('concurrent creation', (engine) => {
   const shared = sharedGateway({ engine })
 
-  test('of 50 users with one email creates one; the others are told that it exists', async () => {
+  test('of 50 users with one email one is created; the others get a conflict', async () => {
     const tenant = await addTestTenant(shared.current)
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, at) => tenant.call('POST', BASE, { name: `Ada ${at}`, email: 'ada@example.com' })),
@@ -45,7 +45,7 @@ describeEachEngine('concurrent creation', (engine) => {
     expect(await tenant.audit()).toHaveLength(1)
   })
 
-  test('of 30 users whose emails begin alike gives each a username of their own', async () => {
+  test('30 users with similar emails get different usernames', async () => {
     const tenant = await addTestTenant(shared.current)
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, at) =>
@@ -60,14 +60,14 @@ describeEachEngine('concurrent creation', (engine) => {
     for (const username of usernames) expect(username).toMatch(/^info\d*$/)
   })
 
-  test('of users who are renamed to one name at once renames one', async () => {
+  test('of users renamed to one name concurrently one is renamed', async () => {
     const tenant = await addTestTenant(shared.current)
     const users = await Promise.all(Array.from({ length: 10 }, () => tenant.addUser()))
     const answers = await Promise.all(users.map(({ id }) => tenant.call('PUT', `${BASE}/${id}`, { name: 'Ada' })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(409)])
   })
 
-  test('of users while their custom role is deleted fails neither way', async () => {
+  test('creating users while their custom role is deleted causes no internal error', async () => {
     const tenant = await addTestTenant(shared.current)
     for (let round = 0; round < 5; round++) {
       const role = await tenant.call('POST', '/api/external/roles', {
@@ -87,7 +87,7 @@ describeEachEngine('concurrent creation', (engine) => {
     }
   })
 
-  test('of a group while one of its users is deleted leaves a true count', async () => {
+  test('changing a group while one of its users is deleted leaves a correct count', async () => {
     const tenant = await addTestTenant(shared.current)
     for (let round = 0; round < 5; round++) {
       const user = await tenant.addUser()

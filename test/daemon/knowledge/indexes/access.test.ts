@@ -125,7 +125,7 @@ describeEachEngine('who may read an index', (engine) => {
     return answers
   }
 
-  test.each(Object.keys(READERS))('%s: discovery names what they may read and nothing else', async (who) => {
+  test.each(Object.keys(READERS))('%s: discovery lists exactly the readable indexes', async (who) => {
     const reads = READERS[who]?.reads ?? []
     const answer = await shared.current.call('GET', BASE, undefined, { key: keys.get(who) ?? '' })
     expect(answer.body.indexes.map(({ id }: { id: string }) => id)).toEqual(['Zero-Knowledge', ...[...reads].sort()])
@@ -134,23 +134,20 @@ describeEachEngine('who may read an index', (engine) => {
     for (const name of NAMES) expect(listed.includes(`"${name}"`)).toBe(reads.includes(name))
   })
 
-  test.each(Object.keys(READERS))(
-    '%s: the surfaces without knowledge bases answer from none, whichever is named',
-    async (who) => {
-      const key = keys.get(who) ?? ''
-      const missing = await askElsewhere('no-such-index', key)
-      for (const name of NAMES) {
-        const answers = await askElsewhere(name, key)
-        expect(Object.entries(answers).map(([way, { status }]) => [way, status])).toEqual(
-          Object.entries(missing).map(([way, { status }]) => [way, status]),
-        )
-        expectNoTrace(answers, [])
-      }
-    },
-  )
+  test.each(Object.keys(READERS))('%s: surfaces without knowledge bases ignore any named index', async (who) => {
+    const key = keys.get(who) ?? ''
+    const missing = await askElsewhere('no-such-index', key)
+    for (const name of NAMES) {
+      const answers = await askElsewhere(name, key)
+      expect(Object.entries(answers).map(([way, { status }]) => [way, status])).toEqual(
+        Object.entries(missing).map(([way, { status }]) => [way, status]),
+      )
+      expectNoTrace(answers, [])
+    }
+  })
 
   test.each(Object.keys(READERS).filter((who) => READERS[who]?.user !== 'admin'))(
-    '%s: what administrators do is refused alike, whether there is such an index or not',
+    '%s: administrator actions are rejected alike for existing and missing indexes',
     async (who) => {
       const { call } = shared.current
       const options = { key: keys.get(who) ?? '' }
@@ -174,27 +171,24 @@ describeEachEngine('who may read an index', (engine) => {
     },
   )
 
-  test.each(Object.keys(READERS))(
-    '%s: an index of others answers on every way as one that does not exist',
-    async (who) => {
-      const { reads = [], allowed = [] } = READERS[who] ?? {}
-      const key = keys.get(who) ?? ''
-      for (const name of NAMES.filter((one) => !reads.includes(one))) {
-        // A key with a list gets an error about the list only; so does one that requests a missing index.
-        const nothing = allowed.length > 0 && allowed.includes(name) ? 'nowhere' : 'no-such-index'
-        const hidden = await askAll(name, documents.get(name) ?? '', key)
-        const missing = await askAll(nothing, 'f'.repeat(24), key)
-        for (const [way, answer] of Object.entries(hidden)) {
-          expect([way, gist(answer, name)]).toEqual([way, gist(missing[way] as Answer, nothing)])
-          // Parameters are validated before the index is looked up.
-          expect(way === 'search wrongly' ? [400] : [403, 404]).toContain(answer.status)
-        }
-        expectNoTrace(hidden, reads)
+  test.each(Object.keys(READERS))('%s: an unreadable index looks missing on every route', async (who) => {
+    const { reads = [], allowed = [] } = READERS[who] ?? {}
+    const key = keys.get(who) ?? ''
+    for (const name of NAMES.filter((one) => !reads.includes(one))) {
+      // A key with a list gets an error about the list only; so does one that requests a missing index.
+      const nothing = allowed.length > 0 && allowed.includes(name) ? 'nowhere' : 'no-such-index'
+      const hidden = await askAll(name, documents.get(name) ?? '', key)
+      const missing = await askAll(nothing, 'f'.repeat(24), key)
+      for (const [way, answer] of Object.entries(hidden)) {
+        expect([way, gist(answer, name)]).toEqual([way, gist(missing[way] as Answer, nothing)])
+        // Parameters are validated before the index is looked up.
+        expect(way === 'search wrongly' ? [400] : [403, 404]).toContain(answer.status)
       }
-    },
-  )
+      expectNoTrace(hidden, reads)
+    }
+  })
 
-  test.each(Object.keys(READERS))('%s: what they may read answers from itself alone', async (who) => {
+  test.each(Object.keys(READERS))('%s: a readable index answers only from its own content', async (who) => {
     const { reads = [] } = READERS[who] ?? {}
     for (const name of reads) {
       const { call, chat } = shared.current
@@ -212,7 +206,7 @@ describeEachEngine('who may read an index', (engine) => {
     }
   })
 
-  test('who is no longer in the group, or in the index, does not read it from the next request on', async () => {
+  test('a user who leaves the group or index loses access from the next request on', async () => {
     const { call } = shared.current
     const key = keys.get('the owner') ?? ''
     const search = async () => (await call('GET', `${BASE}/of-team/search?query=tarsier`, undefined, { key })).status

@@ -19,7 +19,7 @@ describeEachEngine('the documents of an index', (engine) => {
   const search = async (name: string, query: string) =>
     SearchResponse.parse((await call('GET', `${BASE}/${name}/search?query=${query}`)).body).results
 
-  test('of every kind are found by what they say, and a PDF by its page', async () => {
+  test('of every kind are found by their content, and a PDF by its page', async () => {
     await create('kinds')
     const filler = Array.from({ length: 30 }, (_, line) => `Line ${line} is about nothing in particular.`)
     const answer = await train('kinds', [
@@ -65,7 +65,7 @@ describeEachEngine('the documents of an index', (engine) => {
     expect((await search('kinds', 'heron')).matches[0]?.metadata.title).toBe('Birds')
   })
 
-  test('that cannot be read fail by themselves, with what to do about it', async () => {
+  test('that are unreadable fail individually, with a remedy', async () => {
     await create('mixed-kinds')
     const answer = await train('mixed-kinds', [
       { fileName: 'old.doc', content: compound('WordDocument') },
@@ -110,7 +110,7 @@ describeEachEngine('the documents of an index', (engine) => {
     expect((await list('listed-docs', 'search=C.MD')).documents.map(({ name }) => name)).toEqual(['notes/c.md'])
   })
 
-  test('can be taken out one by one', async () => {
+  test('can be deleted one by one', async () => {
     await create('smaller')
     await train('smaller', [
       { fileName: 'a.txt', content: 'Zebras have stripes.' },
@@ -133,7 +133,7 @@ describeEachEngine('the documents of an index', (engine) => {
     ])
   })
 
-  test('of an index that is not for everybody are called by their ids in the log of changes', async () => {
+  test('of a private index appear in the audit log only by their ids', async () => {
     const created = (await create('closed')).body.index
     const me = (await recordedChanges(shared.current.app.db)).at(-1)?.user_id
     expect((await call('PUT', `${BASE}/${created.id}`, { assignedUser: me })).status).toBe(200)
@@ -160,7 +160,7 @@ describeEachEngine('the documents of an index', (engine) => {
     for (const { metadata } of entries.slice(-3)) expect(metadata).not.toHaveProperty('contentHash')
   })
 
-  test('of another index cannot be taken out through this one', async () => {
+  test('of another index cannot be deleted through this one', async () => {
     for (const name of ['here', 'there']) {
       await create(name)
       await train(name, [{ fileName: 'a.txt', content: 'Words.' }])

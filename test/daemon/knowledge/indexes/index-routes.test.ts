@@ -28,7 +28,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     (await call('POST', '/api/external/groups', { name: `group-${++count}`, description: '', status })).body.group
   let count = 0
 
-  test('one is shown with who may read it, and belongs to one at a time', async () => {
+  test('an index is shown with its readers, and has one owner at a time', async () => {
     const user = await newUser()
     const group = await newGroup()
     const { id } = await created('owned', { assignedUser: user.id })
@@ -49,7 +49,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     expect((await put(id, { assignedGroup: null })).body.index).toMatchObject({ type: 'general', assignedGroup: null })
   })
 
-  test('an update changes what it names and nothing else', async () => {
+  test('an update changes only its fields', async () => {
     const user = await newUser()
     const { id } = await created('before', { description: 'About it', assignedUser: user.id })
     const before = await shown(id)
@@ -65,7 +65,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     expect((await put(id, { description: '' })).body.index).toMatchObject({ name: 'after-that', description: '' })
   })
 
-  test('a name that another one has, or that is none, changes nothing', async () => {
+  test('a duplicate or invalid name changes nothing', async () => {
     await created('taken')
     const { id } = await created('free')
     const taken = await put(id, { name: 'TAKEN', description: 'New' })
@@ -75,7 +75,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     expect(await shown(id)).toMatchObject({ name: 'free', description: '' })
   })
 
-  test('nobody who is not there, or not active, is given an index', async () => {
+  test('unknown and inactive users cannot own an index', async () => {
     const inactive = await newUser({ status: 0 })
     const archived = await newGroup('Inactive')
     const { id } = await created('waiting')
@@ -96,7 +96,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     expect(await names('search=new-one')).toEqual([])
   })
 
-  test('a user gets as many as the licence allows, also by being given one', async () => {
+  test('a user gets as many as the licence allows, including assigned ones', async () => {
     const user = await newUser({ license: 'Essential' })
     for (let has = 0; has < PERSONAL_INDEXES.Essential; has++) await created(`mine-${has}`, { assignedUser: user.id })
     const refused = await call('POST', BASE, { name: 'one-more', assignedUser: user.id })
@@ -119,7 +119,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     [{ region: 'eu-west-1' }, 403],
     [{ cloud: 'gcp' }, 403],
     [{ region: 'us-east-1', cloud: 'gcp' }, 403],
-  ])('under the licence Essential %j answers %i, under others 201', async (place, status) => {
+  ])('under the licence Essential %j returns %i, under others 201', async (place, status) => {
     const make = async (license: string) => {
       const user = await newUser({ license })
       return call('POST', BASE, { name: `placed-${++count}`, assignedUser: user.id, ...place })
@@ -134,12 +134,12 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     for (const license of ['Growth', 'Ultra', 'Early Access']) expect((await make(license)).status).toBe(201)
   })
 
-  test.each([{ cloud: 'azure' }, { region: 7 }])('%j is no place', async (place) => {
+  test.each([{ cloud: 'azure' }, { region: 7 }])('%j is an invalid page', async (place) => {
     const refused = await call('POST', BASE, { name: 'no-place', ...place })
     expect([refused.status, refused.body.error.code]).toEqual([400, 'VALIDATION_ERROR'])
   })
 
-  test('an index whose owner is gone is nobodys, and not everybodys', async () => {
+  test('an index whose owner was deleted has no owner and is not public', async () => {
     const user = await newUser()
     const group = await newGroup()
     const personal = await created('of-a-leaver', { assignedUser: user.id })
@@ -153,7 +153,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     expect((await put(personal.id, { assignedUser: null })).body.index).toMatchObject({ type: 'general' })
   })
 
-  test('a list is filtered by type, and sorted as it is asked for', async () => {
+  test('a list is filtered by type, and sorted as requested', async () => {
     const user = await newUser({ license: 'Ultra' })
     await created('sort-b', { assignedUser: user.id })
     await created('sort-a')
@@ -165,7 +165,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     expect(await names('search=sort-&type=general')).toEqual(['sort-a'])
   })
 
-  test('a deleted index is gone for everyone at once, its name is free, and its documents follow', async () => {
+  test('a deleted index disappears for every caller at once, its name is free, and its documents follow', async () => {
     const { db } = shared.current.app
     const { id } = await created('short-lived')
     await train('short-lived', 'Zebras have stripes.')
@@ -191,7 +191,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     expect((await call('GET', `${BASE}/short-lived/search?query=leopards`)).body.results.total).toBe(1)
   })
 
-  test('an index of many passages is emptied in full', async () => {
+  test('an index of many passages is emptied completely', async () => {
     const { db } = shared.current.app
     const { id } = await created('large')
     await train('large', Array.from({ length: 450 }, (_, at) => `Part ${at}. ${'words '.repeat(180)}`).join('\n\n'))
@@ -208,7 +208,7 @@ describeEachEngine('indexes as administrators keep them', (engine) => {
     expect(orphans).toEqual([])
   })
 
-  test.each(['f'.repeat(24), 'no-id', '%F0%9F%90%BC'])('there is no index %s', async (id) => {
+  test.each(['f'.repeat(24), 'no-id', '%F0%9F%90%BC'])('unknown index: %s', async (id) => {
     for (const method of ['GET', 'PUT', 'DELETE']) {
       const answer = await call(method, `${BASE}/${id}`, method === 'PUT' ? {} : undefined)
       expect([answer.status, answer.body.error.code]).toEqual([404, 'INDEX_NOT_FOUND'])

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { needsRewrite, segmentsToMerge } from '../../../../src/daemon/knowledge/indexes/merge-plan.ts'
 import { deletedOrdinals, renumber } from '../../../../src/daemon/knowledge/indexes/segment.ts'
 
-test('however documents come, an index has few segments and writes each passage few times', () => {
+test('for any sequence of documents, an index has few segments and writes each passage few times', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 200 }), { minLength: 1, maxLength: 400 }), (sizes) => {
       let segments: { id: string; passageCount: number }[] = []
@@ -30,14 +30,14 @@ test('however documents come, an index has few segments and writes each passage 
 
 const segment = (...ids: number[]) => ({ ids: Float64Array.from(ids), lengths: new Uint16Array(ids.length).fill(9) })
 
-test('a segment is worn when more than a quarter of it is gone', () => {
+test('a segment is merged when more than a quarter of it is deleted', () => {
   const whole = segment(1, 2, 3, 4, 10, 11, 12, 13)
   expect(needsRewrite(whole, [{ first: 3, count: 2 }])).toBe(false)
   expect(needsRewrite(whole, [{ first: 3, count: 8 }])).toBe(true)
   expect(needsRewrite(whole, [{ first: 5, count: 5 }])).toBe(false)
 })
 
-test('what is gone is found in a segment whatever the order of its passages', () => {
+test('deleted passages are found in a segment in any order', () => {
   const runs = fc.array(fc.tuple(fc.nat(5), fc.nat(5)), { maxLength: 12 }).map((steps) => {
     let next = 0
     return steps.map(([gap, count]) => {
@@ -54,7 +54,7 @@ test('what is gone is found in a segment whatever the order of its passages', ()
   )
 })
 
-test('passages are renumbered one after the other, without those that are gone', () => {
+test('passages are renumbered consecutively, without the deleted ones', () => {
   const { ordinals, passages } = renumber([segment(1, 2, 3), segment(7, 8)], [{ first: 2, count: 1 }])
   expect(ordinals.map((ofSegment) => [...ofSegment])).toEqual([
     [0, -1, 1],

@@ -41,7 +41,7 @@ describeEachEngine('merging segments', (engine) => {
     expect(matches).toHaveLength(50)
   })
 
-  test('a merge moves no score', async () => {
+  test('a merge changes no score', async () => {
     for (let at = 0; at < 7; at++) await train(store.db, 'a', 'park', `${at}.md`, text(at))
     const before = await found('park', 'otter and panda on day 4')
     // The eighth document triggers the merge; without it the index stays the same.
@@ -54,7 +54,7 @@ describeEachEngine('merging segments', (engine) => {
     for (const [at, { score }] of after.entries()) expect(score).toBeCloseTo(before[at]?.score ?? 0, 1)
   })
 
-  test('what was replaced after a merge is never found, moves no score, and is forgotten when much of it is gone', async () => {
+  test('passages replaced after a merge are never found, do not affect scores, and are removed once they are many', async () => {
     for (let at = 0; at < 8; at++)
       await train(store.db, 'a', 'farm', `${at}.md`, `Herons and egrets, part number${at}.`)
     expect(await sizes('farm')).toEqual([8])
@@ -90,7 +90,7 @@ describeEachEngine('merging segments', (engine) => {
     expect(await found('farm', 'pelican')).toHaveLength(8)
   })
 
-  test('trainings at once lose nothing and find everything', async () => {
+  test('concurrent trainings lose nothing', async () => {
     await Promise.all(
       Array.from({ length: 40 }, (_, at) => train(store.db, 'a', 'pond', `${at}.md`, `Frog number n${at} sings.`)),
     )
@@ -99,7 +99,7 @@ describeEachEngine('merging segments', (engine) => {
     for (const at of [0, 17, 39]) expect((await found('pond', `n${at}`))[0]?.source).toBe(`${at}.md`)
   })
 
-  test('a merge that a crash ended frees its segments once it is old, and they are searched all the while', async () => {
+  test('an interrupted merge releases its segments after a timeout, and they stay searchable meanwhile', async () => {
     await mergeSegments(store.db, index('pond'), NOW)
     const free = await findUnmerged(store.db, index('pond'))
     const ids = free.map(({ id }) => id)

@@ -21,7 +21,7 @@ async function insertSegments(indexId: string): Promise<{ tenantId: string; inde
   return index
 }
 
-test('a merge goes on behind whoever asks for it, and whoever asks next waits for it', async () => {
+test('a merge runs in the background, and the next caller waits for it', async () => {
   const merger = createMerger({ db: store.db, clock: systemClock, log: { error: fail } })
   const zoo = await insertSegments('zoo')
   const begun = deferred<void>()
@@ -40,7 +40,7 @@ test('a merge goes on behind whoever asks for it, and whoever asks next waits fo
   await writing
 })
 
-test('closing waits for the merges under way', async () => {
+test('closing waits for running merges', async () => {
   const merger = createMerger({ db: store.db, clock: systemClock, log: { error: fail } })
   const park = await insertSegments('park')
   await merger.merge(park)
@@ -48,7 +48,7 @@ test('closing waits for the merges under way', async () => {
   expect(await findUnmerged(store.db, park)).toHaveLength(1)
 })
 
-test('a merge that fails is logged, and nobody else notices', async () => {
+test('a merge that fails is logged and affects no caller', async () => {
   const closed = await sqliteEngine.open()
   await closed.close()
   const logged: unknown[] = []

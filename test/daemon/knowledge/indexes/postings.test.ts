@@ -30,7 +30,7 @@ const page = fc.dictionary(
   },
 )
 
-test('a page gives back the terms and postings that went into it', () => {
+test('a page returns the stored terms and postings', () => {
   fc.assert(
     fc.property(page, (terms) => {
       expect(Object.fromEntries(decodePage(encodePage(Object.entries(terms))))).toEqual(terms)
@@ -38,7 +38,7 @@ test('a page gives back the terms and postings that went into it', () => {
   )
 })
 
-test('a term is found in its page, and one that is not there is not', () => {
+test('a term is found in its page, and a missing one is not', () => {
   fc.assert(
     fc.property(page, (terms) => {
       const names = [...Object.keys(terms), 'not there', 'nor this']
@@ -52,7 +52,7 @@ test('a term is found in its page, and one that is not there is not', () => {
   )
 })
 
-test('a page that was cut short is an error, never a smaller index', () => {
+test('a truncated page is an error, never a smaller index', () => {
   const whole = encodePage([['term', [1, 300, 5_000, 1]]])
   expect(() => [...decodePage(whole.subarray(0, whole.length - 1))]).toThrow('end in the middle')
 })
@@ -69,7 +69,7 @@ test('terms are spread over the pages of a segment', () => {
   expect(Math.min(...counts)).toBeGreaterThan(30)
 })
 
-test('a term of every nth page of a large segment is in that page of a small one', () => {
+test('a term of every nth page of a large segment is in the corresponding page of a small one', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 20 }), fc.nat(10), fc.nat(10), (term, one, other) => {
       const few = 2 ** Math.min(one, other)

@@ -46,7 +46,7 @@ describeEachEngine('rebuilding an index', (engine) => {
     return (await shared.current.app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()).id
   }
 
-  test('every search finds what it found before, with the same scores, and the segments are few', async () => {
+  test('every search returns the same results and scores as before, with few segments', async () => {
     const id = await create('same')
     const small = Array.from({ length: 15 }, (_, at) => ({
       fileName: `${at}.md`,
@@ -73,7 +73,7 @@ describeEachEngine('rebuilding an index', (engine) => {
     expect(rebuilds[0]?.metadata).toEqual(answer.body.rebuilt)
   })
 
-  test('what is trained, replaced or deleted afterwards, or at the same time, is neither lost nor found twice', async () => {
+  test('concurrent or later training, replacement and deletion loses and duplicates no document', async () => {
     const id = await create('busy')
     const note = (at: number, word: string) => ({ fileName: `${at}.md`, content: `Number n${at} is a ${word}.` })
     await train(
@@ -105,7 +105,7 @@ describeEachEngine('rebuilding an index', (engine) => {
     expect((await searches('empty')).flat()).toEqual([])
   })
 
-  test('while others hold a segment it answers 409, and leaves everything as it was', async () => {
+  test('while others lease a segment it returns 409 and changes nothing', async () => {
     const id = await create('held')
     await train('held', [{ fileName: 'a.md', content: 'An otter.' }])
     const { db } = shared.current.app
@@ -123,7 +123,7 @@ describeEachEngine('rebuilding an index', (engine) => {
     )
   })
 
-  test('what a crash left of a rebuild is given back once it is old, by the next one', async () => {
+  test('the remains of an interrupted rebuild are released after a timeout by the next one', async () => {
     const id = await create('crashed')
     await train('crashed', [{ fileName: 'a.md', content: 'An otter.' }])
     const { db } = shared.current.app
@@ -140,7 +140,7 @@ describeEachEngine('rebuilding an index', (engine) => {
     expect((await searches('crashed'))[0]).toHaveLength(1)
   })
 
-  test('what others have not renewed for the time of a lease is given back, and what they have is theirs', async () => {
+  test('expired leases of others are released, and valid ones are kept', async () => {
     const id = await create('leased')
     await train('leased', [{ fileName: 'a.md', content: 'An otter.' }])
     const { db } = shared.current.app
@@ -157,7 +157,7 @@ describeEachEngine('rebuilding an index', (engine) => {
     expect((await rebuild(id)).status).toBe(200)
   })
 
-  test('a deleted index and one that there is not are not found', async () => {
+  test('deleted and unknown indexes are not found', async () => {
     const id = await create('deleted')
     await call('DELETE', `${BASE}/${id}`)
     for (const one of [id, 'f'.repeat(24), 'nonsense']) expect((await rebuild(one)).status).toBe(404)

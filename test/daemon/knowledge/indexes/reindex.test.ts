@@ -29,7 +29,7 @@ describeEachEngine('documents of an older version', (engine) => {
       .execute()
   })
 
-  test('are found once they are indexed anew, once and in order, and a second time changes nothing', async () => {
+  test('are found after a reindex, once and in order, and a second reindex changes nothing', async () => {
     await train(store.db, 'a', 'zoo', 'new.md', 'Pandas climb.')
     const lines: object[] = []
     const log = { info: (fields: object) => void lines.push(fields) }

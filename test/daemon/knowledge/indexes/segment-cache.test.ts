@@ -15,7 +15,7 @@ describeEachEngine('searches that keep what they have read', (engine) => {
       ({ source, score }) => ({ source, score }),
     )
 
-  test('the second search reads no page of words again, nor says anything else', async () => {
+  test('the second search reads no postings again and returns the same result', async () => {
     for (let at = 0; at < 3; at++) await train(store.db, 'a', 'zoo', `${at}.md`, `The otter met otter number ${at}.`)
     const cache = createSegmentCache()
     const first = await search('zoo', 'otter number 2', cache)
@@ -24,7 +24,7 @@ describeEachEngine('searches that keep what they have read', (engine) => {
     expect(await search('zoo', 'otter number 2', cache)).toEqual(first)
   })
 
-  test('what is added, replaced and merged is seen at once', async () => {
+  test('added, replaced and merged passages are visible at once', async () => {
     const cache = createSegmentCache()
     for (let at = 0; at < 7; at++) await train(store.db, 'a', 'park', `${at}.md`, `Herons and part${at}.`)
     expect(await search('park', 'herons', cache)).toHaveLength(7)
@@ -36,7 +36,7 @@ describeEachEngine('searches that keep what they have read', (engine) => {
     expect((await search('park', 'part0', cache)).map(({ source }) => source)).not.toContain('0.md')
   })
 
-  test.each([8, 8 * 250, 8 * 600])('a cache too small for all of it (%i bytes) changes no answer', async (bytes) => {
+  test.each([8, 8 * 250, 8 * 600])('a cache that is too small (%i bytes) changes no result', async (bytes) => {
     for (let at = 0; at < 5; at++) await train(store.db, 'a', 'farm', `${at}.md`, `Badgers and part${at}.`)
     const small = createSegmentCache(bytes)
     for (let times = 0; times < 3; times++) {

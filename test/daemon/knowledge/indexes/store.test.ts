@@ -11,7 +11,7 @@ describeEachEngine('the store of indexes', (engine) => {
     for (const name of ['guide', 'hand_book', 'handbook']) await insertNamedIndex(db, 'a', name)
     await insertNamedIndex(db, 'b', 'of-b')
   })
-  test('a name is given once per tenant, also to two who ask at once', async () => {
+  test('a name is unique per tenant, even for two concurrent requests', async () => {
     const race = { tenant_id: 'b', name: 'race', description: '', created_by: 'u', created_at: NOW, updated_at: NOW }
     const both = await Promise.allSettled(['one', 'two'].map((id) => insertIndex(store.db, { ...race, id })))
     expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
@@ -21,7 +21,7 @@ describeEachEngine('the store of indexes', (engine) => {
     await store.db.deleteFrom('indexes').where('id', '=', 'three').execute()
   })
 
-  test('a tenant finds only its own', async () => {
+  test('a tenant finds only its own indexes', async () => {
     const caller = (tenantId: string, ...allowedIndexes: string[]) => ({
       ...NOBODY,
       tenantId,
@@ -35,7 +35,7 @@ describeEachEngine('the store of indexes', (engine) => {
     expect(await names('handbook', 'of-b', 'nowhere', 'guide')).toEqual(['guide', 'handbook'])
   })
 
-  test('lists pages with counts, and searches for signs as they are written', async () => {
+  test('lists pages with counts, and searches punctuation literally', async () => {
     await train(store.db, 'a', 'guide', 'one.md', 'One.')
     await train(store.db, 'a', 'guide', 'two.md', 'Two.')
     const list = (page: number, limit: number, search?: string) => listIndexes(store.db, 'a', { page, limit, search })

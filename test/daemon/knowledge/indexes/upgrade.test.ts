@@ -101,7 +101,7 @@ describeEachEngine('a store that the third migration left', (engine) => {
     })
   }
 
-  test('is searched, answered from, listed and trained by the daemon of today, and nothing half is seen', async () => {
+  test('can be searched, listed, trained and used for answers by the current daemon, never partially', async () => {
     const { call, chat } = await upgraded()
     const search = async (query: string) =>
       (await call('GET', `${BASE}/handbook/search?query=${encodeURIComponent(query)}`)).body.results.matches
@@ -131,7 +131,7 @@ describeEachEngine('a store that the third migration left', (engine) => {
     ])
   })
 
-  test('becomes the same schema as an empty one does', async () => {
+  test('has the same schema as a new store', async () => {
     const place = await engine.place({ migrated: false })
     await fill(place)
     const db = await openDatabase(place.options)

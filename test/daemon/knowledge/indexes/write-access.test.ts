@@ -103,7 +103,7 @@ describeEachEngine('who may write an index', (engine) => {
   }
 
   for (const [who, { reads, writes }] of Object.entries(CALLERS)) {
-    test(`${who}: adds, replaces and deletes documents of what they may write and of nothing else`, async () => {
+    test(`${who}: adds, replaces and deletes documents only in writable indexes`, async () => {
       const { call } = shared.current
       const key = keys.get(who) ?? ''
       for (const name of NAMES) {
@@ -143,7 +143,7 @@ describeEachEngine('who may write an index', (engine) => {
     })
   }
 
-  test('readers of an index neither rename, assign, rebuild nor delete it', async () => {
+  test('readers of an index cannot rename, assign, rebuild or delete it', async () => {
     const { call } = shared.current
     for (const who of ['a key of Ada', 'a key of Ada that may write', 'a reader of index-management']) {
       const options = { key: keys.get(who) ?? '' }
@@ -159,7 +159,7 @@ describeEachEngine('who may write an index', (engine) => {
     }
   })
 
-  test('the right is asked again when a document becomes visible', async () => {
+  test('the right is checked again when a document becomes visible', async () => {
     const { app, call } = shared.current
     await fill('general')
     const { id: tenant_id } = await app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
@@ -179,7 +179,7 @@ describeEachEngine('who may write an index', (engine) => {
     expect(await holdings()).toEqual(before)
   })
 
-  test('a key reads only unless it is said otherwise, and what is said takes effect at once', async () => {
+  test('a key is read-only by default, and a change applies at once', async () => {
     const { call } = shared.current
     await fill('general')
     const made = (await call('POST', KEYS, { name: 'chat', adminAccess: false })).body

@@ -29,7 +29,7 @@ describe('Markdown', () => {
     ])
   })
 
-  test('a # inside a fence is code, also in a longer fence around a shorter one and in one that never ends', () => {
+  test('a # inside a fence is code, also in nested fences and in an unclosed one', () => {
     expect(brief('# A\n```sh\n# not a heading\n```\n## B\ntext')).toEqual([
       ['A', '```sh\n# not a heading\n```'],
       ['A > B', 'text'],
@@ -39,12 +39,12 @@ describe('Markdown', () => {
     expect(brief('# A\n```\n# no\n## no')).toEqual([['A', '```\n# no\n## no']])
   })
 
-  test('front matter gives the title and is no text', () => {
+  test('front matter sets the title and is not text', () => {
     const text = '---\ntitle: "The Guide"\ntags: [a]\n---\n# Other\nText.'
     expect(chunk(text)).toEqual({ title: 'The Guide', passages: [{ position: 0, headings: 'Other', body: 'Text.' }] })
   })
 
-  test('a heading without text is found by its own words', () => {
+  test('a heading without text is found by its words', () => {
     expect(brief('# A\n## B\n## C\ntext\n# D')).toEqual([
       ['A > B', 'B'],
       ['A > C', 'text'],
@@ -52,13 +52,13 @@ describe('Markdown', () => {
     ])
   })
 
-  test('a block of code that fits stays in one piece', () => {
+  test('a block of code that fits stays whole', () => {
     const code = `\`\`\`js\n${'call()\n'.repeat(100)}\`\`\``
     const { passages } = chunk(`# A\n\n${'A sentence of some length. '.repeat(25)}\n\n${code}\n\nEnd.`)
     expect(passages.some(({ body }) => body.includes(code))).toBe(true)
   })
 
-  test('a block of code that is too long is cut between lines, and every piece is fenced', () => {
+  test('a block of code that is too long is split between lines, and every piece is fenced', () => {
     const lines = Array.from({ length: 100 }, (_, at) => `  call number ${at}`)
     const { passages } = chunk(`# A\n\n\`\`\`js\n${lines.join('\n')}\n\`\`\`\n\nEnd.`)
     const code = passages.filter(({ body }) => body !== 'End.')
@@ -74,7 +74,7 @@ describe('Markdown', () => {
   })
 })
 
-test('plain text has no headings, whatever it begins its lines with', () => {
+test('plain text has no headings, whatever its lines start with', () => {
   expect(chunk('# A\ntext\n', 'text')).toEqual({
     title: '',
     passages: [{ position: 0, headings: '', body: '# A\ntext' }],
@@ -92,7 +92,7 @@ test('passages end at sentences, and each repeats the last sentence of its neigh
   }
 })
 
-test('lines that were wrapped do not cut a sentence', () => {
+test('wrapped lines do not split a sentence', () => {
   const sentence = 'This sentence was wrapped\nby an editor at a narrow\nmargin and ends only here.'
   const { passages } = chunk(Array(40).fill(sentence).join('\n'), 'text')
   for (const { body } of passages) expect(body).toMatch(/^This[\s\S]*here\.$/)
@@ -137,7 +137,7 @@ describe('any text', () => {
   )
   const visible = (value: string) => value.replace(/\s/g, '')
 
-  test('keeps its bounds: no passage is empty, too long, or out of order', () => {
+  test('keeps its limits: no passage is empty, too long, or out of order', () => {
     fc.assert(
       fc.property(text, fc.constantFrom<TextFormat>('text', 'markdown'), (value, format) => {
         for (const [at, { position, body, headings }] of chunk(value, format).passages.entries()) {
@@ -152,7 +152,7 @@ describe('any text', () => {
     )
   })
 
-  test('loses nothing: the passages hold its visible characters, in order', () => {
+  test('loses nothing: the passages contain its visible characters, in order', () => {
     fc.assert(
       fc.property(text, (value) => {
         const whole = visible(value)
@@ -170,7 +170,7 @@ describe('any text', () => {
     )
   })
 
-  test('of Markdown loses only the signs of headings and fences of front matter', () => {
+  test('of Markdown loses only heading marks and front matter fences', () => {
     fc.assert(
       fc.property(text, (value) => {
         const markdown = `x\n\n${value}`
@@ -184,7 +184,7 @@ describe('any text', () => {
     )
   })
 
-  test('never cuts a character in two', () => {
+  test('never splits a character', () => {
     const { passages } = chunk('👍'.repeat(3000), 'text')
     for (const { body } of passages) expect(body).toMatch(/^(👍)+$/u)
   })
@@ -199,7 +199,7 @@ describe('10 MB of', () => {
     ['tiny paragraphs', 'markdown', 'x\n\n'.repeat(3.3 * MB)],
     ['open fences', 'markdown', '```\n'.repeat(2.5 * MB)],
     ['heading signs', 'markdown', '#'.repeat(10 * MB)],
-  ])('%s takes time in proportion', async (_, format, text) => {
+  ])('%s takes linear time', async (_, format, text) => {
     const passages: number[] = []
     await expectProportionate((part) => passages.push(chunk(text.slice(0, part * 10 * MB), format).passages.length))
     const [tenth = 0, all] = passages

@@ -13,7 +13,7 @@ async function send(stream: ReturnType<ReturnType<typeof createIntake>>, bytes: 
   return received
 }
 
-test('an upload is taken whole, and no faster than the pace', async () => {
+test('an upload is received completely, at the limited rate', async () => {
   const intake = createIntake(4 * MIB)
   const startedAt = performance.now()
   const received = await send(intake(), MIB)
@@ -22,14 +22,14 @@ test('an upload is taken whole, and no faster than the pace', async () => {
   expect([received[0], received[65_536], received.at(-1)]).toEqual([0, 1, 15])
 })
 
-test('uploads at once share the pace', async () => {
+test('concurrent uploads share the rate', async () => {
   const intake = createIntake(8 * MIB)
   const startedAt = performance.now()
   await Promise.all([send(intake(), MIB), send(intake(), MIB)])
   expect(performance.now() - startedAt).toBeGreaterThan(250 - AHEAD_MS - 20)
 })
 
-test('what is small passes at once', () => {
+test('small uploads pass at once', () => {
   const stream = createIntake(MIB)()
   stream.write('a question')
   expect(stream.read()?.toString()).toBe('a question')

@@ -8,7 +8,7 @@ const countOf = (value: unknown): number =>
   1 +
   (typeof value === 'object' && value !== null ? Object.values(value).reduce((sum, one) => sum + countOf(one), 0) : 0)
 
-test('of any JSON the depth is what it is when parsed, and the values are never fewer', () => {
+test('for any JSON the depth equals that of the parsed value, and the value count is never lower', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 6 }), fc.boolean(), (json, isIndented) => {
       const value = JSON.parse(json)
@@ -19,11 +19,11 @@ test('of any JSON the depth is what it is when parsed, and the values are never 
   )
 })
 
-test('brackets, commas and quotation marks in strings are text', () => {
+test('brackets, commas and quotation marks in strings do not count', () => {
   expect(jsonShape(JSON.stringify(['[[[{{{,,,', '\\"[', '"]']))).toEqual({ depth: 1, values: 4 })
 })
 
-test('what is no JSON has a shape as well', () => {
+test('invalid JSON has a shape as well', () => {
   expect(jsonShape(']]]')).toEqual({ depth: 0, values: 1 })
   expect(jsonShape('"[[')).toEqual({ depth: 0, values: 1 })
   expect(jsonShape('['.repeat(1_000_000)).depth).toBe(1_000_000)

@@ -33,7 +33,7 @@ const termsIn = (segment: PackedSegment) =>
       .sort(([one], [other]) => (one < other ? -1 : 1)),
   )
 
-test('the passages of a document come back as they went in, with the pages and positions they had', () => {
+test('the passages of a document are read as stored, with their pages and positions', () => {
   fc.assert(
     fc.property(passages(250), (all) => {
       const { batches, passageCount } = prepareDocument('', 'a.md', all)
@@ -44,7 +44,7 @@ test('the passages of a document come back as they went in, with the pages and p
   )
 })
 
-test('segments that are joined say what one segment of all their passages says', () => {
+test('joined segments equal one segment of all their passages', () => {
   fc.assert(
     fc.property(fc.array(passages(12), { minLength: 1, maxLength: 6 }), (documents) => {
       const apart = documents.flatMap((all) => prepareDocument('', 'a.md', all).segments)
@@ -58,7 +58,7 @@ test('segments that are joined say what one segment of all their passages says',
   )
 })
 
-test('small documents that are prepared together share a segment, which says what theirs would, joined', () => {
+test('small documents that are prepared together share a segment, which equals their joined segments', () => {
   fc.assert(
     fc.property(fc.array(passages(60), { minLength: 1, maxLength: 6 }), (documents) => {
       const preparation = beginPreparation()
@@ -75,7 +75,7 @@ test('small documents that are prepared together share a segment, which says wha
   )
 })
 
-test('a large document has segments that no merge takes up again, and each says where it begins', () => {
+test('a large document has segments that merges skip, each with its start position', () => {
   const all = Array.from({ length: 9_000 }, (_, position) => ({ position, headings: '', body: 'seal' }))
   const { segments } = prepareDocument('', 'a.md', all)
   expect(segments.map(({ first, lengths }) => [first, lengths.length])).toEqual([

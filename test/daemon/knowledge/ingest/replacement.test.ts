@@ -61,7 +61,7 @@ describeEachEngine('replacing a document', (engine) => {
   const insert = (index: typeof key, source: string, passageCount: number) =>
     store.db.transaction().execute((tx) => insertDraft(tx, index, { ...document(source), passageCount }))
 
-  test('the new one takes the place of the old one, in search too, and nothing of the old one stays', async () => {
+  test('the new document replaces the old one, in search too, without remains', async () => {
     await train(store.db, 'a', 'zoo', 'version.md', 'Elephants are grey.\n\n# More\n\nThey are large.')
     await train(store.db, 'a', 'zoo', 'version.md', 'Giraffes are tall.')
     expect(await stored('version.md')).toEqual(['Giraffes are tall.'])
@@ -71,7 +71,7 @@ describeEachEngine('replacing a document', (engine) => {
     expect(hit).toEqual({ contentHash: 'Giraffes are tall.', passageCount: 1 })
   })
 
-  test('of a document of many batches nothing is seen before all of it is', async () => {
+  test('a document of many batches becomes visible at once', async () => {
     await train(store.db, 'a', 'zoo', 'large.md', 'Walruses have tusks.')
     const documentCount = async () =>
       (await listIndexes(store.db, 'a', { page: 1, limit: 1 })).indexes[0]?.documentCount
@@ -88,7 +88,7 @@ describeEachEngine('replacing a document', (engine) => {
     expect(await documentCount()).toBe(before)
   })
 
-  test('what is not published moves no score', async () => {
+  test('unpublished passages do not affect scores', async () => {
     const score = async () => (await searchPassages(store.db, 'a', 'zoo', 'giraffes', 1))[0]?.score
     const before = await score()
     const draft = await insert(key, 'other.md', 100)
@@ -97,7 +97,7 @@ describeEachEngine('replacing a document', (engine) => {
     await discardDocument(store.db, draft)
   })
 
-  test('a replacement that fails half-way leaves the old one whole and no trace of itself', async () => {
+  test('a replacement that fails midway keeps the old document and leaves no remains', async () => {
     await train(store.db, 'a', 'zoo', 'stays.md', 'Badgers dig.')
     const broken = [...passages(450, 'New text.'), { position: 450, headings: '', body: 'not storable \0' }]
     await expect(replaceDocument(store.db, key, prepared('stays.md', broken), unwatched(store.db))).rejects.toThrow()
@@ -106,7 +106,7 @@ describeEachEngine('replacing a document', (engine) => {
     expect(await found('badgers')).toBe(1)
   })
 
-  test('when the client leaves, the old one stays as it was', async () => {
+  test('when the client disconnects, the old document stays unchanged', async () => {
     await train(store.db, 'a', 'zoo', 'left.md', 'Lemurs leap.')
     const reason = new Error('left')
     const replaced = replaceDocument(store.db, key, prepared('left.md', passages(9, 'x')), {
@@ -117,7 +117,7 @@ describeEachEngine('replacing a document', (engine) => {
     expect([await stored('left.md'), await versions('left.md')]).toEqual([['Lemurs leap.'], ['published']])
   })
 
-  test('what a crash left behind is removed once it is old, of this tenant and only what is not published', async () => {
+  test('remains of a crash are removed after a timeout, only unpublished ones of this tenant', async () => {
     await train(store.db, 'a', 'zoo', 'crash.md', 'Foxes bark.')
     const draft = await insert(key, 'crash.md', 900)
     await write(draft, passages(450, 'Half a document.'))
@@ -134,7 +134,7 @@ describeEachEngine('replacing a document', (engine) => {
     expect(await found('foxes')).toBe(1)
   })
 
-  test('what was discarded as abandoned can no longer be published', async () => {
+  test('a discarded replacement can no longer be published', async () => {
     const draft = await insert(key, 'slow.md', 2)
     await write(draft, passages(1, 'Slow.'))
     expect(await discardDocument(store.db, draft)).toBe(true)
@@ -145,13 +145,13 @@ describeEachEngine('replacing a document', (engine) => {
     expect(await found('slow')).toBe(0)
   })
 
-  test('what is published cannot be discarded by those who clean up', async () => {
+  test('published documents cannot be discarded by the cleanup', async () => {
     const draft = await insert(key, 'done.md', 0)
     await store.db.transaction().execute((tx) => publishDraft(tx, draft, 'done.md'))
     expect(await discardDocument(store.db, draft)).toBe(false)
   })
 
-  test('other writers get in between its transactions', async () => {
+  test('other writers run between its transactions', async () => {
     let done = false
     const replaced = replaceDocument(
       store.db,
@@ -169,7 +169,7 @@ describeEachEngine('replacing a document', (engine) => {
     expect(await found('long')).toBe(50)
   })
 
-  test('many trainings at once give every passage its own id and every document all of its passages', async () => {
+  test('concurrent trainings give every passage its own id and every document all of its passages', async () => {
     const text = (at: number) => Array.from({ length: 20 }, (_, part) => `# Part ${part}\n\nText ${at}.`).join('\n\n')
     const sources = Array.from({ length: 12 }, (_, at) => `many-${at % 8}.md`)
     await Promise.all(sources.map((source, at) => train(store.db, 'a', 'zoo', source, text(at))))
@@ -180,7 +180,7 @@ describeEachEngine('replacing a document', (engine) => {
     }
   })
 
-  test('an index that is deleted while it is trained is not found, and nothing of the training stays', async () => {
+  test('deleting an index during training returns "not found" and leaves no remains', async () => {
     const short = { tenantId: 'a', indexId: 'short' }
     await insertNamedIndex(store.db, 'a', 'short')
     const deleteIndex = async () => {
@@ -215,7 +215,7 @@ describeEachEngine('what a killed daemon has left', (engine) => {
     }
   })
 
-  test('of replaced documents, merges and uploads goes in every tenant once it is old, or at once where nobody else writes', async () => {
+  test('of replaced documents, merges and uploads is removed in every tenant after a timeout, or at once without other writers', async () => {
     const { db } = store
     const clock = createFakeClock(Date.parse(NOW))
     const uploadsDir = await mkdtemp(join(tmpdir(), 'aigw-test-'))
@@ -259,7 +259,7 @@ describeEachEngine('what a killed daemon has left', (engine) => {
     }
   })
 
-  test('is nothing where nobody has ever uploaded', async () => {
+  test('is empty without any upload', async () => {
     const uploadsDir = join(tmpdir(), 'aigw-test-that-is-not-there')
     await expect(purgeKnowledge({ db: store.db, clock: createFakeClock(), uploadsDir })).resolves.toBeUndefined()
   })

@@ -60,7 +60,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     }
   }
 
-  test('are refused one by one where a rule blocks them, and the others are indexed', async () => {
+  test('are rejected individually if a rule blocks them, and the others are indexed', async () => {
     const { train, incidents, events, keyId, dump } = await guardedIndex(pii('block'))
     const documents = await train(
       { fileName: 'bill.txt', content: `Paid with ${CARD}.` },
@@ -86,7 +86,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     expect([/(?<![-\da-f])4111(?![-\da-f])/.test(store), store.includes('lovelace')]).toEqual([false, false])
   })
 
-  test('are all told of when none is let in, which is recorded too', async () => {
+  test('are all reported when all are rejected, which is recorded too', async () => {
     const { send, incidents } = await guardedIndex(pii('block'))
     const answer = await send([{ fileName: 'bill.txt', content: CARD }])
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('(CREDIT_CARD)')])
@@ -94,7 +94,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     expect(await incidents()).toHaveLength(1)
   })
 
-  test('are told of in a training that breaks, too', async () => {
+  test('are reported even when the training breaks', async () => {
     const { tenant, key, send, incidents } = await guardedIndex(pii('block'))
     expect((await send([{ fileName: 'otter.txt', content: 'Otters hold hands.' }])).status).toBe(200)
     const parts = [
@@ -115,7 +115,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     expect(await incidents()).toMatchObject([{ action: 'block', match_count: 1 }])
   })
 
-  test('are stored as rules leave them: text, headings, title and pages', async () => {
+  test('are stored as rules change them: text, headings, title and pages', async () => {
     const { train, stored, search, dump, incidents } = await guardedIndex(pii('mask'))
     const filler = Array.from({ length: 30 }, (_, line) => `Line ${line} tells of ${ADDRESS} and of nothing else.`)
     await train(
@@ -136,7 +136,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     expect(await incidents()).toMatchObject([{ direction: 'input', action: 'mask', match_count: 64 }])
   })
 
-  test('of any length are looked at before they are cut', async () => {
+  test('of any length are scanned before they are split', async () => {
     const { train, stored } = await guardedIndex(pii('remove'))
     const words = (count: number) => 'Otters hold hands while they sleep. '.repeat(count)
     await train({ fileName: 'long.txt', content: `${words(27)}${CARD} ${words(428)}${ADDRESS} ${words(500)}` })
@@ -144,14 +144,14 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     expect([/\d/.test(text), text.includes('lovelace'), text.includes('@')]).toEqual([false, false, false])
   })
 
-  test('keep what only a prompt may not hold, and what is only counted', async () => {
+  test('keep values that only prompts must not contain, and values that are only counted', async () => {
     const { train, stored, incidents } = await guardedIndex(pii('tokenize'))
     await train({ fileName: 'a.txt', content: `Write to ${ADDRESS}.` })
     expect((await stored()).map(({ body }) => body)).toEqual([`Write to ${ADDRESS}.`])
     expect(await incidents()).toMatchObject([{ action: 'tokenize', enforced: 1, direction: 'input' }])
   })
 
-  test('are under the rules of the tenant as well, and under the policy of the key before the active one', async () => {
+  test('obey the rules of the tenant as well, and the policy of the key before the active one', async () => {
     const { tenant, send, incidents, stored } = await guardedIndex(pii('block'))
     const project = { name: 'Projects', kind: 'dlp', detector: 'keywords', words: ['falcon'], action: 'mask' }
     expect((await tenant.call('POST', RULES, project)).status).toBe(201)
@@ -167,7 +167,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     ])
   })
 
-  test('are not read again under the same rules, and are under others', async () => {
+  test('are not read again under the same rules, but are under others', async () => {
     const { tenant, train, stored } = await guardedIndex(pii('mask'))
     const file = { fileName: 'a.txt', content: `The falcon writes to ${ADDRESS}.` }
     expect(await train(file)).toMatchObject([{ status: 'indexed' }])
@@ -181,7 +181,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     expect((await stored()).map(({ body }) => body)).toEqual([`The [PROJECTS] writes to ${MASKED}.`])
   })
 
-  test('are not called by what a rule masks, and still are what they were when they are sent again', async () => {
+  test('have masked names, and are still recognised when they are sent again', async () => {
     const { train, dump } = await guardedIndex(pii('mask'))
     const file = (name: string, content = 'Otters hold hands.') => ({ fileName: `${name}.txt`, content })
     const first = await train(file(ADDRESS), file('bob@analytical.org'))
@@ -194,7 +194,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     expect((await dump()).includes('lovelace')).toBe(false)
   })
 
-  test('are refused by their name where a rule blocks that', async () => {
+  test('are rejected by name if a rule blocks the name', async () => {
     const { train, dump } = await guardedIndex(pii('block'))
     const [named, other] = await train(
       { fileName: `${ADDRESS}.txt`, content: 'Otters hold hands.' },
@@ -206,13 +206,13 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     expect((await dump()).includes('lovelace')).toBe(false)
   })
 
-  test('are refused when rules take every word out', async () => {
+  test('are rejected when rules remove every word', async () => {
     const { send } = await guardedIndex(pii('remove'))
     const answer = await send([{ fileName: 'a.txt', content: ADDRESS }])
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('remove all words of this document')])
   })
 
-  test('are shown by a search as the rules for answers have it, which is recorded before', async () => {
+  test('are shown in search results according to the output rules, which is recorded first', async () => {
     const { train, search, incidents } = await guardedIndex(pii('mask', { direction: 'output' }))
     await train({ fileName: 'ada@analytical.org.txt', content: `# ${ADDRESS}\n\nOtters write to ${ADDRESS}.` })
     expect(await incidents()).toEqual([])
@@ -228,7 +228,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     ])
   })
 
-  test('are left out of a search where a rule for answers blocks them', async () => {
+  test('are omitted from search results if an output rule blocks them', async () => {
     const { train, search, incidents } = await guardedIndex(pii('block', { direction: 'output' }))
     await train(
       { fileName: 'a.txt', content: `Otters write to ${ADDRESS}.` },
@@ -238,7 +238,7 @@ describeEachEngine('documents that are sent to an index', (engine) => {
     expect(await incidents()).toMatchObject([{ direction: 'output', action: 'block', enforced: 1, match_count: 1 }])
   })
 
-  test('are shown with masks where a prompt would hold pseudonyms, for nobody turns them back', async () => {
+  test('are shown with masks instead of pseudonyms, because search does not restore pseudonyms', async () => {
     const { train, search } = await guardedIndex(pii('tokenize'))
     await train({ fileName: 'a.txt', content: `Otters write to ${ADDRESS}.` })
     expect((await search('otters')).map(({ content }) => content)).toEqual([`Otters write to ${MASKED}.`])

@@ -32,7 +32,7 @@ function cutUp(body: Buffer, size: number): Buffer[] {
   return pieces
 }
 
-test.each([1_000, 65_536])('what comes in pieces of %i bytes is stored as it was sent', async (size) => {
+test.each([1_000, 65_536])('an upload in pieces of %i bytes is stored unchanged', async (size) => {
   const contents = [randomBytes(300_000), Buffer.from('\r\n--almost the end\r\n'), randomBytes(200_000)]
   const body = multipart(contents.map((content, at) => ({ fileName: `${at}.bin`, content })))
   const uploads = await receive(cutUp(body, size))
@@ -41,7 +41,7 @@ test.each([1_000, 65_536])('what comes in pieces of %i bytes is stored as it was
   expect(uploads.map(({ bytes }) => bytes)).toEqual(contents.map(({ length }) => length))
 })
 
-test('the memory of what is stored is free at once, unless others have a part of it', async () => {
+test('the memory of stored data is released at once, unless it is shared', async () => {
   const pieces = cutUp(multipart([{ fileName: 'a.bin', content: Buffer.alloc(400_000, 'a') }]), 65_536)
   const shared = pieces[3] as Buffer
   const larger = Buffer.concat([shared, Buffer.from('of somebody else')])

@@ -60,7 +60,7 @@ describe('ranking', () => {
       ),
     )
 
-  test('both engines find the same passages with the very same scores', async () => {
+  test('both engines find the same passages with identical scores', async () => {
     const words = fc.constantFrom(...TOPICS, ...VERBS, 'night', 'tool', 'safe', 'the', 'hauser', 'unknown', 'back up')
     await fc.assert(
       fc.asyncProperty(fc.array(words, { maxLength: 8 }), async (query) => {
@@ -74,7 +74,7 @@ describe('ranking', () => {
     )
   })
 
-  test('the document that answers is among the first three', async () => {
+  test('the answering document is among the first three', async () => {
     for (const { query, source } of CASES) {
       const [found] = await searchBoth(query)
       expect([...new Set(found?.map((match) => match.source))].slice(0, 3), query).toContain(source)
@@ -96,7 +96,7 @@ describe('of two passages with the same words', () => {
     }
   }
 
-  test('the one that has them side by side comes first', async () => {
+  test('the one with adjacent words comes first', async () => {
     const [first, second] = await best(
       'signing key',
       'The key of the house is here, and so are many other things that one may want before signing.',
@@ -106,7 +106,7 @@ describe('of two passages with the same words', () => {
     expect(first?.score).toBeGreaterThan(second?.score ?? 1)
   })
 
-  test('the one with the other words of the query comes first, and such words find nothing by themselves', async () => {
+  test('the one with the other words of the query comes first, and such words find nothing alone', async () => {
     const found = await best(
       'What are the other categories for?',
       'Two categories are used by this standard, and they have names and numbers.',
@@ -117,12 +117,12 @@ describe('of two passages with the same words', () => {
     expect(found[0]?.score).toBeGreaterThan(found[1]?.score ?? 1)
   })
 
-  test('the one with the diacritics of the query comes first, and the other one is found too', async () => {
+  test("the one with the query's diacritics comes first, and the other one is found too", async () => {
     expect(await best('ma', 'mã', 'ma')).toHaveLength(2)
     expect((await best('mã', 'ma', 'mã')).map(({ source }) => source)).toEqual(['1.md', '0.md'])
   })
 
-  test('the one whose neighbour is about the same comes first', async () => {
+  test('the one with a related neighbour comes first', async () => {
     const rest = 'Nothing else is said in this part of it.'
     const [first] = await best(
       'otters',

@@ -30,7 +30,7 @@ describeEachEngine('searching passages', (engine) => {
 
   const search = (query: string, limit = 10) => searchPassages(store.db, 'a', 'a-one', query, limit)
 
-  test('the passage with the word in its heading comes first, with scores that fall between 1 and 0', async () => {
+  test('the passage with the word in its heading comes first, with scores between 0 and 1', async () => {
     const matches = await search('How are webhooks disabled?')
     expect(matches.map((match) => match.headings)).toEqual(['Guide > Webhooks', 'Guide > Rate limits'])
     expect(matches[0]).toMatchObject({ source: 'guide.md', title: 'Guide', position: 0 })
@@ -65,7 +65,7 @@ describeEachEngine('searching passages', (engine) => {
     expect(await searchPassages(store.db, 'b', 'a-one', 'webhooks', 10)).toEqual([])
   })
 
-  test('how rare a word is elsewhere does not move the scores', async () => {
+  test('the frequency of a word in other indexes does not change scores', async () => {
     const own = await engine.open()
     try {
       const texts = ['Pandas eat bamboo.', 'Otters eat fish.', 'Pandas sleep a lot.', 'Zebras never sleep.']
@@ -94,7 +94,7 @@ describeEachEngine('searching passages', (engine) => {
     }
   })
 
-  test('what is written apart finds what is written together, and costs nothing where it does not occur', async () => {
+  test('separate spelling finds compounds, at no cost where none occur', async () => {
     await train(store.db, 'a', 'a-two', 'operations.md', '# Backup\n\nCopy the folder while the daemon runs.')
     const found = await searchPassages(store.db, 'a', 'a-two', 'How do I back up?', 10)
     expect(found.map(({ source }) => source)).toEqual(['operations.md'])
@@ -105,7 +105,7 @@ describeEachEngine('searching passages', (engine) => {
     expect(two?.score).toBeCloseTo(turned?.score ?? 0, 6)
   })
 
-  test('a word that others use a thousand times is found in a small index as before', async () => {
+  test('a word with a thousand uses elsewhere is found in a small index as before', async () => {
     await train(store.db, 'b', 'b-one', 'many.md', Array.from({ length: 1000 }, () => '# b\n\nc').join('\n\n'))
     await train(store.db, 'a', 'a-two', 'b.md', 'Plan b is the better one.')
     expect((await searchPassages(store.db, 'a', 'a-two', 'b', 10)).map(({ source }) => source)).toEqual(['b.md'])
@@ -123,19 +123,19 @@ describeEachEngine('searching passages', (engine) => {
     expect((await search(query, 1)).map((match) => match.headings)).toEqual([headings])
   })
 
-  test('passages come back exactly as they were written', async () => {
+  test('passages are returned exactly as they were written', async () => {
     const [match] = await search('知識庫')
     expect(match?.body).toBe('Домашняя Страница. 知識庫可以回答問題。ประเทศไทยมีอากาศร้อน')
   })
 
   test.each(['', '   ', '?!', '"" OR *', '\0', '😀', '\ud800'])(
-    '%j holds no words and finds nothing, or no error',
+    '%j contains no words and finds nothing, without an error',
     async (query) => {
       expect(await search(query)).toEqual([])
     },
   )
 
-  test('no text whatever is an error', async () => {
+  test('no text causes an error', async () => {
     const operators = fc.constantFrom(
       'AND',
       'OR',
@@ -184,14 +184,14 @@ describeEachEngine('searching passages', (engine) => {
     )
   })
 
-  test('a name in capitals is looked for, though it is spelt as a word without meaning', () => {
+  test('a capitalised name is searched, even if it is spelled like a stop word', () => {
     const wanted = (text: string) => queryOf(text).terms.flatMap(({ term, required }) => (required ? [term] : []))
     expect(wanted('US holidays')).toEqual(['us', 'holidai'])
     expect(wanted('What is the extension of IT?')).toEqual(['exten', 'it'])
     expect(wanted('Who tells us of holidays?')).toEqual(['tell', 'holidai'])
   })
 
-  test('only the first 4,000 characters are looked for, however many those stand for', () => {
+  test('only the first 4,000 characters are searched, also after expansion', () => {
     const wanted = (text: string) => queryOf(text).terms.map(({ term }) => term)
     expect(wanted(`${' '.repeat(3_990)}otter`)).toContain('otter')
     expect(wanted(`${' '.repeat(4_000)}otter`)).toEqual([])
@@ -199,7 +199,7 @@ describeEachEngine('searching passages', (engine) => {
     expect(wanted(`${'\ufdfa '.repeat(500)}otter`)).not.toContain('otter')
   })
 
-  test('a query of a quarter megabyte is cut down to its longest words', async () => {
+  test('a query of a quarter megabyte is reduced to its longest words', async () => {
     const { terms, pairs } = queryOf(
       `${'ab '.repeat(1000)}${Array.from({ length: 20_000 }, (_, at) => `word${at}`).join(' ')}`,
     )

@@ -113,7 +113,7 @@ describeEachEngine('the limits of a key', (engine) => {
     ['month', { month: 50 }, general],
     ['class', {}, routeOf('write')],
   ] as [string, KeyLimits, Route][])(
-    'of 200 requests at once exactly 50 pass a limit of 50 per %s, and no refused one counts',
+    'of 200 concurrent requests exactly 50 pass a limit of 50 per %s, and rejected ones do not count',
     async (_, limits, route) => {
       const daemon = await given.start()
       const caller = callerWith(limits)
@@ -123,7 +123,7 @@ describeEachEngine('the limits of a key', (engine) => {
     },
   )
 
-  test('the class holds the operator key, which no other limit does, and counts each route alone', async () => {
+  test('the class limit applies to the operator key, which has no other limit, and counts each route separately', async () => {
     const daemon = await given.start()
     const operator = callerWith({ minute: 1, hour: 1, day: 1, month: 1 }, { isOperator: true })
     const [groups, roles] = [routeOf('write', '/groups'), routeOf('write', '/roles')]
@@ -132,14 +132,14 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await daemon.limiter.usageOf(operator)).toEqual({ minute: 160, hour: 160, day: 160, month: 160 })
   })
 
-  test('null does not limit', async () => {
+  test('null means no limit', async () => {
     const daemon = await given.start()
     const caller = callerWith({ minute: null, hour: null, day: null, month: null })
     expect(await crowd(300, () => passes(daemon, caller))).toBe(300)
     expect((await request(daemon, caller)).headers).toEqual({})
   })
 
-  test('0 lets nothing pass', async () => {
+  test('0 rejects everything', async () => {
     const daemon = await given.start()
     const { refusal, headers } = await request(daemon, callerWith({ day: 0 }))
     expect(refusal?.code).toBe('RATE_LIMIT_EXCEEDED')
@@ -151,7 +151,7 @@ describeEachEngine('the limits of a key', (engine) => {
     ['hour', '2026-03-01T00:00:00.000Z'],
     ['day', '2026-03-01T00:00:00.000Z'],
     ['month', '2026-03-01T00:00:00.000Z'],
-  ] as const)('a %s is over at %s and not a millisecond before', async (window, end) => {
+  ] as const)('a %s ends at %s and not a millisecond earlier', async (window, end) => {
     const daemon = await given.start()
     const caller = callerWith({ [window]: 2 })
     expect(await crowd(5, () => passes(daemon, caller))).toBe(2)
@@ -163,7 +163,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await crowd(5, () => passes(daemon, caller))).toBe(2)
   })
 
-  test('a leap February ends after its 29th day', async () => {
+  test('February of a leap year ends after its 29th day', async () => {
     const clock = createFakeClock(Date.parse('2028-02-28T23:59:59.999Z'))
     const daemon = await given.start({ clock })
     const caller = callerWith({ month: 1 })
@@ -174,7 +174,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await passes(daemon, caller)).toBe(true)
   })
 
-  test('the strictest limit decides, is named, and heads the answer', async () => {
+  test('the strictest limit decides, is named, and is in the headers', async () => {
     const daemon = await given.start()
     const caller = callerWith({ minute: 3, hour: 2, day: 4, month: 100 })
     const first = await request(daemon, caller)
@@ -190,14 +190,14 @@ describeEachEngine('the limits of a key', (engine) => {
     expect([refusal?.retryAfterSeconds, refusal?.extra]).toEqual([90, { reset_time: '2026-03-01T00:00:00.000Z' }])
   })
 
-  test('of several that are used up, the one to wait for longest is named', async () => {
+  test('of several exhausted limits, the one with the longest wait is named', async () => {
     const daemon = await given.start()
     const caller = callerWith({ minute: 1, day: 1 })
     await request(daemon, caller)
     expect((await request(daemon, caller)).refusal?.message).toContain('1 request per day')
   })
 
-  test('a class limit is refused with its route, and leaves the counters of the key as they are', async () => {
+  test('a rejection by a class limit names its route, and leaves the counters of the key unchanged', async () => {
     const daemon = await given.start()
     const caller = callerWith({ minute: 1000 })
     const groups = routeOf('write', '/groups')
@@ -206,7 +206,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await daemon.limiter.usageOf(caller)).toMatchObject({ minute: 50, month: 50 })
   })
 
-  test('an unmetered request counts in the minute and the hour alone', async () => {
+  test('an unmetered request counts only in the minute and the hour', async () => {
     const daemon = await given.start()
     const caller = callerWith({ minute: 2, day: 1 })
     await request(daemon, caller, routeOf('unmetered'))
@@ -215,14 +215,14 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await passes(daemon, caller, routeOf('unmetered'))).toBe(false)
   })
 
-  test('one key does not use up what another has', async () => {
+  test('keys do not share counters', async () => {
     const daemon = await given.start()
     const one = callerWith({ minute: 5 })
     const other = callerWith({ minute: 5 }, { tenantId: one.tenantId })
     expect(await crowd(40, (at) => passes(daemon, at % 2 ? one : other))).toBe(10)
   })
 
-  test('changed limits hold from the next request on, and what was used stays used', async () => {
+  test('changed limits apply from the next request on, and the counters stay', async () => {
     const daemon = await given.start()
     const caller = callerWith({ minute: 10 })
     expect(await crowd(5, () => passes(daemon, caller))).toBe(5)
@@ -233,7 +233,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(lowered.headers).toMatchObject({ 'ratelimit-limit': '2', 'ratelimit-remaining': '0' })
   })
 
-  test('a restart keeps every count, also those of an hour that is over by then', async () => {
+  test('a restart keeps every counter, also those of an hour that has ended', async () => {
     const before = await given.start()
     const caller = callerWith({ minute: 5, month: 8 })
     expect(await crowd(5, () => passes(before, caller))).toBe(5)
@@ -246,7 +246,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await crowd(10, () => passes(after, caller))).toBe(3)
   })
 
-  test('what a request has counted is in the store before its answer leaves', async () => {
+  test('the counters of a request are in the store before its response is sent', async () => {
     const daemon = await given.start()
     const other = await openDatabase((given.store as TestStore).place.options)
     const caller = callerWith({})
@@ -262,7 +262,7 @@ describeEachEngine('the limits of a key', (engine) => {
     await other.destroy()
   })
 
-  test('counts go on where the clock is set back, instead of starting again', async () => {
+  test('counters continue after the clock is set back', async () => {
     const daemon = await given.start()
     const caller = callerWith({ minute: 2, day: 3 })
     expect(await crowd(2, () => passes(daemon, caller))).toBe(2)
@@ -272,7 +272,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await passes(behind, caller)).toBe(false)
   })
 
-  test('any sequence of requests and pauses is decided as a count of what passed in each window says', async () => {
+  test('any sequence of requests and pauses matches the counts per window', async () => {
     const daemon = await given.start()
     const limit = fc.option(fc.integer({ min: 0, max: 4 }), { nil: null })
     const limits = fc.record({ minute: limit, hour: limit, day: limit, month: limit })
@@ -304,7 +304,7 @@ describeEachEngine('the limits of a key', (engine) => {
 describeEachEngine('api:limit_reached', (engine) => {
   const given = setup(engine)
 
-  test('is written once for each window, before the first refusal is told, and says what was reached', async () => {
+  test('is written once per window, before the first rejection is sent, and names the exhausted limit', async () => {
     const daemon = await given.start()
     const caller = callerWith({ minute: 2 })
     expect(await crowd(2, () => passes(daemon, caller))).toBe(2)
@@ -330,7 +330,7 @@ describeEachEngine('api:limit_reached', (engine) => {
     expect(await events(daemon.db)).toHaveLength(2)
   })
 
-  test('is one for every counter that is used up, and for every key', async () => {
+  test('is written for every exhausted counter, and for every key', async () => {
     const daemon = await given.start()
     const [one, other] = [callerWith({ minute: 1, day: 1, month: 1 }), callerWith({ hour: 1 })]
     await crowd(60, (at) => passes(daemon, at % 2 ? one : other))
@@ -359,7 +359,7 @@ describeEachEngine('api:limit_reached', (engine) => {
   })
 })
 
-test('two daemons on one PostgreSQL together let exactly 50 pass, and write one event', async () => {
+test('two daemons on one PostgreSQL together accept exactly 50, and write one event', async () => {
   const store = await postgresEngine.open()
   const clock = createFakeClock(Date.parse(START))
   const daemons = await Promise.all([startDaemon(store, clock), startDaemon(store, clock)])
@@ -374,7 +374,7 @@ test('two daemons on one PostgreSQL together let exactly 50 pass, and write one 
   await store.close()
 })
 
-test('two daemons whose clocks are a window apart still count together', async () => {
+test('two daemons whose clocks differ by a window still count together', async () => {
   const store = await postgresEngine.open()
   const ahead = await startDaemon(store, createFakeClock(Date.parse(START) + 30_000))
   const behind = await startDaemon(store, createFakeClock(Date.parse(START)))
@@ -386,7 +386,7 @@ test('two daemons whose clocks are a window apart still count together', async (
   await store.close()
 })
 
-test('a store that is gone refuses nobody for good: the request fails, and the next one is decided again', async () => {
+test('a store outage fails only the current request; the next one is decided again', async () => {
   const store = await postgresEngine.open()
   const daemon = await startDaemon(store, createFakeClock(Date.parse(START)))
   const caller = callerWith({ minute: 2 })
@@ -399,17 +399,17 @@ test('a store that is gone refuses nobody for good: the request fails, and the n
   await store.close()
 })
 
-describe('counts in memory', () => {
+describe('in-memory counters', () => {
   const given = setup(sqliteEngine)
 
-  test('are decided without waiting, once the key is known', async () => {
+  test('are decided without waiting, once the key is cached', async () => {
     const { limiter } = await given.start()
     const caller = callerWith({ minute: 2 })
     await (await limiter.admit(caller, general)).finish('answered')
     expect(limiter.admit(caller, general)).not.toBeInstanceOf(Promise)
   })
 
-  test('are not waited for by a handler that commits them itself', async () => {
+  test('are not awaited by a handler that commits them itself', async () => {
     const daemon = await given.start()
     const caller = callerWith({})
     const admission = await daemon.limiter.admit(caller, general)
@@ -420,7 +420,7 @@ describe('counts in memory', () => {
     expect(await storedCounts(daemon.db, caller)).toEqual({})
   })
 
-  test('are stored all the same when the handler that took them throws', async () => {
+  test('are stored even when their handler throws', async () => {
     const daemon = await given.start()
     const caller = callerWith({})
     const admission = await daemon.limiter.admit(caller, general)
@@ -429,7 +429,7 @@ describe('counts in memory', () => {
     expect(await storedCounts(daemon.db, caller)).toEqual({ minute: 1, hour: 1, day: 1, month: 1 })
   })
 
-  test('of idle keys are forgotten, and found again in the store', async () => {
+  test('of idle keys are evicted, and read again from the store', async () => {
     const daemon = await given.start({ keysInMemory: 6 })
     const callers = Array.from({ length: 6 }, () => callerWith({ month: 3 }))
     for (const caller of callers) await request(daemon, caller)
@@ -443,7 +443,7 @@ describe('counts in memory', () => {
     }
   })
 
-  test('of a key whose commit is still running are not forgotten', async () => {
+  test('of a key with a running commit are not evicted', async () => {
     const daemon = await given.start({ keysInMemory: 1 })
     const caller = callerWith({ month: 2 })
     await request(daemon, caller)
@@ -460,7 +460,7 @@ describe('counts in memory', () => {
     expect(await storedCounts(daemon.db, caller)).toMatchObject({ month: 2 })
   })
 
-  test('that could not be stored are kept, and stored with the next request of the key, whatever it asks for', async () => {
+  test('that could not be stored are kept, and stored with the next request of the key on any route', async () => {
     const daemon = await given.start({ keysInMemory: 1 })
     const caller = callerWith({ month: 10 })
     const groups = routeOf('read', '/groups')
@@ -480,7 +480,7 @@ describe('counts in memory', () => {
     expect(await storedCounts(daemon.db, caller)).toMatchObject({ month: 3, 'POST /groups month': 1 })
   })
 
-  test('that are used up refuse also when the event cannot be stored, which is tried again', async () => {
+  test('that are exhausted reject even when the event cannot be stored, which is retried', async () => {
     const daemon = await given.start()
     const caller = callerWith({ month: 1 })
     await request(daemon, caller)
@@ -497,7 +497,7 @@ describe('counts in memory', () => {
 describeEachEngine('when a key was last used', (engine) => {
   const given = setup(engine)
 
-  test('is stored to the minute, for requests that passed', async () => {
+  test('is stored to the minute, for accepted requests', async () => {
     const daemon = await given.start()
     const caller = callerWith({ month: 2 })
     const lastUsed = async () =>

@@ -13,7 +13,7 @@ const RECENT = '2026-04-01T00:00:00.000Z'
 describeEachEngine('counters whose window is long over', (engine) => {
   const store = sharedStore(engine, async () => undefined)
 
-  test('are deleted, but for the one that tells when a key was last used', async () => {
+  test('are deleted, except the one with the last use of a key', async () => {
     const { db } = store
     const { id: tenant_id } = await addTenant(db)
     const { row: key } = await addKey(db, await addUser(db, { tenant_id }))

@@ -26,14 +26,14 @@ describe('the quotas of a request', () => {
     expect(shown(quotasOf(callerWith(limits), routeOf('general')))).toEqual(ofKey)
   })
 
-  test('leave day and month out where nothing is metered', () => {
+  test('omit day and month if nothing is metered', () => {
     expect(shown(quotasOf(callerWith(limits), routeOf('unmetered')))).toEqual(ofKey.slice(0, 2))
   })
 
   test.each([
     ['write', 50, 5_000, 150_000],
     ['read', 100, 10_000, 300_000],
-  ] as const)('add the class %s, for the route alone', (rate, minute, day, month) => {
+  ] as const)('add the class %s, only for the route', (rate, minute, day, month) => {
     const quotas = quotasOf(callerWith(limits), routeOf(rate, '/groups'))
     expect(shown(quotas)).toEqual([
       ...ofKey,
@@ -47,7 +47,7 @@ describe('the quotas of a request', () => {
     ])
   })
 
-  test('let the operator key go, but count it, and hold it to the class', () => {
+  test('count requests of the operator key without limits, except that of the class', () => {
     const operator = callerWith(limits, { isOperator: true })
     expect(shown(quotasOf(operator, routeOf('general')))).toEqual(ofKey.map(([counter]) => [counter, null]))
     expect(shown(quotasOf(operator, routeOf('write', '/groups'))).slice(4)[0]).toEqual(['POST /groups minute', 50])
@@ -61,7 +61,7 @@ describe('the strictest quota', () => {
     endMs: fc.integer({ min: 1, max: 3 }),
   })
 
-  test('has the least left, ends last of those, and is none exactly when nothing limits', () => {
+  test('has the least remaining, ends last among those, and is undefined exactly without limits', () => {
     fc.assert(
       fc.property(fc.array(quota, { maxLength: 7 }), (given) => {
         const quotas: Quota[] = given.map(({ limit }) => ({

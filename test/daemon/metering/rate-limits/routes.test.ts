@@ -50,13 +50,13 @@ describeEachEngine('the limits of a key', (engine) => {
     ['minute', perMinute(50)],
     ['day', { dailyLimit: 50 }],
     ['month', { monthlyLimit: 50 }],
-  ] as const)('let exactly 50 of 200 requests at once pass a limit of 50 per %s', async (_, settings) => {
+  ] as const)('let exactly 50 of 200 concurrent requests pass a limit of 50 per %s', async (_, settings) => {
     const { call, counts } = await newKey(shared.current, settings)
     expect(await statuses(200, () => call('GET', MODELS))).toEqual({ 200: 50, 429: 150 })
     expect(await counts()).toEqual({ minute: 50, hour: 50, day: 50, month: 50 })
   })
 
-  test('hold the operator key to 50 POST /groups a minute, of 200 at once, and to nothing else', async () => {
+  test('limit the operator key only to 50 POST /groups a minute, of 200 concurrent ones', async () => {
     const gateway = shared.current
     const create = (at: number) => gateway.call('POST', GROUPS, { name: `crowd-${at}`, description: 'x' })
     expect(await statuses(200, create)).toEqual({ 201: 50, 429: 150 })
@@ -64,7 +64,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await statuses(70, () => gateway.call('GET', MODELS))).toEqual({ 200: 70 })
   })
 
-  test('are told on every answer to a known key, whatever it is', async () => {
+  test('are in the headers of every response to a known key', async () => {
     const gateway = shared.current
     const { call, key } = await newKey(gateway, perMinute(20))
     const reader = await newKey(gateway, perMinute(20), 'user')
@@ -97,7 +97,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect([denied.status, denied.headers['ratelimit-remaining']]).toEqual([403, '19'])
   })
 
-  test('are told with their policy: each limit and the seconds of its window, in May too', async () => {
+  test('are sent with their policy: each limit and the seconds of its window, in May too', async () => {
     const limits = {
       dailyLimit: 100,
       monthlyLimit: 10_000,
@@ -111,7 +111,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect((await call('GET', GROUPS)).headers['ratelimit-policy']).toBe(groups)
   })
 
-  test('are not told where nothing limits, nor to strangers', async () => {
+  test('are omitted without limits and for unknown callers', async () => {
     const gateway = shared.current
     const told = async (path: string, key?: string | null) =>
       Object.keys((await gateway.call('GET', path, undefined, key === undefined ? {} : { key })).headers).filter(
@@ -123,7 +123,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await told('/nowhere')).toEqual([])
   })
 
-  test('are refused in the shape of the route, with the time to wait in body and header', async () => {
+  test('are reported in the shape of the route, with the wait in body and header', async () => {
     const { call } = await newKey(shared.current, perMinute(0))
     const flat = await call('GET', MODELS)
     expect([flat.status, flat.body, flat.headers]).toEqual([
@@ -153,7 +153,7 @@ describeEachEngine('the limits of a key', (engine) => {
     ])
   })
 
-  test('count what is refused for its rights or its body, and nothing of strangers and strange addresses', async () => {
+  test('count rejected requests of known keys, and ignore unknown callers and addresses', async () => {
     const gateway = shared.current
     const { call, counts } = await newKey(gateway, {}, 'user')
     expect((await call('POST', GROUPS, { name: 'x', description: 'x' })).status).toBe(403)
@@ -176,7 +176,7 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await revoked.counts()).toEqual({})
   })
 
-  test('let GET /usage pass when the day is used up, which shows it to the last request', async () => {
+  test('allow GET /usage when the day is exhausted, which shows every request', async () => {
     const { call } = await newKey(shared.current, { dailyLimit: 7, monthlyLimit: null })
     await statuses(20, () => call('GET', MODELS))
     for (let turn = 0; turn < 2; turn++) {
@@ -189,7 +189,7 @@ describeEachEngine('the limits of a key', (engine) => {
     }
   })
 
-  test('hold at once when an administrator changes them', async () => {
+  test('apply at once when an administrator changes them', async () => {
     const { call, id } = await newKey(shared.current, perMinute(3))
     const change = (requestsPerMinute: number | null) =>
       call('PUT', `/api/admin/api-keys/${id}`, { rateLimit: { requestsPerMinute, requestsPerHour: null } })
@@ -202,7 +202,7 @@ describeEachEngine('the limits of a key', (engine) => {
 })
 
 describeEachEngine('counts', (engine) => {
-  test('outlive a restart, and end with their window', async () => {
+  test('survive a restart, and end with their window', async () => {
     const clock = createFakeClock(START)
     const gateway = await startGateway({ engine, clock })
     const { call } = await newKey(gateway, { ...perMinute(3), monthlyLimit: 4 })
@@ -213,7 +213,7 @@ describeEachEngine('counts', (engine) => {
     expect(await statuses(9, () => call('GET', MODELS))).toEqual({ 200: 3, 429: 6 })
   })
 
-  test('hold a chat whose client goes away in the middle', async () => {
+  test('count a chat whose client disconnects midway', async () => {
     const gateway = await startGateway({ engine })
     const { key, counts } = await newKey(gateway, {}, 'user')
     const started = chatStream(['one '], { finishReason: null, done: false })
@@ -230,7 +230,7 @@ describeEachEngine('counts', (engine) => {
     expect(await counts()).toEqual({ minute: 1, hour: 1, day: 1, month: 1 })
   })
 
-  test('hold a chat that could not be billed: it failed, and is counted', async () => {
+  test('count a chat that failed because it could not be billed', async () => {
     const gateway = await startGateway({ engine })
     const { key, counts } = await newKey(gateway, {}, 'user')
     await sql`drop table usage_records`.execute(gateway.app.db)
@@ -244,7 +244,7 @@ describeEachEngine('counts', (engine) => {
   })
 })
 
-test('a chat and its counts are one commit: both are there, or the request failed', async () => {
+test('a chat and its counters are one commit: both are stored, or the request failed', async () => {
   const gateway = await startGateway()
   const { key, counts } = await newKey(gateway, {}, 'user')
   await gateway.chat({ prompt: 'hi' }, { key })
@@ -268,7 +268,7 @@ const POLICY_WRITES = [
 ]
 
 describe('the classes', () => {
-  test('hold on the routes that the contract names, and on no other', async () => {
+  test('apply to the routes of the contract, and to no other', async () => {
     const { app } = await startGateway()
     const inClass = (rate: string) =>
       app.routes
@@ -313,7 +313,7 @@ describe('the classes', () => {
     )
   })
 
-  test('100 reads a minute, and each route has its own', async () => {
+  test('100 reads a minute, separately for each route', async () => {
     const gateway = await startGateway({ clock: createFakeClock(START) })
     const { call } = await newKey(gateway, {})
     expect(await statuses(120, () => call('GET', GROUPS))).toEqual({ 200: 100, 429: 20 })

@@ -14,7 +14,7 @@ const spanOf = (window: (typeof WINDOWS)[number], at: string) => {
 }
 
 describe('a window', () => {
-  test('holds its moment, and every other moment that it holds has the same window', () => {
+  test('contains its moment, and all its moments have the same window', () => {
     fc.assert(
       fc.property(name, moment, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (window, at, part) => {
         const found = windowAt(window, at)
@@ -26,7 +26,7 @@ describe('a window', () => {
     )
   })
 
-  test('is followed by the next one without a gap and without an overlap', () => {
+  test('is followed by the next one without gap or overlap', () => {
     fc.assert(
       fc.property(name, moment, (window, at) => {
         const { startMs, endMs } = windowAt(window, at)
@@ -36,7 +36,7 @@ describe('a window', () => {
     )
   })
 
-  test('of a minute lies in one hour, of an hour in one day, of a day in one month', () => {
+  test('of a minute is in one hour, of an hour in one day, of a day in one month', () => {
     fc.assert(
       fc.property(moment, (at) => {
         const spans = WINDOWS.map((window) => windowAt(window, at))
@@ -50,7 +50,7 @@ describe('a window', () => {
     )
   })
 
-  test('begins where the calendar of UTC says so', () => {
+  test('starts at the UTC calendar boundary', () => {
     fc.assert(
       fc.property(moment, (at) => {
         const text = isoTime(at)
@@ -87,7 +87,7 @@ describe('a window', () => {
   })
 })
 
-test('a window that was begun goes on until its end, also for a clock that is a little behind', () => {
+test('a started window continues until its end, also for a clock that is slightly behind', () => {
   fc.assert(
     fc.property(name, moment, (window, at) => {
       const begun = windowAt(window, at)

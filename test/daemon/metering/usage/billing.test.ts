@@ -46,7 +46,7 @@ const spendOf = (gateway: Gateway) =>
   gateway.app.db.selectFrom('spend_counters').selectAll().orderBy('holder').orderBy('holder_id').execute()
 
 describeEachEngine('points', (engine) => {
-  test('of a month are used up by answers, and then chat is 429 until the next', async () => {
+  test('of a month are used by answers, and then chat is 429 until the next month', async () => {
     const { gateway, account } = await startBilled({ engine, points: { Essential: 2 } })
     const { key } = await account()
     expect(await usageOf(gateway, key)).toMatchObject({ points: 2, dollars: { enabled: false } })
@@ -70,7 +70,7 @@ describeEachEngine('points', (engine) => {
     expect(free.status).toBe(200)
   })
 
-  test('are those of the account that pays', async () => {
+  test('are those of the paying account', async () => {
     const { gateway, account } = await startBilled({ engine, points: { Essential: 1 } })
     const [admin, user] = [await account({ role: 'admin' }), await account()]
     expect((await gateway.chat({ prompt: 'hi', user_id: user.userId }, { key: admin.key })).status).toBe(200)
@@ -79,7 +79,7 @@ describeEachEngine('points', (engine) => {
     expect((await gateway.chat({ prompt: 'hi' }, { key: admin.key })).status).toBe(200)
   })
 
-  test('that are used up give way to dollars when the account has agreed, and the answer says so', async () => {
+  test('that are exhausted give way to dollars if the account has agreed, which the answer reports', async () => {
     const { gateway, account } = await startBilled({ engine, points: { Essential: 0 } })
     const { key, userId, keyId } = await account(inDollars(1))
     const fallback = { original_mode: 'user-completions', fallback_mode: 'usage-by-model', reason: 'quota_exhausted' }
@@ -105,7 +105,7 @@ describeEachEngine('points', (engine) => {
     ])
   })
 
-  test('do not give way where the key has no dollars to spend', async () => {
+  test('do not give way if the key has no dollar budget', async () => {
     const { gateway, account } = await startBilled({ engine, points: { Essential: 0 } })
     const { key } = await account(inDollars(1), { usageByModel: { enabled: true, dollarLimit: 0 } })
     expect((await gateway.chat({ prompt: 'hi' }, { key })).body).toMatchObject({ error: 'Completion limit exceeded' })
@@ -115,7 +115,7 @@ describeEachEngine('points', (engine) => {
 describeEachEngine('dollars', (engine) => {
   const byModel = { billingMode: 'usage-by-model' } as const
 
-  test('are drawn on when the key says so and the account has agreed; else 403', async () => {
+  test('are used if the key requests it and the account has agreed; otherwise 403', async () => {
     const { gateway, account } = await startBilled({ engine, points: { Essential: 5 } })
     const agreed = await account(inDollars(), byModel)
     const { status, body } = await gateway.chat({ prompt: 'hi' }, { key: agreed.key })
@@ -132,7 +132,7 @@ describeEachEngine('dollars', (engine) => {
     ])
   })
 
-  test('of the account and of the key are both kept', async () => {
+  test('of the account and of the key both apply', async () => {
     const { gateway, account } = await startBilled({ engine })
     const dollarLimit = 0.0021
     const ofUser = await account(inDollars(dollarLimit), byModel)
@@ -156,7 +156,7 @@ describeEachEngine('dollars', (engine) => {
     }
   })
 
-  test('of 100 callers at the edge of a $1 budget are never more than it, and none of them is billed twice', async () => {
+  test('of 100 concurrent callers at the edge of a $1 budget never exceed it, and no request is billed twice', async () => {
     const { gateway, account } = await startBilled({ engine })
     const { key, userId } = await account(inDollars(1), byModel)
     const spent = { tenant_id: (await gateway.app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()).id }
@@ -178,7 +178,7 @@ describeEachEngine('dollars', (engine) => {
     expect((await usageOf(gateway, key)).dollars.current_spend).toBe(total / 1e9)
   })
 
-  test('are exceeded by no more than what running requests cost beyond their tokens, and then by nothing', async () => {
+  test('are exceeded at most by unpredictable costs of running requests, and then by nothing', async () => {
     const { gateway, account } = await startBilled({ engine })
     const { key } = await account(inDollars(0.01), byModel)
     const isHeld = deferred()
@@ -197,7 +197,7 @@ describeEachEngine('dollars', (engine) => {
     expect((await usageOf(gateway, key)).dollars).toMatchObject({ current_spend, remaining_budget: 0 })
   })
 
-  test('that are reserved by running requests come back: the refusal says to try again in a moment', async () => {
+  test('that running requests have reserved return: the rejection says to retry in a moment', async () => {
     const { gateway, account } = await startBilled({ engine })
     const { key } = await account(inDollars(0.003), byModel)
     const isHeld = deferred()
@@ -212,7 +212,7 @@ describeEachEngine('dollars', (engine) => {
     expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(200)
   })
 
-  test('are given back when every model failed', async () => {
+  test('are released when every model failed', async () => {
     const { gateway, account } = await startBilled({ engine })
     const { key } = await account(inDollars(0.003), byModel)
     gateway.upstream.script(replyJson({}, { status: 500 }))
@@ -235,7 +235,7 @@ describeEachEngine('dollars', (engine) => {
 })
 
 describeEachEngine('GET /usage', (engine) => {
-  test('is true to the billionth of a dollar against the sum of all bills, of several models, keys and ways to pay', async () => {
+  test('matches the sum of all bills to the billionth of a dollar, for several models, keys and billing modes', async () => {
     const house = { ...upstreamProvider('house', 'http://unused'), prices: undefined }
     const { gateway, account } = await startBilled({ engine, points: { Essential: 12 }, providers: [house] })
     const { upstream } = gateway
@@ -286,7 +286,7 @@ describeEachEngine('GET /usage', (engine) => {
   })
 })
 
-describe('what is billed', () => {
+describe('the billed usage', () => {
   const billed = async (gateway: Gateway) => {
     const [row, ...others] = await gateway.usage()
     expect(others).toEqual([])
@@ -303,14 +303,14 @@ describe('what is billed', () => {
   const said = countTokens('one two three ')
   const started = chatStream(['one two three '], { finishReason: null, done: false })
 
-  test('an answer that breaks off: what was said, counted by us', async () => {
+  test('of an answer that breaks off: its output, by our count', async () => {
     const { gateway } = await startBilled()
     gateway.upstream.script(replyCut(chatStream(['one two three ', 'four'], { usage }), started.length, 'reset'))
     await gateway.stream({ prompt: 'hi' })
     expect(await billed(gateway)).toEqual([expect.stringMatching(/truncated|error/), 1, 1, ours, said])
   })
 
-  test('an answer that breaks off after its provider had counted more: that', async () => {
+  test('of an answer that breaks off after a higher provider count: that count', async () => {
     const { gateway } = await startBilled()
     const counted = { prompt_tokens: 10_000, completion_tokens: 5_000 }
     const chunk = { choices: [{ index: 0, delta: { content: 'one two three ' }, finish_reason: null }], usage: counted }
@@ -319,7 +319,7 @@ describe('what is billed', () => {
     expect(await billed(gateway)).toEqual([expect.stringMatching(/truncated|error/), 1, 1, 10_000, 5_000])
   })
 
-  test('an answer that was counted before its last words only: those words too', async () => {
+  test('of an answer counted before its last words: those words too', async () => {
     const { gateway } = await startBilled()
     const early = {
       choices: [{ index: 0, delta: { content: '' } }],
@@ -333,7 +333,7 @@ describe('what is billed', () => {
   test.each([
     ['input', { prompt_tokens: 0, completion_tokens: 7 }],
     ['output', { prompt_tokens: 12, completion_tokens: 0 }],
-  ])('an answer of which its provider counted no %s: our own count of it', async (side, half) => {
+  ])('of an answer without a provider count of %s: our own count', async (side, half) => {
     const { gateway } = await startBilled()
     gateway.upstream.script(replyJson(chatJson('one two three ', { usage: half })))
     await gateway.chat({ prompt: 'hi' })
@@ -341,7 +341,7 @@ describe('what is billed', () => {
     expect(await billed(gateway)).toEqual(['complete', 1, 1, input, output])
   })
 
-  test('a count that cannot be true: our own instead, and the log says so', async () => {
+  test('of an impossible count: our own instead, with a log entry', async () => {
     const { gateway } = await startBilled()
     const absurd = { prompt_tokens: 1_700_000_000_000, completion_tokens: 7 }
     gateway.upstream.script(replyJson(chatJson('one two three ', { usage: absurd })))
@@ -352,7 +352,7 @@ describe('what is billed', () => {
     ])
   })
 
-  test('what was asked for by a request whose answer breaks off, with its tools and images', async () => {
+  test('of a request whose answer breaks off: its input, with its tools and images', async () => {
     const { gateway } = await startBilled()
     gateway.upstream.script(replySteps([started], { ending: 'reset' }))
     const tool = {
@@ -376,7 +376,7 @@ describe('what is billed', () => {
   })
 
   test.each(['{"a":', '[1]'])(
-    'no call of a tool that cannot be run: with the arguments %s the next model serves',
+    'of a tool call that cannot be run: none; with the arguments %s the next model serves',
     async (broken) => {
       const { gateway } = await startBilled()
       const call = (text: string) => ({ id: 'c', type: 'function', function: { name: 'f', arguments: text } })
@@ -407,14 +407,14 @@ describe('what is billed', () => {
     },
   )
 
-  test('an answer that a filter or the token limit cut: all of it', async () => {
+  test('of an answer that a filter or the token limit cut: all of it', async () => {
     const { gateway } = await startBilled()
     gateway.upstream.script(replyRaw(chatStream(['one '], { usage, finishReason: 'length' })))
     await gateway.stream({ prompt: 'hi' })
     expect(await billed(gateway)).toEqual(['length', 0, 1, 12, 7])
   })
 
-  test('a stream whose client leaves: what was said until then', async () => {
+  test('of a stream whose client disconnects: the output until then', async () => {
     const { gateway } = await startBilled()
     gateway.upstream.script(replySteps([started], { ending: 'hang' }))
     const leaving = new AbortController()
@@ -428,7 +428,7 @@ describe('what is billed', () => {
     expect(await billed(gateway)).toEqual(['aborted', 1, 1, ours, said])
   })
 
-  test('an answer that was held back when its client left: what was said until then, though nobody saw it', async () => {
+  test('of a held answer whose client disconnects: the generated output, although it was not sent', async () => {
     const { gateway } = await startBilled()
     const isSaid = deferred()
     gateway.upstream.script(async (exchange) => {
@@ -446,7 +446,7 @@ describe('what is billed', () => {
     expect(await billed(gateway)).toEqual(['aborted', 1, 1, ours, said])
   })
 
-  test('an answer of which nothing had come when its client left: nothing', async () => {
+  test('of an answer without output when its client disconnects: nothing', async () => {
     const { gateway } = await startBilled()
     gateway.upstream.script(replySteps([], { ending: 'hang' }))
     const leaving = new AbortController()
@@ -459,7 +459,7 @@ describe('what is billed', () => {
     expect(await billed(gateway)).toBeUndefined()
   })
 
-  test('the model that served, not those that failed before it', async () => {
+  test('is that of the serving model, not of failed ones', async () => {
     const prices = { dear: { input: 100, output: 100, points: 9 } }
     // No server listens on this port.
     const house = { ...upstreamProvider('house', 'http://127.0.0.1:1/v1'), prices }
@@ -472,7 +472,7 @@ describe('what is billed', () => {
     ])
   })
 
-  test('a repeat with the same Idempotency-Key: nothing', async () => {
+  test('of a repeat with the same Idempotency-Key: nothing', async () => {
     const { gateway, account } = await startBilled({ points: { Essential: 1 } })
     const { key } = await account()
     const options = { key, headers: { 'idempotency-key': 'order-1138' } }
@@ -480,7 +480,7 @@ describe('what is billed', () => {
     expect(await billed(gateway)).toEqual(['complete', 0, 1, 11, 5])
   })
 
-  test('a model whose price nobody told: a high one, and one alarm in an hour says so', async () => {
+  test('of a model without a price: a high one, with one alarm per hour', async () => {
     const clock = createFakeClock(NOW)
     const { gateway } = await startBilled({ clock })
     const unknown = await startBilled({
@@ -504,7 +504,7 @@ describe('what is billed', () => {
   })
 })
 
-test('a user is given dollars by PUT /users, from the next request on', async () => {
+test('PUT /users grants a user dollars from the next request on', async () => {
   const { gateway, account } = await startBilled()
   const { key, userId } = await account({}, { billingMode: 'usage-by-model' })
   const change = (usageByModel: object) => gateway.call('PUT', `/api/external/users/${userId}`, { usageByModel })
@@ -524,7 +524,7 @@ test('a user is given dollars by PUT /users, from the next request on', async ()
   ])
 })
 
-test('a user who is named in user_id must exist', async () => {
+test('a user in user_id must exist', async () => {
   const { gateway } = await startBilled()
   for (const user_id of [newId(), 'nobody']) {
     const { status, body } = await gateway.chat({ prompt: 'hi', user_id })

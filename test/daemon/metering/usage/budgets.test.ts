@@ -74,13 +74,13 @@ describeEachEngine('budgets', (engine) => {
   })
   afterEach(() => store.close())
 
-  test('a crowd that comes at once is let in up to the limit, and not beyond', async () => {
+  test('concurrent requests are accepted up to the limit', async () => {
     const results = await Promise.all(Array.from({ length: 40 }, () => outcome(budgets, dollars(7))))
     expect(results.filter(isPayment)).toHaveLength(14)
     expect(new Set(results.filter((result) => !isPayment(result)))).toEqual(new Set(['USAGE_BY_MODEL_BUDGET_EXCEEDED']))
   })
 
-  test('what was reserved and not spent can be reserved again', async () => {
+  test('unspent reservations can be reserved again', async () => {
     const request = dollars(60)
     const first = (await outcome(budgets, request)) as Payment
     expect(await outcome(budgets, dollars(60))).toBe('USAGE_BY_MODEL_BUDGET_EXCEEDED')
@@ -89,7 +89,7 @@ describeEachEngine('budgets', (engine) => {
     expect(await outcome(budgets, dollars(60))).not.toBeTypeOf('string')
   })
 
-  test('a request that came to nothing gives all of it back, once', async () => {
+  test('a failed request releases its whole reservation, once', async () => {
     const payment = (await outcome(budgets, dollars(100))) as Payment
     await payment.release()
     await payment.release()
@@ -98,7 +98,7 @@ describeEachEngine('budgets', (engine) => {
     await again.release()
   })
 
-  test('the key and the account are limited each for itself, and every key of an account draws on it', async () => {
+  test("the key and the account have separate limits, and every key of an account uses the account's", async () => {
     const [one, other] = [{ keyId: newId() }, { keyId: newId() }]
     const limited = { ...one, keyLimitNanos: 30 }
     expect(await outcome(budgets, dollars(30, limited))).not.toBeTypeOf('string')
@@ -108,7 +108,7 @@ describeEachEngine('budgets', (engine) => {
     expect(await outcome(budgets, dollars(1, { ...other, payerId: newId() }))).not.toBeTypeOf('string')
   })
 
-  test('points are kept likewise, and dollars take over when they are used up', async () => {
+  test('points work likewise, and dollars take over when they are exhausted', async () => {
     const points = (given: Partial<SpendRequest>) =>
       spendRequestOf({ ...account, points: 2, pointsLimit: 5, nanos: 10, ...given })
     const results = await Promise.all(Array.from({ length: 4 }, () => outcome(budgets, points({}))))
@@ -120,7 +120,7 @@ describeEachEngine('budgets', (engine) => {
     expect(await outcome(budgets, none)).toBe('COMPLETION_LIMIT_EXCEEDED')
   })
 
-  test('what was spent before is known after a restart, and what only was reserved does not stick for ever', async () => {
+  test('spending survives a restart, and reservations expire', async () => {
     const request = dollars(50)
     await bill(store, clock, (await outcome(budgets, request)) as Payment, request, 50)
     // The daemon is killed while this request runs.
@@ -131,7 +131,7 @@ describeEachEngine('budgets', (engine) => {
     expect(await outcome(restarted, dollars(1))).toBe('USAGE_BY_MODEL_BUDGET_EXCEEDED')
   })
 
-  test('a month has its own budget; a request counts in that in which it began', async () => {
+  test('each month has its own budget; a request counts in the month of its start', async () => {
     const request = dollars(100)
     const november = (await outcome(budgets, request)) as Payment
     clock.advance(Date.parse('2026-12-01T00:00:00.000Z') - START)
@@ -153,7 +153,7 @@ describeEachEngine('budgets', (engine) => {
     expect(await findSpend(store.db, key)).toMatchObject({ nanos: 10 })
   })
 
-  test('bills of one crowd are added up, those of one account in one row', async () => {
+  test('concurrent bills are added up, those of one account in one row', async () => {
     const ledger = createLedger({ db: store.db, clock, log })
     const row = { tenant_id: tenantId, holder: 'user', holder_id: payerId, period: '2026-11' } as const
     const commits = Array.from({ length: 30 }, (_, at) =>
@@ -164,7 +164,7 @@ describeEachEngine('budgets', (engine) => {
     expect(await findSpend(store.db, row)).toEqual({ ...row, nanos: 435, points: 30 })
   })
 
-  test('sums that no number could hold stop at the largest, and can be read', async () => {
+  test('sums above the number range stop at the largest number, and can be read', async () => {
     const ledger = createLedger({ db: store.db, clock, log })
     const row = { tenant_id: tenantId, holder: 'user', holder_id: payerId, period: '2026-11' } as const
     const most = Number.MAX_SAFE_INTEGER
@@ -178,7 +178,7 @@ describeEachEngine('budgets', (engine) => {
 })
 
 describe('one daemon on SQLite', () => {
-  test('knows what running requests may cost when a limit is set meanwhile', async () => {
+  test('knows the maximum cost of running requests when a limit is set meanwhile', async () => {
     const store = await sqliteEngine.open()
     const budgets = createBudgets({ db: store.db, clock: createFakeClock(START), log })
     await outcome(budgets, dollars(60, { userLimitNanos: null }))
@@ -216,7 +216,7 @@ describe('one daemon on SQLite', () => {
   })
 })
 
-test('accounts that were forgotten are looked up again, those with a running request are kept', async () => {
+test('evicted accounts are looked up again, those with a running request are kept', async () => {
   const clock = createFakeClock(START)
   const store = await sqliteEngine.open()
   const budgets = createBudgets({ db: store.db, clock, log, accountsInMemory: 2 })
@@ -237,7 +237,7 @@ describe('several daemons on one PostgreSQL', () => {
   })
   afterEach(() => store.close())
 
-  test('together let in no more than the limit', async () => {
+  test('together accept no more than the limit', async () => {
     const clock = createFakeClock(START)
     const daemons = Array.from({ length: 3 }, () => createBudgets({ db: store.db, clock, log }))
     const results = await Promise.all(
@@ -246,14 +246,14 @@ describe('several daemons on one PostgreSQL', () => {
     expect(results.filter(isPayment)).toHaveLength(14)
   })
 
-  test('what nothing limits leaves no reservation', async () => {
+  test('requests without limits leave no reservation', async () => {
     const budgets = createBudgets({ db: store.db, clock: createFakeClock(START), log })
     await outcome(budgets, spendRequestOf(account))
     await outcome(budgets, dollars(0))
     expect(await reservations(store)).toEqual([])
   })
 
-  test('reservations of a killed daemon are deleted when their lease is over, and not before', async () => {
+  test('reservations of a killed daemon are deleted when their lease expires, and not before', async () => {
     await outcome(createBudgets({ db: store.db, clock: createFakeClock(START), log }), dollars(5))
     await deleteExpiredReservations(store.db)
     expect(await reservations(store)).toHaveLength(2)
@@ -261,7 +261,7 @@ describe('several daemons on one PostgreSQL', () => {
     await deleteExpiredReservations(store.db)
     expect(await reservations(store)).toEqual([])
   })
-  test('a request that runs for longer than its lease keeps what it has reserved', async () => {
+  test('a request that outlasts its lease keeps its reservation', async () => {
     const clock = createFakeClock(START)
     const budgets = createBudgets({ db: store.db, clock, log })
     const payment = (await outcome(budgets, dollars(100))) as Payment
@@ -276,7 +276,7 @@ describe('several daemons on one PostgreSQL', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('what one has reserved counts for another whose clock is an hour ahead', async () => {
+  test('a reservation of one daemon counts for another whose clock is an hour ahead', async () => {
     const [first, second] = [START, START + 3_600_000].map((start) =>
       createBudgets({ db: store.db, clock: createFakeClock(start), log }),
     ) as [Budgets, Budgets]
@@ -284,7 +284,7 @@ describe('several daemons on one PostgreSQL', () => {
     expect(await outcome(second, dollars(1))).toBe('USAGE_BY_MODEL_BUDGET_EXCEEDED')
   })
 
-  test('a reservation whose end could not be stored is ended a little later', async () => {
+  test('a reservation whose end could not be stored is ended later', async () => {
     const clock = createFakeClock(START)
     const budgets = createBudgets({ db: store.db, clock, log })
     const payment = (await outcome(budgets, dollars(100))) as Payment
@@ -297,7 +297,7 @@ describe('several daemons on one PostgreSQL', () => {
     expect(await outcome(budgets, dollars(100))).not.toBeTypeOf('string')
   })
 
-  test('an account whose counter somebody holds on to holds up nobody else', async () => {
+  test('an account with a locked counter does not block others', async () => {
     const budgets = createBudgets({ db: store.db, clock: createFakeClock(START), log })
     await ((await outcome(budgets, dollars(1))) as Payment).release()
     const [isLocked, mayEnd] = [deferred(), deferred()]

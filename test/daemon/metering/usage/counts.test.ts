@@ -28,30 +28,30 @@ const ours = { inputTokens: likelyInput(call), outputTokens: countTokens(words) 
 const counts = (usage: TokenUsage | undefined, output: Partial<AnswerSoFar> = {}) =>
   runToEnd(counting(call, 1_000, { usage, isFinal: true, generated: words, ...output }))
 
-describe('what is billed for an answer that came to its end', () => {
-  test('is what the provider has counted', () => {
+describe('the billed usage of a complete answer', () => {
+  test("is the provider's count", () => {
     const usage = told(321, 45, { cacheReadTokens: 300, cacheWriteTokens: 21, reasoningTokens: 45 })
     expect(counts(usage)).toEqual({ usage, doubts: undefined })
   })
 
-  test('is our estimate where it counted nothing, and for the one side where it counted none', () => {
+  test('is our estimate without a provider count, for each side separately', () => {
     const estimated = told(0, 0, { estimated: true })
     expect(counts(undefined, { isFinal: false }).usage).toEqual({ ...estimated, ...ours })
     expect(counts(told(321, 0)).usage).toEqual({ ...estimated, inputTokens: 321, outputTokens: ours.outputTokens })
     expect(counts(told(0, 45)).usage).toEqual({ ...estimated, inputTokens: ours.inputTokens, outputTokens: 45 })
   })
 
-  test('is nothing for the output of a model that has said nothing', () => {
+  test('is zero for the output of an empty answer', () => {
     expect(counts(told(321, 0), { generated: '' }).usage).toEqual(told(321, 0))
   })
 
-  test('is not what cannot be true, and that is told', () => {
+  test('ignores an impossible count, which is reported', () => {
     const { usage, doubts } = counts(told(1_700_000_000_000, Number.MAX_SAFE_INTEGER + 1))
     expect(usage).toEqual(told(ours.inputTokens, ours.outputTokens, { estimated: true }))
     expect(doubts).toEqual({ inputTokens: 1_700_000_000_000, outputTokens: Number.MAX_SAFE_INTEGER + 1 })
   })
 
-  test('is believed a good deal beyond what was asked for: hidden preambles, large images, long thoughts', () => {
+  test('accepts far more than expected: hidden preambles, large images, long reasoning', () => {
     expect(counts(told(100_000, 100_000))).toEqual({ usage: told(100_000, 100_000), doubts: undefined })
   })
 
@@ -63,7 +63,7 @@ describe('what is billed for an answer that came to its end', () => {
     })
   })
 
-  test('can be added up, whatever a provider says', () => {
+  test('can be added up, whatever a provider sends', () => {
     const count = fc.oneof(fc.nat(), fc.maxSafeNat(), fc.constantFrom(0, 1e300, 2 ** 54))
     fc.assert(
       fc.property(
@@ -88,8 +88,8 @@ describe('what is billed for an answer that came to its end', () => {
   })
 })
 
-describe('what is billed for an answer that broke', () => {
-  test('is on each side the higher of what the provider had counted and our estimate', () => {
+describe('the billed usage of a broken answer', () => {
+  test("is the higher of the provider's count and our estimate on each side", () => {
     const broken = { isFinal: false }
     expect(counts(told(10_000, 5_000), broken).usage).toEqual(told(10_000, 5_000, { estimated: true }))
     expect(counts(told(10_000, 1), broken).usage).toEqual(told(10_000, ours.outputTokens, { estimated: true }))
@@ -97,7 +97,7 @@ describe('what is billed for an answer that broke', () => {
   })
 })
 
-describe('every part of a request is counted, in what is reserved and in what is estimated:', () => {
+describe('every part of a request counts in its reservation and estimate:', () => {
   const text = 'Ünïcode, and words enough to be counted as more than one'
   const bytes = Buffer.byteLength(text)
   const plain: Input = { system: '', messages: [{ role: 'user', content: '' }], options: undefined }
@@ -172,7 +172,7 @@ describe('every part of a request is counted, in what is reserved and in what is
     expect(likelyInput(input)).toBe(likelyInput(plain) + likely)
   })
 
-  test('a message more', () => {
+  test('another message', () => {
     const two: Input = { ...plain, messages: [...plain.messages, asked(text)] }
     expect(inputTokensAtMost(two)).toBe(inputTokensAtMost(plain) + RESERVED_TOKENS.message + bytes)
     expect(likelyInput(two)).toBe(likelyInput(plain) + ESTIMATED_TOKENS.message + countTokens(text))

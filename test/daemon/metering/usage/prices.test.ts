@@ -62,7 +62,7 @@ describe('a price', () => {
     ['local/extract', [0, 0, 0, true]],
     ['ollama/llama3.2', [0, 0, 0, true]],
     ['vllm/any/thing', [0, 0, 0, true]],
-  ])('of %s is on the list', (modelId, price) => {
+  ])('of %s is in the list', (modelId, price) => {
     expect(listed(modelId)).toEqual(price)
   })
 
@@ -76,11 +76,11 @@ describe('a price', () => {
     ['a name that every object has', 'openai/constructor', [30, 180, 2, false]],
     ['a provider with such a name', 'constructor/x', [15, 75, 2, false]],
     ['a maker that the reseller does not name', 'openrouter/nobody/x', [15, 75, 2, false]],
-  ])('that nobody told is assumed, and high: %s', (_why, modelId, price) => {
+  ])('of an unknown model is assumed, and high: %s', (_why, modelId, price) => {
     expect(listed(modelId)).toEqual(price)
   })
 
-  test('of the configuration goes first, for the model and then for all others', () => {
+  test('of the configuration takes precedence, for the model and then for all others', () => {
     const prices = { 'gpt-4o': { input: 1, output: 2 }, '*': { input: 3, output: 4, points: 7 } }
     const configs = [named('openai', { prices })]
     expect(listed('openai/gpt-4o', configs)).toEqual([1, 2, 2, true])
@@ -88,7 +88,7 @@ describe('a price', () => {
     expect(listed('openai/*', configs)).toEqual([3, 4, 7, true])
   })
 
-  test('is that of the company whose address is asked, whatever the provider is called', () => {
+  test("is that of the company at the address, whatever the provider's name", () => {
     expect(listed('us/gpt-4o', [named('us', { baseUrl: 'https://api.openai.com/v1' })])).toEqual([2.5, 10, 2, true])
     expect(listed('claude/claude-opus-4-5', [named('claude', { kind: 'anthropic' })])).toEqual([5, 25, 2, true])
     expect(listed('west/gpt-4o', [named('west', { kind: 'azure' })])).toEqual([2.5, 10, 2, true])
@@ -105,11 +105,11 @@ describe('a price', () => {
     ['https://ollama.com/v1', false],
     ['https://8.8.8.8/v1', false],
     ['https://localhost.example.com/v1', false],
-  ])('of a server at %s is nothing when it is called ollama: %s', (baseUrl, isFree) => {
+  ])('of a server at %s is zero when it is named ollama: %s', (baseUrl, isFree) => {
     expect(listed('ollama/x', [named('ollama', { baseUrl })])).toEqual(isFree ? [0, 0, 0, true] : [15, 75, 2, false])
   })
 
-  test('is on the list in dollars that pico-dollars can say exactly, under a name that can be found', () => {
+  test('is listed in dollars that pico-dollars can represent, under a name that can be found', () => {
     expect(PRICES_AS_OF).toMatch(/^\d{4}-\d{2}-\d{2}$/)
     const prices = createPriceList([])
     for (const [provider, { models, editions = [], unlisted = UNKNOWN_PRICE }] of Object.entries(PRICE_TABLE)) {
@@ -131,7 +131,7 @@ describe('a price', () => {
   })
 })
 
-describe('what tokens cost', () => {
+describe('the cost of tokens', () => {
   const price = createPriceList([]).priceOf('anthropic/claude-sonnet-4-5')
 
   test('is exact to the billionth of a dollar, cached tokens at their own price', () => {
@@ -141,12 +141,12 @@ describe('what tokens cost', () => {
     )
   })
 
-  test('is rounded once, half up, where a price has fractions of a billionth', () => {
+  test('is rounded once, half up, for fractions of a billionth', () => {
     const list = createPriceList([named('a', { prices: { m: { input: 0.0005, output: 0 } } })]).priceOf('a/m')
     expect([1, 2, 3, 4].map((count) => costOf(list, tokens(count, 0)))).toEqual([1, 1, 2, 2])
   })
 
-  test('is never more than what is reserved for as many tokens, however they are counted', () => {
+  test('never exceeds the reservation for the same number of tokens, however they are counted', () => {
     fc.assert(
       fc.property(
         fc.nat(1_000_000),
@@ -165,12 +165,12 @@ describe('what tokens cost', () => {
     )
   })
 
-  test('can be stored, however many tokens a provider claims', () => {
+  test('can be stored, however many tokens a provider reports', () => {
     expect(costOf(price, tokens(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER))).toBe(Number.MAX_SAFE_INTEGER)
   })
 })
 
-test('dollars become whole billionths and the same dollars again', () => {
+test('dollars convert to integer billionths and back', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 9_000_000_000_000 }), (thousandths) => {
       const dollars = thousandths / 1_000_000
@@ -179,7 +179,7 @@ test('dollars become whole billionths and the same dollars again', () => {
   )
 })
 
-test('docs/billing.md says what the code does', () => {
+test('docs/billing.md matches the code', () => {
   const page = readFileSync(new URL('../../../../docs/billing.md', import.meta.url), 'utf8').replace(/\s+/g, ' ')
   const { COMPLETION_LIMIT_EXCEEDED, USAGE_BY_MODEL_BUDGET_EXCEEDED, USAGE_BY_MODEL_REQUIRED } = ERRORS
   for (const { label, status } of [

@@ -19,7 +19,7 @@ const standing = (given: Partial<Standing> = {}): Standing => ({
   ...given,
 })
 
-describe('what a request draws on', () => {
+describe('the budget of a request', () => {
   test.each([
     [
       'points, while there are some',
@@ -92,7 +92,7 @@ describe('what a request draws on', () => {
     expect(modeFor(spendRequestOf(request), standing(drawn))).toBe(mode)
   })
 
-  test('is never more than a limit, whatever was drawn and reserved before', () => {
+  test('never exceeds a limit, whatever was spent and reserved before', () => {
     const amount = fc.nat(20)
     const limit = fc.option(fc.nat(20))
     const drawn = fc.record({ spent: amount, reserved: amount })
@@ -126,7 +126,7 @@ describe('what a request draws on', () => {
     )
   })
 
-  test('is shown when it is not what the key says', () => {
+  test("is shown if it differs from the key's setting", () => {
     expect(fallbackOf('user-completions', 'user-completions')).toBeUndefined()
     expect(fallbackOf('user-completions', 'usage-by-model')).toEqual({
       original_mode: 'user-completions',
@@ -136,7 +136,7 @@ describe('what a request draws on', () => {
   })
 })
 
-test('the limits are those of the account, its licence and, when it has its own budget, the key', () => {
+test('the limits are those of the account, its licence and, if it has its own budget, the key', () => {
   const payer = { id: 'u', license: 'Growth', usageByModel: { enabled: true, dollarLimit: 1.5 } } as const
   const key = { billingMode: 'user-completions', usageByModel: { enabled: true, dollarLimit: 0.25 } } as const
   expect(limitsOf(payer, key, { Growth: 7 })).toEqual({
@@ -151,13 +151,13 @@ test('the limits are those of the account, its licence and, when it has its own 
   expect(limitsOf(payer, without, { Growth: null })).toMatchObject({ pointsLimit: null, keyLimitNanos: null })
 })
 
-describe('a refusal', () => {
+describe('a rejection', () => {
   const nowMs = Date.parse('2026-11-29T23:59:59.500Z')
   const period = periodAt(nowMs)
   const refused = (request: Parameters<typeof spendRequestOf>[0], drawn: Partial<Standing>) =>
     refusalOf(spendRequestOf(request), standing(drawn), period, nowMs)
 
-  test('for want of points names the licence, its points and when there are more', () => {
+  test('for missing points names the licence, its points and the time of renewal', () => {
     const error = refused({ pointsLimit: 10, points: 2 }, { points: { spent: 9, reserved: 0 } })
     expect(error.code).toBe('COMPLETION_LIMIT_EXCEEDED')
     expect(error.message).toMatch(
@@ -166,7 +166,7 @@ describe('a refusal', () => {
     expect([error.retryAfterSeconds, error.extra]).toEqual([86_401, { reset_time: '2026-12-01T00:00:00.000Z' }])
   })
 
-  test('for want of dollars names whose budget it was', () => {
+  test('for missing dollars names the exhausted budget', () => {
     const dollars = {
       mode: 'usage-by-model',
       mayPayDollars: true,
@@ -184,7 +184,7 @@ describe('a refusal', () => {
     )
   })
 
-  test('because of requests that still run says to try again in a moment', () => {
+  test('because of running requests says to retry in a moment', () => {
     const error = refused({ pointsLimit: 10, points: 2 }, { points: { spent: 1, reserved: 9 } })
     expect([error.retryAfterSeconds, error.message]).toEqual([
       2,

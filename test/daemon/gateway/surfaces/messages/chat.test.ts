@@ -32,7 +32,7 @@ async function stream(gateway: Gateway, body: object = {}) {
 const kinds = (events: { type: string }[]) => events.map(({ type }) => type.replace('content_block', 'block'))
 
 describeEachEngine("an answer in Anthropic's words", (engine) => {
-  test('whole: nothing but what Anthropic has, and `gateway`; one usage row', async () => {
+  test("complete: only Anthropic's members, and `gateway`; one usage row", async () => {
     const gateway = await startGateway({ engine })
     const details = { prompt_tokens_details: { cached_tokens: 4 } }
     gateway.upstream.script(replyJson(chatJson('Forty-two.', { usage: { ...usage, ...details } })))
@@ -57,7 +57,7 @@ describeEachEngine("an answer in Anthropic's words", (engine) => {
     ])
   })
 
-  test('streamed: blocks from start to stop, the reason and the usage before the end', async () => {
+  test('streamed: blocks from start to stop, then the stop reason and the usage', async () => {
     const gateway = await startGateway({ engine })
     gateway.upstream.script(replyRaw(chatStream(['Forty', '-two'], { usage })))
     const { headers, events } = await stream(gateway)
@@ -80,7 +80,7 @@ describeEachEngine("an answer in Anthropic's words", (engine) => {
     expect(await gateway.usage()).toMatchObject([{ route: PATH, outcome: 'complete', streamed: 1, output_tokens: 7 }])
   })
 
-  test('a repeat with its Idempotency-Key gets the same bytes, whole and streamed, and is billed once each', async () => {
+  test('a repeat with its Idempotency-Key gets the same bytes, complete and streamed, and is billed once each', async () => {
     const gateway = await startGateway({ engine })
     for (const streamed of [false, true]) {
       gateway.upstream.script(
@@ -100,7 +100,7 @@ const post = (body: object | string, options = {}) => shared.current.call('POST'
 const sent = () => shared.current.upstream.requests.at(-1)?.body as Record<string, unknown>
 
 describe('a stream', () => {
-  test('has a block for each kind of thing that is said, never two open at once', async () => {
+  test('has a block for each kind of content, never two open at once', async () => {
     const piece = (index: number, text: string, more = {}) =>
       delta({ tool_calls: [{ index, ...more, function: { arguments: text, ...more } }] })
     shared.current.upstream.script(
@@ -138,13 +138,13 @@ describe('a stream', () => {
     ['length', 'max_tokens'],
     ['content_filter', 'refusal'],
     ['stop', 'end_turn'],
-  ])('that ended by %s says %s', async (finishReason, reason) => {
+  ])('that ended by %s reports %s', async (finishReason, reason) => {
     shared.current.upstream.script(replyRaw(chatStream(['So'], { finishReason, usage })))
     const { events } = await stream(shared.current)
     expect(events.at(-2).delta).toEqual({ stop_reason: reason, stop_sequence: null })
   })
 
-  test('of calls that are filled in turn has each in one piece, the later ones after the first', async () => {
+  test('with interleaved calls has each call in one block, the later ones after the first', async () => {
     const piece = (index: number, text: string, more = {}) =>
       delta({ tool_calls: [{ index, ...more, function: { arguments: text, ...more } }] })
     shared.current.upstream.script(
@@ -175,7 +175,7 @@ describe('a stream', () => {
     expect(events.at(-2).delta.stop_reason).toBe('tool_use')
   })
 
-  test('that breaks ends with an error event and nothing after it', async () => {
+  test('that breaks ends with an error event', async () => {
     const whole = chatStream(['Forty', '-two'], { usage })
     shared.current.upstream.script(replyCut(whole, whole.indexOf('-two') + 8, 'close'))
     const { headers, events } = await stream(shared.current)
@@ -190,7 +190,7 @@ describe('a stream', () => {
 })
 
 describe('a request', () => {
-  test('is told to the provider in its words: images, results of tools, stop sequences, sampling', async () => {
+  test('is converted for the provider: images, tool results, stop sequences, sampling', async () => {
     const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } }
     const { status } = await post({
       ...hello,
@@ -247,7 +247,7 @@ describe('a request', () => {
     })
   })
 
-  test.each(['output_config', 'output_format'])('asks for structured output with %s', async (name) => {
+  test.each(['output_config', 'output_format'])('requests structured output with %s', async (name) => {
     const format = { type: 'json_schema', schema: { type: 'object', properties: { ok: { type: 'boolean' } } } }
     await post({ ...hello, [name]: name === 'output_config' ? { format } : format })
     expect(sent()).toMatchObject({
@@ -255,7 +255,7 @@ describe('a request', () => {
     })
   })
 
-  test('may ask for as many tokens as it wants, and for the beta of the same address', async () => {
+  test('may request any number of tokens, and the beta path', async () => {
     expect((await shared.current.call('POST', '/v1/messages?beta=true', { ...hello, max_tokens: 64_000 })).status).toBe(
       200,
     )
@@ -270,7 +270,7 @@ describe('a request', () => {
   })
 })
 
-test('that thinking is off is told to nobody who has no word for it', async () => {
+test('that disables thinking is not forwarded to a provider without that option', async () => {
   const { status } = await post({ ...hello, thinking: { type: 'disabled' }, output_config: { effort: 'low' } })
   expect(status).toBe(200)
   expect(sent()).not.toHaveProperty('reasoning_effort')
@@ -313,7 +313,7 @@ describe('errors', () => {
     expect(shared.current.upstream.requests).toHaveLength(asked)
   })
 
-  test('of a path under it that is nowhere have the same form', async () => {
+  test('of an unknown path below it have the same form', async () => {
     for (const path of [`${PATH}/batches`, '/v1/messages/batches/one']) {
       const { status, body } = await shared.current.call('POST', path, hello)
       expect([status, body]).toEqual([
@@ -344,7 +344,7 @@ describe('errors', () => {
     expect([answer.status, answer.body]).toMatchObject([status, { type: 'error', error: { type } }])
   })
 
-  test('a whole answer whose call of a tool is no JSON is a failure, not a call', async () => {
+  test('a complete answer whose tool call is invalid JSON is a failure, not a call', async () => {
     const calls = [{ id: 'c', type: 'function', function: { name: 'find', arguments: '{"q":' } }]
     shared.current.upstream.script(
       replyJson(chatJson(null, { finishReason: 'tool_calls', usage, message: { tool_calls: calls } })),

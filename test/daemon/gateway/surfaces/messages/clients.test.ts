@@ -32,7 +32,7 @@ test('and a stream', async () => {
   expect(message).toMatchObject({ content: [{ type: 'text', text: 'Hello' }], stop_reason: 'end_turn' })
 })
 
-test('and the calls of its tools', async () => {
+test('and tool calls', async () => {
   gateway().upstream.script(
     replyJson({
       choices: [
@@ -73,7 +73,7 @@ test('and the calls of its tools', async () => {
   })
 })
 
-test('and errors it understands', async () => {
+test('and errors that it recognises', async () => {
   const ask = (given: object, key?: string) =>
     client(key)
       .messages.create({ ...hello, ...given })
@@ -89,7 +89,7 @@ test('a stream that breaks is an error, never an end', async () => {
   await expect(client().messages.stream(hello).finalMessage()).rejects.toThrow()
 })
 
-test('a stream that reports an error after its first words is that error', async () => {
+test('a stream with an error after its first words is that error', async () => {
   const overloaded = 'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n'
   gateway().upstream.script(replySteps([chatStream(['Hel'], { finishReason: null, done: false }), overloaded]))
   const stream = client().messages.stream(hello)
@@ -103,7 +103,7 @@ test('a stream that reports an error after its first words is that error', async
   expect(text).toBe('Hel')
 })
 
-test('streamed calls of tools and reasoning come together as blocks', async () => {
+test('streamed tool calls and reasoning are combined into blocks', async () => {
   const delta = (fields: object) =>
     `data: ${JSON.stringify({ choices: [{ index: 0, delta: fields, finish_reason: null }] })}\n\n`
   const piece = (fields: object) => delta({ tool_calls: [{ index: 0, ...fields }] })
@@ -128,7 +128,7 @@ test('streamed calls of tools and reasoning come together as blocks', async () =
   })
 })
 
-test('structured output is asked for as the client does, with and without its beta', async () => {
+test('structured output is requested as the client does, with and without its beta', async () => {
   const format = { type: 'json_schema' as const, schema: { type: 'object', properties: { ok: { type: 'boolean' } } } }
   gateway().upstream.fallback(replyJson(chatJson('{"ok":true}')))
   const asked = () => gateway().upstream.requests.at(-1)?.body

@@ -57,7 +57,7 @@ const entriesOf = async (tenantId: string) =>
   ).map(({ payload }) => JSON.parse(payload ?? ''))
 
 describe('a model of Anthropic', () => {
-  test('is counted by its provider, who is sent what the model would read and nothing else', async () => {
+  test("is counted by its provider, who receives exactly the model's input", async () => {
     const tools = [{ name: 'look', description: 'Looks', input_schema: { type: 'object' as const } }]
     const before = upstream.requests.length
     const client = new Anthropic({ apiKey: gateway.adminKey, baseURL: gateway.url, maxRetries: 0 })
@@ -101,7 +101,7 @@ describe('a model of Anthropic', () => {
     ['a negative count', replyJson({ input_tokens: -1 }), 502],
     ['an answer that is no object', replyJson([321]), 502],
   ])(
-    'that answers with %s has an error in the words of Anthropic, and never an estimate',
+    "whose provider responds with %s gets an error in Anthropic's format, never an estimate",
     async (_, script, status) => {
       upstream.script(script)
       const answer = await count()
@@ -110,7 +110,7 @@ describe('a model of Anthropic', () => {
     },
   )
 
-  test('whose count fails is asked all the same when it is to answer', async () => {
+  test('whose count fails is still called for an answer', async () => {
     const { key } = await ownKey()
     for (let times = 0; times < 6; times++) {
       upstream.script(replyJson({}, { status: 500 }))
@@ -123,7 +123,7 @@ describe('a model of Anthropic', () => {
     expect(answer.body).toMatchObject({ metadata: { served_model: hello.model } })
   })
 
-  test('is let go of by a client that leaves', async () => {
+  test('is aborted when the client disconnects', async () => {
     upstream.script(hang)
     const leave = new AbortController()
     const counting = count({ messages: say('I shall be gone.') }, { signal: leave.signal })
@@ -135,7 +135,7 @@ describe('a model of Anthropic', () => {
   })
 })
 
-test('any other model is counted here, as its bill would be where it does not count itself', async () => {
+test('any other model is counted here, as its bill would be without its own count', async () => {
   const before = upstream.requests.length
   const counts = []
   for (const messages of [say('Hello'), say('Hello there, how do you do today?')]) {
@@ -151,7 +151,7 @@ test('any other model is counted here, as its bill would be where it does not co
   expect(upstream.requests).toHaveLength(before)
 })
 
-test('it costs nothing, leaves a receipt, and is let in when all points are used up', async () => {
+test('it is free, leaves a receipt, and is accepted when all points are used', async () => {
   const { key, tenantId } = await ownKey()
   for (let times = 0; times < 2; times++) expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(200)
   expect((await gateway.chat({ prompt: 'hi' }, { key })).body).toMatchObject({ error: 'Completion limit exceeded' })
@@ -182,7 +182,7 @@ test('a repeat with its Idempotency-Key is not counted again', async () => {
   expect(upstream.requests).toHaveLength(before + 1)
 })
 
-test('only what guards leave of a message is counted, and what they block is not', async () => {
+test('only text that guards leave in a message is counted, and blocked text is not', async () => {
   for (const [action, status] of [
     ['mask', 200],
     ['block', 403],
@@ -202,7 +202,7 @@ test.each([
   [{ model: 'nowhere/x' }, 400, 'not configured'],
   [{ messages: [] }, 400, 'messages'],
   [{ messages: undefined }, 400, 'messages'],
-])('what can be no message has no count: %#', async (body, status, message) => {
+])('an invalid message has no count: %#', async (body, status, message) => {
   const answer = await count(body)
   expect([answer.status, answer.body]).toEqual([
     status,
@@ -213,7 +213,7 @@ test.each([
   ])
 })
 
-test("the key's list of models holds, and its fallbacks are not counted", async () => {
+test("the key's list of models applies, and its fallbacks are not counted", async () => {
   const { key } = await ownKey({
     allowedModels: ['claude/*'],
     failoverDefaults: {

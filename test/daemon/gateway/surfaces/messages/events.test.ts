@@ -52,7 +52,7 @@ const pieces = fc.array(inPieces, { minLength: 1, maxLength: 4 }).chain((calls) 
   })
 })
 
-test('however calls are filled in turn, each is one block with all of its pieces, and no two are open at once', () => {
+test('interleaved calls give one block each with all pieces, and no two blocks are open at once', () => {
   fc.assert(
     fc.property(pieces, (parts) => {
       const wording = messagesWording(envelope)

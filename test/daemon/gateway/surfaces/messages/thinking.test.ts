@@ -26,18 +26,18 @@ const callOf = (model: string): ProviderCall => ({
   timeouts: { attemptMs: 1000, firstTokenMs: 1000, stallMs: 1000 },
 })
 
-test('Claude is told not to think in its own words', () => {
+test('Claude gets its own option to disable thinking', () => {
   expect(toAnthropicRequest(callOf('claude-opus-4-1'))).toMatchObject({ thinking: { type: 'disabled' } })
   expect(toModelFields(callOf('eu.anthropic.claude-opus-4-1'))).toEqual({ thinking: { type: 'disabled' } })
 })
 
-test('a Gemini that thinks by itself and need not gets no budget for it', () => {
+test('a Gemini that thinks by default, but can do without, gets no budget', () => {
   expect(toGoogleRequest(callOf('gemini-2.5-flash'))).toMatchObject({
     generationConfig: { thinkingConfig: { thinkingBudget: 0 } },
   })
 })
 
-test('a model that has no word for it is not told', () => {
+test('a model without such an option gets none', () => {
   for (const model of ['amazon.nova-pro-v1:0', 'meta.llama3-70b', 'openai.gpt-oss-120b-1:0']) {
     expect(toModelFields(callOf(model))).toBeUndefined()
   }

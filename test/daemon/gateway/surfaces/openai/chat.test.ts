@@ -24,7 +24,7 @@ async function stream(gateway: Gateway, body: object = {}) {
 }
 
 describeEachEngine("an answer in OpenAI's words", (engine) => {
-  test('whole: nothing but what OpenAI has, and `gateway`; one usage row', async () => {
+  test("complete: only OpenAI's members, and `gateway`; one usage row", async () => {
     const gateway = await startGateway({ engine })
     gateway.upstream.script(replyJson(chatJson('Forty-two.', { usage })))
     const { status, headers, body } = await gateway.call('POST', PATH, hello)
@@ -65,7 +65,7 @@ describeEachEngine("an answer in OpenAI's words", (engine) => {
     ])
   })
 
-  test('streamed: `gateway` on the first chunk alone, the finish reason on the last, then [DONE]', async () => {
+  test('streamed: `gateway` only on the first chunk, the finish reason on the last, then [DONE]', async () => {
     const gateway = await startGateway({ engine })
     gateway.upstream.script(replyRaw(chatStream(['Forty', '-two'], { usage })))
     const { headers, chunks, done } = await stream(gateway)
@@ -82,7 +82,7 @@ describeEachEngine("an answer in OpenAI's words", (engine) => {
     expect(await gateway.usage()).toMatchObject([{ route: PATH, outcome: 'complete', streamed: 1, output_tokens: 7 }])
   })
 
-  test('a repeat with its Idempotency-Key gets the same bytes, whole and streamed, and is billed once each', async () => {
+  test('a repeat with its Idempotency-Key gets the same bytes, complete and streamed, and is billed once each', async () => {
     const gateway = await startGateway({ engine })
     for (const [at, streamed] of [false, true].entries()) {
       gateway.upstream.script(
@@ -104,8 +104,8 @@ describeEachEngine("an answer in OpenAI's words", (engine) => {
 
 const shared = sharedGateway()
 
-describe('what a stream says', () => {
-  test('usage, when asked for: null on every chunk, and the counts in an extra one without choices', async () => {
+describe('the content of a stream', () => {
+  test('usage on request: null on every chunk, and the counts in an extra chunk without choices', async () => {
     shared.current.upstream.script(replyRaw(chatStream(['a'], { usage })))
     const { chunks, done } = await stream(shared.current, { stream_options: { include_usage: true } })
     expect(chunks.map(({ choices, usage }) => [choices.length, usage?.total_tokens ?? usage])).toEqual([
@@ -116,7 +116,7 @@ describe('what a stream says', () => {
     expect(done).toBe(true)
   })
 
-  test('tool calls in pieces, with `tool_calls` for a finish reason', async () => {
+  test('tool calls in pieces, with the finish reason `tool_calls`', async () => {
     const delta = (tool_calls: object[]) =>
       `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls }, finish_reason: null }] })}\n\n`
     shared.current.upstream.script(
@@ -138,7 +138,7 @@ describe('what a stream says', () => {
     expect(chunks.at(-1).choices[0].finish_reason).toBe('tool_calls')
   })
 
-  test('an error instead of an end, when its upstream breaks', async () => {
+  test('an error instead of an end when its upstream breaks', async () => {
     const whole = chatStream(['Forty', '-two'], { usage })
     shared.current.upstream.script(replyCut(whole, whole.indexOf('-two') + 8, 'close'))
     const { chunks, done } = await stream(shared.current)
@@ -164,7 +164,7 @@ describe('what a stream says', () => {
   })
 })
 
-test('logprobs come as the provider gave them, whole and streamed', async () => {
+test('logprobs as the provider sent them, complete and streamed', async () => {
   const logprobs = { content: [{ token: 'So', logprob: -0.1, bytes: null, top_logprobs: [] }] }
   const choice = { index: 0, finish_reason: 'stop', logprobs }
   const chunk = { choices: [{ ...choice, finish_reason: null, delta: { content: 'So' } }] }
@@ -178,7 +178,7 @@ test('logprobs come as the provider gave them, whole and streamed', async () => 
   expect(chunks[0].choices[0].logprobs).toEqual(logprobs)
 })
 
-test('vendor extensions are kept back, unknown fields dropped, and a chain reports its failover', async () => {
+test('vendor extensions are not forwarded, unknown fields are dropped, and a chain reports its failover', async () => {
   const { upstream } = shared.current
   upstream.script(replyJson({ error: { message: 'down' } }, { status: 500 }), replyJson(chatJson('Here.', { usage })))
   const { body } = await shared.current.call('POST', PATH, {
@@ -204,7 +204,7 @@ test('vendor extensions are kept back, unknown fields dropped, and a chain repor
   })
 })
 
-test('a request is told to the provider in its words: images, results of tools, stop, sampling; nothing else', async () => {
+test('a request is converted for the provider: images, tool results, stop, sampling; nothing else', async () => {
   const look = { type: 'function', function: { name: 'look', description: 'Looks', parameters: { type: 'object' } } }
   const url = 'data:image/png;base64,iVBORw0KGgo='
   const calls = [{ id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"q":1}' } }]
@@ -314,7 +314,7 @@ describe('errors', () => {
     }
   })
 
-  test('of an exhausted chain have their code and list the attempts: 502, or 429 when all were rate limits', async () => {
+  test('of an exhausted chain have their code and list the attempts: 502, or 429 if all were rate limits', async () => {
     for (const [upstreamStatus, status] of [
       [500, 502],
       [429, 429],
@@ -335,7 +335,7 @@ describe('errors', () => {
     }
   })
 
-  test('of a prompt that is too long have the code that clients look for', async () => {
+  test('of a prompt that is too long have the code that clients expect', async () => {
     const error = { message: 'too long', code: 'context_length_exceeded', type: 'invalid_request_error' }
     shared.current.upstream.script(replyJson({ error }, { status: 400 }))
     const { status, body } = await post(hello)
@@ -343,7 +343,7 @@ describe('errors', () => {
   })
 })
 
-test('/v1 alone is the same place, and a path that is nowhere stays nowhere', async () => {
+test('/v1 alone is the same path, and unknown paths stay unknown', async () => {
   for (const path of ['/v1/models', '/api/external/v1/models']) {
     const { status, body } = await shared.current.call('GET', path)
     const created = expect.any(Number)

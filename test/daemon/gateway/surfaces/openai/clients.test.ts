@@ -40,7 +40,7 @@ const streamedCall =
 const OVERLOADED = 'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n'
 
 describe("OpenAI's own client", () => {
-  test('gets an answer, with what the gateway adds in `gateway` alone', async () => {
+  test("gets an answer, with the gateway's additions only in `gateway`", async () => {
     gateway().upstream.script(replyJson(chatJson('Hello.', { usage: { prompt_tokens: 11, completion_tokens: 5 } })))
     const answer = await client().chat.completions.create({ model: 'test/any', messages: say('Hi') })
     expect(answer).toMatchObject({
@@ -54,7 +54,7 @@ describe("OpenAI's own client", () => {
     expect(answer).not.toHaveProperty('success')
   })
 
-  test('gets a stream, with usage only when it asks for it', async () => {
+  test('gets a stream, with usage only on request', async () => {
     for (const include_usage of [true, false]) {
       gateway().upstream.script(replySteps([chatStream(['Hel', 'lo'])]))
       const stream = await client().chat.completions.create({
@@ -72,7 +72,7 @@ describe("OpenAI's own client", () => {
     }
   })
 
-  test('gets the calls of its tools, and sends their results', async () => {
+  test('gets tool calls, and sends their results', async () => {
     gateway().upstream.script(replyJson(callOfWeather), replyJson(chatJson('It rains.')))
     const first = await client().chat.completions.create({
       model: 'test/any',
@@ -103,7 +103,7 @@ describe("OpenAI's own client", () => {
     ])
   })
 
-  test('puts the pieces of streamed calls together', async () => {
+  test('combines the pieces of streamed calls', async () => {
     gateway().upstream.script(
       replySteps([streamedCall, chatStream([], { finishReason: 'tool_calls', usage: counted })]),
     )
@@ -115,7 +115,7 @@ describe("OpenAI's own client", () => {
     })
   })
 
-  test('gets structured output: its schema goes to the provider as it is', async () => {
+  test('gets structured output: its schema reaches the provider unchanged', async () => {
     const format = {
       type: 'json_schema' as const,
       json_schema: {
@@ -134,7 +134,7 @@ describe("OpenAI's own client", () => {
     expect(gateway().upstream.requests.at(-1)?.body).toMatchObject({ response_format: format })
   })
 
-  test('gets errors it understands', async () => {
+  test('gets errors that it recognises', async () => {
     const ask = (given: object, key?: string) =>
       client(key)
         .chat.completions.create({ model: 'test/any', messages: say('Hi'), ...given })
@@ -146,7 +146,7 @@ describe("OpenAI's own client", () => {
     expect(await ask({})).toMatchObject({ status: 502, code: 'all_models_failed' })
   })
 
-  test('sees the error of a stream that breaks after its first words, with its reason', async () => {
+  test('receives the error of a stream that breaks after its first words, with its reason', async () => {
     gateway().upstream.script(replySteps([chatStream(['Hel'], { finishReason: null, done: false }), OVERLOADED]))
     const stream = await client().chat.completions.create({ model: 'test/any', messages: say('Hi'), stream: true })
     let text = ''
@@ -161,7 +161,7 @@ describe("OpenAI's own client", () => {
     expect(text).toBe('Hel')
   })
 
-  test('sees a stream that breaks as an error, never as an end', async () => {
+  test('treats a stream that breaks as an error, never as an end', async () => {
     gateway().upstream.script(replySteps([chatStream(['Hel', 'lo']).slice(0, -60)], { ending: 'close' }))
     const read = async () => {
       const stream = await client().chat.completions.create({ model: 'test/any', messages: say('Hi'), stream: true })
@@ -207,7 +207,7 @@ describe("the AI SDK's OpenAI-compatible provider", () => {
     expect(await streamed.finishReason).toBe('stop')
   })
 
-  test('runs the tool of a streamed call, and gets an object by its schema', async () => {
+  test('runs the tool of a streamed call, and gets an object for its schema', async () => {
     gateway().upstream.script(
       replySteps([streamedCall, chatStream([], { finishReason: 'tool_calls' })]),
       replySteps([chatStream(['It rains.'])]),
@@ -241,7 +241,7 @@ describe("the AI SDK's OpenAI-compatible provider", () => {
     expect(await streamed.finishReason).toBe('error')
   })
 
-  test('gets the call of a tool and runs it', async () => {
+  test('gets a tool call and runs it', async () => {
     gateway().upstream.script(replyJson(callOfWeather))
     const weather = tool({
       description: 'The weather',

@@ -17,7 +17,7 @@ const vectors = (...embeddings: number[][]) =>
     usage: { prompt_tokens: 6, total_tokens: 6 },
   })
 
-test('one vector for each text, in their order, billed as a usage row', async () => {
+test('one vector per text, in order, billed as a usage row', async () => {
   shared.current.upstream.script(vectors([0.5, -0.25], [1, 2]))
   const { status, headers, body } = await post({ input: ['one', 'two'], dimensions: 2, user: 'u-1' })
   expect([status, body]).toEqual([
@@ -54,7 +54,7 @@ test('base64 is 32-bit floats, little-endian', async () => {
   expect([bytes.length, bytes.readFloatLE(0), bytes.readFloatLE(4)]).toEqual([8, 0.5, -0.25])
 })
 
-test('a repeat with its Idempotency-Key is not asked again', async () => {
+test('a repeat with its Idempotency-Key causes no second call', async () => {
   shared.current.upstream.script(vectors([0.5]))
   const ask = () => post({ input: 'once' }, { headers: { 'idempotency-key': 'embed-1' } })
   const [first, second] = [await ask(), await ask()]
@@ -62,7 +62,7 @@ test('a repeat with its Idempotency-Key is not asked again', async () => {
   expect(shared.current.upstream.requests.filter(({ rawBody }) => rawBody.includes('"once"'))).toHaveLength(1)
 })
 
-test('texts that the provider does not count are counted here', async () => {
+test('texts without a provider count are counted here', async () => {
   shared.current.upstream.script(replyJson({ data: [{ index: 0, embedding: [1] }] }))
   const { body } = await post({ input: 'some words to be counted' })
   expect(body.usage.prompt_tokens).toBeGreaterThan(0)
@@ -77,7 +77,7 @@ test.each([
   [{ input: [1, 2, 3] }, 'texts'],
   [{ input: Array(2049).fill('x') }, '2048'],
   [{ input: 'x', encoding_format: 'int8' }, 'encoding_format'],
-])('what cannot be embedded is a 400: %#', async (body, message) => {
+])('invalid input is a 400: %#', async (body, message) => {
   const answer = await post(body)
   expect([answer.status, answer.body]).toEqual([
     400,
@@ -87,7 +87,7 @@ test.each([
   ])
 })
 
-test("the key's list of models holds, and its fallbacks are not used: their vectors would be others", async () => {
+test("the key's list of models applies, and its fallbacks are not used, because their vectors differ", async () => {
   const { db } = shared.current.app
   const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
   const user = await addUser(db, { tenant_id })
@@ -109,7 +109,7 @@ test("the key's list of models holds, and its fallbacks are not used: their vect
   expect(body.attempts).toHaveLength(1)
 })
 
-describe('embeddings take the same places as chats', () => {
+describe('embeddings share the concurrency limits of chats', () => {
   async function ordinaryKey(gateway: Gateway): Promise<string> {
     const { db } = gateway.app
     const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
@@ -142,7 +142,7 @@ describe('embeddings take the same places as chats', () => {
     expect(gateway.upstream.requests).toHaveLength(2)
   })
 
-  test('a model that keeps failing at them is gone round by chats that have another', async () => {
+  test('a model that keeps failing at them is skipped by chats with an alternative', async () => {
     const gateway = await startGateway()
     gateway.upstream.fallback(replyJson({ error: {} }, { status: 503 }))
     for (let request = 0; request < 5; request++) {
@@ -156,7 +156,7 @@ describe('embeddings take the same places as chats', () => {
     ])
   })
 
-  test('one without an answer ends with the time of an attempt, and is not billed', async () => {
+  test("a call without an answer ends with the attempt's timeout, and is not billed", async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ clock })
     gateway.upstream.script(hang)
@@ -169,7 +169,7 @@ describe('embeddings take the same places as chats', () => {
   })
 })
 
-describe('providers with an interface of their own', () => {
+describe('providers with their own interface', () => {
   const usual = { apiKey: 'secret', headers: {}, models: undefined, prices: { '*': { input: 1, output: 2 } } }
   const configured = (baseUrl: string): readonly ProviderConfig[] => [
     { ...usual, name: 'google', kind: 'google', baseUrl },
@@ -179,7 +179,7 @@ describe('providers with an interface of their own', () => {
   test.each([
     ['google/gemini-embedding-001', { embeddings: [{ values: [0.5] }] }],
     ['bedrock/cohere.embed-v4:0', { embeddings: { float: [[0.5]] } }],
-  ])('%s: vectors in the words of OpenAI, a bill and an entitlement', async (model, answer) => {
+  ])("%s: vectors in OpenAI's format, a bill and an entitlement", async (model, answer) => {
     const upstream = await startUpstream()
     const gateway = await startGateway({ providers: configured(new URL(upstream.url).origin) })
     upstream.fallback(replyJson(answer))

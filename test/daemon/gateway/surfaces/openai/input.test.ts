@@ -5,7 +5,7 @@ import { OpenAiChatRequest } from '../../../../../src/shared/wire/openai.ts'
 const input = (body: object) =>
   toChatInput(OpenAiChatRequest.parse({ model: 'deepseek/chat', messages: [{ role: 'user', content: 'Hi' }], ...body }))
 
-test('instructions stand before everything else, in their order; what was said stays as it was', () => {
+test('instructions precede everything else in order; messages stay unchanged', () => {
   const { conversation } = input({
     messages: [
       { role: 'developer', content: 'Be brief.' },
@@ -61,12 +61,12 @@ test.each([
   'data:image/png,raw',
   'data:image/png;base64,',
   'data:image/png;base64,a b',
-])('an image at %s is refused', (url) => {
+])('an image at %s is rejected', (url) => {
   const content = [{ type: 'image_url', image_url: { url } }]
   expect(() => input({ messages: [{ role: 'user', content }] })).toThrow(/data: URL/)
 })
 
-test('every option has its place, and a plain chat has none', () => {
+test('every option is converted, and a plain chat has none', () => {
   expect(input({})).toMatchObject({ options: undefined, temperature: undefined, maxTokens: undefined, stream: false })
   const schema = { type: 'object' }
   expect(
@@ -102,7 +102,7 @@ test('every option has its place, and a plain chat has none', () => {
   })
 })
 
-test('tool calls, results and sealed reasoning come back whole; what is not ours of it is left out', () => {
+test('tool calls, results and sealed reasoning are restored; foreign data is omitted', () => {
   const call = { id: 'c1', type: 'function', function: { name: 'find', arguments: '{"q":1}' } }
   const details = [
     { origin: 'anthropic', text: 'Hm.', signature: 'c2ln' },
@@ -130,7 +130,7 @@ test('tool calls, results and sealed reasoning come back whole; what is not ours
   ])
 })
 
-test('reasoning that comes back as text alone is that of the provider who is asked first', () => {
+test('plain-text reasoning is attributed to the first provider of the chain', () => {
   const messages = [
     { role: 'user', content: 'Hi' },
     { role: 'assistant', content: 'Hello', reasoning_content: 'Hm.' },

@@ -30,7 +30,7 @@ test.each(['open/any', 'closed/a/b', 'closed/c', 'local/extract', 'open/a//b', '
   },
 )
 
-test("OpenAI's own client finds a model, and is told of one that is not there in its own words", async () => {
+test("OpenAI's own client finds a model, and gets its usual error for a missing one", async () => {
   const client = new OpenAI({ apiKey: shared.current.adminKey, baseURL: `${shared.current.url}/v1`, maxRetries: 0 })
   expect(await client.models.retrieve('closed/a/b')).toEqual(model('closed/a/b'))
   await expect(client.models.retrieve('closed/d')).rejects.toMatchObject({
@@ -41,7 +41,7 @@ test("OpenAI's own client finds a model, and is told of one that is not there in
   })
 })
 
-test('each model that a key is shown is there for it', async () => {
+test("each model in a key's list can be retrieved", async () => {
   const narrow = { allowedModels: ['open/*', 'closed/c'] }
   for (const key of [shared.current.adminKey, await keyWith(narrow), await keyWith({ allowedModels: ['open/one'] })]) {
     const { data } = (await get('/v1/models', key)).body as { data: { id: string }[] }
@@ -50,7 +50,7 @@ test('each model that a key is shown is there for it', async () => {
   }
 })
 
-test('a model that the key or its policy forbids is told like one that does not exist', async () => {
+test('a model that the key or its policy forbids looks like a missing one', async () => {
   const policy = { name: 'only-c', description: '', policy: { version: 1, allowedModels: ['closed/c'] } }
   expect((await shared.current.call('POST', '/api/external/smltp-policies', policy)).status).toBe(201)
   const keys = [await keyWith({ allowedModels: ['closed/c'] }), await keyWith({ defaultSMLTPPolicy: 'only-c' })]
@@ -71,7 +71,7 @@ test('a model that the key or its policy forbids is told like one that does not 
   }
 })
 
-test('what can be no model is an error in the words of OpenAI too', async () => {
+test("an invalid model id is an error in OpenAI's format too", async () => {
   const type = 'invalid_request_error'
   const long = await get(`/v1/models/closed/${'x'.repeat(5_000)}`)
   expect(long).toMatchObject({ status: 404, body: { error: { code: 'model_not_found', type } } })

@@ -15,7 +15,7 @@ async function passagesOf(name: string, bytes: Buffer | string) {
 }
 
 describe('a PDF', () => {
-  test('is read page by page, and every passage knows the page it begins on', async () => {
+  test('is read page by page, and every passage has the page of its start', async () => {
     const page = (topic: string) =>
       Array.from({ length: 25 }, (_, line) => `Line ${line} of the page about ${topic} says what it says.`)
     const pages = [page('apples'), page('pears'), page('plums')]
@@ -30,14 +30,14 @@ describe('a PDF', () => {
     }
   })
 
-  test('has its lines put together to sentences, words that were divided included', async () => {
+  test('has its lines joined to sentences, including hyphenated words', async () => {
     const lines = ['The committee has de-', 'cided that the annual', 'leave is 28 days.', '', 'A new paragraph.']
     expect(await textOf('leave.pdf', pdf([lines]))).toBe(
       'The committee has decided that the annual leave is 28 days.\n\nA new paragraph.',
     )
   })
 
-  test('goes on from page to page in the middle of a sentence', async () => {
+  test('joins sentences across pages', async () => {
     expect(await textOf('two.pdf', pdf([['It begins here'], ['and ends there.']]))).toBe(
       'It begins here\nand ends there.',
     )
@@ -77,13 +77,13 @@ describe('a spreadsheet', () => {
   test.each([
     ['xlsx', 'xlsx'],
     ['xls', 'biff8'],
-  ] as const)('(%s) has a section for each sheet, and rows that say what is what', async (extension, bookType) => {
+  ] as const)('(%s) has a section for each sheet, and rows with column names', async (extension, bookType) => {
     expect(await textOf(`staff.${extension}`, workbook(bookType, sheets))).toBe(text)
     const { passages } = await passagesOf(`staff.${extension}`, workbook(bookType, sheets))
     expect(passages.map(({ headings }) => headings)).toEqual(['Staff', 'Notes'])
   })
 
-  test('of CSV is read alike, whatever separates its cells', async () => {
+  test('of CSV is read alike with any delimiter', async () => {
     const rows = [
       ['Name', 'Town'],
       ['Ada', 'London, England'],
@@ -96,13 +96,13 @@ describe('a spreadsheet', () => {
     }
   })
 
-  test('without a header has its cells side by side', async () => {
+  test('without a header joins the cells of a row', async () => {
     expect(await textOf('a.csv', '1,2\n3,words')).toBe('1, 2\n\n3, words')
   })
 })
 
 describe('HTML', () => {
-  test('keeps headings, lists, tables and code, and nothing that is not seen', async () => {
+  test('keeps headings, lists, tables and code, and omits invisible parts', async () => {
     const html = `<!doctype html><html><head><title> The  page </title><style>p {}</style></head><body>
       <nav><a href="/">Home</a></nav><h1>Guide <em>one</em></h1><script>let hidden</script>
       <p>First&nbsp;line<br>second &lt;line&gt;.</p><ul><li>one</li><li><p>two</p></li></ul>
@@ -117,7 +117,7 @@ describe('HTML', () => {
     )
   })
 
-  test('is recognised under the name of a text, and markup that is never closed loses nothing', async () => {
+  test('is recognised with a text extension, and unclosed markup loses nothing', async () => {
     expect(await textOf('page.txt', '<!DOCTYPE html><p>Hello <b>there')).toBe('Hello there')
     expect(await textOf('page.htm', '<table><tr><td>a<td>b')).toBe('| a | b')
   })
@@ -132,20 +132,20 @@ describe('HTML', () => {
     '<table><tr hidden><td>obey<td>obey</table>',
     '<div hidden><title>obey</title></div>',
     '<br hidden><img hidden><input hidden value="obey">',
-  ])('leaves out what readers do not get to see: %s', async (html) => {
+  ])('omits invisible content: %s', async (html) => {
     const { title, text } = await read('a.html', `<p>Seen <b>before</b></p>${html}<p>Seen after`)
     expect(text).toMatch(/^Seen before\n.*Seen after\s*$/s)
     expect(title + text).not.toContain('obey')
   })
 
-  test('that only looks hidden stays, and so does a page that a script shows', async () => {
+  test('that only looks hidden is kept, and so is a page that a script shows', async () => {
     const html =
       '<body style="visibility:hidden"><p aria-hidden="false">One</p><p hidden="until-found">two</p>' +
       '<p style="background:url(display:none.png)">three</p>'
     expect(await textOf('a.html', html)).toBe('One\n\ntwo\n\nthree')
   })
 
-  test('of any shape keeps every word outside of hidden elements', async () => {
+  test('of any shape keeps every word outside hidden elements', async () => {
     const tag = fc.constantFrom('p', 'h2', 'li', 'td', 'tr', 'table', 'pre', 'div', 'b', 'ul')
     const piece = fc.oneof(
       fc.integer({ min: 0, max: 9_999 }).map((number) => ` word${number} `),
@@ -163,7 +163,7 @@ describe('HTML', () => {
 })
 
 describe('JSON', () => {
-  test('has a line for each value with the names that lead to it, and a paragraph for each record', async () => {
+  test('has a line for each value with its path, and a paragraph for each record', async () => {
     const value = [{ name: 'Ada', born: { year: 1815 }, tags: ['math', 'poetry'], died: null }, { name: 'Grace' }]
     expect(await textOf('people.json', JSON.stringify(value))).toBe(
       'name: Ada\nborn.year: 1815\ntags: math\ntags: poetry\n\nname: Grace',
@@ -175,12 +175,12 @@ describe('JSON', () => {
     ['['.repeat(200) + ']'.repeat(200), /nested more than/],
     [`${'['.repeat(5_000_000)}`, /nested more than/],
     ['{"a": null}', /no words/],
-  ])('that cannot be used is refused with a reason (%#)', async (source, reason) => {
+  ])('that is unusable is rejected with a reason (%#)', async (source, reason) => {
     await expect(read('a.json', source)).rejects.toThrow(reason)
   })
 })
 
-describe('what a file is', () => {
+describe('the type of a file', () => {
   const files = {
     txt: 'Plain words.',
     pdf: pdf([['Words.']]),
@@ -190,14 +190,14 @@ describe('what a file is', () => {
   }
   const kinds = Object.keys(files) as (keyof typeof files)[]
 
-  test.each(kinds)('its bytes say: %s', async (kind) => {
+  test.each(kinds)('is detected from its bytes: %s', async (kind) => {
     expect(await textOf(`a.${kind}`, files[kind])).toMatch(/words\./i)
     // Without an extension, the content type decides.
     expect(await textOf('a', files[kind])).toMatch(/words\./i)
   })
 
   test.each(kinds.flatMap((kind) => kinds.filter((other) => other !== kind).map((other) => [kind, other] as const)))(
-    'a file of %s under the name of .%s is refused',
+    'a file of %s with the extension .%s is rejected',
     async (kind, other) => {
       await expect(read(`a.${other}`, files[kind])).rejects.toThrow(
         /^This is .*, but its name ends in \.\w+; rename it/,
@@ -217,17 +217,17 @@ describe('what a file is', () => {
     ['a.txt', Buffer.from('89504e470d0a1a0a0000000d4948445200ff', 'hex'), /image\/png/],
     ['a.md', Buffer.from('caf\xe9', 'latin1'), /not UTF-8/],
     ['a.csv', Buffer.from('\ufeffa,b', 'utf16le'), /UTF-16/],
-  ])('%s that we cannot read says what to do (%#)', async (name, bytes, reason) => {
+  ])('%s of an unsupported format is rejected with a remedy (%#)', async (name, bytes, reason) => {
     await expect(read(name, bytes)).rejects.toThrow(reason)
   })
 
-  test('a text that begins as other files do is a text', async () => {
+  test('a text that starts like another format is a text', async () => {
     for (const start of ['BM is not always a picture.', 'ID3 is a tag.', 'MZ', 'GIF8 was a format.']) {
       expect(await textOf('a.txt', start)).toBe(start)
     }
   })
 
-  test('no bytes at all make it fail in another way than with a reason', async () => {
+  test('any bytes are read or rejected with a reason', async () => {
     const start = fc.constantFrom(
       '',
       '%PDF-1.7\n',
@@ -252,21 +252,21 @@ describe('what a file is', () => {
   })
 })
 
-describe('what escapes stand for that no database stores', () => {
+describe('escaped characters that databases cannot store', () => {
   test.each<[string, Buffer | string]>([
     ['a.json', '{"animal": "ot\\u0000ter \\ud800 \\udc00", "\\ud83d": "\\u0000"}'],
     ['a.xlsx', workbook('xlsx', { Sheet: [['ot\0ter', 'walrus']] })],
     ['a.xls', workbook('biff8', { Sheet: [['ot\0ter', 'walrus']] })],
     ['a.html', '<title>o&#0;tter &#xd800;</title><p>An otter &#xd800;&#0;'],
     ['a.docx', docx(paragraph('An otter'))],
-  ])('is left out of %s, and the rest is read', async (name, bytes) => {
+  ])('are removed from %s, and the rest is read', async (name, bytes) => {
     const { title, text } = await read(name, bytes)
     expect(`${title}${text}`).not.toMatch(/[\0\p{Surrogate}]/u)
     expect(text).toContain('otter')
   })
 })
 
-describe('a text that somebody took out of a file themselves', () => {
+describe('a text that the client extracted from a file', () => {
   test.each([
     ['handbook.pdf', 'text/plain', 'text'],
     ['handbook.pdf', 'text/markdown; charset=utf-8', 'markdown'],
@@ -279,7 +279,7 @@ describe('a text that somebody took out of a file themselves', () => {
     expect((await read(name, '# Leave\n\n28 days.', type)).format).toBe(format)
   })
 
-  test('is no file of another kind, whatever it is called', async () => {
+  test('is never treated as another format, whatever its name', async () => {
     await expect(read('handbook.pdf', '# Leave', 'application/pdf')).rejects.toThrow('This is plain text')
     await expect(read('handbook.pdf', '# Leave')).rejects.toThrow('This is plain text')
   })

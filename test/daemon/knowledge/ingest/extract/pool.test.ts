@@ -60,12 +60,12 @@ async function read(file: FileToRead, by: WorkFor = never): Promise<PreparedDocu
 }
 const processOf = async () => (await read(file('ok'))).title
 
-test('one process reads one file after the other', async () => {
+test('one process reads one file after another', async () => {
   start()
   expect(await processOf()).toBe(await processOf())
 })
 
-test('files are read where a sandbox forbids to change priorities', async () => {
+test('files are read even if a sandbox forbids to change priorities', async () => {
   const program = `
     import os from 'node:os'
     import { syncBuiltinESMExports } from 'node:module'
@@ -81,7 +81,7 @@ test('files are read where a sandbox forbids to change priorities', async () => 
 
 // If the system offers no idle class, the low priority must suffice.
 if (process.platform === 'linux' && spawnSync('chrt', ['--version']).status === 0) {
-  test('files are read when nobody else wants the core: every thread is an idle task', async () => {
+  test('files are read when the core is idle: every thread is an idle task', async () => {
     start()
     const tasks = `/proc/${await processOf()}/task`
     const policies = (await readdir(tasks)).map(async (id) => {
@@ -94,14 +94,14 @@ if (process.platform === 'linux' && spawnSync('chrt', ['--version']).status === 
   })
 }
 
-test('any number of files may wait, and each gets its own answer', async () => {
+test('any number of files may wait, and each gets its own result', async () => {
   start()
   const names = Array.from({ length: 50 }, (_, at) => `file ${at}`)
   const documents = await Promise.all(names.map((name) => read(file(name))))
   expect(documents.map(({ title }) => title)).toEqual(names)
 })
 
-test('whoever has many files to read keeps nobody else waiting for all of them', async () => {
+test('a caller with many files does not block the others', async () => {
   start()
   const order: string[] = []
   const reads = (tenantId: string, count: number) =>
@@ -112,7 +112,7 @@ test('whoever has many files to read keeps nobody else waiting for all of them',
 })
 
 test.each(['hang', 'spin'])(
-  'a file that never ends (%s) is given up in time, and the next has a new process',
+  'a file that never ends (%s) is aborted in time, and the next gets a new process',
   async (name) => {
     const clock = watched(createFakeClock())
     start({ clock })
@@ -126,7 +126,7 @@ test.each(['hang', 'spin'])(
   },
 )
 
-test('of files that are read together, the one that ends the process is given up and the others are read', async () => {
+test('of files read together, the one that crashes the process is rejected and the others are read', async () => {
   start({ heapMb: 24 })
   const read = await extractor.read(['one', 'fill', 'two'].map(file), never)
   expect(read.files.map(({ document: one }) => (one instanceof UnreadableDocument ? one.message : one.title))).toEqual([
@@ -136,13 +136,13 @@ test('of files that are read together, the one that ends the process is given up
   ])
 })
 
-test('a file for which the process grows too much outside of the heap is given up', async () => {
+test('a file that makes the process exceed its memory outside the heap is rejected', async () => {
   start({ growthBytes: 33_554_432 })
   await expect(read(file('swell'))).rejects.toMatchObject({ name: 'UnreadableDocument', message: /too much memory/ })
   expect(await processOf()).toBeTruthy()
 })
 
-test('a process that fills its heap ends alone', async () => {
+test('a process that fills its heap dies alone', async () => {
   start({ heapMb: 24 })
   await expect(read(file('fill'))).rejects.toMatchObject({
     name: 'UnreadableDocument',
@@ -154,13 +154,13 @@ test('a process that fills its heap ends alone', async () => {
 test.each([
   ['exit', /has ended/],
   ['throw', /a bug/],
-])('a process that fails (%s) is our fault and nobody else notices', async (name, message) => {
+])('a process that fails (%s) is an internal error that affects no other file', async (name, message) => {
   start()
   await expect(read(file(name))).rejects.toThrow(message)
   expect(await processOf()).toBeTruthy()
 })
 
-test('whoever leaves stops the reading of their file', async () => {
+test('a disconnect aborts the reading of the file', async () => {
   const clock = watched(createFakeClock())
   start({ clock })
   const begun = clock.waits(EXTRACT_TIMEOUT_MS)
@@ -175,7 +175,7 @@ test('whoever leaves stops the reading of their file', async () => {
   )
 })
 
-test('a process ends when the daemon is gone, even while it reads', async () => {
+test('a process ends after its daemon, even while it reads', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -201,7 +201,7 @@ test('a process ends when the daemon is gone, even while it reads', async () => 
   server.close()
 })
 
-test('a process outlives the signals that a terminal and service managers send to all at once', async () => {
+test('a process ignores the signals that terminals and service managers send to the whole group', async () => {
   start()
   const pid = Number(await processOf())
   process.kill(pid, 'SIGINT')
@@ -209,7 +209,7 @@ test('a process outlives the signals that a terminal and service managers send t
   expect(await processOf()).toBe(String(pid))
 })
 
-test('a process without work is ended, and there again when it is needed', async () => {
+test('an idle process is stopped, and restarted on demand', async () => {
   const clock = createFakeClock()
   start({ clock })
   const first = await processOf()
@@ -220,7 +220,7 @@ test('a process without work is ended, and there again when it is needed', async
   expect(clock.pending).toBe(0)
 })
 
-test('closing ends what is being read and what waits', async () => {
+test('closing aborts running and waiting files', async () => {
   const clock = watched(createFakeClock())
   start({ clock })
   const begun = clock.waits(EXTRACT_TIMEOUT_MS)
@@ -231,7 +231,7 @@ test('closing ends what is being read and what waits', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('the real process reads a file from the disk, however many passages it has, and says why one cannot be read', async () => {
+test('the real process reads a file from the disk with any number of passages, and reports why one is unreadable', async () => {
   start({ worker: undefined })
   const path = join(tmpdir(), 'many.md')
   await writeFile(path, Array.from({ length: 1_000 }, (_, at) => `# Part ${at}\n\nWords of part ${at}.\n`).join('\n'))

@@ -91,7 +91,7 @@ describeEachEngine('embedding in the background', (engine) => {
   const vectorRows = () =>
     db().selectFrom('passage_vectors').select(['tenant_id', 'index_id', 'model_id', 'passage_id']).execute()
 
-  test('every passage of every index gets one vector, in calls of the configured size, and is not sent again', async () => {
+  test('every passage of every index gets one vector, in calls of the configured size, and is sent once', async () => {
     await add(ZOO, 'a.md', ['one cat', 'two cats', 'three'])
     await add(ZOO, 'b.md', ['four'])
     await add(FARM, 'c.md', ['five'])
@@ -110,7 +110,7 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(await findServingModel(db(), ZOO)).toMatchObject({ id, model: SMALL.model, dimensions: 8 })
   })
 
-  test('a document that is removed or replaced takes its vectors with it', async () => {
+  test('removing or replacing a document removes its vectors', async () => {
     await add(ZOO, 'a.md', ['one', 'two'])
     await add(ZOO, 'b.md', ['three'])
     await start()
@@ -126,7 +126,7 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(await vectorRows()).toHaveLength(1)
   })
 
-  test('a document that is removed while the model thinks leaves no vectors', async () => {
+  test('a document removed during a model call leaves no vectors', async () => {
     await add(ZOO, 'a.md', ['one'])
     const held = deferred<void>()
     server.answer(async (exchange) => {
@@ -141,7 +141,7 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(await vectorRows()).toEqual([])
   })
 
-  test('a model that fails is asked again later and later, and what was stored is not sent twice', async () => {
+  test('a failing model is retried with growing delays, and stored passages are not sent again', async () => {
     await add(
       ZOO,
       'a.md',
@@ -166,14 +166,14 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(log.filter(({ message }) => message === 'passages could not be embedded; retrying later')).toHaveLength(2)
   })
 
-  test('a model that asks for a pause gets it', async () => {
+  test('a requested pause of a model is respected', async () => {
     await add(ZOO, 'a.md', ['one'])
     server.answer(replyJson({}, { status: 429, headers: { 'retry-after': '7' } }))
     await start()
     await settled(7_000)
   })
 
-  test('a passage that the model refuses is left out, and all others are embedded', async () => {
+  test('a passage that the model rejects is skipped, and all others are embedded', async () => {
     await add(ZOO, 'a.md', ['one', 'poison', 'two', 'three'])
     server.answer((exchange) => {
       const isPoison = (exchange.request.body as { input: string[] }).input.includes('poison')
@@ -190,7 +190,7 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(server.texts()).toHaveLength(sent)
   })
 
-  test('a model that refuses everything is taken for one that fails', async () => {
+  test('a model that rejects everything counts as failing', async () => {
     await add(ZOO, 'a.md', ['one', 'two'])
     server.answer(replyJson({ error: { code: 'invalid_request' } }, { status: 400 }))
     const { id } = await start()
@@ -201,7 +201,7 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(await countEmbedded(db(), ZOO, id)).toEqual({ passages: 2, embedded: 2 })
   })
 
-  test('a passage whose vector is of zeros is tried again later, and holds up no other', async () => {
+  test('a passage with a zero vector is retried later, and does not block the others', async () => {
     await add(ZOO, 'a.md', ['one', 'blank'])
     await add(ZOO, 'b.md', ['two'])
     await add(FARM, 'c.md', ['three'])
@@ -223,7 +223,7 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(await countEmbedded(db(), ZOO, id)).toEqual({ passages: 3, embedded: 3 })
   })
 
-  test('vectors of another length than the first are never stored', async () => {
+  test('vectors with another length than the first are never stored', async () => {
     await add(ZOO, 'a.md', ['one'])
     const { id } = await start()
     await settled()
@@ -234,7 +234,7 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(await countEmbedded(db(), ZOO, id)).toEqual({ passages: 2, embedded: 1 })
   })
 
-  test('after a change of model the old vectors serve until all are made anew, and then they are gone', async () => {
+  test('after a change of model the old vectors are used until all new ones exist, and then deleted', async () => {
     await add(ZOO, 'a.md', ['one', 'two', 'three'])
     await add(FARM, 'b.md', ['four'])
     const { id: old, embedder } = await start()
@@ -268,7 +268,7 @@ describeEachEngine('embedding in the background', (engine) => {
     ).not.toContain('one')
   })
 
-  test('to go back to the old model before the new one was done makes nothing twice and leaves nothing behind', async () => {
+  test('returning to the old model before the new one is complete embeds nothing twice and leaves no remains', async () => {
     await add(ZOO, 'a.md', ['one', 'two'])
     await add(FARM, 'b.md', ['three'])
     const { id: old, embedder } = await start()
@@ -293,7 +293,7 @@ describeEachEngine('embedding in the background', (engine) => {
     expect(expected.map(({ text }) => text)).not.toContain('three')
   })
 
-  test('one daemon works at a time; when it goes without a word another takes over once the lease is over', async () => {
+  test('one daemon embeds at a time; if it dies another takes over after the lease expires', async () => {
     const { id } = await chooseModel(db(), SMALL)
     expect(await claimWork(db(), { modelId: id, owner: 'one', now: clock.now() })).toBe(true)
     expect(await claimWork(db(), { modelId: id, owner: 'two', now: clock.now() })).toBe(false)

@@ -5,7 +5,7 @@ import { fuseRankings } from '../../../../../src/daemon/knowledge/search/vectors
 const ranking = fc.uniqueArray(fc.nat(40), { maxLength: 20 })
 const constant = fc.integer({ min: 1, max: 200 })
 
-test('what is first in all rankings has 1, what is first in one of two and absent from the other a half', () => {
+test('first in all rankings scores 1, first in one of two and absent from the other a half', () => {
   expect(
     fuseRankings([
       ['a', 'b'],
@@ -15,7 +15,7 @@ test('what is first in all rankings has 1, what is first in one of two and absen
   expect(fuseRankings([['a'], []])).toEqual([{ id: 'a', score: 0.5 }])
 })
 
-test('every place counts as 61 / (60 + place), shared among the rankings', () => {
+test('each position counts 61 / (60 + position), divided by the number of rankings', () => {
   const fused = new Map(
     fuseRankings([
       ['a', 'b', 'c'],
@@ -28,7 +28,7 @@ test('every place counts as 61 / (60 + place), shared among the rankings', () =>
   expect([...fused.keys()]).toEqual(['a', 'c', 'b'])
 })
 
-test('the fusion has all that any ranking has, once, best first, with scores above 0 and up to 1', () => {
+test('the fusion contains every result of any ranking once, best first, with scores above 0 and up to 1', () => {
   fc.assert(
     fc.property(fc.array(ranking, { minLength: 1, maxLength: 4 }), constant, (rankings, k) => {
       const fused = fuseRankings(rankings, k)
@@ -42,7 +42,7 @@ test('the fusion has all that any ranking has, once, best first, with scores abo
   )
 })
 
-test('rankings that agree keep their order', () => {
+test('equal rankings keep their order', () => {
   fc.assert(
     fc.property(ranking, fc.integer({ min: 1, max: 4 }), (one, count) => {
       expect(fuseRankings(Array.from({ length: count }, () => one)).map(({ id }) => id)).toEqual(one)
@@ -50,7 +50,7 @@ test('rankings that agree keep their order', () => {
   )
 })
 
-test('to come nearer to the top of one ranking never lowers a score', () => {
+test('a better position in one ranking never lowers a score', () => {
   fc.assert(
     fc.property(ranking, ranking, fc.nat(), fc.nat(), (one, other, from, to) => {
       fc.pre(one.length > 1)

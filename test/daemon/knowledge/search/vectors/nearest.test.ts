@@ -84,7 +84,7 @@ describe.each(STORES)('vectors searched by %s', (by, open) => {
     await store.close()
   })
 
-  test('the nearest of an index are found, exactly and in order, whoever does the arithmetic', async () => {
+  test('the nearest vectors of an index are found, exactly and in order, with either implementation', async () => {
     const nearest = await openNearest(store.db, { clock: createFakeClock(), log: silent })
     expect(nearest.by).toBe(by)
     const random = createRandom(11)
@@ -102,7 +102,7 @@ describe.each(STORES)('vectors searched by %s', (by, open) => {
     }
   })
 
-  test('passages of a document that is being removed take no place of others', async () => {
+  test('passages of a document in removal do not displace others', async () => {
     const { findNearest } = await openNearest(store.db, { clock: createFakeClock(), log: silent })
     const query = [...vectors.values()][0] as UnitVector
     const setState = (state: 'discarded' | 'published') =>
@@ -117,7 +117,7 @@ describe.each(STORES)('vectors searched by %s', (by, open) => {
     expect(await findNearest(space, query, 10)).toHaveLength(10)
   })
 
-  test('neither another tenant, index nor model is looked through', async () => {
+  test('other tenants, indexes and models are never searched', async () => {
     const { findNearest } = await openNearest(store.db, { clock: createFakeClock(), log: silent })
     const query = [...vectors.values()][0] as UnitVector
     for (const other of [{ modelId: space.modelId + 1 }, { tenantId: 'b' }, { indexId: 'farm' }]) {
@@ -130,7 +130,7 @@ describe.each(STORES)('vectors searched by %s', (by, open) => {
   })
 })
 
-test('what takes several reads, and more passages than are compared by their numbers, is found alike with the extension and without', async () => {
+test('results over several reads, and above the limit of exact comparison, are the same with and without the extension', async () => {
   const store = await openSqliteWithVectors()
   try {
     const { id: modelId } = await chooseModel(store.db, { model: 'test/small', batch: 1 })
@@ -150,7 +150,7 @@ test('what takes several reads, and more passages than are compared by their num
   }
 })
 
-test('an extension that fails is done without for a while, which is said once, and then tried again', async () => {
+test('a failing extension is bypassed for a while, logged once, and then retried', async () => {
   const store = await openSqliteWithVectors()
   const warnings: string[] = []
   try {

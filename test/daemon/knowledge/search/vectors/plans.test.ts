@@ -7,7 +7,7 @@ import { sqliteEngine } from '../../../../engines.ts'
 import { queryPlans } from '../../../../query-plan.ts'
 
 // These queries run every two seconds, so passages that have vectors must not cost anything.
-test('what is left to embed is found without a look at what is done', async () => {
+test('missing vectors are found without reading existing ones', async () => {
   const { db, close } = await sqliteEngine.open()
   try {
     const index = { tenantId: 'a', indexId: 'zoo' }

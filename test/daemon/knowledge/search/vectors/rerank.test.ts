@@ -20,7 +20,7 @@ test('scores from 0 to 1 stay as they are, best first', () => {
   ])
 })
 
-test('what a reranker leaves out stays behind the others, in the order it had', () => {
+test('results without a score follow the others, in their order', () => {
   const found = inOrder(
     [...MATCHES, match('d')],
     [
@@ -35,7 +35,7 @@ test('what a reranker leaves out stays behind the others, in the order it had', 
   expect(Math.min(...scores)).toBeGreaterThan(0)
 })
 
-test('other scores keep their order and come between 0 and 1, 0 in the middle', () => {
+test('other scores keep their order and are mapped between 0 and 1, with 0 in the middle', () => {
   const reranked = [
     { index: 0, score: -8 },
     { index: 1, score: 0 },

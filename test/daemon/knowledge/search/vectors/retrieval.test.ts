@@ -73,7 +73,7 @@ const PETS = {
 }
 
 describeEachEngine('search by meaning', (engine) => {
-  test('a passage is found that shares no word with the query, by search and by chat', async () => {
+  test('a passage without a common word is found, by search and by chat', async () => {
     const gateway = await start({ engine })
     await makeIndex(gateway, 'pets', PETS)
     await embed(gateway)
@@ -105,7 +105,7 @@ describeEachEngine('search by meaning', (engine) => {
     expect((await gateway.call('GET', `${INDEXES}/${id}`, undefined, { key })).status).toBe(403)
   })
 
-  test('a deleted document is found by its meaning no more', async () => {
+  test('a deleted document is no longer found by its meaning', async () => {
     const gateway = await start({ engine })
     const id = await makeIndex(gateway, 'pets', PETS)
     await embed(gateway)
@@ -125,7 +125,7 @@ describe('when the embedding model fails', () => {
     ['has a vector of zeros', replyJson({ data: [{ index: 0, embedding: [0, 0, 0, 0, 0, 0, 0, 0] }] })],
   ]
 
-  test.each(FAILURES)('that %s, a search ranks by words alone', async (_, script) => {
+  test.each(FAILURES)('that %s, a search ranks by words only', async (_, script) => {
     const gateway = await start()
     await makeIndex(gateway, 'pets', PETS)
     await embed(gateway)
@@ -140,7 +140,7 @@ describe('when the embedding model fails', () => {
     )
   })
 
-  test('that does not answer, a search waits half a second for it, and the next one not at all', async () => {
+  test('that does not respond, a search waits half a second for it, and the next one not at all', async () => {
     const clock = createFakeClock()
     const gateway = await start({ clock })
     await makeIndex(gateway, 'pets', PETS)
@@ -154,7 +154,7 @@ describe('when the embedding model fails', () => {
     expect(server.upstream.requests).toHaveLength(calls + 1)
   })
 
-  test('that is slow, a search waits as long as the configuration says, and then leaves it alone for a while', async () => {
+  test('that is slow, a search waits for the configured time, and then skips it for a while', async () => {
     const clock = createFakeClock()
     const gateway = await start({ clock, knowledge: { embedding: { ...EMBEDDING, queryTimeoutMs: 40 } } })
     await makeIndex(gateway, 'pets', PETS)
@@ -170,7 +170,7 @@ describe('when the embedding model fails', () => {
     expect((await search(gateway, 'pets', 'feline'))[0]?.source).toBe('pets.md')
   })
 
-  test('that is not offered, the daemon starts and searches by words', async () => {
+  test('that is not available, the daemon starts and searches by words', async () => {
     const gateway = await start({ knowledge: { embedding: { model: 'nobody/none', batch: 4 } } })
     const id = await makeIndex(gateway, 'pets', PETS)
     expect((await search(gateway, 'pets', 'kitten')).map(({ source }) => source)).toEqual(['pets.md'])
@@ -183,7 +183,7 @@ describe('when the embedding model fails', () => {
   })
 })
 
-test('a query is embedded once for each tenant, however often it is asked', async () => {
+test('a query is embedded once per tenant, however often it is repeated', async () => {
   const gateway = await start()
   await makeIndex(gateway, 'pets', PETS)
   await embed(gateway)
@@ -192,7 +192,7 @@ test('a query is embedded once for each tenant, however often it is asked', asyn
   expect(server.texts().filter(({ text }) => text === 'feline')).toHaveLength(1)
 })
 
-test('without an embedding model nothing is embedded, and an index says so', async () => {
+test('without an embedding model nothing is embedded, and an index reports that', async () => {
   const gateway = await start({ knowledge: {} })
   const id = await makeIndex(gateway, 'pets', PETS)
   expect(await search(gateway, 'pets', 'feline')).toEqual([])
@@ -200,7 +200,7 @@ test('without an embedding model nothing is embedded, and an index says so', asy
   expect(server.upstream.requests).toEqual([])
 })
 
-test('the metrics tell what was embedded', async () => {
+test('the metrics count embedded passages', async () => {
   const gateway = await start()
   await makeIndex(gateway, 'pets', PETS)
   await embed(gateway)
@@ -221,7 +221,7 @@ describe('reranking', () => {
     return replyJson({ results })(exchange)
   }
 
-  test('puts the best passages into the order of the model, with its scores', async () => {
+  test('sorts the best passages by the scores of the model', async () => {
     server.answer(rerank)
     const gateway = await start({ knowledge: KNOWLEDGE })
     await makeIndex(gateway, 'pets', PETS)
@@ -240,7 +240,7 @@ describe('reranking', () => {
     })
   })
 
-  test('works on the ranking by words alone', async () => {
+  test('works on a ranking by words only', async () => {
     server.answer(rerank)
     const gateway = await start({ knowledge: { rerank: KNOWLEDGE.rerank } })
     await makeIndex(gateway, 'pets', PETS)
@@ -253,7 +253,7 @@ describe('reranking', () => {
     ['refuses the region', { residency: { allowedRegions: ['eu'] } }, []],
     ['masks what is asked', { pii: { enabled: true, entities: ['EMAIL'], action: 'mask' } }, ['/embeddings']],
     ['only watches', { mode: 'monitor', deniedModels: ['embedder/*'] }, ['/embeddings', '/rerank']],
-  ])('a policy that %s has models asked for no more than it allows', async (_, policy, asked) => {
+  ])('a policy that %s limits the models that are called', async (_, policy, asked) => {
     server.answer(rerank)
     const gateway = await start({ knowledge: KNOWLEDGE })
     await makeIndex(gateway, 'pets', PETS)
@@ -284,7 +284,7 @@ describe('reranking', () => {
     ['fails', replyJson({}, { status: 500 })],
     ['answers garbage', replyJson({ results: [{ index: 7, relevance_score: 1 }] })],
     ['hangs up', resetAtOnce],
-  ] as [string, Script][])('that %s leaves the order as it was', async (_, script) => {
+  ] as [string, Script][])('that %s leaves the order unchanged', async (_, script) => {
     const gateway = await start({ knowledge: KNOWLEDGE })
     await makeIndex(gateway, 'pets', PETS)
     await embed(gateway)

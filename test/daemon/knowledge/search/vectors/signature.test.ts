@@ -6,7 +6,7 @@ import { cosine, toUnitVector } from '../../../../../src/daemon/knowledge/search
 import type { UnitVector } from '../../../../../src/daemon/knowledge/search/vectors/unit-vector.ts'
 import { createRandom, randomVector } from './vector-rows.ts'
 
-test('signatures that are stored are those of queries to come: what is made of a vector never changes', () => {
+test('stored signatures stay compatible: the signature of a vector never changes', () => {
   const made = [8, 384, 1536, 3000].map((length) => {
     const vector = toUnitVector(Array.from({ length }, (_, at) => ((at * 37) % 101) - 50)) as UnitVector
     return hash('sha256', signatureOf(vector)).slice(0, 12)
@@ -21,11 +21,11 @@ test.each([
   [1_024, 256],
   [1_536, 256],
   [3_072, 512],
-])('a vector of %i numbers has a signature of %i bytes', (dimensions, bytes) => {
+])('a vector of %i dimensions has a signature of %i bytes', (dimensions, bytes) => {
   expect(signatureOf(randomVector(createRandom(1), dimensions))).toHaveLength(bytes)
 })
 
-test('the share of bits that differ is about the share of the angle in a half turn', () => {
+test('the share of different bits approximates the angle as a share of a half turn', () => {
   const random = createRandom(3)
   for (const dimensions of [16, 100, 384, 1_024]) {
     for (const share of [0, 0.2, 0.5, 1, 3]) {
@@ -41,7 +41,7 @@ test('the share of bits that differ is about the share of the angle in a half tu
   }
 })
 
-test('distances are the bits that differ, of each signature side by side, wherever in a buffer they begin', () => {
+test('distances count different bits of each signature, at any offset in a buffer', () => {
   const signature = fc.uint8Array({ minLength: 8, maxLength: 8 })
   fc.assert(
     fc.property(signature, fc.array(signature, { maxLength: 5 }), fc.nat(3), (one, others, offset) => {

@@ -12,7 +12,7 @@ const numbers = fc
   .array(fc.double({ min: -1e6, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 100 })
   .filter((all) => all.some((number) => Math.abs(number) > 1e-3))
 
-test('a unit vector has length 1 and points where it did', () => {
+test('a unit vector has length 1 and the same direction', () => {
   fc.assert(
     fc.property(numbers, (all) => {
       const unit = toUnitVector(all) as Float32Array
@@ -23,18 +23,18 @@ test('a unit vector has length 1 and points where it did', () => {
   )
 })
 
-test.each([[[]], [[0, 0, 0]], [[Number.NaN, 1]], [[Number.POSITIVE_INFINITY, 1]]])('%j points nowhere', (all) => {
+test.each([[[]], [[0, 0, 0]], [[Number.NaN, 1]], [[Number.POSITIVE_INFINITY, 1]]])('%j has no direction', (all) => {
   expect(toUnitVector(all)).toBeUndefined()
 })
 
-test('numbers near the ends of the range are brought to length 1 as well', () => {
+test('numbers near the limits of the range are normalised to length 1 too', () => {
   for (const scale of [1e-300, 1e300]) {
     const unit = toUnitVector([3 * scale, 4 * scale])
     expect([...(unit ?? [])]).toEqual([Math.fround(0.6), Math.fround(0.8)])
   }
 })
 
-test('a vector is read back from SQLite as it was stored', () => {
+test('a vector is read from SQLite as it was stored', () => {
   fc.assert(
     fc.property(fc.float32Array({ minLength: 1, noNaN: true }), (vector) => {
       expect(fromFloatBytes(toFloatBytes(vector))).toEqual(vector)

@@ -12,20 +12,20 @@ const streams = fixtures().filter(({ stream }) => stream)
 const bodies = fixtures().filter(({ stream }) => !stream)
 
 describe('recorded streams', () => {
-  test.each(streams)('$file comes to what it says, whole', ({ bytes, answer, failure }) => {
+  test.each(streams)('$file gives its documented result', ({ bytes, answer, failure }) => {
     const played = playStream([bytes])
     if (answer) expect(played).toEqual(answer)
     else expect(played).toMatchObject(failure as object)
   })
 
-  test.each(streams)('$file comes to the same when cut in two at any byte, and byte by byte', ({ bytes }) => {
+  test.each(streams)('$file gives the same result when split in two at any byte, and byte by byte', ({ bytes }) => {
     const whole = JSON.stringify(playStream([bytes]))
     const offsets = Array.from(bytes.keys())
     expect(offsets.filter((at) => JSON.stringify(playStream(splitAt(bytes, [at]))) !== whole)).toEqual([])
     expect(JSON.stringify(playStream(splitAt(bytes, offsets)))).toBe(whole)
   })
 
-  test('any text, reasoning and arguments survive any cut', () => {
+  test('any text, reasoning and arguments survive any split', () => {
     const texts = fc.array(fc.string({ unit: 'binary' }), { maxLength: 6 })
     const cuts = fc.array(fc.nat(4000), { maxLength: 20 })
     fc.assert(

@@ -53,7 +53,7 @@ function open(options: Partial<AnthropicOptions> = {}): Provider {
 const ask = (options: Partial<AnthropicOptions> = {}, request = call) =>
   playCall(open(options).chat(request, new AbortController().signal))
 
-test('a call is one POST with key, version and body, and its answer comes with inclusive usage', async () => {
+test('a call is one POST with key, version and body, and its answer has inclusive usage', async () => {
   const played = await ask({ headers: { 'Anthropic-Beta': 'weather-2026-01-01' } })
   expect(played).toMatchObject({
     text: 'Hello.',
@@ -84,7 +84,7 @@ test('a call is one POST with key, version and body, and its answer comes with i
   expect(upstream.requests[0]?.headers).not.toHaveProperty('authorization')
 })
 
-test('a streamed call comes to its text, reasoning and tool calls, in whatever pieces it arrives', async () => {
+test('a streamed call gives its text, reasoning and tool calls, in any pieces', async () => {
   const body = anthropicStream({
     thoughts: ['I loök ', 'it up.'],
     texts: ['One ', 'moment.'],
@@ -102,7 +102,7 @@ test('a streamed call comes to its text, reasoning and tool calls, in whatever p
   expect(upstream.requests[0]?.body).toMatchObject({ stream: true })
 })
 
-test('a stream that breaks before its stop reason is truncated, and after it is whole', async () => {
+test('a stream that breaks before its stop reason is truncated, and after it is complete', async () => {
   const body = anthropicStream({ texts: ['The first half, ', 'the second.'] })
   const stopEnd = body.indexOf('\n\n', body.indexOf('"end_turn"')) + 2
   for (const ending of ['reset', 'close', 'end'] as const) {
@@ -112,7 +112,7 @@ test('a stream that breaks before its stop reason is truncated, and after it is 
   }
 })
 
-test('a stream is answered by one JSON body as well, and by an error in it', async () => {
+test('a stream may also be answered by one JSON body, and by an error in it', async () => {
   upstream.script(replyJson(message), replyJson({ type: 'error', error: { type: 'rate_limit_error', message: 'no' } }))
   expect(await ask({}, { ...call, stream: true })).toMatchObject({ text: 'Hello.' })
   expect(await ask({}, { ...call, stream: true })).toMatchObject({ reason: 'rate_limit', outcome: 'error' })
@@ -127,7 +127,7 @@ test('the base URL may end in /v1 or not, and keeps its path', async () => {
   expect(paths).toEqual([...Array.from({ length: 4 }, () => '/v1/messages'), '/team/anthropic/v1/messages'])
 })
 
-test('without a key there is none, and a configured header wins over ours', async () => {
+test('without a key none is sent, and a configured header overrides ours', async () => {
   await ask({ apiKey: undefined, headers: { Authorization: 'Bearer abc', 'Anthropic-Version': '2099-01-01' } })
   const headers = upstream.requests[0]?.headers
   expect(headers).toMatchObject({ authorization: 'Bearer abc', 'anthropic-version': '2099-01-01' })
@@ -167,13 +167,13 @@ test.each([
   })
 })
 
-test('what the provider cannot do is refused without a call', async () => {
+test('unsupported requests are rejected without a call', async () => {
   const request = { ...call, options: { logprobs: true } }
   expect(() => open().chat(request, new AbortController().signal)).toThrowError(/logprobs/)
   expect(upstream.requests).toEqual([])
 })
 
-test('many calls at once each get their own answer', async () => {
+test('many concurrent calls each get their own answer', async () => {
   upstream.fallback((exchange) => {
     const { messages } = exchange.request.body as { messages: { content: { text: string }[] }[] }
     return replyRaw(anthropicStream({ texts: ['You said ', messages[0]?.content[0]?.text ?? ''] }))(exchange)

@@ -143,12 +143,12 @@ function withArguments(call: ToolCall, stream: boolean): ToolCall {
 const answered = recordings().filter(({ status }) => status === 200)
 const streams = answered.filter(({ stream }) => stream)
 
-test('every recorded body comes to the text, tool calls, finish and usage that other code found in it', () => {
+test('every recorded body gives the text, tool calls, finish reason and usage of the manifest', () => {
   const bodies = answered.filter(({ stream }) => !stream)
   expect(bodies.map((recording) => complaint(recording, playBody(recording.bytes))).filter(Boolean)).toEqual([])
 })
 
-test('every recorded stream comes to the text, tool calls, finish and usage that other code found, byte by byte too', () => {
+test('every recorded stream gives the text, tool calls, finish reason and usage of the manifest, byte by byte too', () => {
   const complaints = streams.flatMap((recording) => [
     complaint(recording, playStream([recording.bytes])),
     complaint(recording, playStream([...recording.bytes].map((byte) => Uint8Array.of(byte)))),
@@ -156,7 +156,7 @@ test('every recorded stream comes to the text, tool calls, finish and usage that
   expect(complaints.filter(Boolean)).toEqual([])
 })
 
-test('every recorded stream comes to the same when cut in two, small ones at every byte', () => {
+test('every recorded stream gives the same result when split in two, small ones at every byte', () => {
   const cuts = streams.flatMap(({ id, bytes }) => {
     const whole = JSON.stringify(playStream([bytes]))
     return cutsOf(bytes.length)
@@ -173,7 +173,7 @@ function cutsOf(length: number): number[] {
   return step === 1 ? even : [...even, ...[1, 2, 3, 12, 13, 14, 15, 16].map((fromEnd) => length - fromEnd)]
 }
 
-test('no recorded stream is an answer before its stop reason, wherever it ends', () => {
+test('no recorded stream is complete before its stop reason, wherever it ends', () => {
   const early = streams
     .filter(({ expected }) => !expected.isFailure)
     .flatMap(({ id, bytes }) => {
@@ -186,7 +186,7 @@ test('no recorded stream is an answer before its stop reason, wherever it ends',
   expect(early).toEqual([])
 })
 
-test('every recorded error body is a failure that keeps the words of the provider to itself', () => {
+test("every recorded error body is a failure without the provider's text", () => {
   const refused = recordings().filter(({ status }) => status !== 200)
   for (const { bytes, status } of refused) {
     const error = statusError(status, {}, bytes.toString(), 0)
@@ -196,7 +196,7 @@ test('every recorded error body is a failure that keeps the words of the provide
   }
 })
 
-test('each exception is for a recording of ours or of the folder, and none is left over', () => {
+test('each exception belongs to a recording, and none is unused', () => {
   const ids = new Set(recordings().map(({ id }) => id))
   const left = Object.keys(EXCEPTIONS).filter((id) => !ids.has(id))
   expect(left).toEqual(ids.size === 0 ? Object.keys(EXCEPTIONS) : [])

@@ -31,7 +31,7 @@ function refusal(more: Partial<ProviderCall>): string {
   throw new Error('the call was not refused')
 }
 
-test('a plain call is the model, the limit and the messages, and nothing that was not asked for', () => {
+test('a plain call is the model, the limit and the messages, and nothing else', () => {
   expect(sent({})).toEqual({
     model: 'claude-test-1',
     max_tokens: 4000,
@@ -54,7 +54,7 @@ test('system prompt, sampling, stop sequences and end user have their own names'
 })
 
 describe('messages', () => {
-  test('tool calls and their results take turns, and what the user adds joins the results', () => {
+  test('tool calls and their results alternate, and user text joins the results', () => {
     expect(
       messagesOf(
         { role: 'user', content: 'Where is Vienna, and when?' },
@@ -112,7 +112,7 @@ describe('messages', () => {
     ])
   })
 
-  test('ids of other providers are made fit, alike in call and result', () => {
+  test('ids of other providers are converted alike in call and result', () => {
     const toolCalls = [{ id: 'functions.find:0', name: 'find', arguments: '{}' }]
     const turns = messagesOf(
       { role: 'assistant', content: '', toolCalls },
@@ -124,7 +124,7 @@ describe('messages', () => {
     ])
   })
 
-  test('reasoning goes back only to whom signed or encrypted it', () => {
+  test('reasoning is sent back only to the provider that signed or encrypted it', () => {
     const reasoning = [
       { origin: 'anthropic', text: '17 + 5.', signature: 'c2ln' },
       { origin: 'anthropic', text: '', data: 'b3Bh' },
@@ -143,7 +143,7 @@ describe('messages', () => {
     ])
   })
 
-  test('an answer that was thought over comes back as it was', () => {
+  test('an answer with reasoning is sent back unchanged', () => {
     const recording = fixtures().find(({ file }) => file === 'thinking.json')?.bytes ?? Buffer.alloc(0)
     const played = playBody(recording)
     if (!('text' in played)) throw new Error(played.message)
@@ -153,7 +153,7 @@ describe('messages', () => {
     ])
   })
 
-  test('turns always alternate, no text is blank, and no words are lost', () => {
+  test('turns always alternate, blank texts are dropped, and no words are lost', () => {
     const text = fc.oneof(fc.constant(''), fc.constant(' \n'), fc.string({ minLength: 1 }))
     const message = fc.oneof(
       fc.record({ role: fc.constantFrom('user', 'assistant'), content: text }),
@@ -173,7 +173,7 @@ describe('messages', () => {
     )
   })
 
-  test('what cannot be said is refused before the call', () => {
+  test('unsupported content is rejected before the call', () => {
     const withArguments = (text: string): Partial<ProviderCall> => ({
       messages: [{ role: 'assistant', content: '', toolCalls: [{ id: 'a', name: 'b', arguments: text }] }],
     })
@@ -188,7 +188,7 @@ describe('messages', () => {
 describe('tools', () => {
   const find = { name: 'find', description: 'Finds rooms', parameters: { type: 'object', properties: { name: {} } } }
 
-  test('a tool has a schema of an object, even when it takes nothing', () => {
+  test('a tool has an object schema, even without parameters', () => {
     expect(
       withOptions({
         tools: [
@@ -221,14 +221,14 @@ describe('tools', () => {
     expect(withOptions({ tools: [find], ...choice }).tool_choice).toEqual(expected)
   })
 
-  test('without tools none can be chosen', () => {
+  test('without tools no choice is sent', () => {
     expect(withOptions({ tools: [], toolChoice: 'none' })).not.toHaveProperty('tool_choice')
     expect(refusal({ options: { toolChoice: 'required' } })).toContain('tools')
     expect(refusal({ options: { toolChoice: { name: 'find' } } })).toContain('tools')
   })
 })
 
-test('a schema for the answer is its output format, with what it is for', () => {
+test('a schema for the answer is its output format, with its description', () => {
   const schema = { type: 'object', properties: {}, additionalProperties: false }
   const responseFormat = { type: 'json_schema', name: 'room', schema, strict: true } as const
   expect(withOptions({ responseFormat }).output_config).toEqual({ format: { type: 'json_schema', schema } })
@@ -258,7 +258,7 @@ describe('reasoning effort', () => {
     }
   })
 
-  test('newer models are told the effort and think where it can be read', () => {
+  test('newer models get the effort, and return readable reasoning where possible', () => {
     for (const model of [
       'claude-opus-4-6',
       'claude-sonnet-4-6',
@@ -279,7 +279,7 @@ describe('reasoning effort', () => {
     })
   })
 
-  test('none turns it off, an unknown one is refused, and so is a limit that no budget fits into', () => {
+  test('none disables it; an unknown effort is rejected, and so is a limit too small for any budget', () => {
     expect(withOptions({ reasoningEffort: 'none' }).thinking).toEqual({ type: 'disabled' })
     expect(refusal({ options: { reasoningEffort: 'heroic' } })).toContain('reasoning_effort')
     const tight = { model: 'claude-sonnet-4-5', maxTokens: 1024, options: { reasoningEffort: 'low' } }
@@ -307,11 +307,11 @@ test.each<[string, Partial<ProviderCall>]>([
   ['top_logprobs', { options: { topLogprobs: 2 } }],
   ['json_object', { options: { responseFormat: { type: 'json_object' } } }],
   ['temperature over 1', { temperature: 1.01 }],
-])('%s is refused by its name', (name, more) => {
+])('%s is rejected by its name', (name, more) => {
   expect(refusal(more)).toContain(name)
 })
 
-test('options that ask for nothing are no reason to refuse', () => {
+test('options without effect are accepted', () => {
   const options = { frequencyPenalty: 0, presencePenalty: 0, logprobs: false, topLogprobs: 0, stop: [] }
   expect(withOptions(options, { temperature: 1 })).toEqual({ ...sent({}), temperature: 1 })
 })
@@ -325,7 +325,7 @@ test.each([
   ['claude-opus-4.8', false],
   ['claude-sonnet-5', false],
   ['claude-haiku-5-20270101', false],
-])('%s is told our default temperature: %s; what a caller asks for is sent to any', (model, isTold) => {
+])("%s gets our default temperature: %s; a caller's value is sent to any", (model, isTold) => {
   const byDefault = withOptions({}, { model, temperature: 0.7, temperatureIsDefault: true })
   expect(byDefault.temperature).toBe(isTold ? 0.7 : undefined)
   expect(withOptions({}, { model, temperature: 0.7 })).toMatchObject({ temperature: 0.7 })

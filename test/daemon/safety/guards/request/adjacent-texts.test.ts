@@ -26,7 +26,7 @@ function split(text: string, cuts: readonly number[]): string[] {
   return [0, ...places].map((from, at) => text.slice(from, places[at] ?? text.length))
 }
 
-test('a value that lies across seams is found wherever they are, and what is around it stays as it is', async () => {
+test('a value across text boundaries is found, and the text around it stays unchanged', async () => {
   const [before, after] = ['Please write to ', ' before noon.']
   const text = before + EMAIL + after
   const cuts = fc.array(fc.integer({ min: 1, max: text.length - 1 }), { minLength: 1, maxLength: 12 })
@@ -43,7 +43,7 @@ test('a value that lies across seams is found wherever they are, and what is aro
   )
 })
 
-test('seams that are far apart are looked at one by one, and each value counts once', async () => {
+test('distant boundaries are scanned one by one, and each value counts once', async () => {
   const filler = 'All is well in the house by the lake. '.repeat(600)
   const pieces = Array.from({ length: 4 }, () => [`${filler} ada.love`, `lace@analytical.org ${filler}`]).flat()
   const { content, hits } = await screened(pieces)

@@ -70,7 +70,7 @@ describeEachEngine('a tool result that instructs the model', (engine) => {
   const sent = () => shared.current.upstream.requests.at(-1)?.rawBody ?? ''
 
   describe.each(SURFACES)('%s', (_, path, bodyOf) => {
-    test.each([false, true])('is replaced by a notice, and the request goes on; stream: %s', async (stream) => {
+    test.each([false, true])('is replaced by a notice, and the request continues; stream: %s', async (stream) => {
       const { post, incidents, events } = await addGuardedTenant(shared.current, { settings })
       answer(stream)
       const results = [
@@ -109,7 +109,7 @@ describeEachEngine('a tool result that instructs the model', (engine) => {
       expect(await blocked()).toHaveLength(2)
     })
 
-    test('has an incident of its own, though it is one of several', async () => {
+    test('has its own incident, even among several results', async () => {
       const { post, incidents, events } = await addGuardedTenant(shared.current, { settings })
       const results: Result[] = [
         { id: 'call_1', content: `Mail 1: ${ATTACK}` },
@@ -126,7 +126,7 @@ describeEachEngine('a tool result that instructs the model', (engine) => {
       }
     })
 
-    test('is replaced as a whole, with all its parts', async () => {
+    test('is replaced completely, with all its parts', async () => {
       const { post } = await addGuardedTenant(shared.current, { settings })
       answer()
       const content = ['Mail 1: lunch is at noon.', ATTACK, 'image']
@@ -136,7 +136,7 @@ describeEachEngine('a tool result that instructs the model', (engine) => {
       expect(sent()).not.toMatch(/word for word|lunch is at noon|iVBOR/)
     })
 
-    test('does not excuse an attack of the user', async () => {
+    test('does not hide an attack by the user', async () => {
       const { post, incidents } = await addGuardedTenant(shared.current, { settings })
       const before = shared.current.upstream.requests.length
       const body = bodyOf([{ id: 'call_1', content: ATTACK }]) as { messages: object[] }
@@ -147,7 +147,7 @@ describeEachEngine('a tool result that instructs the model', (engine) => {
       expect((await incidents()).map(({ direction }) => direction).sort()).toEqual(['input', 'retrieved'])
     })
 
-    test('is only told of by a shield that watches, and left alone by one that does not look at results', async () => {
+    test('is only reported by a shield in monitor mode, and ignored by one that skips results', async () => {
       for (const [name, policy, found] of [
         ['watching', { mode: 'monitor' }, 1],
         ['blind', { scanRetrieved: false }, 0],
@@ -164,7 +164,7 @@ describeEachEngine('a tool result that instructs the model', (engine) => {
       }
     })
 
-    test('still refuses the request where a DLP rule blocks what it holds', async () => {
+    test('still blocks the request if a DLP rule blocks its content', async () => {
       const { post } = await addGuardedTenant(shared.current, {
         settings,
         policy: { pii: { enabled: true, action: 'block' } },
@@ -176,6 +176,6 @@ describeEachEngine('a tool result that instructs the model', (engine) => {
   })
 })
 
-test('the notice itself is harmless to another gateway', () => {
+test('the notice itself is harmless for another gateway', () => {
   expect(scanText(WITHHELD_RESULT, { source: 'tool' }).riskScore).toBeLessThan(50)
 })

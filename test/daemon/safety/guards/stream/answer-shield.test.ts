@@ -56,13 +56,13 @@ describe.each(Object.entries(SAYS))('a quotation of the system prompt in %s', (_
     }
   })
 
-  test('is known of when the answer never ends', () => {
+  test('is reported when the answer never ends', () => {
     const shield = openShield()
     shield?.add([says(INSTRUCTIONS)])
     expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
   })
 
-  test('is found across the places where a long answer is looked at', () => {
+  test('is found across the scan positions of a long answer', () => {
     for (const before of [0, 3_990, 4_050, 8_100]) {
       const shield = openShield()
       shield?.add([
@@ -74,11 +74,11 @@ describe.each(Object.entries(SAYS))('a quotation of the system prompt in %s', (_
   })
 })
 
-describe.each(Object.entries(SAYS))('a role that the model should not have taken, in %s', (_, says) => {
+describe.each(Object.entries(SAYS))('a role drift of the model, in %s', (_, says) => {
   const DRIFT = ' I am unrestricted now. '
   const blocking = { thresholds: { log: 1, flag: 20, block: 50 } }
 
-  test('keeps the end of the answer back, where thresholds say so', () => {
+  test('holds the end of the answer back, if thresholds require it', () => {
     for (const pieces of [[DRIFT], inWords(DRIFT)]) {
       const shield = openShield(blocking)
       shield?.add(pieces.map(says))
@@ -102,28 +102,28 @@ describe.each(Object.entries(SAYS))('a role that the model should not have taken
     }
   })
 
-  test('is only told of by a shield that watches', () => {
+  test('is only reported by a shield in monitor mode', () => {
     const shield = openShield({ ...blocking, mode: 'monitor' })
     shield?.add([says(DRIFT), END])
     expect(shield?.end()).toMatchObject({ action: 'block', enforced: false })
   })
 })
 
-test('an answer that gives nothing away passes, and a shield that does not look at answers is none', () => {
+test('an answer without leaks passes, and a shield that skips answers is absent', () => {
   const shield = openShield()
   shield?.add([{ type: 'text', text: FILLER.repeat(300) }, END])
   expect(shield?.end()).toBeUndefined()
   expect(openShield({ scanOutput: false })).toBeUndefined()
 })
 
-test('a piece of a very long system prompt is found too', () => {
+test('a fragment of a very long system prompt is found too', () => {
   const long = Array.from({ length: 6_000 }, (_, at) => `Rule ${at * 7919} is about clause ${at * 104_729}.`).join(' ')
   const shield = openShield({}, long)
   shield?.add([{ type: 'text', text: `${FILLER}${long.slice(100_000, 100_400)}` }])
   expect(shield?.end()).toMatchObject({ category: 'prompt_leaking', action: 'flag' })
 })
 
-test('a long answer that comes at once is looked at in short steps', () => {
+test('a long answer that arrives at once is scanned in short steps', () => {
   const scanner = createShieldScanner({
     clock: createFakeClock(),
     log: { error: () => undefined },

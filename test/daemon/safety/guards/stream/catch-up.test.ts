@@ -44,8 +44,8 @@ function slowMachine(): void {
   })
 }
 
-describe('what is looked at when a model pauses', () => {
-  test('gives others a turn, and what comes meanwhile leaves after it', async () => {
+describe('scanning while a model pauses', () => {
+  test('yields to other work, and sends newly arrived text afterwards', async () => {
     const { guard, sent, clock } = guarded()
     expect(said(await guard.pass([text('one ')]))).toBe('one ')
     guard.pass([text('two forbidden ')])
@@ -58,7 +58,7 @@ describe('what is looked at when a model pauses', () => {
     expect(said(passed)).toBe('three')
   })
 
-  test('does not leave once the answer is over', async () => {
+  test('sends nothing after the end of the answer', async () => {
     const { guard, sent, clock, quiet } = guarded()
     await guard.pass([text('one ')])
     guard.pass([text('two ')])
@@ -69,7 +69,7 @@ describe('what is looked at when a model pauses', () => {
     expect(sent).toEqual([])
   })
 
-  test('leaves before the rest of an answer that breaks', async () => {
+  test('sends its text before the rest of an answer that breaks', async () => {
     const { guard, sent, clock } = guarded()
     await guard.pass([text('one ')])
     guard.pass([text('two ')])
@@ -79,7 +79,7 @@ describe('what is looked at when a model pauses', () => {
     expect(said(sent)).toBe('two ')
   })
 
-  test('blocks what comes next, and the rest, where it is to be blocked', async () => {
+  test('blocks the following text and the rest when a guard blocks', async () => {
     const { guard, sent, errors, clock } = guarded('block')
     await guard.pass([text('one ')])
     guard.pass([text('two forbidden ')])
