@@ -11,7 +11,7 @@ describe('the lists of test files', () => {
     expect(testFiles.some((path) => path === `/${listed}` || path.startsWith(`/${listed}/`))).toBe(true)
   })
 
-  it.each(LONG)('%s is part of a path', (part) => {
+  it.each(LONG)('%s is part of an existing path', (part) => {
     expect(testFiles.some((path) => path.includes(part))).toBe(true)
   })
 })

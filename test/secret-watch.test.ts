@@ -8,19 +8,16 @@ import { chatJson, replyJson } from './upstream.ts'
 
 // Each test plants a secret and then removes the finding. Otherwise the finding would fail this file.
 
-test.each(Object.entries(ENCODINGS))(
-  'a line of the log that tells the key of a provider is found (%s)',
-  async (name, encode) => {
-    const key = marker(`key ${name}`, 30)
-    const leaking = { ...upstreamProvider('leaking', 'http://127.0.0.1:1/v1', [`m-${encode(key)}`]), apiKey: key }
-    const gateway = await startGateway({ providers: [leaking] })
-    await gateway.close()
-    expect(secretWatch.takeFound()).toEqual(['the log: the key of a provider'])
-  },
-)
+test.each(Object.entries(ENCODINGS))('a log line with the key of a provider is found (%s)', async (name, encode) => {
+  const key = marker(`key ${name}`, 30)
+  const leaking = { ...upstreamProvider('leaking', 'http://127.0.0.1:1/v1', [`m-${encode(key)}`]), apiKey: key }
+  const gateway = await startGateway({ providers: [leaking] })
+  await gateway.close()
+  expect(secretWatch.takeFound()).toEqual(['the log: the key of a provider'])
+})
 
 describeEachEngine('what is kept', (engine) => {
-  test('of a key or of what was said or answered is found in any table but those of the customers', async () => {
+  test('a fragment of a key or prompt is found in any table except those of customer data', async () => {
     const gateway = await startGateway({ engine })
     const [said, answered] = ['Where did the captain hide the spare keys?', 'Behind the seventh barrel, as ever.']
     gateway.upstream.script(replyJson(chatJson(answered)))
@@ -44,7 +41,7 @@ describeEachEngine('what is kept', (engine) => {
   })
 })
 
-test('a key that nobody knows of is found by its form, and texts of customers where they do not belong', () => {
+test('an unknown key is found by its format, and customer texts in the wrong table', () => {
   const watch = new SecretWatch()
   watch.record('a metric', `calls{key="${newApiKey()}"} 1`)
   watch.addWords({ messages: [{ content: 'The word is rhubarb, and nothing else will do.' }, { content: 'short' }] })

@@ -28,7 +28,7 @@ try {
   console.log(error instanceof WebhookVerificationError, error.code)
 }`
 
-test('the built package verifies deliveries under the name that the documentation gives', async () => {
+test('the built package verifies deliveries under its documented name', async () => {
   const [vector] = signatureVectors()
   if (vector === undefined) throw new Error('there is no vector')
   await writeFile(join(receiver, 'receiver.mjs'), PROGRAM)
@@ -54,7 +54,7 @@ if (typed.type === 'pii:incident') {
 }
 `
 
-test('the built package tells TypeScript what an event holds', async () => {
+test('the built package has TypeScript types for events', async () => {
   await writeFile(join(receiver, 'receiver.ts'), TYPED)
   const typescript = createRequire(import.meta.url).resolve('typescript/package.json')
   const options = ['--noEmit', '--strict', '--module', 'nodenext', '--skipLibCheck', 'false', '--types', 'node']

@@ -73,16 +73,16 @@ function parseUnit(text: string): Record<string, Record<string, string[]>> {
 }
 
 describe('the unit', () => {
-  test('says what the daemon relies on, and takes from it what it does not need', async () => {
+  test('has the directives that the daemon needs, and denies the rest', async () => {
     expect(parseUnit(await readFile(unitFile, 'utf8'))).toMatchObject(REQUIRED)
   })
 
-  test('gives a drain the time it needs', async () => {
+  test('gives a drain enough time', async () => {
     const { Service } = parseUnit(await readFile(unitFile, 'utf8'))
     expect(Number(Service?.TimeoutStopSec) * 1000).toBeGreaterThan(DRAIN_TIMEOUT_MS)
   })
 
-  test('shows how to hand it secrets', async () => {
+  test('shows how to pass secrets', async () => {
     expect(await readFile(unitFile, 'utf8')).toMatch(/^#LoadCredential=/m)
   })
 })

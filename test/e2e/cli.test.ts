@@ -75,7 +75,7 @@ describe('the command line against a running gateway', () => {
     expect(metadata).toMatchObject({ index_used: 'my-handbook', served_model: 'local/extract' })
   })
 
-  test('sends what comes after a whole batch that could not be read, and says so with exit 1', async () => {
+  test('sends the files after an unreadable batch, and reports it with exit code 1', async () => {
     const latin1 = Buffer.from('caf\xe9', 'latin1')
     const bad = Array.from({ length: 20 }, (_, at) => [`${String(at).padStart(2, '0')}.md`, latin1] as const)
     const folder = await writeDocuments({ ...Object.fromEntries(bad), 'z.md': 'The last one is good.' })
@@ -88,7 +88,7 @@ describe('the command line against a running gateway', () => {
     expect(await aigw('indexes', 'add', 'handbook', join(folder, '00.md'))).toMatchObject({ exitCode: 1 })
   })
 
-  test('is refused in words for an index that does not exist', async () => {
+  test('prints an error for a missing index', async () => {
     const asked = await aigw('chat', '-m', 'local/extract', '-i', 'handbok', 'hi')
     expect(asked).toMatchObject({ exitCode: 5, stdout: '', stderr: expect.stringContaining('aigw indexes list') })
     const searched = await aigw('indexes', 'search', 'handbok', 'hi')
@@ -97,7 +97,7 @@ describe('the command line against a running gateway', () => {
 })
 
 test.each(['SIGKILL', 'SIGHUP', 'SIGTERM'] as const)(
-  'a gateway started by serve stops when serve gets %s, and leaves its store to the next one',
+  'a gateway started by serve stops when serve gets %s, and releases its store',
   async (name) => {
     const home = await mkdtemp(join(cli.folder, 'home-'))
     const args = ['--listen', '127.0.0.1:0', '--data-dir', join(home, 'data')]
@@ -115,7 +115,7 @@ test.each(['SIGKILL', 'SIGHUP', 'SIGTERM'] as const)(
   },
 )
 
-test('the quick start answers a question, shows its usage row and leaves nothing behind', async () => {
+test('the quick start answers a question, shows its usage row and removes its files', async () => {
   for (const name of ['scripts', 'docs', 'README.md', 'ARCHITECTURE.md']) {
     await cp(join(project, name), join(cli.folder, name), { recursive: true })
   }

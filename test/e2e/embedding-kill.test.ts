@@ -16,7 +16,7 @@ const BATCH = 10
 const CALLS = 4
 const DONE = 'all passages of an index are embedded'
 
-test('kill -9 while a new model embeds: each start goes on where the last one was, and the old vectors serve until the end', async () => {
+test('kill -9 while a new model embeds: each start continues the work, and the old vectors are used until the end', async () => {
   const home = await mkdtemp(join(tmpdir(), 'aigw-embedding-kill-'))
   const server = await startEmbeddingServer()
   const key = newApiKey()

@@ -41,7 +41,7 @@ const ask = async (...words: string[]) => {
   return JSON.parse(stdout).metadata.smltp.bundle_id as string
 }
 
-test('a request leaves a receipt that verifies offline, with the published keys and nothing else', async () => {
+test('a request leaves a receipt that verifies offline with only the published keys', async () => {
   const bundleId = await ask('What is this?')
   const shown = await good('receipts', 'show', bundleId, '-o', 'json')
   expect(JSON.parse(shown.stdout)).toMatchObject({ bundle_id: bundleId, outcome: 'allowed', model: 'local/extract' })
@@ -59,7 +59,7 @@ test('a request leaves a receipt that verifies offline, with the published keys 
   expect(await aigw('receipts', 'verify', receipt, '--keys', keys)).toMatchObject({ exitCode: 10, stdout: '' })
 })
 
-test('an export holds by its own verifier, and a store that was put back is found with a kept checkpoint', async () => {
+test('its own verifier accepts an export, and a kept checkpoint reveals a restored old store', async () => {
   await ask('One')
   await good('groups', 'create', 'ops', '-d', 'On call')
   const early = join(home, 'early')
@@ -90,7 +90,7 @@ test('an export holds by its own verifier, and a store that was put back is foun
   expect(found).toMatchObject({ exitCode: 10, stderr: expect.stringContaining('is invalid from entry') })
 })
 
-test('what is taken out of the store is found by the checkpoints that are left in it', async () => {
+test('the remaining checkpoints reveal entries removed from the store', async () => {
   await ask('One')
   await ask('Two')
   await good('audit', 'checkpoint')
@@ -114,7 +114,7 @@ test('what is taken out of the store is found by the checkpoints that are left i
   await good('audit', 'verify', target)
 })
 
-test('logs list, show and tail say the same of a request, over a restart of the daemon', async () => {
+test('logs list, show and tail agree on a request, across a restart of the daemon', async () => {
   const tail = cli.start(['logs', 'tail', '-e', 'api_access', '-o', 'ndjson'], { env })
   if (tail.child.stdout === null) throw new Error('no pipe')
   const lines = createInterface({ input: tail.child.stdout })[Symbol.asyncIterator]()

@@ -22,7 +22,7 @@ const usage = { prompt_tokens: 5, completion_tokens: 3 }
 const MOMENTS = ['while the provider thinks', 'when the first callers have their answers'] as const
 
 test.each(MOMENTS)(
-  'kill -9 in the middle of 100 identical requests, %s: one bill and one answer, however often they ask',
+  'kill -9 during 100 identical requests, %s: one bill and one answer, however often they repeat',
   async (moment) => {
     const home = await newFolder()
     const upstream = await startUpstream()
@@ -56,7 +56,7 @@ test.each(MOMENTS)(
   },
 )
 
-test('kill -9 of one of two daemons on PostgreSQL in the middle: the other answers all, and there is one bill', async () => {
+test('kill -9 of one of two daemons on PostgreSQL midway: the other answers all, and there is one bill', async () => {
   const clock = watched(createFakeClock(Date.now()))
   const survivor = await startGateway({ engine: postgresEngine, clock })
   const { upstream, adminKey, config } = survivor

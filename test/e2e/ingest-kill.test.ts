@@ -30,7 +30,7 @@ const upload = (version: number) =>
     })),
   )
 
-test('kill -9 during a training, 20 times: every document is whole and there once, and sending it again completes it', async () => {
+test('kill -9 during a training, 20 times: every document is complete and unique, and sending it again completes it', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'aigw-ingest-kill-'))
   const key = newApiKey()
   const start = () =>

@@ -18,7 +18,7 @@ const usage = { prompt_tokens: 5, completion_tokens: 3 }
 type Ask = { streamed: boolean; idempotencyKey: string | undefined }
 type Answered = Ask & { id: string; text: string }
 
-test('kill -9 under load, 20 times: every acknowledged request is billed exactly once, with one receipt in a whole log, and its answer is kept', async () => {
+test('kill -9 under load, 20 times: every acknowledged request has exactly one bill, one receipt in a complete log, and its stored answer', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'aigw-kill-'))
   const upstream = await startUpstream()
   const stream = replyRaw(chatStream(['a', 'b'], { usage }))

@@ -70,11 +70,11 @@ describe('the search', () => {
   const search = new SecretSearch(ALL)
   const clean = JSON.stringify({ level: 'info', time: '2026-01-01T00:00:00.000Z', id: 'req-0123456789abcdef01234567' })
 
-  test('looks for 200 different secrets', () => {
+  test('covers 200 different secrets', () => {
     expect(new Set(ALL.map(({ text }) => text)).size).toBe(200)
   })
 
-  test.each(Object.keys(ENCODINGS))('finds each of them as %s in a line of a log, also in JSON in JSON', (encoding) => {
+  test.each(Object.keys(ENCODINGS))('finds each of them as %s in a log line, also in JSON in JSON', (encoding) => {
     for (const secret of ALL) {
       const form = ENCODINGS[encoding]?.(secret.text) ?? ''
       const line = JSON.stringify({ level: 'error', body: JSON.stringify({ error: `no "${form}" here` }) })
@@ -82,7 +82,7 @@ describe('the search', () => {
     }
   })
 
-  test('finds fragments of them, and escaped ones, and nothing in a line without', () => {
+  test('finds fragments of them, and escaped ones, and nothing in a line without secrets', () => {
     for (const secret of [SECRETS.word, SECRETS.providerKey, SECRETS.password].flatMap((secrets) =>
       secrets.slice(0, 3),
     )) {
@@ -195,7 +195,7 @@ describe('a gateway', () => {
   const chat = (body: object, options?: Call) =>
     call('POST', '/api/external/chat/completions', { index: 'Zero-Knowledge', model: 'p0/echo', ...body }, options)
 
-  test('says nothing of 200 secrets, in any of six encodings, but to those who sent them', async () => {
+  test('reveals none of 200 secrets in six encodings, except to their owners', async () => {
     const search = new SecretSearch(ALL)
     search.add({ kind: 'administrator key', text: adminKey })
 

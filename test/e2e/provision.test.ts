@@ -66,7 +66,7 @@ describe('a script that provisions a tenant', () => {
     return found
   }
 
-  test('prints the same ids the second time, and makes nothing more', async () => {
+  test('prints the same ids the second time, and creates nothing more', async () => {
     const first = await provision()
     expect(first.stderr.split('\n').filter((line) => line.startsWith('note:'))).toEqual([])
     expect(first.stdout).toMatch(/^(\w+\t[0-9a-f]{24}\n){7}$/)
@@ -91,7 +91,7 @@ describe('a script that provisions a tenant', () => {
     expect(await members()).toBe(firstMembers)
   })
 
-  test('stops when a secret is lost, says how to get a new one, and then goes on as before', async () => {
+  test('stops when a secret is lost, explains how to get a new one, and then continues', async () => {
     const first = await provision()
     for (const [file, verb] of [
       ['acme.key', /aigw (tenants admin-key \S+ --save-to \S+)/],
@@ -108,7 +108,7 @@ describe('a script that provisions a tenant', () => {
     }
   })
 
-  test('leaves a key that works for what it may, and is refused for the rest', async () => {
+  test('leaves a key that works within its rights, and is rejected otherwise', async () => {
     await provision()
     const file = join(keys, 'support-desk.key')
     expect((await stat(file)).mode & 0o777).toBe(0o600)

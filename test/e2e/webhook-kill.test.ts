@@ -15,7 +15,7 @@ import { runDaemon } from './daemon-process.ts'
 const KILLS = 20
 const CLIENTS = 8
 
-test('kill -9 under load, 20 times: every event of an acknowledged request reaches its receiver, and repeats are the same', async () => {
+test('kill -9 under load, 20 times: every event of an acknowledged request reaches its receiver, and repeats are identical', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'aigw-webhook-kill-'))
   const upstream = await startUpstream()
   const bad = replyJson({ error: { message: 'down' } }, { status: 500 })
@@ -101,7 +101,7 @@ test('kill -9 under load, 20 times: every event of an acknowledged request reach
   await rm(dataDir, { recursive: true })
 })
 
-test('of two daemons on one PostgreSQL one is killed, 5 times: every event reaches its receiver, and nothing waits for ever', async () => {
+test('kill -9 of one of two daemons on PostgreSQL, 5 times: every event reaches its receiver, and none waits forever', async () => {
   const place = await postgresEngine.place()
   const upstream = await startUpstream()
   const bad = replyJson({ error: { message: 'down' } }, { status: 500 })

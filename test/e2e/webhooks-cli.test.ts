@@ -50,7 +50,7 @@ afterEach(async () => {
 
 const webhooks = (...words: string[]) => cli.run(['webhooks', ...words], { env })
 
-test('what the gateway delivers, the command line verifies with the secret it kept, and not with another', async () => {
+test('the command line verifies deliveries of the gateway with its stored secret, and rejects another secret', async () => {
   const secretFile = join(home, 'hook.secret')
   const created = await webhooks('create', '--url', address, '--save-to', secretFile, '-o', 'id')
   expect(created).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^[0-9a-f]{24}\n$/) })
@@ -83,7 +83,7 @@ test('what the gateway delivers, the command line verifies with the secret it ke
   expect(failed).toMatchObject({ exitCode: 10, stdout: '500\n' })
 })
 
-test('listen shows and forwards what is triggered, and Ctrl-C ends it', async () => {
+test('listen shows and forwards triggered events, and Ctrl-C ends it', async () => {
   const { child, ended } = cli.start(['webhooks', 'listen', '-e', 'pii:*', '--forward-to', address], { env })
   if (child.stdout === null || child.stderr === null) throw new Error('no pipes')
   for await (const line of createInterface({ input: child.stderr })) if (line.startsWith('Ready.')) break

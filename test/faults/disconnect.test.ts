@@ -84,7 +84,7 @@ test.each([
   ['a stream', 'once where a word had left', leaveStream, STREAM.length],
   ['a whole answer', 'nothing, as nothing had left', leaveWhole, WHOLE.length - 1],
 ] as const)(
-  'a client that leaves %s at any byte has its call closed and is billed %s',
+  'a client that disconnects %s at any byte has its call aborted and is billed %s',
   async (_what, _bill, leave, bytes) => {
     const points = fc.array(fc.nat({ max: bytes }), { minLength: CLIENTS, maxLength: CLIENTS })
     await fc.assert(

@@ -90,7 +90,7 @@ export function faultsMet(group: keyof typeof COMBINATIONS): void {
   describe.each(runs)('$title', (run) => {
     const outcome = outcomeOf(run)
 
-    test('ends as it is documented, in its time, and is billed to the model that served', () => {
+    test('has the documented result in time, and bills the serving model', () => {
       const answer = seenOf(run)
       outcome.check(answer)
       expect(answer.ms).toBeLessThanOrEqual(run.models.length * TIMEOUT_MS)
@@ -105,12 +105,12 @@ export function faultsMet(group: keyof typeof COMBINATIONS): void {
     })
   })
 
-  test('the daemon answers after all of them as before', async () => {
+  test('the daemon works as before after all of them', async () => {
     expect((await stage.gateway.call('GET', '/readyz')).status).toBe(200)
     await askAllWays()
   })
 
-  test('the daemon keeps no connection to the upstream, and at most 8 MiB of all that was sent to it', () => {
+  test('the daemon keeps no connection to the upstream, and at most 8 MiB of the received data', () => {
     expect(grownBytes).toBeLessThanOrEqual(8 * MEBIBYTE)
   })
 
@@ -149,13 +149,13 @@ export function faultsMet(group: keyof typeof COMBINATIONS): void {
     return answer
   }
 
-  test('there are more kinds of fault than sixty', () => {
+  test('more than sixty kinds of fault are tested', () => {
     expect(new Set(FAULTS.map(({ name }) => name)).size).toBe(FAULTS.length)
     expect(FAULTS.length).toBeGreaterThan(60)
   })
 
   if (group === 'held')
-    test('a stream that is held back never ends with half an answer, unless it is longer than what may be held', () => {
+    test('a held stream never ends with half an answer, unless it exceeds the hold-back buffer', () => {
       const broken = runs.filter(
         ({ mode, id }) => mode === 'held' && seen.get(id)?.status === 200 && seen.get(id)?.error,
       )
@@ -163,7 +163,7 @@ export function faultsMet(group: keyof typeof COMBINATIONS): void {
     })
 
   if (group === 'in the words of others')
-    test('in the words of others every fault but those of size is met streamed or whole', () => {
+    test('on other surfaces every fault except those of size is tested streamed or complete', () => {
       for (const surface of ['OpenAI', 'Anthropic']) {
         const met = new Set(runs.filter((run) => run.surface === surface).map(({ fault }) => fault))
         expect([...met]).toEqual(FAULTS.filter(({ heavy }) => !heavy))

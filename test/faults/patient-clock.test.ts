@@ -5,7 +5,7 @@ const turns = async (count: number) => {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-test('time moves on to the next timer of a request that only waits, and no further', async () => {
+test('time advances to the next timer of a request that only waits, and no further', async () => {
   const clock = createPatientClock()
   const fired: number[] = []
   const work = new Promise<void>((resolve) => {
@@ -19,7 +19,7 @@ test('time moves on to the next timer of a request that only waits, and no furth
   expect([fired, clock.monotonic()]).toEqual([[300], 350])
 })
 
-test('time stands still while anything is on its way, and for background work', async () => {
+test('time stands still while I/O is pending, and for background work', async () => {
   const clock = createPatientClock()
   let quiet = false
   let over = false
@@ -37,7 +37,7 @@ test('time stands still while anything is on its way, and for background work', 
   expect(clock.monotonic()).toBe(REQUEST_MS)
 })
 
-test('the failure of the work is that of the wait', async () => {
+test('a failure of the work is passed to the waiter', async () => {
   const failing = Promise.reject(new Error('broken'))
   await expect(createPatientClock().during(failing, () => true)).rejects.toThrow('broken')
 })

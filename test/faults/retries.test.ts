@@ -71,7 +71,7 @@ function arrange({ models: [faulty, next], lasting, mode, play }: Run): void {
 }
 
 describe.each(RUNS)('$title', (run) => {
-  test('is asked once more where that may help and there is time, and is billed once', () => {
+  test('is retried once if that may help and time remains, and is billed once', () => {
     const { lasting, fault, models, expected } = run
     const [faulty, next] = models
     const answer = seen.get(run.id)
@@ -109,6 +109,6 @@ function triesOf({ expected, models: [faulty] }: Run, { attempts }: Seen): 1 | 2
   return (first?.latency_ms ?? 0) + RETRY_PAUSE_MS < TIMEOUT_MS ? 2 : 1
 }
 
-test('no model is asked more than twice for one request', () => {
+test('no model is called more than twice for one request', () => {
   for (const [name, times] of stage.raw.asked) expect([name, times > 2]).toEqual([name, false])
 })

@@ -24,7 +24,7 @@ const GENUINE: Tried = {
 /** A signature with an empty secret, which anyone can make. It must be rejected if the receiver has no secret. */
 const FORGED: Tried = { ...GENUINE, header: sign(BODY, [''], NOW) }
 
-describe('the verifiers that receivers copy', () => {
+describe('the verifiers for receivers', () => {
   const present = LANGUAGES.filter(isPresent)
   let dir: string
   beforeEach(async () => {
@@ -32,7 +32,7 @@ describe('the verifiers that receivers copy', () => {
   })
   afterEach(() => rm(dir, { recursive: true }))
 
-  test('are all known here; those whose runtime is not installed are named', async () => {
+  test('are all covered here; those without an installed runtime are listed', async () => {
     expect(await readdir(join(import.meta.dirname, '../../docs/receivers'))).toEqual(
       LANGUAGES.map(({ name }) => name).sort(),
     )
@@ -44,7 +44,7 @@ describe('the verifiers that receivers copy', () => {
   })
 
   test.each(present.map((language) => [language.name, language] as const))(
-    '%s agrees with every signature vector',
+    '%s matches every signature vector',
     async (name, language) => {
       const fits = ({ body, secrets, level }: (typeof vectors)[number]) =>
         level === 'must' &&
@@ -60,7 +60,7 @@ describe('the verifiers that receivers copy', () => {
   )
 
   test.each(present.map((language) => [language.name, language] as const))(
-    '%s believes nothing that was signed without a secret, when its own is not set or empty',
+    '%s rejects everything when its own secret is unset or empty',
     async (_, language) => {
       const lacking = [[undefined], [''], [undefined, '']].map((secrets) => ({ ...FORGED, secrets }))
       expect(await language.answers([GENUINE, ...lacking], dir)).toEqual([true, false, false, false])
@@ -71,7 +71,7 @@ describe('the verifiers that receivers copy', () => {
   )
 
   test.each(present.filter(({ isLoose }) => isLoose).map((language) => [language.name, language] as const))(
-    '%s believes nothing when its tolerance or time is no number, and takes one text for one secret, not for its letters',
+    '%s rejects everything when its tolerance or time is not a number, and accepts one text as one secret',
     async (_, language) => {
       const bad = [{ tolerance: Number.NaN }, { now: Number.NaN }].map((window) => ({ ...GENUINE, ...window }))
       expect(await language.answers([GENUINE, ...bad], dir)).toEqual([true, false, false])
@@ -88,7 +88,7 @@ describe('the verifiers that receivers copy', () => {
     ['WEBHOOK_TOLERANCE', '0300'],
     ['WEBHOOK_NOW', 'soon'],
     ['WEBHOOK_NOW', `${NOW}.5`],
-  ])('shell cannot tell, and says so, when %s is %s', async (variable, value) => {
+  ])('shell cannot decide, and reports it, when %s is %s', async (variable, value) => {
     const variables = { WEBHOOK_SECRET: SECRET, WEBHOOK_NOW: String(NOW) }
     expect(await runShell(dir, BODY, GENUINE.header, variables)).toEqual({ code: 0, stderr: '' })
     expect(await runShell(dir, BODY, GENUINE.header, { ...variables, [variable]: value })).toEqual({

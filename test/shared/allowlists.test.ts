@@ -12,7 +12,7 @@ test('models are allowed by their whole id or by their provider', () => {
   expect([...usable, ...others].filter((id) => allowsModel(allowed, id))).toEqual(usable)
 })
 
-test('going without an index is always allowed', () => {
+test('direct chat without an index is always allowed', () => {
   const names = ['handbook', 'Zero-Knowledge', 'Handbook', 'zero-knowledge', 'other']
   expect(names.filter((name) => allowsIndex(['handbook'], name))).toEqual(['handbook', 'Zero-Knowledge'])
 })

@@ -4,7 +4,7 @@ import { newBundleId, newCommitId, newConversationId, newId, newRequestId } from
 
 const moment = fc.integer({ min: 0, max: 2 ** 42 })
 
-test('ids begin with their time', () => {
+test('ids start with their time', () => {
   fc.assert(
     fc.property(moment, (ms) => {
       const seconds = (Math.floor(ms / 1000) % 2 ** 32).toString(16).padStart(8, '0')
@@ -17,7 +17,7 @@ test('ids begin with their time', () => {
   )
 })
 
-test('ids of one moment differ, and come in their order', () => {
+test('ids of one moment differ, and ascend', () => {
   const ids = Array.from({ length: 1_000 }, () => newId(0))
   expect(new Set(ids).size).toBe(1_000)
   // The 24-bit counter starts anywhere and may wrap once.
@@ -28,7 +28,7 @@ test('ids of one moment differ, and come in their order', () => {
 test.each([
   ['req-', newRequestId],
   ['conv-', newConversationId],
-])('%s ids begin with their time, and the rest tells neither how many there were nor the next one', (prefix, make) => {
+])('%s ids start with their time, and the rest reveals neither their number nor the next one', (prefix, make) => {
   const ids = Array.from({ length: 4_096 }, () => make(1_767_225_600_000))
   expect(new Set(ids).size).toBe(ids.length)
   for (const id of ids) expect(id).toMatch(new RegExp(`^${prefix}6955b900[0-9a-f]{16}$`))

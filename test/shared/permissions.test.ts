@@ -28,7 +28,7 @@ const anyRole: fc.Arbitrary<RoleRights> = fc.record({
   canUseChat: fc.boolean(),
 })
 
-test('nothing is in excess of the same rights, and everything that is open is in excess of none', () => {
+test('equal rights have no excess, and full rights cover all others', () => {
   fc.assert(
     fc.property(anyRights, (rights) => {
       expect(excessOf(rights, rights)).toEqual([])
@@ -40,7 +40,7 @@ test('nothing is in excess of the same rights, and everything that is open is in
   )
 })
 
-test('only who administers everything may hand out chat without having it', () => {
+test('only a full administrator may grant chat without having it', () => {
   fc.assert(
     fc.property(anyRights, (own) => {
       const expected = administersAll(own) ? { ...own, canInteractWithAI: true, canUseChat: true } : own
@@ -53,7 +53,7 @@ test('only who administers everything may hand out chat without having it', () =
   ])
 })
 
-test('a role reaches at least as far as it goes now, and no less when its panel opens', () => {
+test('a role reaches at least its current rights, and no less when its panel is enabled', () => {
   fc.assert(
     fc.property(fc.constantFrom(...SYSTEM_ROLES), anyRole, (role, custom) => {
       const reach = reachOf(role, custom)

@@ -11,7 +11,7 @@ test.each([
   expect(toPolicyId(name)).toBe(id)
 })
 
-test('an id is its own id', () => {
+test('an id maps to itself', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (name) => {
       const id = toPolicyId(name)

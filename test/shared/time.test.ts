@@ -4,7 +4,7 @@ import { isoTime } from '../../src/shared/time.ts'
 
 const MAX_DATE_MS = 8_640_000_000_000_000
 
-test('any moment is written as JavaScript writes it, whatever was written before', () => {
+test('any time is written as JavaScript writes it, independent of earlier calls', () => {
   const moment = fc.oneof(
     fc.integer({ min: -MAX_DATE_MS, max: MAX_DATE_MS }),
     fc.double({ min: -1e6, max: 1e6, noNaN: true }),
@@ -18,7 +18,7 @@ test('any moment is written as JavaScript writes it, whatever was written before
   )
 })
 
-test('what is no time is refused', () => {
+test('an invalid time is rejected', () => {
   for (const ms of [Number.NaN, Number.POSITIVE_INFINITY, MAX_DATE_MS + 1000])
     expect(() => isoTime(ms)).toThrow(RangeError)
 })

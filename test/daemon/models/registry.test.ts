@@ -86,12 +86,12 @@ function registry(configs: readonly ProviderConfig[], local = builtIn().provider
 }
 afterEach(() => Promise.all(opened.splice(0).map((created) => created.close())))
 
-test('a model id is split at its first slash, so models may hold slashes', () => {
+test('a model id is split at its first slash, so model names may contain slashes', () => {
   const found = registry([config('router')]).find('router/vendor/model:free')
   expect(found).toMatchObject({ provider: { name: 'router' }, model: 'vendor/model:free' })
 })
 
-test('what nobody offers is not found', () => {
+test('unknown models are not found', () => {
   const { find } = registry([config('up', ['a']), config('any')])
   expect(find('up/a')?.model).toBe('a')
   expect(find('local/extract')?.provider.name).toBe('local')
@@ -100,26 +100,26 @@ test('what nobody offers is not found', () => {
   }
 })
 
-test('describes what is configured, by model where models are named', () => {
+test('lists the configured providers, by model if models are named', () => {
   const { describe } = registry([config('up', ['a', 'b/c']), config('any')])
   expect(describe()).toEqual(['local/extract', 'up/a', 'up/b/c', 'any/*'])
 })
 
-test('describes for a key what is configured and the key may use', () => {
+test('lists for a key the configured models that it may use', () => {
   const { describe } = registry([config('up', ['a', 'b']), config('any')])
   expect(describe(['up/b', 'any/x', 'any/x', 'any/y/z', 'gone/x'])).toEqual(['up/b', 'any/x', 'any/y/z'])
   expect(describe(['up/*', 'any/*', 'any/x'])).toEqual(['up/a', 'up/b', 'any/*'])
   expect(describe(['u/*', 'up/c', 'an/y'])).toEqual([])
 })
 
-test('two providers of one name are refused, and so is a local one that is not built in', () => {
+test('two providers of one name are rejected, and so is an unknown local one', () => {
   expect(() => registry([config('up'), config('up')])).toThrow('"up" is configured twice')
   expect(() => registry([config('local')])).toThrow('"local" is configured twice')
   expect(() => registry([config('other', undefined, 'local')])).toThrow('"other"')
   expect(registry([config('local', undefined, 'local')]).describe()).toEqual(['local/extract'])
 })
 
-test('the log says at the start which models there are, and no key', () => {
+test('the log lists the models at the start, and no key', () => {
   const lines: object[] = []
   const write = (facts: object, message: string) => void lines.push({ ...facts, message })
   const log = { debug: write, info: write, warn: write, error: write }
@@ -134,7 +134,7 @@ test.each<[string, ProviderConfig, string, string, unknown]>([
   ['anthropic', config('up', undefined, 'anthropic'), 'x-api-key', '/v1/messages', ANTHROPIC_ANSWER],
   ['google', config('up', undefined, 'google'), 'x-goog-api-key', '/v1beta/models/m:generateContent', GOOGLE_ANSWER],
   ['bedrock', bedrock, 'authorization', '/model/m/converse', BEDROCK_ANSWER],
-])('a provider of kind %s speaks its interface, from the first call on', async (_, kind, header, path, answer) => {
+])('a provider of kind %s uses its interface from the first call on', async (_, kind, header, path, answer) => {
   const upstream = await startUpstream()
   try {
     upstream.script(replyJson(answer), replyJson(answer))
@@ -147,7 +147,7 @@ test.each<[string, ProviderConfig, string, string, unknown]>([
   }
 })
 
-test('Bedrock is given its region and credentials, and the models it offers', async () => {
+test('Bedrock gets its region, credentials and models', async () => {
   const upstream = await startUpstream()
   try {
     upstream.script(replyJson(BEDROCK_ANSWER))
@@ -165,7 +165,7 @@ test('Bedrock is given its region and credentials, and the models it offers', as
   }
 })
 
-test('what is found is offered beside what is configured, and never instead of it', () => {
+test('detected providers are added to configured ones, and never replace them', () => {
   const found = new Map<string, Provider>()
   const created = createProviderRegistry([config('up')], { clock: createFakeClock(), builtIn: [], found })
   opened.push(created)

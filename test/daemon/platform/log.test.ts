@@ -73,7 +73,7 @@ test('events below the level are left out', async () => {
   expect(lines.map(({ msg }) => msg)).toEqual(['c', 'd'])
 })
 
-test('secrets do not get into the log, at any depth and in error texts', async () => {
+test('secrets are removed from the log, at any depth and in error texts', async () => {
   const key = `sk-${'a1'.repeat(32)}`
   const lines = await logged('info', (log) => {
     log.info({ a: { b: { c: { headers: { Authorization: 'Basic hunter2', 'x-api-key': ['hunter2'] } } } } }, 'deep')
@@ -86,7 +86,7 @@ test('secrets do not get into the log, at any depth and in error texts', async (
   expect(lines[2]).toMatchObject({ error: { message: expect.stringContaining('refused sk-[secret]') } })
 })
 
-test('ids and hashes that only sound like secrets stay', async () => {
+test('ids and hashes that only resemble secrets stay', async () => {
   const facts = { apiKeyId: '65a1', secret_hash: 'ab', requestId: 'req-1', tokens: 5 }
   expect(await logged('info', (log) => log.info(facts, 'x'))).toMatchObject([facts])
 })
@@ -100,7 +100,7 @@ test('a line without its secrets is still JSON', () => {
   )
 })
 
-describe('a process that logs and ends', () => {
+describe('a process that logs and exits', () => {
   const LINES = 2_000
   const program = fileURLToPath(new URL('log-program.ts', import.meta.url))
   const loader = fileURLToPath(new URL('../../typescript-loader.mjs', import.meta.url))
@@ -142,7 +142,7 @@ describe('a process that logs and ends', () => {
     await rm(directory, { recursive: true })
   })
 
-  test('ends when the reader of its log went away', async () => {
+  test('exits when the reader of its log has closed', async () => {
     const child = start('pipe')
     const gone = once(child.stdout ?? child, 'close')
     child.stdout?.destroy()
@@ -152,7 +152,7 @@ describe('a process that logs and ends', () => {
   })
 })
 
-test('lines that a reader has no time for are dropped and counted, and the rest stays in order', async () => {
+test('lines that a slow reader misses are dropped and counted, and the rest stays in order', async () => {
   const reader = new Reader()
   const log = createLog('info', reader)
   const filler = 'x'.repeat(1_000_000)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createPacer, PACE_MS } from '../../../src/daemon/platform/pacing.ts'
 
-test('work goes on at once until its time is up, then others come first', async () => {
+test('work continues until its time slice ends, then other work runs', async () => {
   let nowMs = 0
   const pacer = createPacer(() => nowMs)
   nowMs += PACE_MS - 1

@@ -39,14 +39,14 @@ async function receiver(reaction?: Reaction, options?: ReceiverOptions): Promise
 
 const post = (url: string, body = '{"id":"evt_1"}') => ({ url, body, headers: ['content-type', 'application/json'] })
 
-describe('an answer', () => {
+describe('a response', () => {
   test.each([200, 201, 202, 204, 299])('%i acknowledges', async (status) => {
     const { url } = await receiver(reply(status))
     expect(await sender().send(post(url))).toMatchObject({ status, error: null, timedOut: false })
   })
 
   test.each([300, 301, 302, 303, 304, 307, 308, 400, 401, 404, 410, 429, 500, 503])(
-    '%i is a failure, and nothing else is called',
+    '%i is a failure, and no redirect is followed',
     async (status) => {
       const other = await receiver()
       const { url, received } = await receiver(reply(status, '', `location: ${other.url}\r\n`))
@@ -55,20 +55,20 @@ describe('an answer', () => {
     },
   )
 
-  test('is kept up to 4 KiB, as text that every store takes', async () => {
+  test('is stored up to 4 KiB, as text that every store accepts', async () => {
     const { url } = await receiver(reply(200, `a\0\u{1F600}${'x'.repeat(5_000)}`))
     const { response } = await sender().send(post(url))
     expect(response?.length).toBeLessThanOrEqual(4_096)
     expect(response?.slice(0, 5)).toBe('a\uFFFD\u{1F600}x')
   })
 
-  test('of 2xx counts even when its body breaks off', async () => {
+  test('of 2xx counts even if its body breaks off', async () => {
     const { url } = await receiver((socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf'))
     expect(await sender().send(post(url))).toMatchObject({ status: 200, error: null, response: 'half' })
   })
 })
 
-test('a request is sent as it is signed: the body byte for byte, and no header but those given and those of HTTP', async () => {
+test('a request is sent as signed: the body byte for byte, and only the given headers and those of HTTP', async () => {
   const { url, received } = await receiver()
   const body = '{"text":"Grüße 😀"}'
   await sender().send(post(`${url}?a=%2f`, body))
@@ -85,7 +85,7 @@ test('a request is sent as it is signed: the body byte for byte, and no header b
 /** The connection is free after the turn that delivered the answer. */
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-test('attempts in a row share one connection, which is not used after a second without one', async () => {
+test('consecutive attempts share one connection, which is not used after a second of inactivity', async () => {
   const sockets: Socket[] = []
   const { url } = await receiver((socket) => {
     sockets.push(socket)
@@ -101,7 +101,7 @@ test('attempts in a row share one connection, which is not used after a second w
   expect([sockets[0] === sockets[1], sockets[1] === sockets[2]]).toEqual([true, false])
 })
 
-test('one attempt sends one POST, also when its server closes kept connections without a word; later ones get their own', async () => {
+test('one attempt sends one POST, even if its server closes kept connections silently; later ones use new connections', async () => {
   const sockets: Socket[] = []
   const { url, received } = await receiver((socket, _, nth) => {
     sockets.push(socket)
@@ -273,7 +273,7 @@ describe('a receiver that', () => {
   })
 
   test.each(['body', 'reason', 'hints', 'chunk'])(
-    'floods 100 attempts with its %s: none holds more than 256 KB',
+    'floods 100 attempts with its %s: none uses more than 256 KB',
     async (kind) => {
       // In a separate process, so that its buffers are not measured.
       const program = new URL('flooding-receiver.mjs', import.meta.url)
@@ -303,7 +303,7 @@ describe('a receiver that', () => {
     },
   )
 
-  test('proves with its certificate who it is gets the delivery', async () => {
+  test('with a valid certificate gets the delivery', async () => {
     const { url } = await receiver(reply(200), { tls: SELF_SIGNED })
     const one = createSender({ guard: loopback, clock: systemClock, ca: SELF_SIGNED.cert })
     opened.push(one)
@@ -313,7 +313,7 @@ describe('a receiver that', () => {
     expect(wrong).toMatchObject({ status: null, error: expect.stringContaining('ERR_TLS_CERT_ALTNAME_INVALID') })
   })
 
-  test('has a certificate that nobody vouches for is not sent to', async () => {
+  test('with an untrusted certificate gets no delivery', async () => {
     const { url, received } = await receiver(reply(200), { tls: SELF_SIGNED })
     expect(await sender().send(post(url))).toMatchObject({ status: null, error: expect.stringMatching(/self.signed/i) })
     expect(received).toEqual([])
@@ -325,7 +325,7 @@ async function connected(target: Receiver): Promise<void> {
   expect(target.connections).toBe(1)
 }
 
-test('a name that does not resolve in time ends the attempt after 5 s, and nothing is dialled later', async () => {
+test('a name that does not resolve in time ends the attempt after 5 s, and no connection is opened later', async () => {
   const target = await receiver()
   const clock = createFakeClock()
   const lookup = deferred<string[]>()
@@ -338,7 +338,7 @@ test('a name that does not resolve in time ends the attempt after 5 s, and nothi
   expect(target.connections).toBe(0)
 })
 
-test('a connection that does not come about is given up with its attempt', async () => {
+test('a connection that cannot be opened is aborted with its attempt', async () => {
   // 203.0.114.1 never responds. Without a route the attempt fails at once, which is equivalent.
   const clock = createFakeClock()
   const guard: TargetGuard = { resolve: async () => ['203.0.114.1'], allowPrivate: true }
@@ -349,7 +349,7 @@ test('a connection that does not come about is given up with its attempt', async
   expect((await sent).error).toMatch(/within 5 s|E[A-Z]+/)
 })
 
-test('whatever a name resolves to from one moment to the next, no refused address is ever dialled', async () => {
+test('however a name resolves over time, no forbidden address is ever contacted', async () => {
   const outside = await receiver(reply(200), { host: '127.0.0.2' })
   // 127.0.0.2 stands for a public address. A listener on the same port of 127.0.0.1 would detect a wrong connection.
   const inside = await receiver(reply(200), { port: outside.port })
@@ -388,7 +388,7 @@ test('whatever a name resolves to from one moment to the next, no refused addres
   expect(inside.connections).toBe(0)
 })
 
-test('an open connection is not used for a name that has moved away from it', async () => {
+test('an open connection is not used for a name that now resolves to another address', async () => {
   const first = await receiver(reply(200), { host: '127.0.0.2' })
   let addresses = ['127.0.0.2']
   const guard: TargetGuard = { allowPrivate: true, resolve: async () => addresses }
@@ -402,7 +402,7 @@ test('an open connection is not used for a name that has moved away from it', as
   expect(first.received).toHaveLength(1)
 })
 
-test('closing cuts off what runs and leaves no connection', async () => {
+test('closing aborts running attempts and leaves no connection', async () => {
   const target = await receiver(() => undefined)
   const one = sender()
   const sent = one.send(post(target.url))
@@ -412,7 +412,7 @@ test('closing cuts off what runs and leaves no connection', async () => {
   await target.idle()
 })
 
-test('100 attempts of every kind leave as many sockets as before', async () => {
+test('100 attempts of every kind leave the number of sockets unchanged', async () => {
   const reactions = Object.values(FAULTS).flatMap(({ react, late }) => (react && !late ? [react] : []))
   const targets = await Promise.all(reactions.map((reaction) => receiver(reaction)))
   const one = sender()
@@ -422,27 +422,24 @@ test('100 attempts of every kind leave as many sockets as before', async () => {
   expect(targets.map(({ open }) => open)).toEqual(targets.map(() => 0))
 })
 
-test.each(['http', 'https'])(
-  'a peer that is refused once the connection is there gets not a single byte (%s)',
-  async (scheme) => {
-    let bytes = 0
-    const target = await receiver(reply(200), {
-      onConnection: (socket) => Boolean(socket.on('data', ({ length }) => (bytes += length))),
-    })
-    let asked = 0
-    // Accepts the address at the lookup and rejects it at the connection.
-    const guard: TargetGuard = {
-      resolve: async () => ['127.0.0.1'],
-      get allowPrivate() {
-        return asked++ < 2
-      },
-    }
-    const { error } = await sender(guard).send(post(`${scheme}://hook.example:${target.port}/`))
-    expect(error).toMatch(/private/)
-    await target.idle()
-    expect([bytes, target.connections]).toEqual([0, 1])
-  },
-)
+test.each(['http', 'https'])('a peer that is rejected after connecting gets no byte (%s)', async (scheme) => {
+  let bytes = 0
+  const target = await receiver(reply(200), {
+    onConnection: (socket) => Boolean(socket.on('data', ({ length }) => (bytes += length))),
+  })
+  let asked = 0
+  // Accepts the address at the lookup and rejects it at the connection.
+  const guard: TargetGuard = {
+    resolve: async () => ['127.0.0.1'],
+    get allowPrivate() {
+      return asked++ < 2
+    },
+  }
+  const { error } = await sender(guard).send(post(`${scheme}://hook.example:${target.port}/`))
+  expect(error).toMatch(/private/)
+  await target.idle()
+  expect([bytes, target.connections]).toEqual([0, 1])
+})
 
 /** The memory that this process retains. The resident size would depend on the last collection. */
 function heldBytes(): number {

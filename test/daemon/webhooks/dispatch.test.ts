@@ -10,7 +10,7 @@ import { reply } from './receiver.ts'
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 describeEachEngine('a delivery', (engine) => {
-  test('is the envelope, its headers and its signature, to the letter', async () => {
+  test('has exactly the documented envelope, headers and signature', async () => {
     const world = await openWorld(engine)
     const target = await world.receiver()
     await world.endpoint(target.url)
@@ -41,7 +41,7 @@ describeEachEngine('a delivery', (engine) => {
     expect(row).toMatchObject({ attempts: 1, last_status: 200, last_error: null, resend_of: null })
   })
 
-  test('goes to every endpoint of the tenant that subscribes to its event, once, and to nobody else', async () => {
+  test('is sent to every endpoint of the tenant that subscribes to its event, once, and to no other', async () => {
     const world = await openWorld(engine)
     const target = await world.receiver()
     const other = await world.receiver()
@@ -90,7 +90,7 @@ describeEachEngine('a delivery', (engine) => {
     expect([(stamps[1] ?? 0) - (stamps[0] ?? 0), (stamps[2] ?? 0) - (stamps[1] ?? 0)]).toEqual([10, 60])
   })
 
-  test('that is taken at the second attempt is done, and is no failure', async () => {
+  test('that succeeds at the second attempt is done, and not a failure', async () => {
     const world = await openWorld(engine)
     const target = await world.receiver((socket, _, nth) => reply(nth === 1 ? 503 : 204)(socket, _, nth))
     const endpoint = await world.endpoint(target.url, { failure_count: 7 })
@@ -105,7 +105,7 @@ describeEachEngine('a delivery', (engine) => {
     expect(await world.endpointNow(endpoint.id)).toMatchObject({ failure_count: 0 })
   })
 
-  test('is found by the next daemon when the one that made it is gone', async () => {
+  test('is found by the next daemon when its creator has stopped', async () => {
     const world = await openWorld(engine)
     const target = await world.receiver(() => undefined)
     await world.endpoint(target.url)
@@ -133,7 +133,7 @@ describeEachEngine('a delivery', (engine) => {
     expect(second).toBeDefined()
   })
 
-  test('carries both signatures while a rotation overlaps, and the new one alone behind it', async () => {
+  test('has both signatures during the overlap of a rotation, and only the new one afterwards', async () => {
     const world = await openWorld(engine)
     const target = await world.receiver()
     const endpoint = await world.endpoint(target.url)
@@ -194,7 +194,7 @@ describeEachEngine('an endpoint', (engine) => {
     },
   )
 
-  test('that fails 19 times and then takes one starts from 0', async () => {
+  test('that fails 19 times and then succeeds starts from 0', async () => {
     let fail = 19
     const world = await openWorld(engine)
     const target = await world.receiver((socket, _, nth) => reply(fail-- > 0 ? 500 : 200)(socket, _, nth))
@@ -225,7 +225,7 @@ describeEachEngine('an endpoint', (engine) => {
     expect(await world.endpointNow(endpoint.id)).toMatchObject({ failure_count: 0, enabled: 1, last_status: 200 })
   })
 
-  test('warns at 10 and at 15 failures in a row', async () => {
+  test('logs a warning at 10 and at 15 consecutive failures', async () => {
     const { world, endpoint, dispatcher } = await lastAttempts(16, 0)
     dispatcher.endpointChanged(endpoint.id)
     await world.until(all('failed'))
@@ -233,7 +233,7 @@ describeEachEngine('an endpoint', (engine) => {
     expect(warned.map(({ facts }) => facts.failuresInARow)).toEqual([10, 15])
   })
 
-  test('that is disabled gets nothing: what waits and what comes is held', async () => {
+  test('that is disabled gets nothing: waiting and new deliveries are held', async () => {
     const world = await openWorld(engine)
     const target = await world.receiver()
     const endpoint = await world.endpoint(target.url, { enabled: 0, disabled_reason: 'manual' })
@@ -253,7 +253,7 @@ describeEachEngine('an endpoint', (engine) => {
     expect(target.received).toHaveLength(2)
   })
 
-  test('that moves gets what comes next at its new address', async () => {
+  test('that changes its address gets the next delivery there', async () => {
     const world = await openWorld(engine)
     const before = await world.receiver()
     const after = await world.receiver()
@@ -270,7 +270,7 @@ describeEachEngine('an endpoint', (engine) => {
     expect(before.received).toHaveLength(1)
   })
 
-  test('has two attempts under way at most, and does not hold up another', async () => {
+  test('has at most two attempts in flight, and does not block another', async () => {
     const world = await openWorld(engine)
     const silent = await world.receiver(() => undefined)
     const good = await world.receiver()
@@ -317,7 +317,7 @@ describeEachEngine('a dispatcher', (engine) => {
     expect(target.received).toHaveLength(5_000)
   })
 
-  test('finds by itself what nobody told it of', async () => {
+  test('finds deliveries without a notification', async () => {
     const world = await openWorld(engine)
     const target = await world.receiver()
     await world.endpoint(target.url)
@@ -330,7 +330,7 @@ describeEachEngine('a dispatcher', (engine) => {
     await target.arrived(1)
   })
 
-  test('gives up its claims to another when it stops renewing them, and its late result counts nowhere', async () => {
+  test('loses its claims to another when it stops renewing them, and its late result is ignored', async () => {
     const world = await openWorld(engine)
     const answers: (() => void)[] = []
     const target = await world.receiver((socket, received, nth) => {
@@ -355,7 +355,7 @@ describeEachEngine('a dispatcher', (engine) => {
   })
 })
 
-test('an event that is passed on while the store is asked for others is sent at once', async () => {
+test('an event that is stored during the search for others is sent at once', async () => {
   const world = await openWorld(postgresEngine)
   const target = await world.receiver()
   const endpoint = await world.endpoint(target.url)

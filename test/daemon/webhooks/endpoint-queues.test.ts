@@ -46,13 +46,13 @@ function startAll(queues: EndpointQueues, now: number): Run[] {
   return runs
 }
 
-test('lanes take turns, and each has at most two attempts under way', () => {
+test('lanes take turns, and each has at most two attempts in flight', () => {
   const { queues } = openQueues({ brisk: 50, stuck: 2, slow: 10, all: 200 })
   for (const id of ['a', 'b', 'c']) give(queues, id, 5, 0)
   expect(startAll(queues, 0).map(({ queue }) => queue.endpointId)).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
 })
 
-test('attempts that hang give up their slots after 300 ms; those of stuck endpoints have two slots among them', () => {
+test('hanging attempts release their slots after 300 ms; stuck endpoints share two slots', () => {
   const { queues } = openQueues()
   for (const id of ['a', 'b', 'c']) give(queues, id, 9, 0)
   const hanging = startAll(queues, 0)
@@ -68,7 +68,7 @@ test('attempts that hang give up their slots after 300 ms; those of stuck endpoi
   expect(startAll(queues, 5_000).map(({ queue }) => queue.endpointId)).toEqual(['other', 'other'])
 })
 
-test('an endpoint that answers in time is not stuck any more, and one is not for ever', () => {
+test('an endpoint that responds in time is no longer stuck, and stuck endpoints recover', () => {
   const { queues } = openQueues()
   const queue = give(queues, 'a', 9, 0)
   const [first] = startAll(queues, 0)
@@ -81,7 +81,7 @@ test('an endpoint that answers in time is not stuck any more, and one is not for
   expect(queues.find('a')).toBe(queue)
 })
 
-test('nothing is sent with settings older than 2 s or under a lease that may end first', () => {
+test('settings older than 2 s, or a lease that may expire first, prevent sending', () => {
   const { queues, needy, lost } = openQueues()
   const stale = give(queues, 'stale', 1, 0)
   const late = give(queues, 'late', 1, 2_000, { leaseEndsAt: 6_000 })
@@ -91,7 +91,7 @@ test('nothing is sent with settings older than 2 s or under a lease that may end
   expect([stale.ready.length, late.backlog]).toEqual([1, true])
 })
 
-test('whatever happens, no limit is exceeded and nothing that is ready is forgotten', () => {
+test('for any sequence, no limit is exceeded and no ready delivery is lost', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('give' as const), queue: fc.nat(9), count: fc.integer({ min: 1, max: 5 }) }),
     fc.record({ kind: fc.constant('end' as const), which: fc.nat(), timedOut: fc.boolean() }),
@@ -151,7 +151,7 @@ test('an endpoint that takes more than 300 ms gets one attempt at a time, until 
   expect(startAll(queues, 500).map(({ kind }) => kind)).toEqual(['brisk', 'brisk'])
 })
 
-test.each(['brisk', 'stuck'] as const)('tenants take turns before the lanes of one do (%s)', (pace) => {
+test.each(['brisk', 'stuck'] as const)('tenants take turns before the lanes of one tenant do (%s)', (pace) => {
   const { queues } = openQueues({ brisk: 3, stuck: 3, slow: 8, all: 20 })
   for (let nth = 0; nth < 50; nth++) Object.assign(queues.get(`crowd ${nth}`), { pace, paceUntil: 1_000 })
   for (let nth = 0; nth < 50; nth++) give(queues, `crowd ${nth}`, 2, 0, { tenantId: 'crowd' })
@@ -214,7 +214,7 @@ test.each<Bad & { p99Ms: number; slowestMs: number }>([
   { bad: 900, tookMs: 4_900, timedOut: false, tenants: 100, p99Ms: 500, slowestMs: 1_200 },
   { bad: 900, tookMs: 4_900, timedOut: false, tenants: 1, p99Ms: 500, slowestMs: 1_200 },
 ])(
-  '$bad endpoints of $tenants tenants that take $tookMs ms (cut off: $timedOut) hardly hold up 100 good ones',
+  '$bad endpoints of $tenants tenants that take $tookMs ms (cut off: $timedOut) hardly delay 100 good ones',
   ({ p99Ms, slowestMs, ...bad }) => {
     const good = simulate(bad)
     expect(good).toMatchObject({ sent: 14_000 })
@@ -223,7 +223,7 @@ test.each<Bad & { p99Ms: number; slowestMs: number }>([
   },
 )
 
-test('failures in a row: exactly the 20th disables, one success starts from 0, a disabled endpoint stays as it is', () => {
+test('consecutive failures: exactly the 20th disables, one success resets to 0, a disabled endpoint stays unchanged', () => {
   let health = { enabled: 1, failures: 0 }
   const warnedAt: number[] = []
   for (let nth = 1; nth <= 19; nth++) {

@@ -9,7 +9,7 @@ let receiver: Receiver
 afterEach(() => receiver.close())
 
 describeEachEngine('a daemon', (engine) => {
-  test('sends what a chat and the test route cause, signed with the secret that was shown once', async () => {
+  test('sends the events of a chat and of the test route, signed with the secret that was returned once', async () => {
     receiver = await startReceiver()
     const gateway = await startGateway({ engine })
     const bad = replyJson({ error: { message: 'down' } }, { status: 500 })

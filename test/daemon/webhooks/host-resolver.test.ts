@@ -37,7 +37,7 @@ async function nameServer(answers: Record<number, number[]>): Promise<string> {
 test.each([
   ['A', { [A]: [8, 8, 8, 8] }, ['8.8.8.8']],
   ['AAAA', { [AAAA]: [0x20, 1, 0x48, 0x60, ...Array(11).fill(0), 1] }, ['2001:4860::1']],
-])('a name server that answers %s alone holds up a lookup for 300 ms', async (_, answers, expected) => {
+])('a name server that responds only for %s delays a lookup by 300 ms', async (_, answers, expected) => {
   const clock = createFakeClock()
   const resolver = createHostResolver({ clock, systemNames: false, servers: [await nameServer(answers)] })
   opened.push(resolver)
@@ -49,7 +49,7 @@ test.each([
   expect(await found).toEqual(expected)
 })
 
-test('a name server that answers for both families is not waited for', async () => {
+test('a name server that responds for both families causes no delay', async () => {
   const clock = createFakeClock()
   const server = await nameServer({ [A]: [8, 8, 8, 8], [AAAA]: [0x20, 1, 0x48, 0x60, ...Array(11).fill(0), 1] })
   const resolver = createHostResolver({ clock, systemNames: false, servers: [server] })

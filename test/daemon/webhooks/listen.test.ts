@@ -82,7 +82,7 @@ describeEachEngine('the feed of events', (engine) => {
     return { clock, gateway: await startGateway({ engine, clock }) }
   }
 
-  test('tells each event once as it happens, and none from before', async () => {
+  test('sends each event once as it happens, and no earlier one', async () => {
     const { clock, gateway } = await start()
     await trigger(gateway, 'dlp:incident')
     const feed = await listen(gateway, clock)
@@ -98,7 +98,7 @@ describeEachEngine('the feed of events', (engine) => {
     feed.close()
   })
 
-  test('tells an event that is stored after later ones', async () => {
+  test('sends an event that is stored after later ones', async () => {
     const { clock, gateway } = await start()
     const feed = await listen(gateway, clock)
     await feed.next()
@@ -115,7 +115,7 @@ describeEachEngine('the feed of events', (engine) => {
     feed.close()
   })
 
-  test('tells what happens after an event of a daemon whose clock is ahead', async () => {
+  test('sends events that follow an event of a daemon whose clock is ahead', async () => {
     const { clock, gateway } = await start()
     const feed = await listen(gateway, clock)
     await feed.next()
@@ -131,7 +131,7 @@ describeEachEngine('the feed of events', (engine) => {
     feed.close()
   })
 
-  test('refuses a time that does not exist, whether it is read as a page or followed', async () => {
+  test('rejects an impossible time, both as a page and as a stream', async () => {
     const { gateway } = await start()
     for (const since of ['2026-13-01T00:00:00.000Z', '2026-01-01', 'evt_1', '2026-01-01T00:00:00.000Z/x']) {
       for (const accept of ['application/json', 'text/event-stream']) {
@@ -141,7 +141,7 @@ describeEachEngine('the feed of events', (engine) => {
     }
   })
 
-  test("reads its tenant's events from an index, in their order", async () => {
+  test("reads its tenant's events from an index, in order", async () => {
     const { gateway } = await start()
     const places = [undefined, { createdAt: '2026-01-01T00:00:00.000Z', id: '' }]
     for (const after of places) {
@@ -151,7 +151,7 @@ describeEachEngine('the feed of events', (engine) => {
     }
   })
 
-  test('goes on at a cursor after a break', async () => {
+  test('resumes at a cursor after a break', async () => {
     const { clock, gateway } = await start()
     const feed = await listen(gateway, clock)
     await feed.next()
@@ -170,7 +170,7 @@ describeEachEngine('the feed of events', (engine) => {
 
   // Only one daemon may use a SQLite store.
   if (engine.name !== 'sqlite')
-    test('holds events that another daemon stores', async () => {
+    test('includes events that another daemon stores', async () => {
       const { clock, gateway } = await start()
       const beside = await startGateway({ engine, clock, beside: gateway })
       const feed = await listen(beside, clock)
@@ -180,7 +180,7 @@ describeEachEngine('the feed of events', (engine) => {
       feed.close()
     })
 
-  test('holds nothing of another tenant', async () => {
+  test('includes only events of its tenant', async () => {
     const { clock, gateway } = await start()
     const { db } = gateway.app
     const { id: tenant_id } = await addTenant(db, { name: 'other' })
@@ -195,7 +195,7 @@ describeEachEngine('the feed of events', (engine) => {
     feed.close()
   })
 
-  test('ends when the key may not listen any more', async () => {
+  test('ends when the key loses its right to listen', async () => {
     const { clock, gateway } = await start()
     const made = await gateway.call('POST', '/api/admin/api-keys', { name: 'listener' })
     const feed = await listen(gateway, clock, { key: made.body.secret })
@@ -204,7 +204,7 @@ describeEachEngine('the feed of events', (engine) => {
     expect(await feed.next()).toBeUndefined()
   })
 
-  test('goes through what has gathered a page at a time, and remembers little of it', async () => {
+  test('sends a backlog page by page, with little memory', async () => {
     const { clock, gateway } = await start()
     const { id: tenant_id } = await gateway.app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
     const count = 5 * LISTEN_EVENTS
@@ -235,7 +235,7 @@ describeEachEngine('the feed of events', (engine) => {
     feed.close()
   })
 
-  test('costs nothing of the day of a key, and a page does', async () => {
+  test('does not count towards the daily limit of a key, but a page does', async () => {
     const { clock, gateway } = await start()
     const { db } = gateway.app
     const { id: tenant_id } = await addTenant(db, { name: 'other' })
@@ -251,7 +251,7 @@ describeEachEngine('the feed of events', (engine) => {
     expect([await page(), await stream()]).toEqual([429, 200])
   })
 
-  test('ends when the daemon drains, and does not hold it up', async () => {
+  test('ends when the daemon drains, without delaying it', async () => {
     const { clock, gateway } = await start()
     const feed = await listen(gateway, clock)
     await feed.next()
@@ -260,7 +260,7 @@ describeEachEngine('the feed of events', (engine) => {
     await drained
   })
 
-  test('says now and then that it is there, so that nothing on the way cuts it', async () => {
+  test('sends regular pings, so that proxies keep it open', async () => {
     const { clock, gateway } = await start()
     const feed = await listen(gateway, clock)
     await feed.next()
@@ -277,7 +277,7 @@ describeEachEngine('the feed of events', (engine) => {
     feed.close()
   })
 
-  test('has a page of the latest, and pages from a cursor on', async () => {
+  test('has a page of the latest events, and pages after a cursor', async () => {
     const { clock, gateway } = await start()
     expect((await gateway.call('GET', FEED)).body).toEqual({ success: true, events: [], next: null })
     const { id: tenant_id } = await gateway.app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
@@ -299,7 +299,7 @@ describeEachEngine('the feed of events', (engine) => {
     expect(last.body).toEqual({ success: true, events: [], next: second.body.next })
   })
 
-  test('has no more listeners than a tenant may have', async () => {
+  test('has a limit of listeners per tenant', async () => {
     const { clock, gateway } = await start()
     const feeds: Feed[] = []
     for (let at = 0; at < LISTENERS.perTenant; at++) feeds.push(await listen(gateway, clock))
@@ -310,7 +310,7 @@ describeEachEngine('the feed of events', (engine) => {
 })
 
 describe('trigger', () => {
-  test('sends a sample to no endpoint by itself, and to one that is named', async () => {
+  test('sends a sample to no endpoint by default, and to a named one', async () => {
     const gateway = await startGateway()
     const hook = { url: 'http://127.0.0.1:61999/hook', events: ['*'] }
     const { id } = (await gateway.call('POST', '/api/admin/webhooks', hook)).body.webhook
@@ -325,7 +325,7 @@ describe('trigger', () => {
     ])
   })
 
-  test('sends no sample when what was missed is sent again', async () => {
+  test('sends no sample when missed events are resent', async () => {
     const gateway = await startGateway()
     const hook = { url: 'http://127.0.0.1:61999/hook', events: ['*'] }
     const { id } = (await gateway.call('POST', '/api/admin/webhooks', hook)).body.webhook
@@ -335,7 +335,7 @@ describe('trigger', () => {
     expect(recovered.body).toMatchObject({ recovered: 0 })
   })
 
-  test('refuses other events, data of another kind, and endpoints that are off or not there', async () => {
+  test('rejects other events, invalid data, and endpoints that are disabled or missing', async () => {
     const gateway = await startGateway()
     const hook = { url: 'http://127.0.0.1:61999/hook', events: ['*'], enabled: false }
     const { id } = (await gateway.call('POST', '/api/admin/webhooks', hook)).body.webhook
@@ -350,7 +350,7 @@ describe('trigger', () => {
 })
 
 describe('samples', () => {
-  test('are there for every event of the catalog, with all that its data may hold', () => {
+  test('exist for every event of the catalog, with all fields of its data', () => {
     expect(Object.keys(EVENT_SAMPLES)).toEqual(Object.keys(EVENT_CATALOG))
     for (const event of SUBSCRIBABLE_EVENTS) {
       const { shape } = EVENT_DATA[event]

@@ -39,7 +39,7 @@ async function openLog(engine: TestEngine) {
 }
 
 describeEachEngine('after 30 days', (engine) => {
-  test('deliveries go, and a day later their events; what is still to be sent stays with its event', async () => {
+  test('old deliveries are deleted, and a day later their events; undelivered ones stay with their event', async () => {
     const world = await openLog(engine)
     const [sent, waiting, recent] = await world.fannedOut(3)
     for (const [event, state] of [
@@ -63,7 +63,7 @@ describeEachEngine('after 30 days', (engine) => {
     expect([await states(), await world.eventIds()]).toEqual([['pending'], [waiting?.id]])
   })
 
-  test('what was delivered is not sent again as if it had been missed, although its delivery is gone', async () => {
+  test('a delivered event is not resent as missed, although its delivery was deleted', async () => {
     const world = await openLog(engine)
     const [event] = await world.fannedOut(1)
     await world.deliver(event, { state: 'delivered' })
@@ -73,14 +73,14 @@ describeEachEngine('after 30 days', (engine) => {
     expect(await world.recover()).toEqual({ requeued: 0, missed: 0 })
   })
 
-  test('what was missed can be sent to the last moment', async () => {
+  test('missed events can be resent until they are deleted', async () => {
     const world = await openLog(engine)
     await world.fannedOut(1)
     world.clock.advance(30 * DAY_MS)
     expect(await world.recover()).toEqual({ requeued: 0, missed: 1 })
   })
 
-  test('an event stays as long as one that was sent again late, which can then be recovered', async () => {
+  test('an event stays as long as a late resend of it, which can then be recovered', async () => {
     const world = await openLog(engine)
     const [event] = await world.fannedOut(1)
     world.clock.advance(29 * DAY_MS)
@@ -95,7 +95,7 @@ describeEachEngine('after 30 days', (engine) => {
     expect([await world.deliveries(), await world.eventIds()]).toEqual([[], []])
   })
 
-  test('nothing waits for an event that is gone', async () => {
+  test('no delivery waits for a deleted event', async () => {
     const world = await openLog(engine)
     const [lost, kept] = await world.fannedOut(2)
     await world.deliver(lost, { state: 'pending' })
@@ -116,7 +116,7 @@ describeEachEngine('after 30 days', (engine) => {
 })
 
 describeEachEngine('what is held for a disabled endpoint', (engine) => {
-  test(`is the latest ${WEBHOOK_HELD}; older ones are cancelled, and the endpoint says how many`, async () => {
+  test(`is limited to the latest ${WEBHOOK_HELD}; older ones are cancelled, and the endpoint counts them`, async () => {
     const world = await openLog(engine)
     const other = await world.endpoint('http://127.0.0.1/other')
     const [event] = await world.fannedOut(1)

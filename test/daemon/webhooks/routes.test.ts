@@ -76,7 +76,7 @@ describeEachEngine('the management of webhooks', (engine) => {
   }
 
   describe('creating', () => {
-    test('answers 201 with a secret that no later answer holds, and forbids caches to keep it', async () => {
+    test('returns 201 with a secret that no later response contains, and forbids caching', async () => {
       const answer = await call('POST', PATH, { ...HOOK, description: ' Our SIEM ' })
       const { secret, webhook } = WebhookSecretResponse.parse(answer.body)
       expect(answer).toMatchObject({ status: 201, headers: { 'cache-control': 'no-store' } })
@@ -104,7 +104,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       }
     })
 
-    test('stores the secret sealed, and opens it only in its own row', async () => {
+    test('stores the secret sealed, and it can be opened only in its own row', async () => {
       const { secret, webhook } = await create()
       const row = await endpoint(webhook.id)
       expect(JSON.stringify(row)).not.toContain(secret)
@@ -124,26 +124,26 @@ describeEachEngine('the management of webhooks', (engine) => {
       ['a pattern of events', { events: ['pii:*'] }, 'events.0'],
       ['the event of the test route', { events: ['webhook:test'] }, 'events.0'],
       ['enabled that is no flag', { enabled: 'yes' }, 'enabled'],
-    ])('refuses %s with VALIDATION_ERROR and names the field', async (_, fields, field) => {
+    ])('rejects %s with VALIDATION_ERROR and names the field', async (_, fields, field) => {
       const answer = await call('POST', PATH, { ...HOOK, ...fields })
       expect(answer.status).toBe(400)
       expect(StructuredError.parse(answer.body).error).toMatchObject({ code: 'VALIDATION_ERROR', details: { field } })
       expect((await call('GET', PATH)).body.webhooks).toEqual([])
     })
 
-    test('says what was probably meant by an event that does not exist, and what the test event is', async () => {
+    test('suggests the probable event for an unknown one, and explains the test event', async () => {
       const messageOf = async (event: string) =>
         (await call('POST', PATH, { ...HOOK, events: [event] })).body.error.message
       expect(await messageOf('pii:incidents')).toContain('did you mean "pii:incident"?')
       expect(await messageOf('webhook:test')).toContain('cannot be subscribed to')
     })
 
-    test('keeps an event once that was named twice', async () => {
+    test('stores a repeated event once', async () => {
       const { webhook } = await create({ events: ['dlp:incident', 'dlp:incident', 'pii:incident'] })
       expect(webhook.events).toEqual(['dlp:incident', 'pii:incident'])
     })
 
-    test(`refuses the one above ${WEBHOOK_ENDPOINTS}`, async () => {
+    test(`rejects more than ${WEBHOOK_ENDPOINTS}`, async () => {
       const rows = Array.from({ length: WEBHOOK_ENDPOINTS }, () => endpointRow({ tenant_id: tenantId, secret: 'v1.' }))
       for (let at = 0; at < rows.length; at += 500)
         await db()
@@ -155,7 +155,7 @@ describeEachEngine('the management of webhooks', (engine) => {
     })
   })
 
-  test('the list has all webhooks, the newest first, and the catalog with the wildcard and without the test event', async () => {
+  test('the list has all webhooks, newest first, and the catalog with the wildcard and without the test event', async () => {
     const { webhook: first } = await create()
     clock.advance(1000)
     const { webhook: second } = await create({ enabled: false })
@@ -168,7 +168,7 @@ describeEachEngine('the management of webhooks', (engine) => {
   })
 
   describe('changing', () => {
-    test('changes what is named and nothing else', async () => {
+    test('changes only the sent fields', async () => {
       const { webhook } = await create({ description: 'before' })
       clock.advance(1000)
       const answer = await call('PUT', `${PATH}/${webhook.id}`, { events: ['dlp:incident'] })
@@ -179,7 +179,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       })
     })
 
-    test('checks url and events as creating does, and then changes nothing', async () => {
+    test('validates url and events as creating does, and then changes nothing', async () => {
       const { webhook } = await create()
       for (const body of [{ url: 'http://169.254.169.254/' }, { events: ['webhook:test'] }, { events: ['nothing'] }]) {
         expect(await call('PUT', `${PATH}/${webhook.id}`, body)).toMatchObject({
@@ -190,7 +190,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect((await call('GET', `${PATH}/${webhook.id}`)).body.webhook).toEqual(webhook)
     })
 
-    test('enabling one that was disabled by failures sets them to 0 and says how many deliveries were held', async () => {
+    test('enabling one that failures disabled resets them to 0 and counts the held deliveries', async () => {
       const { webhook } = await create()
       await set(webhook.id, disabledBy('failures'))
       await addDelivery(webhook.id, 'held')
@@ -206,7 +206,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       })
     })
 
-    test('the list counts what was held as the webhook itself does, enabled or not, and without tests', async () => {
+    test('the list counts held deliveries as the webhook itself does, enabled or not, without tests', async () => {
       const { webhook } = await create()
       await addDelivery(webhook.id, 'held')
       const ofTest = await addDelivery(webhook.id, 'held')
@@ -221,7 +221,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect(answer.body).toMatchObject({ recovered: 1, more: false })
     })
 
-    test(`counts what was held up to ${WEBHOOK_HELD_COUNTED}`, async () => {
+    test(`counts held deliveries up to ${WEBHOOK_HELD_COUNTED}`, async () => {
       const { webhook } = await create()
       const event = await addEvent()
       const rows = Array.from({ length: WEBHOOK_HELD_COUNTED + 2 }, (_, at) => ({
@@ -233,14 +233,14 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect(body.webhook).toMatchObject({ heldDeliveries: WEBHOOK_HELD_COUNTED, heldDropped: 0 })
     })
 
-    test('enabling one that is enabled keeps its failures in a row', async () => {
+    test('enabling one that is enabled keeps its consecutive failures', async () => {
       const { webhook } = await create()
       await set(webhook.id, { failure_count: 7 })
       const { body } = await call('PUT', `${PATH}/${webhook.id}`, { enabled: true, description: 'same' })
       expect(body.webhook).toMatchObject({ enabled: true, failureCount: 7 })
     })
 
-    test('disabling says that it was a person, unless it was disabled already', async () => {
+    test('disabling records a manual cause, unless it was disabled already', async () => {
       const { webhook } = await create()
       const disable = async () => (await call('PUT', `${PATH}/${webhook.id}`, { enabled: false })).body.webhook
       expect(await disable()).toMatchObject({ enabled: false, disabledReason: 'manual' })
@@ -252,7 +252,7 @@ describeEachEngine('the management of webhooks', (engine) => {
   describe('rotating the secret', () => {
     const secretsOf = async (id: string) => signingSecretsOf(masterKey, await endpoint(id), isoTime(clock.now()))
 
-    test('ends the earlier one at once, unless an overlap is asked for', async () => {
+    test('invalidates the earlier one at once, unless an overlap is requested', async () => {
       const { webhook, secret: first } = await create()
       const answer = await call('POST', `${PATH}/${webhook.id}/rotate-secret`, {})
       const { secret: second } = WebhookSecretResponse.parse(answer.body)
@@ -261,7 +261,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect(await secretsOf(webhook.id)).toEqual([second])
     })
 
-    test('with an overlap both sign, the newest first, until it is over; a further rotation ends the oldest', async () => {
+    test('with an overlap both sign, the newest first, until it ends; another rotation invalidates the oldest', async () => {
       const { webhook, secret: first } = await create()
       const rotate = async () => {
         const answer = await call('POST', `${PATH}/${webhook.id}/rotate-secret`, { overlap_seconds: 60 })
@@ -279,14 +279,14 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect((await call('GET', `${PATH}/${webhook.id}`)).body.webhook.previousSecretUntil).toBeNull()
     })
 
-    test.each([-1, 1.5, '60', 604_801])('refuses an overlap of %s', async (overlap_seconds) => {
+    test.each([-1, 1.5, '60', 604_801])('rejects an overlap of %s', async (overlap_seconds) => {
       const { webhook } = await create()
       const answer = await call('POST', `${PATH}/${webhook.id}/rotate-secret`, { overlap_seconds })
       expect(answer).toMatchObject({ status: 400, body: { error: { details: { field: 'overlap_seconds' } } } })
     })
   })
 
-  test('deleting cancels what was on its way and keeps it in the log', async () => {
+  test('deleting cancels pending deliveries and keeps them in the log', async () => {
     const { webhook } = await create()
     await addDelivery(webhook.id, 'held')
     await addDelivery(webhook.id, 'delivered')
@@ -297,7 +297,7 @@ describeEachEngine('the management of webhooks', (engine) => {
   })
 
   describe('the test route', () => {
-    test('answers 202 with a delivery of webhook:test to this endpoint alone', async () => {
+    test('returns 202 with a delivery of webhook:test to this endpoint only', async () => {
       const { webhook } = await create({ events: ['dlp:incident'] })
       await create()
       const answer = await call('POST', `${PATH}/${webhook.id}/test`)
@@ -319,7 +319,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect((await deliveries()).map(({ endpoint_id }) => endpoint_id)).toEqual([webhook.id])
     })
 
-    test('answers 409 WEBHOOK_DISABLED while the webhook is disabled', async () => {
+    test('returns 409 WEBHOOK_DISABLED while the webhook is disabled', async () => {
       const { webhook } = await create({ enabled: false })
       const answer = await call('POST', `${PATH}/${webhook.id}/test`)
       expect(answer).toMatchObject({ status: 409, body: { error: { code: 'WEBHOOK_DISABLED' } } })
@@ -347,7 +347,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect((await list('event=pii:incident')).pagination.total).toBe(4)
     })
 
-    test('shows a delivery with the start of the last answer and the event as it was sent', async () => {
+    test('shows a delivery with the start of the last response and the event as it was sent', async () => {
       const { webhook } = await create()
       const { id, event_id } = await addDelivery(webhook.id, 'failed')
       const last = { last_status: 500, last_error: null, last_duration_ms: 12, last_response: 'out of order' }
@@ -362,7 +362,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       })
     })
 
-    test.each(['nothing', randomUUID()])('answers 404 DELIVERY_NOT_FOUND to %s', async (id) => {
+    test.each(['nothing', randomUUID()])('returns 404 DELIVERY_NOT_FOUND for %s', async (id) => {
       for (const [method, path] of [
         ['GET', `/api/admin/deliveries/${id}`],
         ['POST', `/api/admin/deliveries/${id}/resend`],
@@ -370,7 +370,7 @@ describeEachEngine('the management of webhooks', (engine) => {
         expect(await call(method, path)).toMatchObject({ status: 404, body: { error: { code: 'DELIVERY_NOT_FOUND' } } })
     })
 
-    test('resending makes a delivery of its own, of the same event to the same webhook', async () => {
+    test('resending creates a separate delivery of the same event to the same webhook', async () => {
       const { webhook } = await create()
       const sent = await addDelivery(webhook.id, 'delivered')
       const answer = await call('POST', `/api/admin/deliveries/${sent.id}/resend`)
@@ -382,7 +382,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect((await deliveries()).find(({ id }) => id === sent.id)).toMatchObject({ state: 'delivered' })
     })
 
-    test('what belongs to a webhook that is gone or disabled is not sent again', async () => {
+    test('deliveries of a deleted or disabled webhook are not resent', async () => {
       const { webhook } = await create()
       const sent = await addDelivery(webhook.id, 'delivered')
       await set(webhook.id, disabledBy('manual'))
@@ -393,7 +393,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect(await deliveries()).toHaveLength(1)
     })
 
-    test('a delivery whose event is not kept any more is not sent again', async () => {
+    test('a delivery whose event was deleted is not resent', async () => {
       const { webhook } = await create()
       const sent = await addDelivery(webhook.id, 'delivered')
       await db().deleteFrom('outbox_events').where('id', '=', sent.event_id).execute()
@@ -410,7 +410,7 @@ describeEachEngine('the management of webhooks', (engine) => {
     }
     const statesOf = async () => new Map((await deliveries()).map(({ id, state }) => [id, state]))
 
-    test('sends what failed or was held since then under its own id, and leaves the rest', async () => {
+    test('sends failed or held deliveries since then under their own ids, and leaves the rest', async () => {
       const { webhook } = await create()
       const { webhook: other } = await create()
       const earlier = await addDelivery(webhook.id, 'failed', isoTime(START - 1))
@@ -426,7 +426,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect([earlier, delivered, ofOther].map(({ id }) => states.get(id))).toEqual(['failed', 'delivered', 'held'])
     })
 
-    test('delivers events that the webhook did not subscribe to when they happened, once, and none from before it', async () => {
+    test('delivers events to which the webhook did not subscribe when they happened, once, and none from before it', async () => {
       const { webhook } = await create({ events: ['dlp:incident'] })
       await addEvent({ created_at: isoTime(clock.now() - 1) })
       const missed = await addEvent({ created_at: isoTime(clock.now() + 1) })
@@ -439,7 +439,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect((await deliveries()).map(({ event_id }) => event_id)).toEqual([missed.id])
     })
 
-    test('sends nothing whose event is not kept any more: it would wait for ever', async () => {
+    test('sends no delivery whose event was deleted, because it would wait forever', async () => {
       const { webhook } = await create()
       const lost = await addDelivery(webhook.id, 'failed', isoTime(START))
       const kept = await addDelivery(webhook.id, 'failed', isoTime(START + 1))
@@ -466,7 +466,7 @@ describeEachEngine('the management of webhooks', (engine) => {
       expect(await recover(webhook.id, isoTime(START))).toMatchObject({ recovered: 2, more: false })
     })
 
-    test('needs a time that exists and a webhook that is enabled', async () => {
+    test('needs a valid time and an enabled webhook', async () => {
       const { webhook } = await create()
       for (const since of [undefined, 'yesterday', '2026-02-30T00:00:00Z', '2026-03-01'])
         expect(await call('POST', `${PATH}/${webhook.id}/recover`, { since })).toMatchObject({
@@ -486,7 +486,7 @@ describeEachEngine('the management of webhooks', (engine) => {
     ['POST', '/rotate-secret'],
     ['POST', '/test'],
     ['POST', '/recover'],
-  ])('%s {webhookId}%s answers 404 WEBHOOK_NOT_FOUND to an id that nothing has', async (method, suffix) => {
+  ])('%s {webhookId}%s returns 404 WEBHOOK_NOT_FOUND for an unknown id', async (method, suffix) => {
     const body = suffix === '/recover' ? { since: isoTime(START) } : { url: HOOK.url }
     for (const id of [newId(), 'nothing']) {
       const answer = await call(method, `${PATH}/${id}${suffix}`, method === 'GET' ? undefined : body)
@@ -495,7 +495,7 @@ describeEachEngine('the management of webhooks', (engine) => {
     }
   })
 
-  test('audit entries name the receiver by its origin and hold neither the secret nor the rest of the URL', async () => {
+  test('audit entries name the receiver by its origin and contain neither the secret nor the rest of the URL', async () => {
     const { webhook, secret } = await create()
     await call('PUT', `${PATH}/${webhook.id}`, { url: `${HOOK.url}2` })
     await call('POST', `${PATH}/${webhook.id}/rotate-secret`, { overlap_seconds: 5 })

@@ -21,7 +21,7 @@ const faultOf = (run: () => unknown): string => {
 
 describe('verifyWebhook', () => {
   test.each(signatureVectors().map((vector) => [vector.id, vector.title, vector] as const))(
-    'agrees with vector %s: %s',
+    'matches vector %s: %s',
     (_, __, { body, header, secrets, now, tolerance, expect: expected, reason }) => {
       const fault = faultOf(() => verifyWebhook(body, header, secrets, { now, toleranceSeconds: tolerance }))
       if (expected === 'valid') expect(fault).toBe('none')
@@ -29,7 +29,7 @@ describe('verifyWebhook', () => {
     },
   )
 
-  test('believes whatever the gateway signs, on any bytes, with any of its secrets', () => {
+  test('accepts every delivery that the gateway signs, on any bytes, with any of its secrets', () => {
     const secret = fc.string({ minLength: 1 }).map((text) => `whsec_${text}`)
     const secrets = fc.array(secret, { minLength: 1, maxLength: 3 })
     const anyTime = fc.nat({ max: 4_000_000_000 })
@@ -43,7 +43,7 @@ describe('verifyWebhook', () => {
     )
   })
 
-  test('believes no delivery of which a single bit was changed', () => {
+  test('rejects every delivery with a changed bit', () => {
     const header = sign(BODY, [SECRET], NOW)
     fc.assert(
       fc.property(fc.nat({ max: BODY.length * 8 - 1 }), (bit) => {
@@ -54,7 +54,7 @@ describe('verifyWebhook', () => {
     )
   })
 
-  test('fails with its own error, and with nothing else, whatever the header is', () => {
+  test('fails only with its own error, whatever the header is', () => {
     const piece = fc.constantFrom('t=', 'v1=', ',', '=', '1', 'a', ' ', '\0', 'é', String(NOW), 'f'.repeat(64))
     fc.assert(
       fc.property(
@@ -69,19 +69,19 @@ describe('verifyWebhook', () => {
     )
   })
 
-  test('answers with the event, typed by its `type`', () => {
+  test('returns the event, typed by its `type`', () => {
     const { event } = verifyWebhook(BODY, sign(BODY, [SECRET], NOW), SECRET, { now: NOW })
     expect(event).toEqual(EVENT)
     expect(event.type === 'dlp:incident' && event.data.incidentId).toBe('i1')
   })
 
-  test('takes the body as a string too', () => {
+  test('accepts the body as a string too', () => {
     const header = sign(BODY, [SECRET], NOW)
     expect(verifyWebhook(BODY.toString(), header, SECRET, { now: NOW }).event).toEqual(EVENT)
   })
 
   test.each(['5', 'null', '[]', '{}', '{"id":1}', 'not JSON', '{"id":"a","type":"b","created":"c","data":{}}'])(
-    'says that %s is no event once it is asked for it',
+    'reports that %s is not an event when it is used as one',
     (body) => {
       const verified = verifyWebhook(body, sign(body, [SECRET], NOW), SECRET, { now: NOW })
       expect(faultOf(() => verified.event)).toBe('invalid_event')
@@ -97,12 +97,12 @@ describe('verifyWebhook', () => {
     ['malformed_header', [SECRET], undefined],
     ['signature_mismatch', ['whsec_other'], sign(BODY, [SECRET], NOW)],
     ['timestamp_outside_tolerance', [SECRET], sign(BODY, [SECRET], NOW - 400)],
-  ])('names the check that failed: %s', (code, secrets, header) => {
+  ])('names the failed check: %s', (code, secrets, header) => {
     expect(faultOf(() => verifyWebhook(BODY, header, secrets, { now: NOW }))).toBe(code)
   })
 
   test.each([{ now: Number.NaN }, { toleranceSeconds: Number.NaN }])(
-    'believes nothing when a number is none: %o',
+    'rejects everything when a number is invalid: %o',
     (options) => {
       const header = sign(BODY, [SECRET], NOW)
       expect(faultOf(() => verifyWebhook(BODY, header, SECRET, { now: NOW, ...options }))).toBe(
@@ -111,14 +111,14 @@ describe('verifyWebhook', () => {
     },
   )
 
-  test('says in words how old a delivery is, and never repeats the secret', () => {
+  test('states the age of a delivery, and never repeats the secret', () => {
     const verify = (t: number) => verifyWebhook(BODY, sign(BODY, [SECRET], t), SECRET, { now: NOW })
     expect(() => verify(NOW - 912)).toThrow('912 s old')
     expect(() => verify(NOW + 912)).toThrow('912 s ahead')
     expect(() => verifyWebhook(BODY, sign(BODY, ['x'], NOW), SECRET)).toThrow(/^((?!whsec_).)*$/s)
   })
 
-  test('uses the clock of the machine when no time is given', () => {
+  test('uses the system clock when no time is given', () => {
     const now = Math.floor(Date.now() / 1000)
     expect(faultOf(() => verifyWebhook(BODY, sign(BODY, [SECRET], now), SECRET))).toBe('none')
     expect(faultOf(() => verifyWebhook(BODY, sign(BODY, [SECRET], now - 3_600), SECRET))).toBe(

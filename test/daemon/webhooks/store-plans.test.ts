@@ -47,7 +47,7 @@ test.each([
     (db: typeof store.db) =>
       deliverMissed(db, endpoint, { types: ['pii:incident'], since: AT, now: Date.parse(AT), limit: 10 }),
   ],
-])('SQLite finds %s through an index, and sorts nothing', async (_, index, run) => {
+])('SQLite finds %s through an index, without sorting', async (_, index, run) => {
   const plans = (await queryPlans(store.db, run)).join('\n')
   expect(plans).toContain(index)
   // The rows counted so far were found before.

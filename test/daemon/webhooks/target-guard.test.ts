@@ -56,7 +56,7 @@ describe.each([
   // Larger, and not available everywhere.
   ...(existsSync(CORPUS) ? [['the development corpus', CORPUS] as const] : []),
 ])('%s', (_, file) => {
-  test('every URL is let through or refused as expected, with either setting', async () => {
+  test('every URL is accepted or rejected as expected, with either setting', async () => {
     const cases = readTargetCases(readFileSync(file, 'utf8'))
     const wrong: string[] = []
     for (const one of cases) {
@@ -71,7 +71,7 @@ describe.each([
   })
 })
 
-test('a metadata address stays refused where private ones are allowed', async () => {
+test('a metadata address is rejected even if private ones are allowed', async () => {
   const guard: TargetGuard = { resolve: async () => ['169.254.169.254'], allowPrivate: true }
   for (const url of [
     'http://169.254.169.254/',
@@ -91,7 +91,7 @@ test('a metadata address stays refused where private ones are allowed', async ()
   }
 })
 
-test('a refusal says what is wrong and never to which address a name leads', async () => {
+test('an error states the reason and never the address of a name', async () => {
   const guard: TargetGuard = { resolve: async () => ['10.1.2.3'], allowPrivate: false }
   const refusal = await checkTarget('https://inside.example/', { guard, clock: createFakeClock() }).catch((e) => e)
   expect(refusal).toBeInstanceOf(GatewayError)
@@ -110,7 +110,7 @@ test('a name without an address may be registered, and is looked up for at most 
   expect(clock.pending).toBe(0)
 })
 
-test('of any IPv4 address, no spelling leads anywhere else than the address itself', async () => {
+test('every spelling of an IPv4 address means the address itself', async () => {
   const guard: TargetGuard = { resolve: async () => [], allowPrivate: false }
   const octet = fc.integer({ min: 0, max: 255 })
   await fc.assert(
@@ -142,7 +142,7 @@ test('of any IPv4 address, no spelling leads anywhere else than the address itse
   )
 })
 
-test('no IPv6 address that carries a private or special IPv4 address is public', () => {
+test('an IPv6 address that contains a private or special IPv4 address is not public', () => {
   const inner = fc.constantFrom('127.0.0.1', '10.0.0.1', '169.254.169.254', '192.168.1.1', '0.0.0.0', '100.64.0.1')
   fc.assert(
     fc.property(inner, fc.constantFrom('::', '::ffff:', '::ffff:0:', '64:ff9b::', '64:ff9b:1::'), (address, prefix) => {
@@ -153,10 +153,10 @@ test('no IPv6 address that carries a private or special IPv4 address is public',
     expect(reachOfAddress(address), address).toBe('special')
 })
 
-test('a socket is refused that ended up elsewhere than where it was sent', () => {
+test('a socket with an unexpected remote address is rejected', () => {
   const guard: TargetGuard = { resolve: async () => [], allowPrivate: true }
   expect(() => refuseOtherPeer('::ffff:127.0.0.1', ['127.0.0.1'], guard)).not.toThrow()
   expect(() => refuseOtherPeer('127.0.0.2', ['127.0.0.1'], guard)).toThrow('differs from the validated one')
-  expect(() => refuseOtherPeer(undefined, ['127.0.0.1'], guard)).toThrow('no peer')
+  expect(() => refuseOtherPeer(undefined, ['127.0.0.1'], guard)).toThrow('no remote address')
   expect(() => refuseOtherPeer('127.0.0.1', ['127.0.0.1'], { ...guard, allowPrivate: false })).toThrow('private')
 })

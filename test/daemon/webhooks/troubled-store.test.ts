@@ -12,7 +12,7 @@ describeEachEngine('deliveries', (engine) => {
     [200, '{"msg":"thanks \\ud83d\\ude00"}'],
     [500, '"\\u0000"'],
     [200, 'half a pair: \\ud83d'],
-  ])('are settled whatever a receiver says: %i %s', async (status, body) => {
+  ])('are settled for any response of a receiver: %i %s', async (status, body) => {
     const world = await openWorld(engine)
     const odd = await world.receiver(reply(status, body))
     const good = await world.receiver()
@@ -32,7 +32,7 @@ describeEachEngine('deliveries', (engine) => {
     expect(world.log.filter(({ level }) => level === 'error')).toEqual([])
   })
 
-  test('are settled even when the store refuses what was said to one of them', async () => {
+  test('are settled even when the store rejects one response text', async () => {
     const world = await openWorld(engine)
     const endpoint = await world.endpoint('http://127.0.0.1:9/')
     const events = await world.events(3, { fanned_out_at: isoTime(world.clock.now()) })
@@ -73,7 +73,7 @@ describeEachEngine('deliveries', (engine) => {
   test.each([
     ['secret', { secret: `v1.${'A'.repeat(80)}` }],
     ['list of events', { events: 'oops' }],
-  ])('go to the others when the %s of an endpoint cannot be read', async (what, broken) => {
+  ])('reach the others when the %s of an endpoint cannot be read', async (what, broken) => {
     const world = await openWorld(engine)
     const good = await world.receiver()
     const [first, unreadable, last] = [
@@ -99,7 +99,7 @@ describeEachEngine('deliveries', (engine) => {
     expect([...states]).toEqual(what === 'secret' ? ['held'] : ['delivered'])
   })
 
-  test('are attempted again in time when the clock is set back meanwhile', async () => {
+  test('are retried in time when the clock is set back meanwhile', async () => {
     const world = await openWorld(engine)
     let backMs = 0
     const { now } = world.clock
@@ -125,7 +125,7 @@ describeEachEngine('deliveries', (engine) => {
     expect(target.received).toHaveLength(3)
   })
 
-  test('that an earlier run put further off than any wait, because the clock was ahead then, are sent at once', async () => {
+  test('with a due time too far ahead, from a clock that was ahead, are sent at once', async () => {
     const world = await openWorld(engine)
     const target = await world.receiver()
     const endpoint = await world.endpoint(target.url)
@@ -161,7 +161,7 @@ describeEachEngine('deliveries', (engine) => {
     }
   })
 
-  test('of one event to more endpoints than fit into a transaction are made in several, each once', async () => {
+  test('of one event to more endpoints than fit into a transaction are created in several, each once', async () => {
     const world = await openWorld(engine)
     const target = await world.receiver()
     for (let nth = 0; nth < 1_100; nth++) await world.endpoint(target.url, { enabled: 0 })
@@ -174,7 +174,7 @@ describeEachEngine('deliveries', (engine) => {
   })
 })
 
-test('a fan-out that stops inside an event leaves the event waiting, and the rest comes when nobody knows where it stopped', async () => {
+test('a fan-out that stops inside an event leaves the event pending, and the rest is created later', async () => {
   const world = await openWorld(sqliteEngine)
   for (let nth = 0; nth < 1_100; nth++) await world.endpoint('http://127.0.0.1:9/', { enabled: 0 })
   await world.events(1)

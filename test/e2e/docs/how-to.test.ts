@@ -70,7 +70,7 @@ backup.step(-1, (error) => { if (error) throw error; backup.finish() })
 
 const under = (page: string, heading: string) => blocksOf(page).filter((block) => block.heading === heading)
 
-test('a backup that was made as the page says is restored as it says', async () => {
+test('a backup made as on the page can be restored as on the page', async () => {
   const page = 'docs/how-to/back-up-and-restore.md'
   const places = { '/var/lib/aigw': join(home, 'data'), '/backup': join(home, 'backup') }
   let url = await start()
@@ -165,7 +165,7 @@ test('a gateway moves to PostgreSQL as the page says, and what the page names is
   }
 })
 
-test('a provider that is configured as the page says answers its commands', async () => {
+test('a provider configured as on the page answers its commands', async () => {
   const upstream = await startUpstream()
   upstream.fallback(replyJson(chatJson('Hello.', { usage: { prompt_tokens: 3, completion_tokens: 2 } })))
   try {
@@ -178,7 +178,7 @@ test('a provider that is configured as the page says answers its commands', asyn
   }
 })
 
-test('every YAML example of the how-to pages is a working configuration', async () => {
+test('every YAML example of the how-to pages is a valid configuration', async () => {
   await writeFile(join(home, 'house-key'), 'sk-house\n')
   await writeFile(join(home, 'database-url'), 'postgres://aigw@127.0.0.1/aigw\n')
   for (const name of ['use-nginx', 'use-postgresql', 'add-a-provider'])

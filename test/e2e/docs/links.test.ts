@@ -24,7 +24,7 @@ function anchorsOf(page: string): Set<string> {
   return new Set([...headings, ...[...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id)])
 }
 
-test.each(PAGES)('every link of %s leads somewhere', (page) => {
+test.each(PAGES)('every link of %s has a target', (page) => {
   const broken = [...withoutCode(read(page)).matchAll(/\]\((?!https?:)([^)\s]+)\)/g)]
     .map(([, link = '']) => link)
     .filter((link) => {

@@ -7,7 +7,7 @@ import { blocksOf, openPageSession } from './page-session.ts'
 
 const project = fileURLToPath(new URL('../../..', import.meta.url))
 
-test('the commands of the README work in their order and print what it shows', async () => {
+test('the commands of the README work in order and print the shown output', async () => {
   const cli = await installCli()
   for (const name of ['docs', 'README.md', 'ARCHITECTURE.md'])
     await cp(join(project, name), join(cli.folder, name), { recursive: true })

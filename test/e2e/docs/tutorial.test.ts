@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { installCli } from '../../cli/installed-cli.ts'
 import { blocksOf, openPageSession } from './page-session.ts'
 
-test('every command of the tutorial works and prints what the page shows', async () => {
+test('every command of the tutorial works and prints the shown output', async () => {
   const [install, ...blocks] = blocksOf('docs/tutorial.md')
   // The installed copy is already built, and CI runs this command.
   expect(install?.text).toBe('npm ci\n')

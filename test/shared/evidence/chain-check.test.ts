@@ -103,7 +103,7 @@ function flipped(text: string, at: number): string {
 describe('10,000 mutations of a stored chain', () => {
   const runs = Math.ceil(10_000 / Object.keys(MUTATIONS).length)
 
-  test.each(Object.entries(MUTATIONS))('%s: found, and where it begins', async (_what, mutate) => {
+  test.each(Object.entries(MUTATIONS))('%s: found, with the first position', async (_what, mutate) => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), fc.nat(), fc.nat(), async (a, b, c) => {
         const changed = mutate(a, b, c)
@@ -115,7 +115,7 @@ describe('10,000 mutations of a stored chain', () => {
   })
 })
 
-test('the chain as it was written holds, with the payloads that are gone', async () => {
+test('the original chain is valid, with expunged payloads', async () => {
   const report = await check(withRows(rows), { keys, checkpoints })
   expect(report).toEqual({
     ok: true,
@@ -127,7 +127,7 @@ test('the chain as it was written holds, with the payloads that are gone', async
   })
 })
 
-test('an empty chain holds, unless a checkpoint knows of entries', async () => {
+test('an empty chain is valid, unless a checkpoint covers entries', async () => {
   expect(await check(withRows([]), { keys, checkpoints: [checkpointOf([])] })).toMatchObject({
     ok: true,
     size: 0,
@@ -140,7 +140,7 @@ test('an empty chain holds, unless a checkpoint knows of entries', async () => {
   })
 })
 
-test('an older state passes for a whole chain until a checkpoint from elsewhere is given', async () => {
+test('an older state passes as a complete chain unless an external checkpoint is given', async () => {
   const older = withRows(rows.slice(0, 250))
   expect(await check(older, { keys })).toMatchObject({ ok: true, size: 250 })
   expect(await check(older, { keys, checkpoints: checkpoints.slice(0, 2) })).toMatchObject({
@@ -153,14 +153,14 @@ test('an older state passes for a whole chain until a checkpoint from elsewhere 
   })
 })
 
-test('a chain that was written anew passes without keys until a checkpoint is given, which tells after which entry', async () => {
+test('a rewritten chain passes without keys until a checkpoint is given, which reports the first difference', async () => {
   const forged = withRows(MUTATIONS['the rest is written anew, with hashes that fit']!(130, 0, 0))
   expect(await check(forged)).toMatchObject({ ok: true, size: SIZE })
   expect(await check(forged, { checkpoints })).toMatchObject({ ok: false, firstBad: { seq: 100 }, checkpointsHeld: 1 })
   expect(await check(forged, { keys })).toMatchObject({ ok: false, firstBad: { seq: 130 } })
 })
 
-test('a wrong signature further down does not hide where a chain that was written anew begins to differ', async () => {
+test('a wrong later signature does not hide where a rewritten chain differs first', async () => {
   const forged: StoredChain = { rows: [], commits: new Map() }
   for (const id of ['commit-0', 'commit-1']) {
     for (let leaf = 0; leaf < 30; leaf += 1) forged.rows.push(nextRow(forged.rows.at(-1), { status: 500 }, id, leaf))
@@ -175,7 +175,7 @@ test('a wrong signature further down does not hide where a chain that was writte
   expect(await check(forged, given)).toMatchObject({ ok: false, firstBad: { seq: 0 } })
 })
 
-test('a payload that is gone is a retention that never was in the chain of the changes, and of others is none', async () => {
+test('a missing payload is an error in the chain of changes, and normal retention in others', async () => {
   const changes = storedChain(9, 3, signer, 'changes')
   const chain = new ChainCheck('acme', 'changes', { keys })
   for (const row of changes.rows) {
@@ -184,7 +184,7 @@ test('a payload that is gone is a retention that never was in the chain of the c
   expect(await chain.finish()).toMatchObject({ ok: false, firstBad: { seq: 4, problem: 'its payload is missing' } })
 })
 
-test('checkpoints of other chains are passed over', async () => {
+test('checkpoints of other chains are ignored', async () => {
   const foreign = { ...checkpoints[0]!, origin: chainOrigin('aigw-test', 'other', 'requests-0123456789ab') }
   expect(await check(withRows(rows), { checkpoints: [foreign] })).toMatchObject({ ok: true, checkpointsHeld: 0 })
 })
@@ -205,7 +205,7 @@ describe('a commit', () => {
     ['another kid', { kid: other.published.kid }],
     ['the signature of another key', { ...testCommit('commit-4', commit.leaves, other), kid: commit.kid }],
     ['another id', { id: 'commit-5' }],
-  ])('with %s is found at its first entry', async (_what, change) => {
+  ])('with %s is reported at its first entry', async (_what, change) => {
     const changed = { ...commit, ...change }
     expect(commitProblem(changed, keys)).toBeDefined()
     const report = await check({ rows, commits: new Map(whole.commits).set('commit-4', changed) }, { keys })
@@ -221,7 +221,7 @@ describe('a commit', () => {
     })
   })
 
-  test('that is missing is found at its first entry', async () => {
+  test('that is missing is reported at its first entry', async () => {
     const commits = new Map(whole.commits)
     commits.delete('commit-4')
     expect(await check({ rows, commits }, { keys })).toMatchObject({
@@ -230,7 +230,7 @@ describe('a commit', () => {
     })
   })
 
-  test('of another key is good for those who trust that key', async () => {
+  test('of another key is valid for a verifier that trusts the key', async () => {
     const commits = new Map(whole.commits).set('commit-4', testCommit('commit-4', commit.leaves, other))
     expect(await check({ rows, commits }, { keys: [...keys, other.published] })).toMatchObject({ ok: true })
   })

@@ -15,7 +15,7 @@ function parse(csv: string): string[][] {
   return rows
 }
 
-test('cells come back as they were, but for an apostrophe before what a spreadsheet would run', () => {
+test('cells are read as written, except for an apostrophe before text that a spreadsheet would execute', () => {
   const cell = fc.oneof(fc.string(), fc.constantFrom('=1+1', '+1', '-1', '@sum', '\t=1', 'a,"b"\r\nc', '', '"'))
   fc.assert(
     fc.property(fc.array(fc.tuple(cell, cell), { minLength: 1, maxLength: 5 }), (rows) => {

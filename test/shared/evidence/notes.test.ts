@@ -11,7 +11,7 @@ const ROOT = Buffer.alloc(32, 7).toString('base64')
 const note = testNote('aigw-test/logs/1', 12, ROOT, signer)
 
 describe('published examples', () => {
-  test('the key of RFC 8037 has its thumbprint, and signs as RFC 8032 says', () => {
+  test('the key of RFC 8037 has its thumbprint, and signs as in RFC 8032', () => {
     const { published, sign } = testSigner('rfc', '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60')
     expect(published.publicKey.toString('base64url')).toBe('11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo')
     expect(keyIdOf(published.publicKey)).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
@@ -20,7 +20,7 @@ describe('published examples', () => {
   })
 
   // The example of the signed note format: the name PeterNeumann, its key, and its signature.
-  test('the key of the signed note format has its key hash, and its signature holds', () => {
+  test('the key of the signed note format has its key hash, and its signature is valid', () => {
     const vkey = Buffer.from('ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW', 'base64')
     const key = { kid: '', name: 'PeterNeumann', publicKey: vkey.subarray(1), createdAt: '', retiredAt: null }
     const line = Buffer.from(
@@ -35,7 +35,7 @@ describe('published examples', () => {
 })
 
 describe('a checkpoint', () => {
-  test('comes out of its note as it went in', () => {
+  test('is read from its note as it was written', () => {
     const origin = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/[\n\r]/.test(text))
     const root = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes).toString('base64'))
     fc.assert(
@@ -46,7 +46,7 @@ describe('a checkpoint', () => {
     )
   })
 
-  test('is refused when any byte of its note is another', () => {
+  test('is rejected when any byte of its note is changed', () => {
     const bytes = Buffer.from(note)
     for (let at = 0; at < bytes.length; at += 1) {
       const broken = Buffer.from(bytes)
@@ -55,7 +55,7 @@ describe('a checkpoint', () => {
     }
   })
 
-  test('needs the signature of a key that is trusted, whatever others have signed it', () => {
+  test('needs the signature of a trusted key, whatever other signatures it has', () => {
     const extra = (signed: string) => signed.split('\n\n')[1]!
     const foreign = testNote('aigw-test/logs/1', 12, ROOT, other)
     expect(() => verifyNote(foreign, KEYS)).toThrow('no trusted key')
@@ -78,11 +78,11 @@ describe('a checkpoint', () => {
     ['no newline at its end', note.slice(0, -1)],
     ['a hyphen for the dash', note.replace('— ', '- ')],
     ['two spaces in its signature line', note.replace('— aigw-test ', '— aigw-test  ')],
-  ])('is none with %s', (_what, text) => {
+  ])('is invalid with %s', (_what, text) => {
     expect(() => parseCheckpoint(text)).toThrow(expect.objectContaining({ name: 'NoteError' }))
   })
 
-  test('gives nothing away of the tenant', () => {
+  test('reveals nothing about the tenant', () => {
     expect(chainOrigin('aigw-test', 'tenant', 'changes')).toMatch(/^aigw-test\/logs\/[0-9a-f]{32}$/)
   })
 })
@@ -95,7 +95,7 @@ function signed(origin: string, size: string, root: string): string {
 describe('a key set', () => {
   const retired = { ...other.published, name: 'old', retiredAt: '2026-02-01T00:00:00.000Z' }
 
-  test('comes back as it was published', () => {
+  test('is read as it was published', () => {
     const json = JSON.parse(JSON.stringify(toKeySet([signer.published, retired])))
     expect(parseKeySet(json)).toEqual([signer.published, retired])
     expect(json.keys).toMatchObject([{ status: 'active', retired_at: null }, { status: 'retired' }])
@@ -109,12 +109,12 @@ describe('a key set', () => {
     ['a name with a space', { name: 'a b' }],
     ['no name', { name: '' }],
     ['no time', { created_at: undefined }],
-  ])('is refused with %s', (_what, change) => {
+  ])('is rejected with %s', (_what, change) => {
     const [key] = toKeySet([signer.published]).keys
     expect(() => parseKeySet({ keys: [{ ...key, ...change }] })).toThrow(KeySetError)
   })
 
-  test.each([null, [], {}, { keys: {} }, { keys: [null] }, 'x'])('is not %j', (json) => {
+  test.each([null, [], {}, { keys: {} }, { keys: [null] }, 'x'])('cannot be %j', (json) => {
     expect(() => parseKeySet(json)).toThrow(KeySetError)
   })
 })

@@ -75,7 +75,7 @@ const pythonOf = (calls: readonly string[][]): string[] => {
 
 describe('the published format', () => {
   // These files are frozen. If this test fails, the code no longer writes what others can verify.
-  test('is still what the code writes', async () => {
+  test('matches the code', async () => {
     const read = (name: string) => readFile(join(FIXTURES, name), 'utf8')
     expect(JSON.parse(await read('keys.json'))).toEqual(exampleKeys)
     expect(receipt).toEqual(exampleReceipt)
@@ -83,13 +83,13 @@ describe('the published format', () => {
     expect(await read('checkpoint.txt')).toBe(exampleCheckpoint)
   })
 
-  test('is accepted by the code itself', () => {
+  test('is accepted by the code', () => {
     const keys = [exampleSigner.published]
     expect(verifyReceipt(receipt, keys)).toEqual({ ok: true })
     expect(verifyNote(exampleCheckpoint, keys)).toMatchObject({ size: 3 })
   })
 
-  test('has the values that the documentation prints', async () => {
+  test('has the values of the documentation', async () => {
     const page = await readFile(join(DOCS, 'evidence.md'), 'utf8')
     const printed = [...page.matchAll(/^(.+?) += (.+)$/gm)].map(([, name, value]) => [name, value])
     expect(Object.fromEntries(printed)).toEqual(exampleValues)
@@ -115,7 +115,7 @@ describe('the verifier in another language', () => {
     ['a key file that is not there', ['receipt', RECEIPT, `${KEYS}.gone`]],
     ['a folder of keys', ['receipt', RECEIPT, FIXTURES]],
     ['keys that are a receipt', ['receipt', RECEIPT, RECEIPT]],
-  ])('%s is not checked: exit 2, and how it is called', async (_what, args) => {
+  ])('%s is not checked: exit code 2, with the usage', async (_what, args) => {
     const { code, says } = await python(...args)
     expect([code, says]).toEqual([2, expect.stringMatching(/^usage: verify_receipt\.py/)])
     expect(says).toContain('error: ')
@@ -126,12 +126,12 @@ describe('the verifier in another language', () => {
     expect([code, says]).toEqual([2, expect.stringContaining('holds no keys that can be used')])
   })
 
-  test('says how it is called when it is asked', async () => {
+  test('prints its usage on request', async () => {
     const { code, says } = await python('--help')
     expect([code, says]).toEqual([0, expect.stringContaining('verify_receipt.py receipt RECEIPT.json')])
   })
 
-  test('is shorter than 180 lines, and imports nothing but its standard library', async () => {
+  test('is shorter than 180 lines, and imports only its standard library', async () => {
     const source = await readFile(join(VERIFIERS, 'verify_receipt.py'), 'utf8')
     expect(source.split('\n').length).toBeLessThan(180)
     const imports = [...source.matchAll(/^(?:import|from) (\w+)/gm)].map(([, name]) => name)
@@ -144,7 +144,7 @@ describe('the verifier in another language', () => {
     expect(to).toEqual({ code: 0, says: expect.stringContaining('entry 1 is in aigw-example/logs/') })
   })
 
-  test('writes every value that JSON has as the code does, so that receipts of any payload hold', async () => {
+  test('writes every JSON value as the code does, so that receipts of any payload verify', async () => {
     const value = fc.oneof(fc.jsonValue({ stringUnit: 'binary' }), fc.double({ noNaN: true, noDefaultInfinity: true }))
     const object = fc.dictionary(fc.string({ unit: 'binary' }), value)
     // Python verifies signatures slowly, so each receipt contains a hundred.
@@ -154,7 +154,7 @@ describe('the verifier in another language', () => {
     expect(payloads.filter((_, at) => answers[at] !== 'ok')).toEqual([])
   })
 
-  test('refuses a receipt in which anything is another', async () => {
+  test('rejects a receipt with any change', async () => {
     const changed = CHANGES.map(([path, value]) => withChange(receipt, path.split('.'), value))
     const files = await Promise.all(changed.map(fileOf))
     const answers = pythonOf(files.map((file) => ['receipt', file, KEYS]))
@@ -164,7 +164,7 @@ describe('the verifier in another language', () => {
     }
   })
 
-  test('refuses an entry that was signed with something else than the hash of the entry before it', async () => {
+  test('rejects an entry that was signed with another previous hash', async () => {
     for (const before of ['', 'f'.repeat(63), 'F'.repeat(64), ` ${'f'.repeat(63)}`]) {
       const receipt = exampleReceiptOf({}, before)
       expect(pythonOf([['receipt', await fileOf(receipt), KEYS]])).toEqual(['FAIL'])
@@ -172,7 +172,7 @@ describe('the verifier in another language', () => {
     }
   })
 
-  test('refuses a text in which a member stands twice', async () => {
+  test('rejects a text with a repeated member', async () => {
     const texts = ['receipt.json', 'keys.json', 'proof.json'].map((name) => readFile(join(FIXTURES, name), 'utf8'))
     const doubled = (await Promise.all(texts)).map((text) => fileOf(text.replace(/"(\w+)":/, '"$1": 0, "$1":')))
     const [receipt = '', keys = '', proof = ''] = await Promise.all(doubled)
@@ -184,13 +184,13 @@ describe('the verifier in another language', () => {
     expect(pythonOf(calls)).toEqual(['FAIL', 'EXIT 2', 'FAIL'])
   })
 
-  test('accepts every entry of a commit, however many it has', async () => {
+  test('accepts every entry of a commit of any size', async () => {
     const receipts = [1, 2, 5, 8, 13].flatMap((size) => exampleReceiptsOf(size))
     const files = await Promise.all(receipts.map(fileOf))
     expect(new Set(pythonOf(files.map((file) => ['receipt', file, KEYS])))).toEqual(new Set(['ok']))
   })
 
-  test('refuses what other keys have signed, and a key under a wrong kid', async () => {
+  test('rejects signatures of other keys, and a key under a wrong kid', async () => {
     const foreign = await fileOf(toKeySet([other.published]))
     const swapped = await fileOf({
       keys: [{ ...exampleKeys.keys[0], x: other.published.publicKey.toString('base64url') }],
@@ -222,7 +222,7 @@ describe('the verifier in another language', () => {
     expect(pythonOf([['proof', join(FIXTURES, 'proof.json'), without, KEYS]])).toEqual(['FAIL'])
   })
 
-  test('refuses a proof that does not lead to the checkpoint, or a checkpoint that is not signed', async () => {
+  test('rejects a proof that does not lead to the checkpoint, and an unsigned checkpoint', async () => {
     const calls = PROOFS.map(async ([, proof, note]) => ['proof', await fileOf(proof), await fileOf(note), KEYS])
     const answers = pythonOf(await Promise.all(calls))
     expect(answers.map((answer, at) => [PROOFS[at]?.[0], answer])).toEqual(PROOFS.map(([what]) => [what, 'FAIL']))

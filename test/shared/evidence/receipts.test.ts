@@ -36,7 +36,7 @@ function receiptOf(payload: object, leafIndex = 2, size = 5) {
 /** A receipt as it is transmitted. */
 const sent = (receipt: object): Record<string, unknown> => JSON.parse(JSON.stringify(receipt))
 
-test('a receipt holds wherever its entry stands in a commit, and in whatever order its members are', () => {
+test('a receipt is valid for any position of its entry in a commit, and any order of its members', () => {
   for (let size = 1; size <= 9; size += 1) {
     for (let at = 0; at < size; at += 1) {
       const receipt = sent(receiptOf(PAYLOAD, at, size))
@@ -46,7 +46,7 @@ test('a receipt holds wherever its entry stands in a commit, and in whatever ord
   }
 })
 
-test('any payload that JSON can say comes through', () => {
+test('any JSON payload survives', () => {
   const payload = fc.dictionary(
     fc.string().filter((name) => !['entry', 'proof', 'alg', 'kid', 'signer', 'signature'].includes(name)),
     fc.jsonValue({ stringUnit: 'grapheme' }),
@@ -59,7 +59,7 @@ test('any payload that JSON can say comes through', () => {
   )
 })
 
-test('a receipt is refused when anything in it is another, is missing or was added', () => {
+test('a receipt with any changed, missing or added member is rejected', () => {
   const receipt = sent(receiptOf(PAYLOAD))
   const changes: [string, unknown][] = []
   const walk = (value: unknown, path: string, put: (changed: unknown) => unknown) => {
@@ -94,7 +94,7 @@ function withMember(value: object, name: string, changed: unknown): unknown {
   return name in value ? value.with(Number(name), changed) : [...value, changed]
 }
 
-test('a receipt of a key that is not trusted, or that signs under another name, says so', () => {
+test('a receipt of an untrusted key, or with another key name, is reported as such', () => {
   const other = testSigner('aigw-test')
   const receipt = sent(receiptOf(PAYLOAD))
   expect(verifyReceipt(receipt, [other.published])).toMatchObject({ problem: expect.stringContaining('not trusted') })
@@ -103,22 +103,22 @@ test('a receipt of a key that is not trusted, or that signs under another name, 
   })
 })
 
-test.each([undefined, null, 'x', [], {}, { entry: {} }])('%j is no receipt', (value) => {
+test.each([undefined, null, 'x', [], {}, { entry: {} }])('%j is not a receipt', (value) => {
   expect(verifyReceipt(value, KEYS)).toMatchObject({ ok: false })
 })
 
-test('half of a surrogate pair does not pass for the character that stands in for it', () => {
+test('a lone surrogate differs from its replacement character', () => {
   const receipt = sent(receiptOf({ text: '\ufffd' }))
   expect(verifyReceipt({ ...receipt, text: '\ud800' }, KEYS)).toMatchObject({ problem: 'it has no canonical JSON' })
 })
 
-test('a payload cannot bring what a receipt adds', () => {
+test('a payload cannot contain the members that a receipt adds', () => {
   for (const name of ['entry', 'proof', 'alg', 'kid', 'signer', 'signature']) {
     expect(() => receiptOf({ [name]: 1 })).toThrow(TypeError)
   }
 })
 
-test('no two lists of texts have the same bytes', () => {
+test('different lists of texts have different bytes', () => {
   const list = fc.array(fc.string({ unit: fc.constantFrom('1', ':', ',', 'é', '0') }), { maxLength: 4 })
   fc.assert(
     fc.property(list, list, (a, b) => {
@@ -134,7 +134,7 @@ test('a log id depends on tenant and chain', () => {
   expect(ids.every((id) => /^[0-9a-f]{32}$/.test(id))).toBe(true)
 })
 
-test('the root of an export depends on every word about every chain, and on their order', () => {
+test('the root of an export depends on every detail of every chain, and on their order', () => {
   const a = { chain: 'changes', size: 1, head: GENESIS_HASH, root: 'ab'.repeat(32) }
   const b = { ...a, chain: 'requests-1' }
   const roots = [

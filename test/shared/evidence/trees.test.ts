@@ -72,7 +72,7 @@ describe('known trees of certificate transparency', () => {
     expect(treeRoot(Buffer.concat(leaves.slice(0, size))).toString('hex')).toBe(root)
   })
 
-  test('a published consistency path holds, and for no other tree', () => {
+  test('a published consistency path is valid, and for no other tree', () => {
     const path = [
       '5f083f0a1a33ca076a95279832580db3e0ef4584bdff1f54c8a360f50de3031e',
       'bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b',
@@ -89,7 +89,7 @@ describe('known trees of certificate transparency', () => {
   })
 })
 
-test('a leaf and a node are told apart by their first byte', () => {
+test('a leaf and a node differ in their first byte', () => {
   const [a, b] = [sha256([1]), sha256([2])]
   expect(leafHash(['one', 'né'])).toEqual(sha256([0], Buffer.from('3:one,3:né,')).toString('hex'))
   expect(nodeHash(a, b)).toEqual(sha256([1], a, b))
@@ -97,7 +97,7 @@ test('a leaf and a node are told apart by their first byte', () => {
   expect(() => treeRoot(Buffer.concat([a, b.subarray(1)]))).toThrow(TypeError)
 })
 
-test('every size up to 300 has the root of the definition, in a list, as a frontier and out of subtrees', async () => {
+test('every size up to 300 has the defined root, from a list, a frontier and subtrees', async () => {
   const frontier = new Frontier()
   for (let size = 0; size <= 300; size += 1) {
     const root = mth(first(size))
@@ -110,7 +110,7 @@ test('every size up to 300 has the root of the definition, in a list, as a front
   }
 })
 
-test('a frontier tells of each complete subtree of 256 leaves and more once, however the leaves come', () => {
+test('a frontier reports each complete subtree of 256 leaves and more once, for any batches of leaves', () => {
   const many = Array.from({ length: 1_100 }, (_, at) => sha256([at % 256, at >> 8]))
   const all = [0, 1, 2, 3].map((index) => `8/${index}`).concat('9/0', '9/1', '10/0')
   const cuts = fc.array(fc.integer({ min: 1, max: 700 }), { maxLength: 5 })
@@ -133,7 +133,7 @@ test('a frontier tells of each complete subtree of 256 leaves and more once, how
   )
 })
 
-test('a frontier goes on from the subtrees of any size, and from no other number of them', () => {
+test('a frontier continues from the subtrees of any size, and from no other number of them', () => {
   for (let size = 0; size <= 70; size += 1) {
     const roots: Buffer[] = []
     let from = 0
@@ -150,7 +150,7 @@ test('a frontier goes on from the subtrees of any size, and from no other number
   }
 })
 
-test('the part of a frontier that fills whole subtrees goes on to the same roots, whatever becomes of the rest', () => {
+test('the part of a frontier that fills complete subtrees leads to the same roots, independent of the rest', () => {
   fc.assert(
     fc.property(fc.nat(300), fc.nat(8), (size, level) => {
       const frontier = new Frontier()
@@ -167,7 +167,7 @@ test('the part of a frontier that fills whole subtrees goes on to the same roots
 })
 
 describe('inclusion', () => {
-  test('the path is that of the definition, from leaves and from subtrees, and leads to the root', async () => {
+  test('the path follows the definition, from leaves and from subtrees, and leads to the root', async () => {
     await fc.assert(
       fc.asyncProperty(place, async ([size, index]) => {
         const path = pathOf(index, first(size))
@@ -198,7 +198,7 @@ describe('inclusion', () => {
     )
   })
 
-  test('there is no path to a leaf outside of the tree', async () => {
+  test('a leaf outside the tree has no path', async () => {
     for (const index of [-1, 3, 0.5, Number.NaN]) {
       expect(() => inclusionPath(first(3), index)).toThrow(RangeError)
       await expect(inclusionProof(index, 3, read)).rejects.toThrow(RangeError)
@@ -216,7 +216,7 @@ describe('consistency', () => {
     path,
   })
 
-  test('the path is that of the definition, and holds', async () => {
+  test('the path follows the definition, and is valid', async () => {
     await fc.assert(
       fc.asyncProperty(growth, async ([from, to]) => {
         const path = await consistencyProof(from, to, read)
@@ -227,7 +227,7 @@ describe('consistency', () => {
     )
   })
 
-  test('all pairs of sizes up to 40 hold, also the empty tree before any other', async () => {
+  test('all pairs of sizes up to 40 are valid, also the empty tree before any other', async () => {
     for (let to = 0; to <= 40; to += 1) {
       for (let from = 0; from <= to; from += 1) {
         expect(verifyConsistency(claim(from, to, await consistencyProof(from, to, read)))).toBe(true)
@@ -235,7 +235,7 @@ describe('consistency', () => {
     }
   })
 
-  test('nothing else holds: other roots, sizes, or a path that is shorter, longer or changed', async () => {
+  test('other roots, sizes, and shorter, longer or changed paths are invalid', async () => {
     await fc.assert(
       fc.asyncProperty(growth, fc.nat(), fc.nat(255), async ([from, to], pick, bit) => {
         const path = await consistencyProof(from, to, read)
@@ -259,7 +259,7 @@ describe('consistency', () => {
     )
   })
 
-  test('a tree does not shrink', async () => {
+  test('a smaller tree is rejected', async () => {
     await expect(consistencyProof(3, 2, read)).rejects.toThrow(RangeError)
     await expect(consistencyProof(-1, 2, read)).rejects.toThrow(RangeError)
     await expect(consistencyProof(1, Number.NaN, read)).rejects.toThrow(RangeError)
@@ -267,7 +267,7 @@ describe('consistency', () => {
   })
 })
 
-test('a proof in a tree of 2^50 leaves reads as many subtrees as it has levels', async () => {
+test('a proof in a tree of 2^50 leaves reads as many subtrees as the tree has levels', async () => {
   const size = 2 ** 50 - 1
   let reads = 0
   const count = (level: number, index: number): Buffer => {

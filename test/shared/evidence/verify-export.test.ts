@@ -78,12 +78,12 @@ test('an export holds, and says so for each check', async () => {
   expect(code).toBe(0)
 })
 
-test('an export without entries holds', async () => {
+test('an export without entries is valid', async () => {
   const { code } = await run([await exportWith(exportParts([], signer))])
   expect(code).toBe(0)
 })
 
-test('keys from elsewhere decide, not those of the export', async () => {
+test('external keys decide, not those of the export', async () => {
   const [mine, foreign] = await Promise.all(
     [signer, other].map(async ({ published }) => {
       const file = join(folder, `${published.kid}.json`)
@@ -97,7 +97,7 @@ test('keys from elsewhere decide, not those of the export', async () => {
   await expectBroken(join(folder, 'good'), 'not trusted', ['--keys', foreign!])
 })
 
-describe('an export that somebody else has made and signed', () => {
+describe('an export that another party created and signed', () => {
   let forged: string
   let trusted: string
   beforeAll(async () => {
@@ -112,7 +112,7 @@ describe('an export that somebody else has made and signed', () => {
     ['--keys=FILE', (file: string) => [forged, `--keys=${file}`]],
     ['--keys in front', (file: string) => ['--keys', file, forged]],
     ['--keys=FILE in front', (file: string) => [`--keys=${file}`, '--', forged]],
-  ])('does not hold with %s', async (_what, args) => {
+  ])('is invalid with %s', async (_what, args) => {
     const { code, out } = await run(args(trusted))
     expect(out).toContain('a key that is not trusted')
     expect(out).toMatch(/The export does NOT hold\.\n$/)
@@ -153,14 +153,14 @@ describe('an export that somebody else has made and signed', () => {
   })
 })
 
-test('--help shows how it is called, and checks nothing', async () => {
+test('--help prints the usage, and checks nothing', async () => {
   for (const flag of ['--help', '-h']) {
     const { code, out, err } = await run([flag])
     expect([code, out, err]).toEqual([0, expect.stringMatching(/^Usage: node verify\.mjs/), ''])
   }
 })
 
-test('what an export says does nothing to the screen that it is shown on', async () => {
+test('the content of an export cannot control the terminal', async () => {
   const manifest = { created_at: '\u001b[2J\u009b31m\n2031\u2028\u202e' }
   const { code, out } = await run([await exportWith({ manifest })])
   expect(code).toBe(0)
@@ -189,19 +189,19 @@ describe('after it was signed', () => {
     'keys.json',
     'README.txt',
     'verify.mjs',
-  ])('one more byte in %s is found', async (name) => {
+  ])('one more byte in %s is detected', async (name) => {
     const dir = await exportWith({})
     await appendFile(join(dir, name), ' ')
     await expectBroken(dir, `${name} was changed`)
   })
 
-  test.each(['manifest.json', 'manifest.sig', 'keys.json', 'data.ndjson'])('a missing %s is found', async (name) => {
+  test.each(['manifest.json', 'manifest.sig', 'keys.json', 'data.ndjson'])('a missing %s is detected', async (name) => {
     const dir = await exportWith({})
     await rm(join(dir, name))
     await expectBroken(dir, name)
   })
 
-  test('another manifest is found, and so is another file', async () => {
+  test('another manifest is detected, and so is another file', async () => {
     const dir = await exportWith({})
     await appendFile(join(dir, 'manifest.json'), ' ')
     await expectBroken(dir, 'manifest: its signature is wrong')
@@ -210,7 +210,7 @@ describe('after it was signed', () => {
     await expectBroken(added, 'more.txt does not belong here')
   })
 
-  test('a signature of another manifest is found', async () => {
+  test('a signature of another manifest is detected', async () => {
     const dir = await exportWith({ manifest: { created_at: '2026-03-01T00:00:00.000Z' } })
     await writeFile(join(dir, 'manifest.sig'), await readFile(join(folder, 'good/manifest.sig')))
     await expectBroken(dir, 'manifest: its signature is wrong')
@@ -225,7 +225,7 @@ const checkpoint = checkpointOf(requests.rows)
 
 // Exports that a gateway would not sign. Each shows that the verifier does not rely on the signature of the manifest
 // alone.
-describe('although its manifest is signed', () => {
+describe('even if its manifest is signed', () => {
   test.each<[string, Partial<ExportParts>, string]>([
     ['another payload', { rows: rows.with(at(5), { ...row, payload: '{}' }) }, 'entry 5 on: its payload was changed'],
     ['another id', { rows: rows.with(at(5), { ...row, id: 'jti-x' }) }, 'entry 5 on: its entry_hash is wrong'],

@@ -105,7 +105,7 @@ describe('as configured by the operator', () => {
       'The request has 6 messages; the operator allows at most 5. Send fewer.',
     ])
     expect((await post({ messages: turns(1), tools: [tool(path, nested(16))] })).body.error.message).toContain(
-      'deeper than 16',
+      'at most 16 levels deep',
     )
     expect((await post({ messages: [user(prose(100_000))] })).status).toBe(413)
   })

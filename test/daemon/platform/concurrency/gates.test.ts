@@ -21,7 +21,7 @@ function gatesOf(limits: Partial<GateLimits> = {}) {
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 describe('a gate', () => {
-  test('lets in as many as it has places, at once', () => {
+  test('admits up to its limit at once', () => {
     const { gates } = gatesOf({ slots: 2 })
     expect(gates.enter('gate', 'a', never)).toBeUndefined()
     expect(gates.enter('gate', 'a', never)).toBeUndefined()
@@ -29,14 +29,14 @@ describe('a gate', () => {
     expect(gates.enter('gate', 'a', never)).toBeInstanceOf(Promise)
   })
 
-  test('without a limit keeps nobody out and remembers nobody', () => {
+  test('without a limit admits everyone and stores nothing', () => {
     const { gates } = gatesOf({ slots: 0 })
     for (let at = 0; at < 1000; at++) expect(gates.enter('gate', 'a', never)).toBeUndefined()
     gates.leave('gate')
     expect(gates.busy).toBe(0)
   })
 
-  test('lets lanes in by turns, however many wait in one of them', async () => {
+  test('admits lanes in turn, however many wait in one of them', async () => {
     const { gates, letIn, enter } = gatesOf()
     for (const name of ['a0', 'a1', 'a2', 'a3', 'b1', 'c1', 'b2']) void enter(name.slice(0, 1), name)
     for (let left = 0; left < 6; left++) {
@@ -47,7 +47,7 @@ describe('a gate', () => {
     expect(letIn).toEqual(['a0', 'a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
   })
 
-  test('refuses one more than may wait in a lane with 503 and a Retry-After, and no other lane', async () => {
+  test('rejects one more than may wait in a lane with 503 and a Retry-After, and no other lane', async () => {
     const { enter } = gatesOf({ waitingPerQueue: 1 })
     await enter('a')
     void enter('a')
@@ -56,7 +56,7 @@ describe('a gate', () => {
     expect(await Promise.race([other, settled().then(() => 'waits')])).toBe('waits')
   })
 
-  test('refuses who has waited too long, and leaves no timer', async () => {
+  test('rejects waiters after a timeout, and leaves no timer', async () => {
     const { clock, gates, letIn, enter } = gatesOf()
     await enter('a', 'first')
     const late = enter('a', 'late')
@@ -68,7 +68,7 @@ describe('a gate', () => {
     expect(letIn).toEqual(['first', 'next'])
   })
 
-  test('forgets who went away while waiting; the place goes to the next one', async () => {
+  test('removes waiters that disconnect; the slot goes to the next one', async () => {
     const { clock, gates, letIn, enter } = gatesOf()
     await enter('a', 'first')
     const leaver = new AbortController()
@@ -85,7 +85,7 @@ describe('a gate', () => {
     expect(gates.busy).toBe(0)
   })
 
-  test('never holds more than its places, never an empty place while somebody waits, and ends empty', async () => {
+  test('never exceeds its limit, never has a free slot while someone waits, and ends empty', async () => {
     const step = fc.record({
       kind: fc.constantFrom('enter', 'enter', 'enter', 'leave', 'leave', 'abort', 'wait'),
       queue: fc.constantFrom('a', 'b', 'c'),

@@ -34,13 +34,13 @@ describeEachEngine('questions that are answered in transactions', (engine) => {
   const stored = async () =>
     (await sql<{ word: string }>`select word from told order by word`.execute(store.db)).rows.map(({ word }) => word)
 
-  test('that come together are asked once, each gets its own answer, and a large crowd is several', async () => {
+  test('that arrive together run as one query, each gets its own answer, and many are split', async () => {
     const answer = ask(undefined, 2)
     expect(await settled(['a/1', 'b/2', 'c/3'].map(answer))).toEqual(['A/1', 'B/2', 'C/3'])
     expect(crowds).toEqual([['a/1', 'b/2'], ['c/3']])
   })
 
-  test('are asked apart when one of them fails, and only its own group fails with it', async () => {
+  test('run separately when one of them fails, and only its own group fails with it', async () => {
     await sql`insert into told (word) values ('b/1')`.execute(store.db)
     const answer = ask()
     expect(await settled(['a/1', 'b/1', 'b/2', 'a/2', 'c/1'].map(answer))).toEqual([
@@ -54,13 +54,13 @@ describeEachEngine('questions that are answered in transactions', (engine) => {
     expect(await stored()).toEqual(['a/1', 'a/2', 'b/1', 'c/1'])
   })
 
-  test('are not asked again when the commit itself fails: it may have happened', async () => {
+  test('are not repeated when the commit itself fails, because it may have happened', async () => {
     const answer = ask(async (tx) => void (await sql`update told set parent = 7`.execute(tx)))
     expect(await settled(['a/1', 'b/1'].map(answer))).toEqual(['refused', 'refused'])
     expect(crowds).toEqual([['a/1', 'b/1']])
   })
 
-  test('are answered again after a failure', async () => {
+  test('work again after a failure', async () => {
     await sql`insert into told (word) values ('a/1')`.execute(store.db)
     const answer = ask()
     expect(await settled([answer('a/1')])).toEqual(['refused'])

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createConnectionPool } from '../../../../src/daemon/platform/db/connection-pool.ts'
 
-test('borrowers get a connection in the order they asked, and never two at once', async () => {
+test('borrowers get a connection in order, and never two at once', async () => {
   const pool = createConnectionPool(['only'])
   const order: number[] = []
   let lent = 0
@@ -18,7 +18,7 @@ test('borrowers get a connection in the order they asked, and never two at once'
   expect(order).toEqual([0, 1, 2, 3, 4])
 })
 
-test('draining waits for what is lent, serves who already waits, and refuses who comes later', async () => {
+test('draining waits for borrowed connections, serves waiters, and rejects later borrowers', async () => {
   const pool = createConnectionPool(['a', 'b'])
   const first = await pool.acquire()
   const second = await pool.acquire()

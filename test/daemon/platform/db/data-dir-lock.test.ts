@@ -25,7 +25,7 @@ const startHolder = (): TypescriptProcess => {
   return other
 }
 
-test('a second process is refused and told who holds the directory, since when and where it listens', async () => {
+test("a second process is rejected with the holder's process, start time and address", async () => {
   const holder = startHolder()
   expect(await holder.line()).toBe('locked')
   const refusal = await lockDataDir(dataDir).catch((error: unknown) => error)
@@ -35,7 +35,7 @@ test('a second process is refused and told who holds the directory, since when a
   expect(String(refusal)).toMatch(/since \d{4}-\d\d-\d\dT[\d:.]+Z, listening on http:\/\/127\.0\.0\.1:8787/)
 })
 
-test('kill -9 of the holder frees the directory at once', async () => {
+test('kill -9 of the holder releases the directory at once', async () => {
   const holder = startHolder()
   expect(await holder.line()).toBe('locked')
   await holder.kill('SIGKILL')
@@ -43,7 +43,7 @@ test('kill -9 of the holder frees the directory at once', async () => {
   await lock.release()
 })
 
-test('a process that cannot lock says why and leaves the lock with its holder', async () => {
+test('a process that cannot lock reports why and leaves the lock with its holder', async () => {
   const lock = await lockDataDir(dataDir)
   for (let attempt = 0; attempt < 2; attempt++) {
     expect(await startHolder().line()).toContain(`process ${process.pid} on `)
@@ -51,7 +51,7 @@ test('a process that cannot lock says why and leaves the lock with its holder', 
   await lock.release()
 })
 
-test('a second daemon in the same process is refused as well', async () => {
+test('a second daemon in the same process is rejected as well', async () => {
   const lock = await lockDataDir(dataDir)
   await expect(lockDataDir(dataDir)).rejects.toThrow(DataDirInUseError)
   await lock.release()
@@ -65,19 +65,19 @@ test('a released directory can be locked again, and names no holder meanwhile', 
   await second.release()
 })
 
-test.each(['data', 'data/below'])('a file where the directory %s should be is named as what it is', async (path) => {
+test.each(['data', 'data/below'])('a file instead of the directory %s is reported as a file', async (path) => {
   await writeFile(dataDir, '')
   await expect(lockDataDir(join(parent, path))).rejects.toThrow(
     `Cannot create the data directory ${join(parent, path)}: the path or a part of it is a file, not a directory`,
   )
 })
 
-test('a data directory where none can be made is an error, and not an endless try', async () => {
+test('a data directory that cannot be created is an error instead of an endless retry', async () => {
   const nowhere = process.platform === 'linux' ? '/proc/aigw/data' : '/dev/null/aigw'
   await expect(makeDataDir(nowhere)).rejects.toThrow('Cannot create the data directory')
 })
 
-test('a data directory is made with its parents, and again without harm', async () => {
+test('a data directory is created with its parents, and again without effect', async () => {
   const parent = await mkdtemp(join(tmpdir(), 'aigw-nested-'))
   const dataDir = join(parent, 'a', 'b')
   await makeDataDir(dataDir)

@@ -76,7 +76,7 @@ describeEachEngine('the log of changes that was kept before there were chains', 
         ${metadata})`.execute(store.db)
   }
 
-  test('becomes the beginning of the chains, whole and signed, without names of who it was', async () => {
+  test('becomes the start of the chains, complete and signed, without personal names', async () => {
     const { db } = store
     await goBack()
     const [own, other] = [await addTenant(db), await addTenant(db)]
@@ -143,7 +143,7 @@ describeEachEngine('the log of changes that was kept before there were chains', 
       { words: ['Ada', 'x'], pattern: 'Ada.', kind: 'dlp' },
       { words: 2, patternChars: 4, kind: 'dlp' },
     ],
-  ])('keeps nothing of who it was about, nor of what a rule looks for: %s', async (type, metadata, kept) => {
+  ])('keeps no personal data, nor the content of a rule: %s', async (type, metadata, kept) => {
     const { db } = store
     await goBack()
     const own = await addTenant(db)

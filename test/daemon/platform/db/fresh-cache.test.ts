@@ -26,7 +26,7 @@ function world() {
   return { clock, setWallClock, store, cache }
 }
 
-test('a crowd that asks at once is one look', async () => {
+test('concurrent reads cause one query', async () => {
   const { cache, store } = world()
   const answers = await Promise.all(Array.from({ length: 50 }, () => cache.of('a')))
   expect(answers).toEqual(Array(50).fill({ value: 'first' }))
@@ -34,7 +34,7 @@ test('a crowd that asks at once is one look', async () => {
   expect(cache.of('a')).toEqual({ value: 'first' })
 })
 
-test('what is in use is looked up again before its time is over, and nobody waits for that', async () => {
+test('an entry in use is refreshed before it expires, without waiting', async () => {
   const { cache, store, clock } = world()
   await cache.of('a')
   store.value = 'second'
@@ -45,7 +45,7 @@ test('what is in use is looked up again before its time is over, and nobody wait
   expect(store.looks).toBe(2)
 })
 
-test('nothing is answered with that is older than its time', async () => {
+test('expired entries are never returned', async () => {
   const { cache, store, clock } = world()
   await cache.of('a')
   store.value = 'second'
@@ -54,7 +54,7 @@ test('nothing is answered with that is older than its time', async () => {
   expect(await cache.of('a')).toEqual({ value: 'second' })
 })
 
-test('a clock that was set back makes nothing younger, and one that was set ahead nothing older', async () => {
+test('setting the clock back or ahead does not change the age of entries', async () => {
   const { cache, store, clock, setWallClock } = world()
   await cache.of('a')
   store.value = 'second'
@@ -65,7 +65,7 @@ test('a clock that was set back makes nothing younger, and one that was set ahea
   expect(await cache.of('a')).toEqual({ value: 'second' })
 })
 
-test('what was forgotten is looked up again, also when a look was under way', async () => {
+test('an invalidated entry is read again, even during a running read', async () => {
   const { cache, store } = world()
   const early = cache.of('a')
   cache.forget('a')
@@ -77,7 +77,7 @@ test('what was forgotten is looked up again, also when a look was under way', as
   expect(cache.of('a')).toBeInstanceOf(Promise)
 })
 
-test('what is gone is not answered with, but a store that fails takes nothing away before its time', async () => {
+test('deleted values are not returned, but a failing store does not expire entries early', async () => {
   const { cache, store, clock } = world()
   await cache.of('a')
   clock.advance(MAX_AGE_MS / 2)

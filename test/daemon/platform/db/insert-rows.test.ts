@@ -29,7 +29,7 @@ describeEachEngine('insertRows', (engine) => {
 
   const stored = () => store.db.selectFrom('usage_records').selectAll().orderBy('request_id').execute()
 
-  test('gives every text, whole number and null back as it was, however many rows go in at once', async () => {
+  test('returns every text, integer and null as stored, for any number of rows', async () => {
     const row = fc.record({
       outcome: text,
       native_finish_reason: fc.option(text),
@@ -51,7 +51,7 @@ describeEachEngine('insertRows', (engine) => {
     )
   })
 
-  test('refuses what one of the engines could not keep, names the column, and writes nothing', async () => {
+  test('rejects values that one of the engines cannot store, names the column, and writes nothing', async () => {
     const refused: Partial<Record<keyof UsageRecordRow, unknown>>[] = [
       { outcome: 'a\0b' },
       { outcome: `${HIGH_HALF}x` },
@@ -72,14 +72,14 @@ describeEachEngine('insertRows', (engine) => {
     expect(await stored()).toEqual([])
   })
 
-  test('a column takes no value of another type', async () => {
+  test('a column rejects values of another type', async () => {
     const wrong: Partial<Record<keyof UsageRecordRow, unknown>> = { input_tokens: 'many' }
     const rows = [{ ...usageRecord('bad'), ...wrong } as UsageRecordRow]
     await expect(insertRows(store.db, 'usage_records', rows)).rejects.toThrow()
     expect(await stored()).toEqual([])
   })
 
-  test('one row that exists refuses them all, or is left out when asked', async () => {
+  test('one existing row rejects all rows, or is skipped on request', async () => {
     await insertRows(store.db, 'usage_records', [usageRecord('b', { input_tokens: 1 })])
     const rows = ['a', 'b', 'c'].map((id) => usageRecord(id, { input_tokens: 2 }))
     await expect(insertRows(store.db, 'usage_records', rows)).rejects.toThrow(/unique/i)
@@ -92,7 +92,7 @@ describeEachEngine('insertRows', (engine) => {
     ])
   })
 
-  test('ways to insert into one table are told apart: by what becomes of a row that exists, and by the order of columns', async () => {
+  test('inserts into one table differ by conflict handling and by column order', async () => {
     const row = { tenant_id: 't', holder: 'user', holder_id: 'u', period: '2026-11', nanos: 5, points: 7 } as const
     const { points, nanos, ...key } = row
     const turned = { points, nanos, ...key }
@@ -125,7 +125,7 @@ describeEachEngine('insertRows', (engine) => {
   })
   const payloads = () => store.db.selectFrom('evidence_entries').select('payload').orderBy('seq').execute()
 
-  test('gives long texts back as they were, alone and together with others', async () => {
+  test('returns long texts as stored, alone and together with others', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.option(text), { minLength: 1, maxLength: 12 }),
@@ -146,7 +146,7 @@ describeEachEngine('insertRows', (engine) => {
     )
   })
 
-  test('a value that all rows have in common comes back in each of them, and is checked like any other', async () => {
+  test('a value common to all rows is returned in each of them, and validated like any other', async () => {
     const common = ['commit_id', 'leaf_index'] as const
     await fc.assert(
       fc.asyncProperty(text, whole, fc.integer({ min: 1, max: 5 }), fc.boolean(), async (id, leaf, count, alone) => {
@@ -166,7 +166,7 @@ describeEachEngine('insertRows', (engine) => {
       await expect(insertRows(store.db, 'evidence_entries', rows, { common })).rejects.toThrow(UnstorableValueError)
     }
   })
-  test('refuses a NUL and half a surrogate pair in long texts too, and stores what only looks like them', async () => {
+  test('rejects a NUL and a lone surrogate in long texts too, and stores text that only resembles them', async () => {
     for (const bad of ['a\0b', `a${HIGH_HALF}`, `${LOW_HALF}b`]) {
       const rows = [entry(0, 'good'), entry(1, bad)]
       await expect(insertRows(store.db, 'evidence_entries', rows)).rejects.toThrow(UnstorableValueError)
@@ -179,11 +179,11 @@ describeEachEngine('insertRows', (engine) => {
     expect(await payloads()).toEqual([{ payload: '\ufffd' }, { payload: '\\u0000' }])
   })
 
-  test('no rows are no statement', async () => {
+  test('an empty list of rows is not a statement', async () => {
     expect(await insertRows(store.db, 'usage_records', [])).toBe(0)
   })
 
-  test('text is ordered by code point, and counts and sums are numbers', async () => {
+  test('text is sorted by code point, and counts and sums are numbers', async () => {
     const models = ['b', 'B', 'a', 'é', 'z', '_', '1', '😀']
     await insertRows(
       store.db,

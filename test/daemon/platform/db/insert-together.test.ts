@@ -26,13 +26,13 @@ describeEachEngine('insertTogether', (engine) => {
     return { bills: bills.map((row) => row.request_id), used: counts.map((row) => row.used) }
   }
 
-  test('stores the rows of every table, and again with the same statement', async () => {
+  test('stores the rows of every table, repeatedly with the same statement', async () => {
     await insertTogether(store.db, [usage('a', 'b'), counters(2)])
     await insertTogether(store.db, [usage('c'), counters(3)])
     expect(await stored()).toEqual({ bills: ['a', 'b', 'c'], used: [3, 3] })
   })
 
-  test('stores none of them when one is refused, and the next ones all the same', async () => {
+  test('stores no row when one is rejected, and the next ones are stored', async () => {
     await insertTogether(store.db, [usage('a'), counters(1)])
     await expect(insertTogether(store.db, [counters(2), usage('b', 'a')])).rejects.toThrow(/unique/i)
     await expect(insertTogether(store.db, [usage('c'), counters(0.5)])).rejects.toThrow(UnstorableValueError)
@@ -41,7 +41,7 @@ describeEachEngine('insertTogether', (engine) => {
     expect(await stored()).toEqual({ bills: ['a', 'd'], used: [4, 4] })
   })
 
-  test('is durable for every other connection when it has resolved', async () => {
+  test('is visible to every other connection when it has resolved', async () => {
     const other = await openDatabase(store.place.options)
     await Promise.all([
       insertTogether(store.db, [usage('a'), counters(1)]),
@@ -54,7 +54,7 @@ describeEachEngine('insertTogether', (engine) => {
     await other.destroy()
   })
 
-  test('nothing is nothing to do, and one table takes what insertRows takes', async () => {
+  test('an empty insert does nothing, and one table accepts what insertRows accepts', async () => {
     await insertTogether(store.db, [])
     await insertTogether(store.db, [usage('a')])
     expect(await stored()).toEqual({ bills: ['a'], used: [] })

@@ -27,7 +27,7 @@ const nameNewerMigration = (db: Db, name = '9999-from-the-future') =>
   sql`insert into kysely_migration (name, timestamp) values (${name}, '2999-01-01T00:00:00.000Z')`.execute(db)
 
 describeEachEngine('migrations', (engine) => {
-  test('an empty database is not ready until it is migrated, and migrating again changes nothing', async () => {
+  test('an empty database is ready only after its migration, and migrating again changes nothing', async () => {
     const db = await open(keep(await engine.place({ migrated: false })))
     expect(await isMigrated(db)).toBe(false)
     await migrateDatabase(db)
@@ -37,7 +37,7 @@ describeEachEngine('migrations', (engine) => {
     expect(await sql`select name, timestamp from kysely_migration order by name`.execute(db)).toEqual(before)
   })
 
-  test('several daemons that migrate one database at the same time all succeed', async () => {
+  test('concurrent migrations of one database by several daemons all succeed', async () => {
     const place = keep(await engine.place({ migrated: false }))
     // On SQLite the lock of the data directory admits one daemon, so the callers share a process.
     const shared = engine.name === 'sqlite' ? await open(place) : undefined
@@ -47,7 +47,7 @@ describeEachEngine('migrations', (engine) => {
   })
 
   test.each(['9999-from-the-future', 'toString', '__proto__'])(
-    'a database that knows the newer migration %s is refused by name, and is not ready',
+    'a database with the newer migration %s is rejected by name, and is not ready',
     async (name) => {
       const db = await open(keep(await engine.place()))
       await nameNewerMigration(db, name)
@@ -58,7 +58,7 @@ describeEachEngine('migrations', (engine) => {
     },
   )
 
-  test('a newer database that lacks one of our migrations is still left alone', async () => {
+  test('a newer database that lacks one of our migrations is left unchanged too', async () => {
     const db = await open(keep(await engine.place({ migrated: false })))
     await sql`create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)`.execute(
       db,
@@ -70,7 +70,7 @@ describeEachEngine('migrations', (engine) => {
   })
 })
 
-test('refusing a newer SQLite database leaves its file as it was, byte for byte', async () => {
+test('rejecting a newer SQLite database leaves its file unchanged, byte for byte', async () => {
   const place = keep(await sqliteEngine.place())
   const newer = await openDatabase(place.options)
   await nameNewerMigration(newer)
@@ -83,7 +83,7 @@ test('refusing a newer SQLite database leaves its file as it was, byte for byte'
   expect(before.equals(await readFile(file))).toBe(true)
 })
 
-test('a search of PostgreSQL has its index also where pg_trgm is in a schema of its own', async () => {
+test('a search on PostgreSQL has its index even if pg_trgm is in another schema', async () => {
   const db = await open(keep(await postgresEngine.place({ migrated: false })))
   await sql`create schema "Extra ones"`.execute(db)
   await sql`create extension pg_trgm schema "Extra ones"`.execute(db)

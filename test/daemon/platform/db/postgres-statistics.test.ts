@@ -10,7 +10,7 @@ const store = sharedStore(postgresEngine, async (db) => {
   await insertNamedIndex(db, 'a', 'zoo')
 })
 
-test('a table that fills is looked at in time, so a row is found by its key', async () => {
+test('statistics of a growing table are updated in time, so a row is found by its key', async () => {
   const { db } = store
   await insertDocuments(db, 0, 20)
   await analyzeGrownTables(db, ['documents', 'segments'])

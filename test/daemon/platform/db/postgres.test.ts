@@ -5,7 +5,7 @@ import { engineOf } from '../../../../src/daemon/platform/db/engine.ts'
 import { deferred } from '../../../deferred.ts'
 import { postgresEngine } from '../../../engines.ts'
 
-test('an idle connection that the server ends is logged, and the next query gets a new one', async () => {
+test('an idle connection closed by the server is logged, and the next query gets a new one', async () => {
   const place = await postgresEngine.place()
   const logged = deferred<string>()
   const db = await openDatabase(place.options, {
@@ -21,7 +21,7 @@ test('an idle connection that the server ends is logged, and the next query gets
   await place.remove()
 })
 
-test('a server that cannot be reached fails when it is opened', async () => {
+test('opening an unreachable server fails', async () => {
   await expect(openDatabase({ kind: 'postgres', url: 'postgres://nobody@127.0.0.1:1/none' })).rejects.toThrow()
 })
 

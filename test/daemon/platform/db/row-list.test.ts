@@ -45,7 +45,7 @@ describeEachEngine('rowList', (engine) => {
     return found.rows.map((row) => ({ ...row }))
   }
 
-  test('gives every text, whole number and null back as it was', async () => {
+  test('returns every text, integer and null as stored', async () => {
     const row = fc.record({ words: fc.option(text), amount: fc.option(fc.maxSafeInteger()) })
     await fc.assert(
       fc.asyncProperty(fc.array(row, { maxLength: 10 }), async (values) => {
@@ -56,12 +56,12 @@ describeEachEngine('rowList', (engine) => {
     )
   })
 
-  test.each(['{"a":"\\ud83d\\ude00"}', '"\\u0000"', '\\ud800', 'plain'])('takes the letters %s', async (words) => {
+  test.each(['{"a":"\\ud83d\\ude00"}', '"\\u0000"', '\\ud800', 'plain'])('accepts the letters %s', async (words) => {
     expect(await read([{ place: 1, words, amount: 1 }])).toEqual([{ place: 1, words, amount: 1 }])
   })
 
   test.each([['a NUL', '\0'], ...HALVES.map((half) => ['half a pair', half])])(
-    'refuses %s and names the column',
+    'rejects %s and names the column',
     (_, bad) => {
       const rows = [{ place: 1, words: `\\ud83d 😀 ${bad}`, amount: 1 }]
       expect(() => rowList(store.db, COLUMNS, rows)).toThrow(UnstorableValueError)
@@ -69,7 +69,7 @@ describeEachEngine('rowList', (engine) => {
     },
   )
 
-  test('takes no name of a column that could be something else', () => {
+  test('rejects column names that could be something else', () => {
     expect(() => rowList(store.db, { 'a; drop': 'text' }, [])).toThrow(UnstorableValueError)
   })
 })

@@ -50,7 +50,7 @@ describeEachEngine('the schema', (engine) => {
     body,
     page: null,
   })
-  test('names are unique within a tenant, and free in another', async () => {
+  test('names are unique within a tenant, and independent of other tenants', async () => {
     const { db } = store
     await expect(
       db
@@ -82,7 +82,7 @@ describeEachEngine('the schema', (engine) => {
     ).rejects.toThrow(/unique/i)
   })
 
-  test('nothing of one tenant can be tied to something of another', async () => {
+  test('rows of one tenant cannot refer to rows of another', async () => {
     const { db } = store
     await expect(
       db
@@ -98,7 +98,7 @@ describeEachEngine('the schema', (engine) => {
     ).rejects.toThrow(/foreign key/i)
   })
 
-  test('a user takes the keys along; a tenant that owns something stays', async () => {
+  test('deleting a user deletes the keys; a tenant that owns rows cannot be deleted', async () => {
     const { db } = store
     await db
       .insertInto('api_keys')
@@ -109,7 +109,7 @@ describeEachEngine('the schema', (engine) => {
     expect(await db.selectFrom('api_keys').selectAll().execute()).toEqual([])
   })
 
-  test('an index takes along all that is in it', async () => {
+  test('deleting an index deletes all its content', async () => {
     const { db } = store
     await insertRows(db, 'documents', [document('one', 'd1', 'a.md'), document('one', 'd2', 'b.md')])
     await insertRows(db, 'passages', [passage(1, 'd1', 'Travel', 'Tickets.'), passage(2 ** 40, 'd2', '', 'Holidays.')])

@@ -31,7 +31,7 @@ afterEach(async () => {
   await place.remove()
 })
 
-test('a probe of a store that hangs is answered in time, and the next one after its return', async () => {
+test('a probe of a hanging store is answered in time, and the next one after its recovery', async () => {
   db = await open({ runningMs: 600_000, closingMs: 20 })
   const clock = createFakeClock()
   const check = createStoreCheck({ db, clock })
@@ -46,7 +46,7 @@ test('a probe of a store that hangs is answered in time, and the next one after 
   expect((await sql<{ one: number }>`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }])
 })
 
-test('a store that is not migrated, or closed, is told apart', async () => {
+test('an unmigrated store differs from a closed one', async () => {
   const empty = await sqliteEngine.place({ migrated: false })
   db = await openDatabase(empty.options)
   const check = createStoreCheck({ db, clock: createFakeClock() })
@@ -56,7 +56,7 @@ test('a store that is not migrated, or closed, is told apart', async () => {
   await empty.remove()
 })
 
-test('a query on a connection that falls silent fails, also in a transaction, and the next gets a new one', async () => {
+test('a query on a silent connection fails, also in a transaction, and the next gets a new one', async () => {
   const logged: unknown[] = []
   const log = { error: (facts: object) => void logged.push(facts) }
   db = await open({ runningMs: 50, closingMs: 20 }, log)
@@ -73,7 +73,7 @@ test('a query on a connection that falls silent fails, also in a transaction, an
   expect(logged).toHaveLength(2)
 })
 
-test('a store that hangs can be closed, and its running query fails', async () => {
+test('a hanging store can be closed, and its running query fails', async () => {
   db = await open({ runningMs: 600_000, closingMs: 20 })
   await sql`select 1`.execute(db)
   const lent = deferred()

@@ -46,7 +46,7 @@ async function write(db: Kysely<{ texts: { body: string } }>, count: number): Pr
 const rowsOf = async (db: Kysely<{ texts: { body: string } }>) =>
   (await db.selectFrom('texts').selectAll().execute()).length
 
-test('the log is written back beside the commits, and begins anew', async () => {
+test('the log is checkpointed concurrently with commits, and restarts', async () => {
   let done = deferred()
   const db = await open((writeBack) => writeBack().then(() => done.resolve()))
   const sizes: number[] = []
@@ -63,7 +63,7 @@ test('the log is written back beside the commits, and begins anew', async () => 
   await db.destroy()
 })
 
-test('commits and reads go on while the log is written back, which is done once at a time', async () => {
+test('commits and reads continue during a checkpoint, and only one runs at a time', async () => {
   const begun = deferred()
   const goOn = deferred()
   let count = 0
@@ -81,7 +81,7 @@ test('commits and reads go on while the log is written back, which is done once 
   await db.destroy()
 })
 
-test('where there is no moment without a commit, the log grows to 32 MB and no further', async () => {
+test('under continuous commits, the log is limited to 32 MB', async () => {
   const db = await open((writeBack) => writeBack())
   let size = 0
   for (let count = 0; count < 12_000; count += 100) {
@@ -92,7 +92,7 @@ test('where there is no moment without a commit, the log grows to 32 MB and no f
   await db.destroy()
 })
 
-test('closing waits until the log is written back, and writes back the rest', async () => {
+test('closing waits for the running checkpoint, and writes back the rest', async () => {
   const begun = deferred()
   const goOn = deferred()
   const order: string[] = []
@@ -112,7 +112,7 @@ test('closing waits until the log is written back, and writes back the rest', as
   await expect(stat(`${file}-wal`)).rejects.toMatchObject({ code: 'ENOENT' })
 })
 
-test('a log that cannot be written back harms no commit, and the next time it is tried again', async () => {
+test('a failing checkpoint does not affect commits, and is retried', async () => {
   let count = 0
   let tried = deferred()
   const db = await open(async () => {

@@ -6,14 +6,14 @@ import { sharedStore } from '../../knowledge/indexes/trained-store.ts'
 
 const store = sharedStore(sqliteEngine, async () => undefined)
 
-test('SQLite looks users up by their ids, and does not walk all of a tenant', async () => {
+test('SQLite finds users by their ids without scanning the tenant', async () => {
   const plans = await queryPlans(store.db, (db) =>
     db.selectFrom('users').selectAll().where('tenant_id', '=', newId()).where('id', 'in', [newId(), newId()]).execute(),
   )
   expect(plans).toEqual([expect.stringMatching(/^SEARCH users USING INDEX \S+ \((tenant_id=\? AND )?id=\?\)$/)])
 })
 
-test('SQLite reads a page in the order of its index, and sorts nothing', async () => {
+test('SQLite reads a page in the order of its index, without sorting', async () => {
   const plans = await queryPlans(store.db, (db) =>
     db
       .selectFrom('users')
@@ -27,7 +27,7 @@ test('SQLite reads a page in the order of its index, and sorts nothing', async (
   expect(plans).toEqual([expect.stringMatching(/^SEARCH users USING COVERING INDEX users_by_age \(tenant_id=\?\)$/)])
 })
 
-test('SQLite counts the users of a role in the narrowest index', async () => {
+test('SQLite counts the users of a role in the smallest index', async () => {
   const plans = await queryPlans(store.db, (db) =>
     db
       .selectFrom('users')

@@ -46,7 +46,7 @@ async function openTransaction(name: string) {
   return { done, finish }
 }
 
-test('a commit is on the disk when it returns: write-ahead log, synchronous FULL, foreign keys on', async () => {
+test('a commit is on disk when it returns: write-ahead log, synchronous FULL, foreign keys on', async () => {
   expect(await pragma('journal_mode')).toBe('wal')
   expect(await pragma('synchronous')).toBe(2)
   expect(await pragma('foreign_keys')).toBe(1)
@@ -68,7 +68,7 @@ test('concurrent read-modify-write transactions lose no update', async () => {
   expect(await tenantNames()).toEqual(['50'])
 })
 
-test('reads go on during a transaction and see nothing of it until it has committed', async () => {
+test('reads continue during a transaction and see it only after its commit', async () => {
   await addTenant('before')
   const { done, finish } = await openTransaction('inside')
   const reads = await Promise.all(Array.from({ length: 20 }, () => tenantNames()))
@@ -78,7 +78,7 @@ test('reads go on during a transaction and see nothing of it until it has commit
   expect(await tenantNames()).toEqual(['before', 'inside'])
 })
 
-test('a plain write waits for the transaction that was there first', async () => {
+test('a plain write waits for the earlier transaction', async () => {
   const { done, finish } = await openTransaction('first')
   const order: string[] = []
   const write = addTenant('second').then(() => order.push('write'))
@@ -90,7 +90,7 @@ test('a plain write waits for the transaction that was there first', async () =>
   expect(order).toEqual(['read', 'transaction', 'write'])
 })
 
-test('a transaction that throws leaves nothing, and the writer serves the next one', async () => {
+test('a transaction that throws leaves nothing, and the writer continues', async () => {
   const failing = store.db.transaction().execute(async (tx) => {
     await addTenant('lost', tx)
     throw new Error('changed my mind')
@@ -100,7 +100,7 @@ test('a transaction that throws leaves nothing, and the writer serves the next o
   expect(await tenantNames()).toEqual(['kept'])
 })
 
-test('a COMMIT that fails is reported as itself, leaves nothing, and the writer serves the next one', async () => {
+test('a COMMIT that fails is reported as itself, leaves nothing, and the writer continues', async () => {
   const failing = store.db.transaction().execute(async (tx) => {
     await sql`pragma defer_foreign_keys = on`.execute(tx)
     await tx
@@ -126,7 +126,7 @@ test('a full disk in a transaction is reported as itself although SQLite has rol
   expect(await tenantNames()).toEqual(['kept'])
 })
 
-test('a read-only transaction sees one moment, holds up no writer and cannot write', async () => {
+test('a read-only transaction sees one snapshot, blocks no writer and cannot write', async () => {
   await addTenant('before')
   await store.db
     .transaction()
@@ -140,7 +140,7 @@ test('a read-only transaction sees one moment, holds up no writer and cannot wri
   expect(await tenantNames()).toEqual(['before', 'meanwhile'])
 })
 
-test('closing waits for a running transaction, and refuses what comes after', async () => {
+test('closing waits for a running transaction, and rejects later ones', async () => {
   const { done, finish } = await openTransaction('last')
   const closed = store.db.destroy()
   await expect(addTenant('late')).rejects.toThrow(/destroyed|closed/)
@@ -151,7 +151,7 @@ test('closing waits for a running transaction, and refuses what comes after', as
   await again.destroy()
 })
 
-test('changed rows are counted, and RETURNING gives the rows back', async () => {
+test('changed rows are counted, and RETURNING returns the rows', async () => {
   await addTenant('a')
   await addTenant('b')
   const updated = await store.db
@@ -170,20 +170,20 @@ test('changed rows are counted, and RETURNING gives the rows back', async () => 
   expect(deleted.map(({ id }) => id).sort()).toEqual(['a', 'b'])
 })
 
-test('values that the two engines would read differently are refused as parameters', async () => {
+test('values that the two engines would read differently are rejected as parameters', async () => {
   for (const value of [undefined, Number.NaN, Number.POSITIVE_INFINITY, true, new Date(0), {}, 1n]) {
     await expect(sql`select ${value}`.execute(store.db)).rejects.toThrow(TypeError)
   }
 })
 
-test('a file that is no database is refused when it is opened', async () => {
+test('a file that is not a database is rejected when it is opened', async () => {
   const place = await sqliteEngine.place({ migrated: false })
   await writeFile(join(place.dataDir, 'aigw.db'), 'this is no database, and it is long enough to be one'.repeat(20))
   await expect(openDatabase(place.options)).rejects.toMatchObject({ code: 'SQLITE_NOTADB' })
   await place.remove()
 })
 
-test('a statement stays prepared from its second use on, and only a bounded number of them does', async () => {
+test('a statement stays prepared from its second use on, up to a maximum number', async () => {
   const connection = await sqlite3Driver.open(':memory:', 'write')
   const prepare = vi.spyOn(sqlite3.Database.prototype, 'prepare')
   const finalize = vi.spyOn(sqlite3.Statement.prototype, 'finalize')

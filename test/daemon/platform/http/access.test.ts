@@ -13,7 +13,7 @@ const granted = rightsOf('user', {
   canUseChat: true,
 })
 
-test('whatever is in excess is named, with the way out', () => {
+test('all excess rights are named, with a remedy', () => {
   expect(() => requireCovered(NO_RIGHTS, granted, 'The role "ops"')).toThrow(
     'The role "ops" has rights that your key lacks: "home" at level "reader", "settings" at level "admin", ' +
       '"canInteractWithAI", "canUseChat". Omit these rights, or use a key that has them.',
@@ -23,7 +23,7 @@ test('whatever is in excess is named, with the way out', () => {
   )
 })
 
-test('what is covered passes', () => {
+test('covered rights pass', () => {
   expect(() => requireCovered(rightsOf('admin'), granted, 'The role "ops"')).not.toThrow()
   expect(() => requireCovered(NO_RIGHTS, NO_RIGHTS, 'Nothing')).not.toThrow()
 })

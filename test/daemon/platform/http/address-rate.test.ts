@@ -4,7 +4,7 @@ import { createFakeClock } from '../../../fake-clock.ts'
 
 const START = Date.parse('2026-05-01T00:00:45.500Z')
 
-test('an address is refused above its rate until the minute is over', () => {
+test('an address is rejected above its rate until the minute is over', () => {
   const clock = createFakeClock(START)
   const rate = createAddressRate({ clock, perMinute: 2, addresses: 10 })
   expect([1, 2, 3].map(() => rate.refuses('192.0.2.1'))).toEqual([undefined, undefined, 15])
@@ -13,7 +13,7 @@ test('an address is refused above its rate until the minute is over', () => {
   expect(rate.refuses('192.0.2.1')).toBeUndefined()
 })
 
-test('one who has many addresses of IPv6, or one in two spellings, or none that is known, counts as one', () => {
+test('many IPv6 addresses of one network, two spellings of one address, and unknown addresses each count as one', () => {
   for (const [first, second] of [
     ['2001:db8::1', '2001:db8:0:0:ffff::2'],
     ['192.0.2.1', '::ffff:192.0.2.1'],
@@ -26,7 +26,7 @@ test('one who has many addresses of IPv6, or one in two spellings, or none that 
   expect([rate.refuses('2001:db8::1'), rate.refuses('2001:db8:0:1::1')]).toEqual([undefined, undefined])
 })
 
-test('only so many addresses are remembered', () => {
+test('only a limited number of addresses is stored', () => {
   const rate = createAddressRate({ clock: createFakeClock(START), perMinute: 1, addresses: 2 })
   for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) expect(rate.refuses(address)).toBeUndefined()
   expect(rate.refuses('192.0.2.1')).toBeUndefined()

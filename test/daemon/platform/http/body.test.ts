@@ -6,7 +6,7 @@ import { BodyMemory } from '../../../../src/daemon/platform/http/body-memory.ts'
 import { REQUEST_TIMEOUT_MS } from '../../../../src/shared/spec-limits.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 
-test('a body that stalls is given up after the request time, and no timer is left', async () => {
+test('a body that stalls is aborted after the request timeout, and no timer is left', async () => {
   const clock = createFakeClock()
   const request = Object.assign(new PassThrough(), { headers: {}, complete: false })
   const body = readBody(request, 100, clock, new AbortController().signal, new BodyMemory(1e9).open('t'))
@@ -16,7 +16,7 @@ test('a body that stalls is given up after the request time, and no timer is lef
   expect(clock.pending).toBe(0)
 })
 
-test('a body that nests too deep, or holds too many values, is refused before it is parsed', () => {
+test('a body that is nested too deep, or has too many values, is rejected before it is parsed', () => {
   const parse = (text: string) => {
     const steps = parsingBody(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open('t'), 3)
     for (;;) {
@@ -31,7 +31,7 @@ test('a body that nests too deep, or holds too many values, is refused before it
   expect(() => parse(`[${'{},'.repeat(500_001)}{}]`)).toThrow(`at most ${JSON_VALUES} values`)
 })
 
-test('a large body may take longer as long as it comes, but never at a trickle', async () => {
+test('a large body may take longer while it arrives, but never below the minimum rate', async () => {
   const read = () => {
     const clock = createFakeClock()
     const request = Object.assign(new PassThrough(), { headers: {}, complete: false })

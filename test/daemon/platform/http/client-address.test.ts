@@ -24,7 +24,7 @@ describe('an address list', () => {
     expect(createAddressList([block]).has(address)).toBe(held)
   })
 
-  test('holds nothing when it is empty', () => {
+  test('is empty without entries', () => {
     expect(createAddressList([]).has('127.0.0.1')).toBe(false)
   })
 
@@ -41,11 +41,11 @@ describe('an address list', () => {
     ' 10.0.0.1',
     '010.0.0.1',
     '10.0.0.1/8 ',
-  ])('%j is no block', (text) => {
+  ])('%j is an invalid block', (text) => {
     expect(isAddressBlock(text)).toBe(false)
   })
 
-  test('whatever passes for a block can be compiled, and holds its own address', () => {
+  test('every valid block can be compiled, and contains its own address', () => {
     const address = fc.oneof(fc.ipV4(), fc.ipV6())
     const text = fc.oneof(
       address,
@@ -69,7 +69,7 @@ describe('the address of a client', () => {
       proxies,
     )
 
-  test('is that of the connection, whatever a stranger writes into X-Forwarded-For', () => {
+  test('is that of the connection, whatever an untrusted client sends in X-Forwarded-For', () => {
     expect(of('203.0.113.9')).toBe('203.0.113.9')
     expect(of('203.0.113.9', '192.0.2.1')).toBe('203.0.113.9')
     expect(
@@ -92,7 +92,7 @@ describe('the address of a client', () => {
     ['[2001:db8::1]', '2001:db8::1'],
     ['[2001:db8::1]:5123', '2001:db8::1'],
     ['::ffff:192.0.2.1', '::ffff:192.0.2.1'],
-  ])('behind a trusted proxy is the last one that is none: %s', (forwarded, client) => {
+  ])('behind a trusted proxy is the last untrusted one: %s', (forwarded, client) => {
     expect(of('127.0.0.1', forwarded)).toBe(client)
     expect(of('::ffff:127.0.0.1', forwarded)).toBe(client)
   })
@@ -112,15 +112,15 @@ describe('the address of a client', () => {
     '[2001:db8::1]:99999',
     '[::1',
     '192.0.2.1, 10.0.0.5, <script>',
-  ])('is not known when the header says %j', (forwarded) => {
+  ])('is unknown when the header is %j', (forwarded) => {
     expect(of('127.0.0.1', forwarded)).toBeUndefined()
   })
 
-  test('is not known when the connection is gone', () => {
+  test('is unknown after the connection is closed', () => {
     expect(of(undefined, '192.0.2.1')).toBeUndefined()
   })
 
-  test('is an address, or not known, whatever comes', () => {
+  test('is an address, or unknown, for any input', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.array(fc.oneof(fc.ipV4(), fc.ipV6(), fc.string())).map(String)), (text) => {
         const client = of('127.0.0.1', text)

@@ -14,7 +14,7 @@ function* failingSteps(): Generator<void, never> {
   throw new Error('no JSON')
 }
 
-test('work is done one at a time, and the event loop turns between its steps', async () => {
+test('work is done one item at a time, and the event loop turns between its steps', async () => {
   const [queue, done, { signal }] = [new CooperativeQueue(), [] as string[], new AbortController()]
   let over = false
   const other = (async () => {
@@ -30,7 +30,7 @@ test('work is done one at a time, and the event loop turns between its steps', a
   expect(done.join('')).toMatch(/^-+a1-+a2-+b1-+b2-*$/)
 })
 
-test('work that fails or whose client is gone lets the next one in', async () => {
+test('work that fails or whose client has disconnected admits the next item', async () => {
   const [queue, done, gone] = [new CooperativeQueue(), [] as string[], new AbortController()]
   const failing = queue.run(failingSteps(), new AbortController().signal)
   const aborted = queue.run(steps('a', done), gone.signal)

@@ -191,7 +191,7 @@ describe('both error shapes', () => {
   })
 })
 
-describe('who may call', () => {
+describe('authentication and rights', () => {
   test('no key and a wrong key are 401 with a challenge', async () => {
     const { port } = await start()
     for (const headers of ['', 'Authorization: Bearer bad\r\n']) {
@@ -212,7 +212,7 @@ describe('who may call', () => {
     expect([structured.status, structured.body.error.code]).toEqual([403, 'INSUFFICIENT_PERMISSIONS'])
   })
 
-  test('rights come before the body: an unauthorised upload is not parsed', async () => {
+  test('rights are checked before the body: an unauthorised upload is not parsed', async () => {
     const secured = route({
       ...plain,
       method: 'POST',
@@ -255,7 +255,7 @@ describe('the limits of a key', () => {
     },
   })
 
-  test('their headers are on every answer to a known key, and on no other', async () => {
+  test('their headers are on every response to a known key, and on no other', async () => {
     const asked: string[] = []
     const { port } = await start({
       more: [streaming, thing, bug],
@@ -283,7 +283,7 @@ describe('the limits of a key', () => {
     expect(asked).toEqual(['/thing', '/thing', '/admin', '/keyed-bug', '/streaming'])
   })
 
-  test('they come before the rights and the body, and a refusal bears them too', async () => {
+  test('they are checked before the rights and the body, and are on a rejection too', async () => {
     const refusal = new GatewayError('RATE_LIMIT_EXCEEDED', '60 requests per minute', { retryAfterSeconds: 7 })
     const { port } = await start({ more: [thing], limiter: { admit: () => admission({ headers, refusal }) } })
     for (const request of [get('/admin', authorized), post('/thing', 'not json', authorized)]) {
@@ -295,7 +295,7 @@ describe('the limits of a key', () => {
     }
   })
 
-  test('what an admission leaves behind is stored before the answer leaves, once, whatever the answer is', async () => {
+  test('admission state is stored before the response is sent, once, whatever the response is', async () => {
     const log: string[] = []
     const { port } = await start({
       more: [thing, bug],
@@ -342,13 +342,13 @@ describe('targets, methods and headers', () => {
     expect(head.split('\r\n\r\n')[1]).toBe('')
   })
 
-  test('a known path with another method is 405 and names what it takes', async () => {
+  test('a known path with another method is 405 and lists the supported methods', async () => {
     const { port } = await start()
     const { status, headers } = parse(await raw(port, get('/flat').replace('GET', 'DELETE')))
     expect([status, headers.allow]).toEqual([405, 'get'])
   })
 
-  test('what the router refuses has the shape of the route that the path fits', async () => {
+  test('router errors have the error shape of the path', async () => {
     const structured = (path: string) =>
       route({ ...plain, method: 'GET', path, errors: 'structured', handle: async () => reply(200, {}) })
     const { port } = await start({ more: [structured('/groups/{id}'), structured('/groups')] })
@@ -363,7 +363,7 @@ describe('targets, methods and headers', () => {
     expect(await codeOf(get('/groups/a/b'))).toEqual([404, 'Not found'])
   })
 
-  test('two routes cannot claim one method and path', async () => {
+  test('two routes cannot have the same method and path', async () => {
     const twice = (method: Method) =>
       route({
         ...plain,
@@ -399,7 +399,7 @@ describe('targets, methods and headers', () => {
     ['a query parameter given twice', post('/things/a?q=1&q=2', '{"size":1}'), 400],
     ['a body that is not declared JSON', post('/things/a', '{}').replace('application/json', 'text/plain'), 415],
     ['a body above 64 KiB', post('/things/a', JSON.stringify({ size: 1, x: 'x'.repeat(70_000) })), 413],
-  ])('%s is refused with a shaped body, and the next request is served', async (_what, bytes, status) => {
+  ])('%s is rejected with an error body, and the next request is served', async (_what, bytes, status) => {
     const { port } = await start()
     const answer = parse(await raw(port, bytes, { end: true }))
     expect(answer.status).toBe(status)
@@ -407,21 +407,21 @@ describe('targets, methods and headers', () => {
     expect(parse(await raw(port, get('/flat'))).status).toBe(200)
   })
 
-  test('a chunked body above the limit is refused while it comes', async () => {
+  test('a chunked body above the limit is rejected while it arrives', async () => {
     const { port } = await start()
     const head = `POST /things/a HTTP/1.1\r\nHost: x\r\n${close}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
     const answer = await raw(port, `${head}20000\r\n${'x'.repeat(0x20000)}\r\n0\r\n\r\n`)
     expect(parse(answer).status).toBe(413)
   })
 
-  test('a connection survives a refused body and serves the next request', async () => {
+  test('a connection survives a rejected body and serves the next request', async () => {
     const { port } = await start()
     const refused = post('/things/a', '{"size":"x"}').replace(close, '')
     const answer = await raw(port, refused + get('/flat'))
     expect(answer.match(/HTTP\/1\.1 (\d+)/g)).toEqual(['HTTP/1.1 400', 'HTTP/1.1 200'])
   })
 
-  test('100-continue is sent only to those whose body is wanted', async () => {
+  test('100-continue is sent only if the body is accepted', async () => {
     const { port } = await start()
     const expecting = 'Expect: 100-continue\r\n'
     expect(await raw(port, post('/things/a', '{"size":1}', expecting))).toMatch(
@@ -432,7 +432,7 @@ describe('targets, methods and headers', () => {
   })
 })
 
-describe('what comes behind a head that is refused', () => {
+describe('bytes after a rejected head', () => {
   const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n'
 
   /** Sends two requests in one write, on a connection that both would keep open. */
@@ -488,21 +488,21 @@ describe('what comes behind a head that is refused', () => {
     ['no Host', 'GET /flat HTTP/1.1\r\n', 400],
     ['two Content-Type headers', chunkedAs('Content-Type: text/plain\r\nTransfer-Encoding: chunked'), 400],
     ['too many headers', `GET /flat HTTP/1.1\r\nHost: x\r\n${'X: 1\r\n'.repeat(100)}`, 431],
-  ])('%s: it is no request', async (_what, head, status) => {
+  ])('%s: they are not a request', async (_what, head, status) => {
     const { answer, handled } = await smuggle(head, head.startsWith('POST') ? CHUNKS : '')
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`])
     expect(parse(answer).headers.connection).toBe('close')
     expect(handled).toEqual([])
   })
 
-  test.each(['chunked', 'Chunked', 'CHUNKED', ' chunked '])('Transfer-Encoding: %j is taken', async (coding) => {
+  test.each(['chunked', 'Chunked', 'CHUNKED', ' chunked '])('Transfer-Encoding: %j is accepted', async (coding) => {
     const { port } = await start()
     const answer = await raw(port, `${chunkedAs(`${close}Transfer-Encoding: ${coding}`)}\r\n${CHUNKS}`)
     expect([parse(answer).status, parse(answer).body.body]).toEqual([201, { size: 1 }])
   })
 })
 
-describe('refusals leave at once', () => {
+describe('rejections are sent at once', () => {
   test('a 401 does not wait for a body that never comes', async () => {
     const { port } = await start()
     const socket = connect(port, '127.0.0.1')
@@ -514,7 +514,7 @@ describe('refusals leave at once', () => {
     socket.destroy()
   })
 
-  test('a good request that garbage follows is still answered, and then the connection ends', async () => {
+  test('a valid request followed by garbage is still answered, and then the connection ends', async () => {
     const started = deferred()
     const held = deferred()
     const slow = route({
@@ -534,14 +534,14 @@ describe('refusals leave at once', () => {
     expect(parse(await answer).body).toEqual({ slow: true })
   })
 
-  test('an expectation that nobody meets and a tunnel are refused in shape', async () => {
+  test('an unsupported expectation and a CONNECT are rejected with an error body', async () => {
     const { port } = await start()
     expect(parse(await raw(port, get('/flat', 'Expect: miracles\r\n'))).status).toBe(417)
     const connectAnswer = parse(await raw(port, 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'))
     expect([connectAnswer.status, connectAnswer.body.success]).toEqual([405, false])
   })
 
-  test('more requests than may run at once get 503 with Retry-After; probes are still answered', async () => {
+  test('requests above the concurrency limit get 503 with Retry-After; probes are still answered', async () => {
     const held = deferred()
     const started = deferred()
     const slow = route({
@@ -591,7 +591,7 @@ describe('draining', () => {
 })
 
 describe('slow clients', () => {
-  test('a client that reads nothing is cut after the quiet time', async () => {
+  test('a client that reads nothing is disconnected after the idle timeout', async () => {
     const gone = deferred()
     const endless = route({
       ...plain,
@@ -615,7 +615,7 @@ describe('slow clients', () => {
     expect(await received).toMatch(/x{65536}/)
   })
 
-  test('an upload that stops is cut after the quiet time, one whose handler works long is not', async () => {
+  test('a stalled upload is disconnected after the idle timeout, a long-running handler is not', async () => {
     const worked = deferred()
     const upload = route({
       ...plain,

@@ -40,7 +40,7 @@ function send({ method, path }: Pick<Route, 'method' | 'path'>, rest: string): P
 /** Routes that change something and accept JSON or no body. */
 const isJsonWrite = ({ method, bodyLimit }: Route): boolean => method !== 'GET' && bodyLimit !== 'unread'
 
-test('every route that is content with {} takes an empty body, however it is sent', async () => {
+test('every route that accepts {} accepts an empty body, however it is sent', async () => {
   const { body: api } = await gateway.current.call('GET', '/openapi.json', undefined, { key: null })
   const content: string[] = []
   for (const route of gateway.current.app.routes.filter(isJsonWrite)) {
@@ -66,7 +66,7 @@ test('every route that is content with {} takes an empty body, however it is sen
   expect(content).toContain('POST /api/external/transparency/checkpoints')
 })
 
-test('what is sent to such a route is still JSON, and a required body is still required', async () => {
+test('a sent body must still be JSON, and a required body is still required', async () => {
   const rotate = { method: 'POST', path: '/api/admin/webhooks/{webhookId}/rotate-secret' } as const
   const plain = 'Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}'
   expect((await send(rotate, plain))[0]).toBe(415)

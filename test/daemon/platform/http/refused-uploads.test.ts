@@ -34,13 +34,13 @@ function upload(key: string): Promise<{ answer: string; sentBytes: number }> {
   })
 }
 
-test('who is not authenticated gets the answer, and may not go on sending', async () => {
+test('an unauthenticated client gets the response, and must stop sending', async () => {
   const { answer, sentBytes } = await upload('sk-wrong')
   expect(answer).toMatch(/^HTTP\/1.1 401 /)
   expect(sentBytes).toBeLessThan(30 * MB)
 })
 
-test('all of a body that is too large is read of a caller who is known, so that none misses the answer', async () => {
+test('a body that is too large is read completely from a known caller, so that it gets the response', async () => {
   const { answer, sentBytes } = await upload(gateway.current.adminKey)
   expect(answer).toMatch(/^HTTP\/1.1 413 /)
   expect(sentBytes).toBe(40 * MB)

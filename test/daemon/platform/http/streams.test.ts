@@ -62,7 +62,7 @@ test('a client that does not read pauses the upstream, and gets every byte in th
   expect(tail).toContain('data: [DONE]')
 })
 
-test('draining: no new work, running streams finish, then everything closes', async () => {
+test('draining: new requests are rejected, running streams finish, then everything closes', async () => {
   const gateway = await startGateway({ drainTimeoutMs: 60_000 })
   const rest = deferred()
   gateway.upstream.script(replySteps([chunk('one '), rest.promise, chatStream(['two'], { usage })]))
@@ -84,7 +84,7 @@ test('draining: no new work, running streams finish, then everything closes', as
   await drained
 })
 
-test('draining: a stream that outlasts the drain time ends with an error frame and is billed', async () => {
+test('draining: a stream that exceeds the drain time ends with an error frame and is billed', async () => {
   const clock = createFakeClock()
   const gateway = await startGateway({ clock, drainTimeoutMs: 5000 })
   gateway.upstream.script(replySteps([chunk('one ')], { ending: 'hang' }))
@@ -133,7 +133,7 @@ function unchunked(body: Buffer): string {
   }
 }
 
-test('a stream is framed byte for byte as HTTP/1.1 asks, whatever its characters take', async () => {
+test('the chunk framing of a stream follows HTTP/1.1 byte for byte, with multi-byte characters', async () => {
   const gateway = await startGateway()
   const words = ['plain ', 'é', ' \u{1f600} ', '"quoted"\n', '\u2028']
   gateway.upstream.script(replySteps([...words.map(chunk), chatStream([], { usage })]))
@@ -143,7 +143,7 @@ test('a stream is framed byte for byte as HTTP/1.1 asks, whatever its characters
   expect([textOf(frames), done]).toEqual([words.join(''), true])
 })
 
-test('a client of HTTP/1.0 gets the frames alone, and their end with that of the connection', async () => {
+test('an HTTP/1.0 client gets only the frames, and the connection closes at their end', async () => {
   const gateway = await startGateway()
   gateway.upstream.script(replySteps([chunk('one '), chatStream(['two'], { usage })]))
   const { head, body } = await rawStream(gateway, '1.0')

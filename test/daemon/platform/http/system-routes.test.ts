@@ -5,7 +5,7 @@ import { describeEachEngine } from '../../../engines.ts'
 import { sharedGateway, startGateway } from '../../../harness.ts'
 
 describeEachEngine('probes', (engine) => {
-  test('/livez, /readyz and /health need no key and tell the truth', async () => {
+  test('/livez, /readyz and /health need no key and report the real state', async () => {
     const gateway = await startGateway({ engine })
     const probe = async (path: string) => {
       const { status, body } = await gateway.call('GET', path, undefined, { key: null })
@@ -41,7 +41,7 @@ describe('the description of the interface', () => {
     expect(JSON.parse(committed), 'run `npm run openapi` and commit the result').toEqual(body)
   })
 
-  test('it has the Idempotency-Key of every route that takes one, and of no other', async () => {
+  test('it lists the Idempotency-Key of exactly the routes that accept one', async () => {
     const { call } = gateway.current
     const { body: api } = await call('GET', '/openapi.json')
     const page = await readFile(new URL('../../../../docs/idempotency.md', import.meta.url), 'utf8')
@@ -77,7 +77,7 @@ describe('the description of the interface', () => {
     }
   })
 
-  test('its schemas take the answers that the gateway gives', async () => {
+  test('its schemas accept the responses of the gateway', async () => {
     const { body: api } = await gateway.current.call('GET', '/openapi.json')
     const ajv = new Ajv2020({ strict: false, validateFormats: false })
     ajv.addSchema(api, 'api')
@@ -104,7 +104,7 @@ describe('the description of the interface', () => {
 describe('a key', () => {
   const gateway = sharedGateway()
 
-  test('speaks for its owner', async () => {
+  test('acts for its owner', async () => {
     const { status, body } = await gateway.current.call('GET', '/api/external/whoami')
     expect(status).toBe(200)
     expect(body).toMatchObject({
@@ -131,7 +131,7 @@ describe('a key', () => {
     }
   })
 
-  test('that is revoked stops working once the cache bound has passed', async () => {
+  test('that is revoked is rejected once the cache time has passed', async () => {
     const { createFakeClock } = await import('../../../fake-clock.ts')
     const clock = createFakeClock()
     const own = await startGateway({ clock })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { addKey, addTenant, addUser } from '../../../accounts.ts'
 import { startGateway } from '../../../harness.ts'
 
-test('GET /metrics tells the operator, and nobody else, what the daemon counts', async () => {
+test("GET /metrics shows the daemon's counters only to the operator", async () => {
   const gateway = await startGateway()
   const { status, headers, text } = await gateway.call('GET', '/metrics')
   expect([status, headers['content-type']]).toEqual([200, expect.stringContaining('text/plain; version=0.0.4')])

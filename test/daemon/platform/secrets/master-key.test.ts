@@ -34,7 +34,7 @@ describeEachEngine('the master key', (engine) => {
     })
   const failureOf = (opening: Promise<unknown>) => opening.catch((error: unknown) => error)
 
-  test('is made once, for this user alone, and found again at the next start', async () => {
+  test('is created once, readable only by this user, and reused at the next start', async () => {
     const first = await open()
     const file = masterKeyFile(store.place.dataDir)
     const text = await readFile(file, 'utf8')
@@ -49,7 +49,7 @@ describeEachEngine('the master key', (engine) => {
     [0o600, false],
     [0o640, true],
     [0o604, true],
-  ])('in a file of mode %o is used, with a warning when others may read it: %s', async (mode, warns) => {
+  ])('in a file of mode %o is used, with a warning if others may read it: %s', async (mode, warns) => {
     await open()
     const file = masterKeyFile(store.place.dataDir)
     await chmod(file, mode)
@@ -58,19 +58,19 @@ describeEachEngine('the master key', (engine) => {
     expect(warnings).toEqual(warns ? [warning] : [])
   })
 
-  test('that the operator chose is used, and no file is made', async () => {
+  test('that the operator configured is used, and no file is created', async () => {
     const sealed = sealSecret(await open(CONFIGURED), PLACE, 'secret')
     await expect(stat(masterKeyFile(store.place.dataDir))).rejects.toThrow('ENOENT')
     expect(openSecret(await open(CONFIGURED), PLACE, sealed)).toBe('secret')
   })
 
-  test('that a killed first start left behind is put into service', async () => {
+  test('from a killed first start is used', async () => {
     await writeFile(masterKeyFile(store.place.dataDir), `${CONFIGURED}\n`)
     const sealed = sealSecret(await open(), PLACE, 'secret')
     expect(openSecret(await open(CONFIGURED), PLACE, sealed)).toBe('secret')
   })
 
-  test('ends the start of a daemon that has another one, and says where it came from', async () => {
+  test('stops the start of a daemon with another one, and the error names its source', async () => {
     await open()
     expect(await failureOf(open(CONFIGURED))).toMatchObject({
       name: 'MasterKeyError',
@@ -82,7 +82,7 @@ describeEachEngine('the master key', (engine) => {
     expect(String(failure)).not.toContain(CONFIGURED)
   })
 
-  test('ends the start of a daemon that has none, and makes no new one', async () => {
+  test('stops the start of a daemon without one, and no new one is created', async () => {
     await open()
     const failure = await failureOf(open(undefined, otherDir))
     expect(failure).toBeInstanceOf(MasterKeyError)
@@ -90,7 +90,7 @@ describeEachEngine('the master key', (engine) => {
     await expect(stat(masterKeyFile(otherDir))).rejects.toThrow('ENOENT')
   })
 
-  test('in a file that holds something else ends the start without showing it', async () => {
+  test('in an invalid file stops the start without showing the content', async () => {
     await writeFile(masterKeyFile(store.place.dataDir), 'something else')
     const failure = await failureOf(open())
     expect(failure).toBeInstanceOf(MasterKeyError)

@@ -12,7 +12,7 @@ const KEY = createMasterKey('0af1'.repeat(16))
 const PLACE: SealedLocation = { purpose: 'webhook-signing', table: 'webhook_endpoints', row: 'r1', tenant: 't1' }
 
 describe('a sealed secret', () => {
-  test('opens to the same text, and no two seals of it are alike', () => {
+  test('decrypts to the same text, and two seals of it differ', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (text) => {
         const [one, other] = [sealSecret(KEY, PLACE, text), sealSecret(KEY, PLACE, text)]
@@ -27,17 +27,17 @@ describe('a sealed secret', () => {
     ['table', { table: 'other' }],
     ['row', { row: 'r2' }],
     ['tenant', { tenant: 't2' }],
-  ])('does not open for another %s', (_, other) => {
+  ])('cannot be decrypted for another %s', (_, other) => {
     const sealed = sealSecret(KEY, PLACE, 'whsec_secret')
     expect(() => openSecret(KEY, { ...PLACE, ...other }, sealed)).toThrow(SealBrokenError)
   })
 
-  test('does not open with another master key', () => {
+  test('cannot be decrypted with another master key', () => {
     const sealed = sealSecret(KEY, PLACE, 'whsec_secret')
     expect(() => openSecret(createMasterKey('0af2'.repeat(16)), PLACE, sealed)).toThrow(SealBrokenError)
   })
 
-  test('does not open when any bit of it was changed, or when it was cut', () => {
+  test('cannot be decrypted when any bit was changed, or when it was truncated', () => {
     const sealed = sealSecret(KEY, PLACE, 'whsec_secret')
     const bytes = Buffer.from(sealed.slice(3), 'base64url')
     fc.assert(
@@ -54,7 +54,7 @@ describe('a sealed secret', () => {
     )
   })
 
-  test('is named by its place alone when it does not open', () => {
+  test('is identified only by its location when it cannot be decrypted', () => {
     const failure = (() => {
       try {
         return openSecret(KEY, PLACE, 'whsec_in-plain-text')
@@ -66,7 +66,7 @@ describe('a sealed secret', () => {
     expect(failure).not.toContain('whsec')
   })
 
-  test('a master key shows its bytes to nobody', () => {
+  test('a master key never shows its bytes', () => {
     KEY.keyFor('check')
     expect(JSON.stringify(KEY) + String(KEY)).not.toContain('0af1')
   })

@@ -4,7 +4,7 @@ import { codeUnitsOf } from '../../../../src/daemon/platform/text/code-units.ts'
 
 const indexTermsOf = (text: string) => Array.from({ length: text.length }, (_, at) => text.charCodeAt(at))
 
-test('the code units of a text are those that charCodeAt returns, halves of pairs and all', () => {
+test('the code units of a text are those that charCodeAt returns, including lone surrogates', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (one, other) => {
       const text = `${one}\ud83d${other}\ude00é`

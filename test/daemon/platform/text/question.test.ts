@@ -12,12 +12,12 @@ test.each([
   '¿Y en Windows?',
   '那么在Windows上呢？',
   'ではWindowsでは？',
-])('a question is searched by itself, and with the one before in whichever language: %s', (question) => {
+])('a question is searched alone, and with the previous one in any language: %s', (question) => {
   expect(questionOf([INSTALL, question])).toEqual({ own: question, inContext: `${question}\n${INSTALL}\n${question}` })
 })
 
 test.each(['Why?', 'And how about that?', 'What is it?', '?'])(
-  'a question without a word of its own is not searched by itself: %s',
+  'a question with only stop words is not searched alone: %s',
   (question) => {
     expect(questionOf([INSTALL, question])).toEqual({ own: '', inContext: `${question}\n${INSTALL}\n${question}` })
   },
@@ -30,24 +30,24 @@ test.each([
   '¿Y en Windows?',
   '那么在Windows上呢？',
   'ではWindowsでは？',
-])('an earlier question that leans itself brings the one before it: %s', (leaning) => {
+])('an earlier follow-up question includes the one before it: %s', (leaning) => {
   expect(questionOf(['What is this product for?', INSTALL, leaning, 'On a Mac?']).inContext).toBe(
     `On a Mac?\n${leaning}\n${INSTALL}\nOn a Mac?`,
   )
 })
 
-test('one that stands for itself does not bring the one before it', () => {
+test('an independent question does not include the previous one', () => {
   expect(questionOf(['What is this product for?', INSTALL, 'On a Mac?']).inContext).toBe(
     `On a Mac?\n${INSTALL}\nOn a Mac?`,
   )
 })
 
-test('the first question has nothing to lean on, and none at all is empty', () => {
+test('the first question has no context, and without a question the text is empty', () => {
   expect(questionOf(['Why?'])).toEqual({ own: 'Why?', inContext: undefined })
   expect(questionOf([])).toEqual({ own: '', inContext: undefined })
 })
 
-test('of a long message its beginning and its end are searched, and nothing with it', () => {
+test('of a long message only its beginning and its end are searched', () => {
   const { own, inContext } = questionOf(['Before.', `begin ${'x'.repeat(300_000)} end`])
   expect(own.length).toBeLessThanOrEqual(2_001)
   expect(own).toMatch(/^begin .* end$/s)

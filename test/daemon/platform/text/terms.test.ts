@@ -17,7 +17,7 @@ test.each([
 })
 
 test.each(['Kranken\u00adhaus', 'Kran\u200bkenhaus', 'Kranken\u2060haus', '\ufeffKrankenhaus', 'Kranken\u200dhaus'])(
-  'characters that nobody sees cut no word in two: %j',
+  'invisible characters do not split a word: %j',
   (text) => {
     expect(indexTermsOf(text)).toEqual(indexTermsOf('Krankenhaus'))
   },
@@ -31,12 +31,12 @@ test.each([
   ['Chinese, cut apart elsewhere', '人工智能研究', '研究人工智能'],
   ['Japanese', '東京都庁', '東京'],
   ['Thai', 'ประเทศไทย', 'ประเทศ'],
-])('%s words share a term with what they are related to', (_, one, other) => {
+])('%s words share a term with related words', (_, one, other) => {
   const ofOther = allTerms(other)
   expect([...allTerms(one)].filter((term) => ofOther.has(term))).not.toEqual([])
 })
 
-describe('what is written in another way', () => {
+describe('spelling variants', () => {
   test.each([
     ['full width', 'ＡＩＧＷ', 'aigw'],
     ['a ligature', 'ﬁle', 'file'],
@@ -49,13 +49,13 @@ describe('what is written in another way', () => {
     expect(terms(one)).toEqual(terms(other))
   })
 
-  test('keeps its diacritics in a term of its own, which the plain spelling has not', () => {
+  test('keep their diacritics in a separate term, which the plain spelling lacks', () => {
     expect(furtherOf('Tiếng Việt')).toEqual(expect.arrayContaining(['^tiếng', '^việt']))
     expect(furtherOf('Tieng Viet').filter((term) => term.startsWith('^'))).toEqual([])
   })
 })
 
-test('the terms of a word do not depend on what stands around it', () => {
+test('the terms of a word are independent of its context', () => {
   const word = fc.constantFrom('gateway', 'Häuser', 'страница', '知識庫', 'อากาศ', '학교에서', 'x2', 'README')
   fc.assert(
     fc.property(fc.array(word, { minLength: 1, maxLength: 8 }), (words) => {
@@ -76,7 +76,7 @@ test.each([
   for (const term of allTerms(text)) expect(term).toMatch(/^[\^*]?[\p{L}\p{N}]+$/u)
 })
 
-test('any text has terms of letters and digits only, none of them long', () => {
+test('any text has terms of letters and digits only, with a maximum length', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 500 }), (text) => {
       for (const term of allTerms(text)) expect(term).toMatch(/^[\^*]?[\p{L}\p{N}\p{M}]{1,80}$/u)

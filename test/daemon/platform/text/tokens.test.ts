@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { runToEnd } from '../../../../src/daemon/platform/pacing.ts'
 import { countingTokens, countTokens } from '../../../../src/daemon/platform/text/tokens.ts'
 
-test('only the empty text has no tokens', () => {
+test('only the empty text has zero tokens', () => {
   expect(countTokens('')).toBe(0)
   fc.assert(fc.property(fc.string({ unit: 'binary', minLength: 1 }), (text) => countTokens(text) >= 1))
   expect(countTokens(' ')).toBe(1)
@@ -14,7 +14,7 @@ test('a sentence has about as many tokens as words', () => {
   expect(countTokens('The gateway answers with retrieval.')).toBeLessThanOrEqual(10)
 })
 
-test('a long text is counted in pieces, between which others have a turn, and counts as much', () => {
+test('a long text is counted in pieces, between which other work runs, with the same count', () => {
   const word = fc.constantFrom('word', 'Langes', 'números', '语言', '日本。', '1,234.5', 'a_b', '  ', '\n\n', '()', '…')
   fc.assert(
     fc.property(fc.array(word, { minLength: 1 }), (words) => {

@@ -4,13 +4,13 @@ import { sentenceEnds } from '../../../../src/daemon/platform/text/sentences.ts'
 import { contentWords, joinedWords, topicOf, wordPieces, wordsOf } from '../../../../src/daemon/platform/text/words.ts'
 import { expectProportionate } from '../../../growth.ts'
 
-test('words are lower case, without signs, and apart in scripts without spaces', () => {
+test('words are lower case, without punctuation, and separated in scripts without spaces', () => {
   expect(wordsOf('Don’t PANIC: v2.0 of README.md')).toEqual(['don', 't', 'panic', 'v2', '0', 'of', 'readme', 'md'])
   expect(wordsOf('知識庫可以回答問題')).toEqual(['知識', '庫', '可以', '回答', '問題'])
   expect(wordsOf('ประเทศไทยมีอากาศร้อน')).toContain('อากาศ')
 })
 
-test('a question is left with the words that carry meaning, or with all when there are no others', () => {
+test('a question keeps the words that carry meaning, or all if it has no others', () => {
   expect(contentWords('How do I install the gateway?')).toEqual(['install', 'gateway'])
   expect(contentWords('Who are you?')).toEqual(['who', 'are', 'you'])
 })
@@ -22,7 +22,7 @@ test.each([
   ['Who tells us about holidays?', ['tells', 'holidays']],
   ['cats AND dogs', ['cats', 'dogs']],
   ["What's the so\u00adft hyphen?", ['soft', 'hyphen']],
-])('what is written in capitals among other letters is a name: %s', (question, words) => {
+])('capitals among other letters mark a name: %s', (question, words) => {
   expect(contentWords(question)).toEqual(words)
 })
 
@@ -48,7 +48,7 @@ test('neighbours are also one word each, but for two that mean nothing', () => {
   ])
 })
 
-test('the words of a run lie side by side', () => {
+test('the words of a run are adjacent', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 1000 }), (run) => {
       expect(wordPieces(run).join('')).toBe(run)
@@ -56,7 +56,7 @@ test('the words of a run lie side by side', () => {
   )
 })
 
-test('sentences lie side by side and none is longer than a thousand characters', () => {
+test('sentences are adjacent, each with at most a thousand characters', () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom('A b. ', '字。', 'x'.repeat(600), '\n', '? ', '👍'), { maxLength: 40 }),
@@ -74,7 +74,7 @@ test('sentences lie side by side and none is longer than a thousand characters',
   )
 })
 
-test('a megabyte of Chinese without a break is split into words in proportionate time', async () => {
+test('a megabyte of Chinese without a break is split into words in linear time', async () => {
   // A segmenter takes minutes for the complete text.
   await expectProportionate((part) => {
     expect(wordsOf('漢字'.repeat(500_000 * part)).length).toBeGreaterThan(100_000 * part)

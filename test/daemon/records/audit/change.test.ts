@@ -72,30 +72,24 @@ describeEachEngine('a change asks for the rights its caller has when it is made'
         (await shared.current.call('PUT', `/api/admin/tenants/${tenant.id}`, { status: 'Disabled' })).status,
     ],
   ]
-  test.each(ways)(
-    'while the body of a request is on its way, %s: %i, and nothing is written',
-    async (_, status, stop) => {
-      const company = await companyWithTwo()
-      const held = [
-        await company.hold(),
-        await company.hold(KEYS, JSON.stringify({ name: 'backdoor' })),
-        await company.hold(
-          '/api/external/roles',
-          JSON.stringify({ name: 'planted', displayName: 'x', description: '' }),
-        ),
-        await company.hold('/api/external/groups', JSON.stringify({ name: 'planted', description: '' })),
-        await company.hold('/api/external/indexes', JSON.stringify({ name: 'planted' })),
-      ]
-      expect(await stop(company)).toBe(200)
-      const before = await written(company.tenant)
-      const entries = (await company.tenant.audit()).length
-      for (const request of held) expect((await request.finish()).status).toBe(status)
-      expect(await written(company.tenant)).toEqual(before)
-      expect(await company.tenant.audit()).toHaveLength(entries)
-    },
-  )
+  test.each(ways)('while the body of a request arrives, %s: %i, and nothing is written', async (_, status, stop) => {
+    const company = await companyWithTwo()
+    const held = [
+      await company.hold(),
+      await company.hold(KEYS, JSON.stringify({ name: 'backdoor' })),
+      await company.hold('/api/external/roles', JSON.stringify({ name: 'planted', displayName: 'x', description: '' })),
+      await company.hold('/api/external/groups', JSON.stringify({ name: 'planted', description: '' })),
+      await company.hold('/api/external/indexes', JSON.stringify({ name: 'planted' })),
+    ]
+    expect(await stop(company)).toBe(200)
+    const before = await written(company.tenant)
+    const entries = (await company.tenant.audit()).length
+    for (const request of held) expect((await request.finish()).status).toBe(status)
+    expect(await written(company.tenant)).toEqual(before)
+    expect(await company.tenant.audit()).toHaveLength(entries)
+  })
 
-  test('a caller who has less than before hands out no more than that', async () => {
+  test('a caller who has lost rights cannot grant them', async () => {
     const company = await companyWithTwo()
     const { tenant, other } = company
     const held = await company.hold()
@@ -108,7 +102,7 @@ describeEachEngine('a change asks for the rights its caller has when it is made'
     expect([status, text]).toEqual([403, expect.stringContaining('has rights that your key lacks')])
   })
 
-  test('training stops with its key, and with the right to the index', async () => {
+  test('training stops when its key, or the right to the index, is revoked', async () => {
     const tenant = await addTestTenant(shared.current)
     expect((await tenant.call('POST', '/api/external/indexes', { name: 'docs' })).status).toBe(201)
     const user = await tenant.addUser()
@@ -131,7 +125,7 @@ describeEachEngine('a change asks for the rights its caller has when it is made'
     }
   })
 
-  test('keys are looked up again after changes of what they stand for, not after others', async () => {
+  test('cached keys are invalidated by changes that affect them, not by others', async () => {
     const tenant = await addTestTenant(shared.current)
     const { actor, deps } = await changing(tenant)
     let forgotten = 0
@@ -172,7 +166,7 @@ async function changing({ db, admin }: TestTenant) {
 }
 
 describe('on PostgreSQL', () => {
-  test('a change whose transaction was taken back is made once more, and no more than that', async () => {
+  test('a change whose transaction was rolled back is retried exactly once', async () => {
     const gateway = await startGateway({ engine: postgresEngine })
     const tenant = await addTestTenant(gateway)
     const { deps, actor } = await changing(tenant)
@@ -190,7 +184,7 @@ describe('on PostgreSQL', () => {
     expect([runs, (await tenant.audit()).length]).toEqual([2, 1])
   })
 
-  test('a change that failed in its commit, which may have happened, is not made again', async () => {
+  test('a change that failed in its commit, which may have happened, is not retried', async () => {
     const gateway = await startGateway({ engine: postgresEngine })
     const tenant = await addTestTenant(gateway)
     const { deps, actor } = await changing(tenant)
@@ -208,7 +202,7 @@ describe('on PostgreSQL', () => {
     expect([runs, forgotten]).toEqual([1, 1])
   })
 
-  test('changes that meet in the same rows wait for one another and never fail for it', async () => {
+  test('concurrent changes of the same rows wait for one another and never fail', async () => {
     const gateway = await startGateway({ engine: postgresEngine })
     const tenant = await addTestTenant(gateway)
     const groups = []

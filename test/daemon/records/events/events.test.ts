@@ -33,12 +33,12 @@ const made = (at: typeof AT): OutboxEventRow[] => [
 ]
 
 describe('events', () => {
-  test('there is a constructor and a described payload for everything in the catalog, and for the test', () => {
+  test('every event of the catalog, and the test event, has a constructor and a payload schema', () => {
     expect(made(AT).map(({ type }) => type)).toEqual(SUBSCRIBABLE_EVENTS)
     expect(Object.keys(EVENT_DATA)).toEqual([...SUBSCRIBABLE_EVENTS, TEST_EVENT])
   })
 
-  test.each(made(AT).map((event) => [event.type, event] as const))('%s carries what its schema says', (type, event) => {
+  test.each(made(AT).map((event) => [event.type, event] as const))('%s matches its schema', (type, event) => {
     expect(event).toMatchObject({
       id: expect.stringMatching(/^evt_[0-9a-f]{24}$/),
       tenant_id: 't1',
@@ -48,7 +48,7 @@ describe('events', () => {
     expect(EVENT_DATA[type as keyof typeof EVENT_DATA].strict().parse(data)).toEqual(data)
   })
 
-  test('the same occurrence has the same id however often it is told, and another tenant another one', () => {
+  test('the same occurrence always has the same id, and another id for another tenant', () => {
     const ids = (tenantId: string) => made({ ...AT, tenantId }).map(({ id }) => id)
     expect(ids('t1')).toEqual(ids('t1'))
     expect(new Set([...ids('t1'), ...ids('t2')]).size).toBe(2 * SUBSCRIBABLE_EVENTS.length)
@@ -59,7 +59,7 @@ describe('events', () => {
     expect(attackBlocked(AT, data, 'incident-1').id).not.toBe(attackDetected(AT, data, 'incident-1').id)
   })
 
-  test('webhook:test is marked in its id, new each time, and passed on to nobody else', () => {
+  test('webhook:test is marked in its id, new each time, and sent to no other endpoint', () => {
     const now = Date.parse(CREATED)
     const [one, other] = [webhookTest({ tenantId: 't1', now }, 'e1'), webhookTest({ tenantId: 't1', now }, 'e1')]
     expect(one).toMatchObject({ id: expect.stringMatching(/^evt_test_/), type: TEST_EVENT, fanned_out_at: CREATED })

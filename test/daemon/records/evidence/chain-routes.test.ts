@@ -56,7 +56,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     return { tenant, chain, rows, leaves: rows.map((row) => bytes(row.entry_hash)) }
   }
 
-  test('can be checked from the rows, commits and checkpoints that the routes give', async () => {
+  test('can be verified from the rows, commits and checkpoints of the routes', async () => {
     const { tenant } = await tenantWithLog()
     await post(tenant, 'checkpoints', {})
     const { tenant_id, chains } = ListChainsResponse.strict().parse(await get(tenant, 'chains'))
@@ -91,7 +91,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     }
   })
 
-  test('ends where it ends: a page behind it is empty, and a limit above the largest is the largest', async () => {
+  test('ends with an empty page, and a limit above the maximum is the maximum', async () => {
     const { tenant, chain } = await tenantWithLog()
     expect((await get(tenant, `chains/${chain}/entries?from=9`)).entries).toEqual([])
     expect((await get(tenant, `chains/${chain}/entries?limit=99999`)).entries).toHaveLength(9)
@@ -104,7 +104,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     }
   })
 
-  test('proves each entry in it, and that it begins with what it was', async () => {
+  test('proves each of its entries, and that it only grew', async () => {
     const { tenant, chain, rows, leaves } = await tenantWithLog()
     for (const [index, size] of [
       [0, 1],
@@ -127,7 +127,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect(verifyConsistency(claim)).toBe(true)
   })
 
-  test('proves nothing that is not in it', async () => {
+  test('has no proof for other entries', async () => {
     const { tenant, chain } = await tenantWithLog()
     for (const [field, path] of [
       ['size', `inclusion?chain=${chain}&index=0&size=10`],
@@ -145,7 +145,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect([answer.status, answer.body.error.code]).toEqual([404, 'CHAIN_NOT_FOUND'])
   })
 
-  test('with a hole in it is refused by its name', async () => {
+  test('with missing entries is rejected by its name', async () => {
     const { tenant, chain } = await tenantWithLog()
     await tenant.db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 4).execute()
     for (const path of [
@@ -160,7 +160,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     }
   })
 
-  test('with a hash in it that is none is refused by its name', async () => {
+  test('with an invalid hash is rejected by its name', async () => {
     const { tenant, chain, rows } = await tenantWithLog()
     const [third, fourth] = [rows[3]?.entry_hash ?? '', rows[4]?.entry_hash ?? '']
     const setHash = (seq: number, entry_hash: string) =>
@@ -202,7 +202,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect([unknown.status, unknown.body.error.code]).toEqual([404, 'CHAIN_NOT_FOUND'])
   })
 
-  test('of which only checkpoints are left, or less than they cover, gets no more of them and is degraded', async () => {
+  test('with only checkpoints left, or fewer entries than they cover, gets no more of them and is degraded', async () => {
     const { tenant, chain, rows } = await tenantWithLog()
     await post(tenant, 'checkpoints', {})
     for (const { seq } of rows.slice(-1).concat(rows.slice(0, 1))) {
@@ -223,7 +223,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect(checkpoints.map((one: { tree_size: number }) => one.tree_size)).toEqual([2, 3, 5])
   })
 
-  test('an export is signed when the store holds what it names, and only then', async () => {
+  test('an export is signed exactly when it matches the store', async () => {
     const { tenant, chain, rows, leaves } = await tenantWithLog()
     const held = { chain, size: 6, head: rows[5]?.entry_hash ?? '', root: rootOf(leaves.slice(0, 6)) }
     const request = { chains: [held], manifest_sha256: MANIFEST, row_count: 6 }
@@ -259,7 +259,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect(await recordedChanges(tenant.db, tenant.id)).toEqual(before)
   })
 
-  test('an export is signed only when it holds all that was there an hour ago', async () => {
+  test('an export is signed only if it contains all entries older than an hour', async () => {
     const tenant = await addTestTenant(shared.current)
     const chains = [newRequestChain(), newRequestChain()].sort()
     const exported = []
@@ -306,7 +306,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect(cut.body.error.message).toContain(`3 entries of the chain "${chains[1]}", but its checkpoint covers 4`)
   })
 
-  test('an export of a log with a hole is refused', async () => {
+  test('an export of a log with missing entries is rejected', async () => {
     const { tenant, chain, rows, leaves } = await tenantWithLog()
     await tenant.db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 4).execute()
     const held = { chain, size: 9, head: rows[8]?.entry_hash, root: rootOf(leaves) }
@@ -315,13 +315,13 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     expect([status, body.error.code]).toEqual([409, 'EVIDENCE_MISMATCH'])
   })
 
-  test('a tenant without a log has an export of nothing signed', async () => {
+  test('a tenant without a log has an empty signed export', async () => {
     const tenant = await addTestTenant(shared.current)
     const request = { chains: [], manifest_sha256: MANIFEST, row_count: 0 }
     expect(await post(tenant, 'exports/sign', request)).toMatchObject({ kid: (await keys())[0]?.kid })
   })
 
-  test('the operator rotates the key, which stays published, and administrators do not', async () => {
+  test('the operator can rotate the key, which stays published; administrators cannot', async () => {
     const { tenant, chain, rows } = await tenantWithLog()
     const refused = await tenant.call('POST', `${BASE}/keys/rotate`)
     expect(refused.status).toBe(403)

@@ -40,7 +40,7 @@ const checkpoint = (note: string) => ({
   created_at: '',
 })
 
-test('a checkpoint that is refused keeps no other from being posted, and is tried again with the next', async () => {
+test('a rejected checkpoint does not block others, and is posted again with the next', async () => {
   const { publisher, posted, failures, close } = await openPublisher((note, response) =>
     response.writeHead(note.startsWith('bad') ? 400 : 200).end(),
   )
@@ -53,7 +53,7 @@ test('a checkpoint that is refused keeps no other from being posted, and is trie
   await close()
 })
 
-test('a checkpoint that comes while the one before it is posted is posted too', async () => {
+test('a checkpoint that arrives during another post is posted too', async () => {
   const arrived = deferred()
   let release = () => {}
   const { publisher, posted, close } = await openPublisher((note, response) => {
@@ -70,7 +70,7 @@ test('a checkpoint that comes while the one before it is posted is posted too', 
   await close()
 })
 
-test('a checkpoint that a place does not answer to comes last the next time', async () => {
+test('a checkpoint whose destination does not respond is posted last the next time', async () => {
   let isDown = true
   const { publisher, posted, failures, close } = await openPublisher((note, response) => {
     if (isDown && note.startsWith('first')) response.destroy()
@@ -91,7 +91,7 @@ test('a checkpoint that a place does not answer to comes last the next time', as
   await close()
 })
 
-test('a checkpoint is whole in its file wherever a crash has cut the one before it', async () => {
+test('a checkpoint is complete in its file, wherever a crash cut the previous one', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'aigw-places-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'checkpoints')

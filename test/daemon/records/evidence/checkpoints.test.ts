@@ -74,7 +74,7 @@ describeEachEngine('checkpoints', (engine) => {
       ({ tree_size }) => tree_size,
     )
 
-  test('are made over all there is, signed, and only once for the same entries', async () => {
+  test('cover all entries, are signed, and are created only once for the same entries', async () => {
     const checkpoints = checkpointsTo()
     expect(await checkpoints.make(tenantId)).toEqual([])
     await write(5)
@@ -112,7 +112,7 @@ describeEachEngine('checkpoints', (engine) => {
     expect((await rig.verify(tenantId))[0]).toMatchObject({ ok: true, size: 1001, checkpointsHeld: 2 })
   })
 
-  test('prove with few rows what is in the chain, and that it only grew, with nodes and without', async () => {
+  test('prove with few rows that an entry is in the chain, and that it only grew, with and without nodes', async () => {
     const checkpoints = checkpointsTo()
     for (const count of [300, 500, 2]) {
       await write(count)
@@ -180,29 +180,32 @@ describeEachEngine('checkpoints', (engine) => {
           [damage, 'next'],
         ],
   )
-  test.each(askers)('are not signed over a log that %s, by the %s daemon; others get theirs', async (damage, asker) => {
-    const first = checkpointsTo()
-    await write(300)
-    await first.make(tenantId)
-    const checkpoints = asker === 'same' ? first : checkpointsTo()
-    await write(5)
-    await damages[String(damage)]?.()
-    logged.length = 0
-    expect(checkpoints.foundDamage()).toBe(false)
-    expect(await checkpoints.make(tenantId)).toEqual([])
-    expect(await checkpoints.make(tenantId)).toEqual([])
-    expect(checkpoints.foundDamage()).toBe(true)
-    expect(logged).toMatchObject([{ tenant_id: tenantId, chain, error: { name: 'DamagedChainError' } }])
+  test.each(askers)(
+    'are not signed for a log that %s, by the %s daemon; other logs get theirs',
+    async (damage, asker) => {
+      const first = checkpointsTo()
+      await write(300)
+      await first.make(tenantId)
+      const checkpoints = asker === 'same' ? first : checkpointsTo()
+      await write(5)
+      await damages[String(damage)]?.()
+      logged.length = 0
+      expect(checkpoints.foundDamage()).toBe(false)
+      expect(await checkpoints.make(tenantId)).toEqual([])
+      expect(await checkpoints.make(tenantId)).toEqual([])
+      expect(checkpoints.foundDamage()).toBe(true)
+      expect(logged).toMatchObject([{ tenant_id: tenantId, chain, error: { name: 'DamagedChainError' } }])
 
-    clock.advance(HOUR_MS)
-    const other = await newTenant(store.db)
-    await rig.ledger.commit({ evidence: [draftOf(other, 'jti-other', {}, clock.now())] })
-    clock.advance(HOUR_MS)
-    await checkpoints.run()
-    expect(await sizes()).toEqual([1, 300])
-  })
+      clock.advance(HOUR_MS)
+      const other = await newTenant(store.db)
+      await rig.ledger.commit({ evidence: [draftOf(other, 'jti-other', {}, clock.now())] })
+      clock.advance(HOUR_MS)
+      await checkpoints.run()
+      expect(await sizes()).toEqual([1, 300])
+    },
+  )
 
-  test('are not signed over a log that lacked an entry before the first of them', async () => {
+  test('are not signed for a log with an entry missing before the first of them', async () => {
     const checkpoints = checkpointsTo()
     await write(5)
     await store.db.deleteFrom('evidence_entries').where('seq', '=', 2).execute()
@@ -212,7 +215,7 @@ describeEachEngine('checkpoints', (engine) => {
     expect(await sizes()).toEqual([])
   })
 
-  test('of a log that is gone are all that is left of it, and tell that it was there', async () => {
+  test('of a deleted log remain, and prove that it existed', async () => {
     await write(3)
     const [made] = await checkpointsTo().make(tenantId)
     await store.db.deleteFrom('evidence_entries').execute()
@@ -222,7 +225,7 @@ describeEachEngine('checkpoints', (engine) => {
     expect(await rig.verify(tenantId)).toMatchObject([{ chain, ok: false, size: 0, firstBad: { seq: 0 } }])
   })
 
-  test('are due also for what was written while the clock was far ahead', async () => {
+  test('are also due for entries that were written while the clock was far ahead', async () => {
     const checkpoints = checkpointsTo()
     const aheadMs = clock.now() + 30 * 24 * HOUR_MS
     await rig.ledger.commit({ evidence: [draftOf(tenantId, 'ahead', {}, aheadMs)] })
@@ -230,7 +233,7 @@ describeEachEngine('checkpoints', (engine) => {
     expect(await sizes()).toEqual([1])
   })
 
-  test('that missed their file are in it when they are asked for again, and known to be missing at the next start', async () => {
+  test('missing from their file are added on request, and reported at the next start', async () => {
     const directory = join(store.place.dataDir, 'mounted-later')
     const file = join(directory, 'checkpoints')
     const checkpoints = checkpointsTo({ file })
@@ -244,7 +247,7 @@ describeEachEngine('checkpoints', (engine) => {
     expect(await compare()).toEqual({ lost: [], unpublished: [] })
   })
 
-  test('are made by one of two daemons that get to it together', async () => {
+  test('are created by one of two concurrent daemons', async () => {
     await write(3)
     const file = join(store.place.dataDir, 'checkpoints')
     const both = [checkpointsTo({ file }), checkpointsTo({ file })]
@@ -253,7 +256,7 @@ describeEachEngine('checkpoints', (engine) => {
     expect(new Set((await readFile(file, 'utf8')).split(/(?<=\n)\n(?!—)/))).toEqual(new Set([one?.[0]?.note, '']))
   })
 
-  test('go to the log, the file and the address; what could not be posted is posted with the next', async () => {
+  test('are logged, written to the file and posted; failed posts are repeated with the next', async () => {
     const posted: string[] = []
     let status = 500
     const failed = deferred()
@@ -290,7 +293,7 @@ describeEachEngine('checkpoints', (engine) => {
     await new Promise((resolve) => receiver.close(resolve))
   })
 
-  test('in a file are found behind what a crash has left of others, wherever it cut them', async () => {
+  test('are found in a file after others that a crash cut at any position', async () => {
     const file = join(store.place.dataDir, 'checkpoints')
     await write(3)
     const [made] = await checkpointsTo().make(tenantId)
@@ -303,7 +306,7 @@ describeEachEngine('checkpoints', (engine) => {
     }
   })
 
-  test('in a file that cannot be read leave the store in doubt, and a comparison ends when it is told to', async () => {
+  test('in an unreadable file leave the store unverified, and a comparison can be aborted', async () => {
     const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log })
     const compare = (file: string | undefined) =>
       startComparison({ db: store.db, file, keys: rig.keys, publisher, log })
@@ -322,7 +325,7 @@ describeEachEngine('checkpoints', (engine) => {
     expect(logged).toEqual([])
   })
 
-  test('in a file tell that an old database was put back, or another one', async () => {
+  test('in a file reveal that an old or foreign database was restored', async () => {
     const file = join(store.place.dataDir, 'checkpoints')
     const checkpoints = checkpointsTo({ file })
     const compare = async () => (await compareWithFile(store.db, file, await rig.keys.published())).lost

@@ -29,7 +29,7 @@ function minted(given: Partial<EntitlementTerms> = {}, model = 'm') {
   return { clock, entitlement, send }
 }
 
-test('an entitlement names the key, the model, the policy and the very bytes, and how long it is good', () => {
+test('an entitlement contains the key, the model, the policy, the body hash and its expiry', () => {
   const { entitlement, clock } = minted()
   const iat = Math.floor(clock.now() / 1000)
   expect(entitlement).toEqual({
@@ -39,13 +39,13 @@ test('an entitlement names the key, the model, the policy and the very bytes, an
 })
 
 describe('a call is sent', () => {
-  test('once, with what it was entitled to', async () => {
+  test('once, with the entitled body', async () => {
     const { send, entitlement } = minted()
     expect([await send(), entitlement.verdict]).toEqual(['sent', 'allowed'])
     expect([await send(), entitlement.verdict]).toEqual(['refused', 'replayed'])
   })
 
-  test('until the time is over, and not from then on', async () => {
+  test('until the entitlement expires', async () => {
     const inTime = minted()
     inTime.clock.advance(ENTITLEMENT_SECONDS * 1000 - 1)
     expect(await inTime.send()).toBe('sent')
@@ -54,31 +54,31 @@ describe('a call is sent', () => {
     expect([await late.send(), late.entitlement.verdict]).toEqual(['refused', 'expired'])
   })
 
-  test('not to another model, nor when it was minted for one', async () => {
+  test('only to the entitled model', async () => {
     const other = minted()
     expect([await other.send('n'), other.entitlement.verdict]).toEqual(['refused', 'model_mismatch'])
     const wrong = minted({}, 'n')
     expect([await wrong.send('m'), wrong.entitlement.verdict]).toEqual(['refused', 'model_mismatch'])
   })
 
-  test('not with another byte', async () => {
+  test('only with identical bytes', async () => {
     const { send, entitlement } = minted()
     expect([await send('m', `${BODY} `), entitlement.verdict]).toEqual(['refused', 'body_mismatch'])
   })
 
-  test('not for a key that is revoked meanwhile, whether that is known or has to be looked up', async () => {
+  test('not for a key that was revoked meanwhile, whether cached or looked up', async () => {
     for (const isAccepted of [() => false, () => Promise.resolve(false)]) {
       const { send, entitlement } = minted({ isAccepted })
       expect([await send(), entitlement.verdict]).toEqual(['refused', 'revoked'])
     }
   })
 
-  test('once only, also while the key is looked up', async () => {
+  test('only once, also while the key is looked up', async () => {
     const { send } = minted({ isAccepted: () => Promise.resolve(true) })
     expect((await Promise.all([send(), send()])).sort()).toEqual(['refused', 'sent'])
   })
 
-  test('not at all when nobody can say whether the key is good, and then nobody says that it was revoked', async () => {
+  test('not while the key cannot be checked, and that is not reported as a revocation', async () => {
     const terms = { jti: 'j', keyId: 'k', modelId: 'p/m', model: 'm', policyHash: 'f', enforced: false }
     const isAccepted = () => Promise.reject(new Error('the store is gone'))
     const all: Entitlement[] = []
@@ -87,7 +87,7 @@ describe('a call is sent', () => {
     expect(all.map(({ verdict }) => verdict)).toEqual(['unchecked'])
   })
 
-  test('whatever is wrong, where the policy only watches; and the verdict says what', async () => {
+  test('despite any violation in monitor mode; the verdict names it', async () => {
     const { send, entitlement, clock } = minted({ enforced: false })
     clock.advance(ENTITLEMENT_SECONDS * 1000)
     expect([await send(), entitlement.verdict]).toEqual(['sent', 'expired'])

@@ -81,14 +81,14 @@ describeEachEngine('entries of the log', (engine) => {
     [{ search: 'USER-2', searchIn: ['actor'] }, ['jti-denied']],
     [{ search: 'management', searchIn: ['type'] }, ['change']],
   ]
-  test('are found by what they say, also where one holds a NUL', async () => {
+  test('are found by their content, also if one contains a NUL', async () => {
     for (const [filter, names] of filters) {
       const { rows, total } = await listEntries(store.db, tenantId, filter, ALL)
       expect([filter, total, ...rows.map(({ id }) => id)]).toEqual([filter, names.length, ...names])
     }
   })
 
-  test('come in pages, newest or oldest first', async () => {
+  test('are paged, newest or oldest first', async () => {
     const idsOf = async (page: number, sortOrder: 'asc' | 'desc') => {
       const { rows, total } = await listEntries(store.db, tenantId, {}, { page, limit: 3, sortOrder })
       return [total, ...rows.map(({ id }) => id)]
@@ -99,7 +99,7 @@ describeEachEngine('entries of the log', (engine) => {
     expect(await idsOf(1, 'asc')).toEqual([4, 'jti-chat', 'jti-denied', 'failover'])
   })
 
-  test('are counted by type and severity beside a page of them; those that were expunged have neither', async () => {
+  test('are counted by type and severity together with a page of them; expunged ones have neither', async () => {
     const { db } = store
     await db.updateTable('evidence_entries').set({ payload: null }).where('id', '=', 'jti-chat').execute()
     for (const [page, names] of [
@@ -122,7 +122,7 @@ describeEachEngine('entries of the log', (engine) => {
     ])
   })
 
-  test('of a tenant are nobody else’s', async () => {
+  test('of a tenant are invisible to others', async () => {
     const other = await newTenant(store.db)
     expect(await listEntries(store.db, other, {}, ALL)).toEqual({ rows: [], total: 0 })
     expect(await listAndCountEntries(store.db, other, {}, ALL)).toEqual({ rows: [], total: 0, counts: [] })

@@ -10,7 +10,7 @@ import { sqliteEngine } from '../../../engines.ts'
 import { addEntries, changePayload } from '../../../evidence-rows.ts'
 import { TEST_MASTER_KEY } from '../../../webhook-rows.ts'
 
-test('a log is walked once for all who ask meanwhile, one log at a time, and a failure is no answer for the next', async () => {
+test('concurrent checks of a log share one run, one log at a time, and a failure is not cached', async () => {
   const store = await sqliteEngine.open()
   try {
     const { db } = store

@@ -62,7 +62,7 @@ describeEachEngine('the public proof of a request', (engine) => {
     return PublicProofResponse.strict().parse(answer.body)
   }
 
-  test('leads from the entry to a signed commit and, once there is one, to a signed checkpoint', async () => {
+  test('leads from the entry to a signed commit and, if there is one, to a signed checkpoint', async () => {
     const { tenant, chain, rows, id } = await recorded(7)
     const keys = parseKeySet((await asStranger(shared.current, '/.well-known/aigw-keys.json')).body)
     const pending = await proofOf(id)
@@ -89,7 +89,7 @@ describeEachEngine('the public proof of a request', (engine) => {
     expect(inLog?.toString('hex')).toBe(layer3.root)
   })
 
-  test('says nothing of whose it is or what it was about', async () => {
+  test('contains no data about its owner or content', async () => {
     const { tenant, chain, id } = await recorded(2)
     await tenant.call('POST', '/api/external/transparency/checkpoints', {})
     for (const path of [jsonOf(id), pageOf(id)]) {
@@ -100,7 +100,7 @@ describeEachEngine('the public proof of a request', (engine) => {
     }
   })
 
-  test('holds when the content was expunged', async () => {
+  test('is valid after the content was expunged', async () => {
     const { tenant, id } = await recorded()
     await tenant.db.updateTable('evidence_entries').set({ payload: null }).where('id', '=', id).execute()
     const { layer1, layer2 } = await proofOf(id)
@@ -184,7 +184,7 @@ describeEachEngine('the public proof of a request', (engine) => {
       states: ['present', 'verified', 'failed'],
       spoil: ({ setCheckpoint }) => setCheckpoint({ note: '' }),
     },
-  ])('says so when $what', async ({ spoil, states }) => {
+  ])('reports that $what', async ({ spoil, states }) => {
     const { tenant, chain, rows, id } = await recorded(7)
     const { db } = tenant
     const made = await tenant.call('POST', '/api/external/transparency/checkpoints', {})
@@ -203,7 +203,7 @@ describeEachEngine('the public proof of a request', (engine) => {
     expect((await asStranger(shared.current, pageOf(id))).text).toContain('failed verification')
   })
 
-  test('is 404 for ids that nobody has and for changes, and 400 for ids that are too long', async () => {
+  test('is 404 for unknown ids and for changes, and 400 for ids that are too long', async () => {
     const { tenant } = await recorded()
     const [change] = await addEntries(tenant.db, tenant.id, 'changes', [{ id: newId(), payload: changePayload() }])
     for (const id of [change?.id ?? '', 'jti-nothing', '%3Cscript%3E']) {
@@ -218,7 +218,7 @@ describeEachEngine('the public proof of a request', (engine) => {
     expect((await asStranger(shared.current, pageOf('x'.repeat(129)))).status).toBe(400)
   })
 
-  test('is a page that runs nothing and loads nothing, with the one style it may have', async () => {
+  test('is a page without scripts and external resources, with only its own style', async () => {
     const { id } = await recorded()
     const { headers, text, status } = await asStranger(shared.current, pageOf(id))
     expect(status).toBe(200)
@@ -232,7 +232,7 @@ describeEachEngine('the public proof of a request', (engine) => {
   })
 })
 
-test('whoever asks for the keys anew gets those that another daemon has just made', async () => {
+test('a request without cache gets keys that another daemon has just created', async () => {
   const gateway = await startGateway({ clock: createFakeClock(Date.parse('2026-05-01T00:00:00.000Z')) })
   const kids = async (headers: Record<string, string> = {}) => {
     const { body } = await gateway.call('GET', '/.well-known/aigw-keys.json', undefined, { key: null, headers })
@@ -250,7 +250,7 @@ test('whoever asks for the keys anew gets those that another daemon has just mad
   expect(await kids({ 'cache-control': 'no-cache' })).toEqual([kid, ...before])
 })
 
-test('an address may ask for so many proofs a minute, a proxy passes on whose it is, and the keys are always there', async () => {
+test('an address has a limit of proofs per minute, a proxy forwards the address, and the keys are always available', async () => {
   const clock = createFakeClock(Date.parse('2026-05-01T00:00:30.000Z'))
   const gateway = await startGateway({ clock, trustedProxies: ['127.0.0.1'] })
   const ask = (from: string, path = jsonOf('jti-nothing')) =>

@@ -22,7 +22,7 @@ describeEachEngine('receipts', (engine) => {
     return row?.id ?? ''
   }
 
-  test('of a chat verify with the published keys alone, also after the key was rotated', async () => {
+  test('of a chat verify with only the published keys, also after a rotation', async () => {
     const tenant = await addTestTenant(shared.current)
     const chat = await tenant.call('POST', '/api/external/chat/completions', CHAT)
     const { bundle_id: bundleId, receipt_url: url } = chat.body.metadata.smltp
@@ -42,7 +42,7 @@ describeEachEngine('receipts', (engine) => {
     expect(verifyReceipt(again.body.receipt, await publishedKeys())).toEqual({ ok: true })
   })
 
-  test('are shown to whoever made the request and to who looks after security, and to nobody else', async () => {
+  test('are visible only to the requester and to security administrators', async () => {
     const tenant = await addTestTenant(shared.current)
     const owner = await tenant.addUser()
     const id = await requestOf(tenant, { user_id: owner.id })
@@ -57,7 +57,7 @@ describeEachEngine('receipts', (engine) => {
     }
   })
 
-  test('are 404 for ids that nobody has, for changes and for what was expunged, and 400 for ids that are too long', async () => {
+  test('are 404 for unknown ids, for changes and for expunged requests, and 400 for ids that are too long', async () => {
     const tenant = await addTestTenant(shared.current)
     const [change] = await addEntries(tenant.db, tenant.id, 'changes', [{ id: newId(), payload: changePayload() }])
     const expunged = await requestOf(tenant, { user_id: tenant.admin.id })
@@ -71,7 +71,7 @@ describeEachEngine('receipts', (engine) => {
     expect([status, body.error]).toEqual([400, 'Invalid bundle id'])
   })
 
-  test('are refused, by the name of the chain, when their commit is gone or no longer holds them', async () => {
+  test('are rejected with the name of the chain when their commit is missing or does not contain them', async () => {
     const tenant = await addTestTenant(shared.current)
     const chain = newRequestChain()
     const payload = requestPayload({ user_id: tenant.admin.id })
@@ -101,7 +101,7 @@ describeEachEngine('receipts', (engine) => {
   })
 })
 
-test('receipts that are switched off are 404, and everything is on record all the same', async () => {
+test('receipts that are disabled are 404, and everything is still recorded', async () => {
   const gateway = await startGateway({ evidence: { receipts: false } })
   const tenant = await addTestTenant(gateway)
   const chat = await tenant.call('POST', '/api/external/chat/completions', CHAT)

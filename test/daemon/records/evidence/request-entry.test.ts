@@ -87,7 +87,7 @@ const end: fc.Arbitrary<RequestEnd> = fc.record({
   ),
 })
 
-test('the payload of a request is canonical JSON as it is written, whatever it holds', () => {
+test('the payload of a request is written as canonical JSON, whatever its content', () => {
   fc.assert(
     fc.property(facts, end, (known, ended) => {
       const { payload } = toRequestEntry(known, ended)
@@ -98,7 +98,7 @@ test('the payload of a request is canonical JSON as it is written, whatever it h
   )
 })
 
-test('what guards found is told in counts for each rule, with the most that was done about it', () => {
+test('findings of guards are counted per rule, with the strongest action', () => {
   const found = (action: string, enforced: boolean, types: object, ruleId = 'r') =>
     ({ kind: 'dlp', ruleId, ruleName: 'n', types, category: 'c', action, enforced }) as GuardIncident
   const inspectionOf = (incidents: GuardIncident[]) => {

@@ -13,7 +13,7 @@ describeEachEngine('retention', (engine) => {
   })
   afterEach(() => store.close())
 
-  test('expunges what requests left when its time is over, keeps changes and what is about security, and the chain', async () => {
+  test('expunges expired requests, and keeps changes, security entries and the chain', async () => {
     const { db } = store
     const clock = createFakeClock()
     const { ledger, keys, verify } = await openChainRig(db, { clock })
@@ -52,7 +52,7 @@ describeEachEngine('retention', (engine) => {
     await ledger.close()
   })
 
-  test('leaves what nobody can read any more, and goes on', async () => {
+  test('skips unreadable entries', async () => {
     const clock = createFakeClock()
     const { ledger } = await openChainRig(store.db, { clock })
     const tenants = [await newTenant(store.db), await newTenant(store.db)]
@@ -69,7 +69,7 @@ describeEachEngine('retention', (engine) => {
     await ledger.close()
   })
 
-  test('goes through more than it takes at a time', async () => {
+  test('processes more than one batch', async () => {
     const clock = createFakeClock()
     const { ledger, verify } = await openChainRig(store.db, { clock })
     const tenantId = await newTenant(store.db)

@@ -6,7 +6,7 @@ import { newTenant, openChainRig } from './chain-rig.ts'
 
 const KILLS = 10
 
-test('kill -9 in the middle of commits, 10 times: one whole chain, with every acknowledged request and its bill', async () => {
+test('kill -9 during commits, 10 times: one complete chain, with every acknowledged request and its bill', async () => {
   const { options, dataDir, remove } = await sqliteEngine.place()
   const db = await openDatabase(options)
   const tenantId = await newTenant(db)

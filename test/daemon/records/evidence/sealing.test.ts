@@ -32,7 +32,7 @@ describeEachEngine('evidence in the ledger', (engine) => {
   const commit = (id: string, tenantId: string) =>
     rig.ledger.commit({ usage: usageRecord(id), evidence: [draftOf(tenantId, `jti-${id}`)] })
 
-  test('of 200 requests at once is one whole chain for each tenant, with fewer signatures than entries', async () => {
+  test('of 200 concurrent requests gives one complete chain per tenant, with fewer signatures than entries', async () => {
     await Promise.all(Array.from({ length: 200 }, (_, at) => commit(`r${at}`, tenants[at % 2] as string)))
     for (const tenantId of tenants) {
       const [chain, ...others] = await rig.verify(tenantId)
@@ -42,7 +42,7 @@ describeEachEngine('evidence in the ledger', (engine) => {
     expect(commits.length).toBeLessThan(20)
   })
 
-  test('of refused records is not written, and leaves no gap where others were written', async () => {
+  test('of rejected records is not written, and leaves no gap between others', async () => {
     await commit('taken', tenants[0])
     const all = Array.from({ length: 60 }, (_, at) =>
       commit(at % 10 === 3 ? 'taken' : `r${at}`, tenants[at % 2] as string),
@@ -57,7 +57,7 @@ describeEachEngine('evidence in the ledger', (engine) => {
     expect(found.map(({ id }) => id).sort()).toEqual(billed.map(({ request_id }) => `jti-${request_id}`).sort())
   })
 
-  test('goes on in the same chain after a restart', async () => {
+  test('continues in the same chain after a restart', async () => {
     const daemonId = 'abcdefabcdef'
     for (const run of ['a', 'b']) {
       const daemon = await openChainRig(store.db, { daemonId })
@@ -72,7 +72,7 @@ describeEachEngine('evidence in the ledger', (engine) => {
     expect(problemsOf(await rig.verify(tenants[0]))).toEqual([])
   })
 
-  test('of two daemons that were given the same name is kept whole by both, in more than one chain', async () => {
+  test('of two daemons with the same name stays complete, in more than one chain', async () => {
     const both = [
       await openChainRig(store.db, { daemonId: 'abcdefabcdef' }),
       await openChainRig(store.db, { daemonId: 'abcdefabcdef' }),
@@ -93,7 +93,7 @@ describeEachEngine('evidence in the ledger', (engine) => {
     expect(chains.reduce((sum, { size }) => sum + size, 0)).toBe(220)
   })
 
-  test('with the id of an entry that exists is refused, whatever it says', async () => {
+  test('with the id of an existing entry is rejected, whatever its content', async () => {
     await rig.ledger.commit({ evidence: [draftOf(tenants[0], 'jti-1')] })
     await expect(rig.ledger.commit({ evidence: [draftOf(tenants[0], 'jti-1')] })).rejects.toThrow()
     await expect(rig.ledger.commit({ evidence: [draftOf(tenants[1], 'jti-1', { other: 1 })] })).rejects.toThrow()
@@ -101,7 +101,7 @@ describeEachEngine('evidence in the ledger', (engine) => {
     expect(await rig.verify(tenants[1])).toEqual([])
   })
 
-  test('is refused with its request when the chain cannot be written, and the chain goes on when it can', async () => {
+  test('is rejected with its request when the chain cannot be written, and the chain continues later', async () => {
     await commit('before', tenants[0])
     await sql`create unique index one_signature on evidence_commits (kid)`.execute(store.db)
     await expect(commit('lost', tenants[0])).rejects.toThrow()
@@ -115,7 +115,7 @@ describeEachEngine('evidence in the ledger', (engine) => {
     ])
   })
 
-  test('of several entries in one request is written whole', async () => {
+  test('of several entries in one request is written completely', async () => {
     const drafts = [draftOf(tenants[0], 'jti-1'), draftOf(tenants[1], 'jti-2'), draftOf(tenants[0], 'jti-3')]
     await rig.ledger.commit({ evidence: drafts })
     expect((await entriesOf(store.db, tenants[0])).map(({ seq, leaf_index }) => [seq, leaf_index])).toEqual([
@@ -125,7 +125,7 @@ describeEachEngine('evidence in the ledger', (engine) => {
     for (const tenantId of tenants) expect(problemsOf(await rig.verify(tenantId))).toEqual([])
   })
 
-  test('of daemons of their own is in chains of their own', async () => {
+  test('of separate daemons is in separate chains', async () => {
     const other = await openDatabase(store.place.options)
     const second = await openChainRig(other)
     await Promise.all([

@@ -25,7 +25,7 @@ describeEachEngine('the keys that sign evidence', (engine) => {
     return made
   }
 
-  test('are made once by daemons that start together, and found by those that start later', async () => {
+  test('are created once by daemons that start together, and found by later ones', async () => {
     const all = await Promise.all([open(), open(), open('named')])
     const kids = new Set<string>()
     for (const keys of [...all, await open('later')]) kids.add((await keys.current()).kid)
@@ -33,7 +33,7 @@ describeEachEngine('the keys that sign evidence', (engine) => {
     expect(await all[0]?.published()).toHaveLength(1)
   })
 
-  test('sign what their published half verifies, and are sealed where they are kept', async () => {
+  test('sign data that their published half verifies, and are stored sealed', async () => {
     const keys = await open('gateway.example.com')
     const signer = await keys.current()
     const [published] = await keys.published()
@@ -47,7 +47,7 @@ describeEachEngine('the keys that sign evidence', (engine) => {
     )
   })
 
-  test('that are retired stay published, sign no more, and cannot be had from the store', async () => {
+  test('that are retired stay published, no longer sign, and cannot be read from the store', async () => {
     const tenantId = await newTenant(store.db)
     const { ledger, keys, verify } = await openChainRig(store.db)
     await ledger.commit({ evidence: [draftOf(tenantId, 'before')] })
@@ -73,7 +73,7 @@ describeEachEngine('the keys that sign evidence', (engine) => {
     await ledger.close()
   })
 
-  test('never sign what lost its signature: not when a daemon starts, and not when the key in force is gone', async () => {
+  test('never sign entries that lost their signature: neither at a start, nor when the active key is deleted', async () => {
     const tenantId = await newTenant(store.db)
     const { ledger, verify } = await openChainRig(store.db)
     await ledger.commit({ evidence: [draftOf(tenantId, 'one')] })
@@ -91,7 +91,7 @@ describeEachEngine('the keys that sign evidence', (engine) => {
     expect(logged).toEqual([{ unsigned: 1 }, { unsigned: 1 }])
   })
 
-  test('are not taken over from a rotation that was taken back', async () => {
+  test('are not adopted from a rotation that was rolled back', async () => {
     const keys = await open()
     const before = (await keys.current()).kid
     const failed = store.db.transaction().execute(async (tx) => {

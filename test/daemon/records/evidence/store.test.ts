@@ -30,7 +30,7 @@ describeEachEngine('entries of the log', (engine) => {
     await store.close()
   })
 
-  test('of a tenant are nobody else’s, but for the hashes of one whose id is known', async () => {
+  test('of a tenant are invisible to others, except the hashes of an entry whose id is known', async () => {
     const other = await newTenant(store.db)
     expect(await findEntry(store.db, other, 'chat')).toBeUndefined()
     expect(await listChains(store.db, other)).toEqual([])
@@ -41,7 +41,7 @@ describeEachEngine('entries of the log', (engine) => {
     expect(await findCommit(store.db, 'none')).toBeUndefined()
   })
 
-  test('are read by an index: an id, and the ends of the chains', async () => {
+  test('are read by an index: an id, and the heads of the chains', async () => {
     const plans = await queryPlans(store.db, async (db) => {
       await findPublicEntry(db, 'chat')
       await measureChains(db)

@@ -51,7 +51,7 @@ describeEachEngine('transparency', (engine) => {
     return { tenant, chain, ids: [...rows, changed].map((row) => row?.id ?? ''), rows, changed }
   }
 
-  test('status says how long the log is, what checkpoints cover and what was last found', async () => {
+  test('status shows the length of the log, the coverage of checkpoints and the last result', async () => {
     const { tenant, chain, rows } = await tenantWithLog(minutesAgo) // too young for the daemon to make a checkpoint by itself
     const before = await status(tenant)
     expect(before).toEqual({
@@ -77,14 +77,14 @@ describeEachEngine('transparency', (engine) => {
     })
   })
 
-  test('status of a tenant without a log is that of an empty one', async () => {
+  test('status of a tenant without a log is that of an empty log', async () => {
     const tenant = await addTestTenant(shared.current)
     const { auditSystem } = await status(tenant)
     expect(auditSystem).toEqual({ totalEntries: 0, merkleRoot: null, treeSize: 0, lastEntry: null })
     expect(await check(tenant)).toMatchObject({ chainIntegrity: 'maintained', merkleRoot: null, treeSize: 0 })
   })
 
-  test('chain-integrity names the first entry that was changed, and status tells of it from then on', async () => {
+  test('chain-integrity names the first changed entry, and status reports it from then on', async () => {
     const { tenant, chain, ids } = await tenantWithLog()
     expect(await check(tenant)).toMatchObject({
       chainIntegrity: 'maintained',
@@ -108,7 +108,7 @@ describeEachEngine('transparency', (engine) => {
     expect(await status(tenant)).toMatchObject({ status: 'degraded', chainIntegrity: { status: 'violated' } })
   })
 
-  test('entries are listed newest first with what they say, by event, status and date', async () => {
+  test('entries are listed newest first with their content, by event, status and date', async () => {
     const { tenant, ids } = await tenantWithLog()
     const list = async (query: Record<string, string> = {}) =>
       ListEntriesResponse.strict().parse((await get(tenant, 'entries', query)).body)
@@ -131,7 +131,7 @@ describeEachEngine('transparency', (engine) => {
     expect(await found({ startDate: daysAgo(3), endDate: daysAgo(2) })).toEqual([ids[2], ids[1]])
   })
 
-  test('of an expunged entry nobody says that it succeeded', async () => {
+  test('an expunged entry is not reported as a success', async () => {
     const { tenant, ids } = await tenantWithLog()
     const denied = tenant.db.updateTable('evidence_entries').where('id', '=', ids[1] ?? '')
     await denied.set({ payload: null }).execute()
@@ -147,7 +147,7 @@ describeEachEngine('transparency', (engine) => {
     expect(text).toContain(`${ids[1]},${daysAgo(3)},expunged,,EXPUNGED,{}`)
   })
 
-  test('search looks where it is told to, and says how much there is', async () => {
+  test('search covers the requested field, and returns the total', async () => {
     const { tenant, ids } = await tenantWithLog()
     const search = async (q: string, field = 'all') =>
       SearchEntriesResponse.strict().parse((await get(tenant, 'search', { q, field, limit: '2' })).body)
@@ -165,7 +165,7 @@ describeEachEngine('transparency', (engine) => {
     expect([missing.status, missing.body.error.details.field]).toEqual([400, 'q'])
   })
 
-  test('a compliance report counts a period, or has it as CSV that no spreadsheet runs', async () => {
+  test('a compliance report counts a period, or exports it as CSV that no spreadsheet executes', async () => {
     const { tenant, ids } = await tenantWithLog()
     const report = (query: Record<string, string>) => get(tenant, 'compliance-report', query)
     const { body } = await report({ startDate: daysAgo(3) })
@@ -188,7 +188,7 @@ describeEachEngine('transparency', (engine) => {
     expect([bad.status, bad.body.error.details.field]).toEqual([400, 'startDate'])
   })
 
-  test(`a compliance report in CSV with more than ${COMPLIANCE_REPORT_ROWS} entries is refused`, async () => {
+  test(`a compliance report in CSV with more than ${COMPLIANCE_REPORT_ROWS} entries is rejected`, async () => {
     const tenant = await addTestTenant(shared.current)
     const payload = changePayload()
     for (let part = 0; part < 10_001; part += 500) {
@@ -206,7 +206,7 @@ describeEachEngine('transparency', (engine) => {
   })
 })
 
-test('a daemon starts with a damaged log, says so, and signs no checkpoint over it', async () => {
+test('a daemon with a damaged log starts, reports it, and signs no checkpoint for it', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'aigw-checkpoints-'))
   try {
     const file = join(directory, 'checkpoints')
@@ -244,7 +244,7 @@ test('a daemon starts with a damaged log, says so, and signs no checkpoint over 
   }
 })
 
-test('status is degraded when the store has lost what was published of it', async () => {
+test('status is degraded when the store has lost published entries', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'aigw-checkpoints-'))
   try {
     const gateway = await startGateway({ evidence: { checkpointFile: join(directory, 'checkpoints') } })

@@ -94,14 +94,14 @@ describeEachEngine('the log of a tenant', (engine) => {
       .where(({ eb, refTuple, tuple }) => eb(refTuple('tenant_id', 'chain', 'seq'), '=', tuple(...at(row))))
       .execute()
 
-  test('that nobody touched holds', async () => {
+  test('that is unchanged is valid', async () => {
     expect(await verifyTenant(store.db, tenantId, keys)).toMatchObject([
       { chain: 'changes', ok: true, size: 3, checkpointsHeld: 3 },
       { chain: 'requests-abcdefabcdef', ok: true, size: 18, checkpointsHeld: 3 },
     ])
   })
 
-  test('that was changed anywhere does not, and says where first', async () => {
+  test('with any change is invalid, and the first position is reported', async () => {
     const random = createRandom(20_260_101)
     const one = () => rows[random(rows.length)] as EvidenceEntryRow
     const inChain = (chain: string) => rows.filter((row) => row.chain === chain)
@@ -179,7 +179,7 @@ describeEachEngine('the log of a tenant', (engine) => {
     }
   })
 
-  test('whose payloads of requests were expunged holds; a change without its payload does not', async () => {
+  test('with expunged request payloads is valid; a change without its payload is not', async () => {
     const requests = rows.filter(({ chain }) => chain !== 'changes')
     const changes = rows.filter(({ chain }) => chain === 'changes')
     expect(await foundAfter((tx) => update(tx, requests[3] as EvidenceEntryRow, { payload: null }))).toEqual([])
@@ -188,7 +188,7 @@ describeEachEngine('the log of a tenant', (engine) => {
     ])
   })
 
-  test('whose checkpoint has another row than its note, or the note of another log, does not hold', async () => {
+  test('whose checkpoint row differs from its note, or has the note of another log, is invalid', async () => {
     const at = { chain: 'changes', tree_size: 2 }
     const others = await store.db
       .selectFrom('evidence_checkpoints')
@@ -217,7 +217,7 @@ describeEachEngine('the log of a tenant', (engine) => {
     }
   })
 
-  test('that grows, gets checkpoints and a new key while it is walked holds', async () => {
+  test('that grows, gets checkpoints and a new key during the check is valid', async () => {
     const rig = await openChainRig(store.db, { daemonId: 'abcdefabcdef' })
     const log = { info: () => {}, error: () => {} }
     const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log })
@@ -249,7 +249,7 @@ describeEachEngine('the log of a tenant', (engine) => {
     await rig.ledger.close()
   })
 
-  test('whose checkpoint was changed does not hold', async () => {
+  test('with a changed checkpoint is invalid', async () => {
     const change = (tx: Kysely<Record<string, never>> | Db, text: string) =>
       sql`update evidence_checkpoints set note = replace(note, ${text}, 'x') where tree_size = 2`.execute(tx)
     expect(await foundAfter((tx) => change(tx, 'test'))).toMatchObject([{ chain: 'changes', seq: 2 }])

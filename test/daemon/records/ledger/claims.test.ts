@@ -35,13 +35,13 @@ describeEachEngine('a commit under a claim', (engine) => {
     )
   const kept = () => store.db.selectFrom('idempotency_results').selectAll().orderBy('request_id').execute()
 
-  test('puts the answer in the place of the claim', async () => {
+  test('replaces the claim by the answer', async () => {
     await claim('a')
     await ledger.commit(claimed('a'))
     expect([await billed(), await kept()]).toEqual([['a'], [idempotencyResult('a', 'a')]])
   })
 
-  test('that was lost stores nothing and harms none of those it shares a transaction with', async () => {
+  test('that was lost stores nothing and does not affect the rest of the transaction', async () => {
     await claim('a', 'c')
     const [a, b, c] = await Promise.allSettled(['a', 'b', 'c'].map((id) => ledger.commit(claimed(id))))
     expect([a?.status, c?.status]).toEqual(['fulfilled', 'fulfilled'])
@@ -53,7 +53,7 @@ describeEachEngine('a commit under a claim', (engine) => {
     ])
   })
 
-  test('that was lost to one who has answered leaves that answer alone', async () => {
+  test('that was lost to another answer leaves that answer unchanged', async () => {
     await claim('a')
     await ledger.commit(claimed('a'))
     const late = { usage: usageRecord('late'), idempotency: idempotencyResult('late', 'a'), claim: 'late' }
@@ -63,7 +63,7 @@ describeEachEngine('a commit under a claim', (engine) => {
     expect([await billed(), await kept()]).toEqual([['a'], [idempotencyResult('a', 'a')]])
   })
 
-  test('without an answer bills and gives the key back', async () => {
+  test('without an answer bills and releases the key', async () => {
     await claim('a')
     await ledger.commit({ usage: usageRecord('a', { outcome: 'truncated' }), claim: 'a' })
     expect([await billed(), await kept()]).toEqual([['a'], []])

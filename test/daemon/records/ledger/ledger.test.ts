@@ -49,7 +49,7 @@ describeEachEngine('the ledger', (engine) => {
     await other.destroy()
   })
 
-  test('a commit that comes while the one before is just being wound up does not wait for a third', async () => {
+  test('a commit that arrives while the previous one finishes does not wait for a third', async () => {
     for (const turns of ids(12).keys()) {
       let earlier = ledger.commit({ usage: usageRecord(`first-${turns}`) })
       for (let turn = 0; turn < turns; turn++) earlier = earlier.then(() => {})
@@ -58,7 +58,7 @@ describeEachEngine('the ledger', (engine) => {
     expect(await billed(store.db)).toHaveLength(24)
   })
 
-  test('closing waits for a commit that came while the one before was being wound up', async () => {
+  test('closing waits for a commit that arrived while the previous one finished', async () => {
     for (const turns of ids(12).keys()) {
       const closing = newLedger(store.db)
       let earlier = closing.commit({ usage: usageRecord(`first-${turns}`) })
@@ -100,7 +100,7 @@ describeEachEngine('the ledger', (engine) => {
     expect(logged).not.toEqual([])
   })
 
-  test('a record that cannot be stored is refused alone; its neighbours are stored', async () => {
+  test('a record that cannot be stored is rejected alone; the others are stored', async () => {
     const outcomes = ['fine', 'a\0b', 'fine', 'fine']
     const commits = outcomes.map((outcome, position) =>
       ledger.commit({ usage: usageRecord(`r${position}`, { outcome }) }),
@@ -109,7 +109,7 @@ describeEachEngine('the ledger', (engine) => {
     expect(await billed(store.db)).toEqual(['r0', 'r2', 'r3'])
   })
 
-  test('what one request leaves is stored whole or not at all', async () => {
+  test('the records of one request are stored together or not at all', async () => {
     await ledger.commit({ usage: usageRecord('first'), idempotency: idempotencyResult('first', 'key') })
     const commits = [
       ledger.commit({ usage: usageRecord('second'), idempotency: idempotencyResult('second', 'key') }),
@@ -119,11 +119,11 @@ describeEachEngine('the ledger', (engine) => {
     expect(await billed(store.db)).toEqual(['first', 'third'])
   })
 
-  test('nothing to record is nothing to wait for', async () => {
+  test('an empty record resolves at once', async () => {
     await ledger.commit({})
   })
 
-  test('closing commits what waits, then refuses', async () => {
+  test('closing commits waiting records, then rejects', async () => {
     const waiting = ledger.commit({ usage: usageRecord('waiting') })
     await ledger.close()
     await waiting
@@ -131,7 +131,7 @@ describeEachEngine('the ledger', (engine) => {
     await expect(ledger.commit({ usage: usageRecord('late') })).rejects.toThrow('closed')
   })
 
-  test('a store that is gone refuses everyone, and nobody is left waiting', async () => {
+  test('a store outage rejects every record, and none stays pending', async () => {
     const db = await openDatabase(store.place.options)
     const orphaned = newLedger(db)
     await db.destroy()
@@ -155,7 +155,7 @@ describeEachEngine('counters in the ledger', (engine) => {
   })
   const counters = () => store.db.selectFrom('rate_counters').selectAll().orderBy('counter').execute()
 
-  test('one that many requests share is stored once, as it is when the commit begins', async () => {
+  test('a record that many requests share is stored once, with its value at the start of the commit', async () => {
     const shared = rateCounter('minute')
     const commits = ids(100).map((id) => {
       shared.used += 1
@@ -167,7 +167,7 @@ describeEachEngine('counters in the ledger', (engine) => {
     expect(await billed(store.db)).toHaveLength(100)
   })
 
-  test('they replace what was stored before, and no others', async () => {
+  test('they replace earlier values, and no others', async () => {
     const [minute, hour] = [rateCounter('minute', { used: 1 }), rateCounter('hour', { used: 1 })]
     await ledger.commit({ counters: [minute, hour] })
     await ledger.commit({ counters: [{ ...minute, used: 2 }] })
@@ -184,7 +184,7 @@ describeEachEngine('counters in the ledger', (engine) => {
     expect(await counters()).toEqual([])
   })
 
-  test('a neighbour that is refused costs them nothing', async () => {
+  test('a rejected record does not affect them', async () => {
     const minute = rateCounter('minute', { used: 3 })
     const commits = ['fine', 'a\0b', 'fine'].map((outcome, position) =>
       ledger.commit({ usage: usageRecord(`r${position}`, { outcome }), counters: [minute] }),
@@ -205,7 +205,7 @@ test('requests that finish together share one transaction', async () => {
   await close()
 })
 
-test('a full disk refuses the requests of that commit, stores none of them, and harms no later one', async () => {
+test('a full disk rejects the requests of that commit, stores none of them, and does not affect later ones', async () => {
   const { db, close } = await sqliteEngine.open()
   const ledger = newLedger(db)
   await sql`pragma max_page_count = 1`.execute(db)
@@ -219,7 +219,7 @@ test('a full disk refuses the requests of that commit, stores none of them, and 
   await close()
 })
 
-test('kill -9 loses nothing that was acknowledged and leaves a database that opens', async () => {
+test('kill -9 loses no acknowledged record and leaves a database that opens', async () => {
   const place = await sqliteEngine.place()
   const acknowledged: string[] = []
   for (const run of ['one', 'two']) {
@@ -288,7 +288,7 @@ async function breakingProxy(url: string, towards: 'server' | 'client', breaksAt
 test.each([
   ['before the server has heard of it', 'server', 'insert into usage_records'],
   ['after the server has committed, before it could say so', 'client', 'INSERT 0'],
-] as const)('a connection that breaks %s costs nobody an answer and bills nobody twice', async (_, towards, mark) => {
+] as const)('a connection that breaks %s loses no answer and bills nothing twice', async (_, towards, mark) => {
   const place = await postgresEngine.place()
   const proxy = await breakingProxy(place.databaseUrl ?? '', towards, (chunk) => chunk.includes(mark))
   const db = await openDatabase({ kind: 'postgres', url: proxy.url })
@@ -305,7 +305,7 @@ test.each([
   await place.remove()
 })
 
-test('a bill that another one had kept out is refused, also when the connection broke before that was known', async () => {
+test('a bill that an existing one blocks is rejected, even if the connection broke before that was known', async () => {
   const place = await postgresEngine.place()
   const proxy = await breakingProxy(place.databaseUrl ?? '', 'server', (chunk) =>
     chunk.includes('insert into usage_records'),
@@ -326,7 +326,7 @@ test('a bill that another one had kept out is refused, also when the connection 
   await place.remove()
 })
 
-test('a connection that breaks once the commit of a claimed request has happened costs it neither answer nor bill', async () => {
+test('a connection that breaks after the commit of a claimed request loses neither answer nor bill', async () => {
   const place = await postgresEngine.place()
   const proxy = await breakingProxy(place.databaseUrl ?? '', 'client', (chunk) => chunk.includes('COMMIT'))
   const db = await openDatabase({ kind: 'postgres', url: proxy.url })

@@ -12,7 +12,7 @@ const hop = (requestId: string, step: number) =>
     { failedModel: 'p/a', reason: 'timeout', nextModel: 'p/b', latencyMs: 5, userId: 'user', apiKeyId: 'key' },
   )
 
-test('a step of a request is one event, however often it is told of, and unlike every other', () => {
+test('a step of a request is one event, however often it is reported, and unique', () => {
   expect(hop('req-1', 0)).toEqual(hop('req-1', 0))
   expect(new Set([hop('req-1', 0), hop('req-1', 1), hop('req-2', 0)].map(({ id }) => id)).size).toBe(3)
 })
@@ -29,7 +29,7 @@ describeEachEngine('events', (engine) => {
     events: [hop('req-1', 0), hop('req-1', 1)],
   }
 
-  test('are stored with their bill, and are known to be', async () => {
+  test('are stored with their bill, and the result is known', async () => {
     const { db } = store
     expect(await isStored(db, records)).toBe(false)
     await writeRecords(db, [records, { usage: usageRecord('req-2') }])
@@ -37,7 +37,7 @@ describeEachEngine('events', (engine) => {
     expect(await isStored(db, { ...records, events: [hop('req-1', 0), hop('req-1', 2)] })).toBe(false)
   })
 
-  test('are not stored when their bill is refused, nor is it when they are', async () => {
+  test('are not stored when their bill is rejected, and vice versa', async () => {
     const { db } = store
     await writeRecords(db, [{ usage: usageRecord('req-1') }])
     await expect(writeRecords(db, [records])).rejects.toThrow()

@@ -29,7 +29,7 @@ describeEachEngine('what came into the log after a position', (engine) => {
   const add = async (chain: string, createdAt: string, given: object = {}) =>
     (await addEntries(tenant.db, tenant.id, chain, [{ createdAt, payload: requestPayload({ ...given }) }]))[0]?.id ?? ''
 
-  test('is read once, whatever times its entries have, also of chains that are new or were quiet', async () => {
+  test('returns every entry once, whatever their times, also from chains that are new or were quiet', async () => {
     const [running, quiet, another] = [newRequestChain(), newRequestChain(), newRequestChain()]
     await add(quiet, daysAgo(3))
     await add(quiet, daysAgo(2))
@@ -50,7 +50,7 @@ describeEachEngine('what came into the log after a position', (engine) => {
     expect(new Set((await readAfter(begin.position)).ids)).toEqual(new Set([late, ofNew, next, ofQuiet]))
   })
 
-  test('comes in pages that leave nothing out, and only what matches', async () => {
+  test('is paged without gaps, and only with matches', async () => {
     const chains = [newRequestChain(), newRequestChain()]
     const { position } = await readAfter('now')
     const added: string[] = []
@@ -73,7 +73,7 @@ describeEachEngine('what came into the log after a position', (engine) => {
     expect((await readAfter(failed.position, { status: '5xx' })).ids).toEqual([])
   })
 
-  test('is asked for with a position as it was given, and with no other', async () => {
+  test('accepts only positions that it has returned', async () => {
     const { position } = await readAfter('now')
     for (const after of ['', 'then', `${position},nonsense:1`, `${position},changes:-1`, `${position},changes`]) {
       const answer = await tenant.call('GET', `/api/external/activity-logs?${new URLSearchParams({ after })}`)
@@ -145,7 +145,7 @@ describeEachEngine('the logs', (engine) => {
   }
   const ids = (data: { logs: { id: string }[] }) => data.logs.map(({ id }) => id)
 
-  test('show everything of the last seven days, newest first, and what it amounts to', async () => {
+  test('show everything of the last seven days, newest first, with totals', async () => {
     const { summary, pagination, ...data } = await activity()
     expect(ids(data)).toEqual([failed, denied, answered, policied, grouped])
     expect(pagination).toEqual({ page: 1, limit: 50, total: 5, pages: 1 })
@@ -158,7 +158,7 @@ describeEachEngine('the logs', (engine) => {
     expect(ids(await activity({ sortOrder: 'asc', limit: '2', page: '2' }))).toEqual([answered, denied])
   })
 
-  test('show of guards and policies only what is about them, without the resources', async () => {
+  test('show only entries about guards and policies, without the resources', async () => {
     const data = await audit()
     expect(ids(data)).toEqual([failed, denied, answered, policied])
     expect(data.dateRange).toEqual({ startDate: daysAgo(7), endDate: isoTime(NOW) })
@@ -180,13 +180,13 @@ describeEachEngine('the logs', (engine) => {
     )
   })
 
-  test('call users as they are called today, and nobody else', async () => {
+  test('show the current names of users', async () => {
     const { logs } = await activity()
     const { id, name, email } = tenant.admin
     expect(logs.map(({ user }) => user)).toEqual([null, null, { id, name, email }, null, { id, name, email }])
   })
 
-  test('say of a request what came of it, and nothing that was said', async () => {
+  test('show the result of a request, and no prompt', async () => {
     const [log] = (await activity({ bundleId: answered })).logs
     expect(log).toMatchObject({
       timestamp: daysAgo(3),
@@ -208,7 +208,7 @@ describeEachEngine('the logs', (engine) => {
     })
   })
 
-  test('are narrowed down by every filter', async () => {
+  test('are filtered by every filter', async () => {
     const found = async (query: Record<string, string>) => ids(await activity(query))
     expect(await found({ status: '4xx' })).toEqual([denied])
     expect(await found({ status: '502' })).toEqual([failed])
@@ -229,7 +229,7 @@ describeEachEngine('the logs', (engine) => {
     expect((await activity({ startDate: '2026-01-01' })).pagination.total).toBe(6)
   })
 
-  test('refuse a period that ends before it starts, and values that cannot be', async () => {
+  test('reject a period that ends before it starts, and impossible values', async () => {
     for (const [field, query] of [
       ['startDate', 'startDate=2026-05-02&endDate=2026-05-01'],
       ['startDate', 'startDate=yesterday'],
@@ -242,7 +242,7 @@ describeEachEngine('the logs', (engine) => {
     }
   })
 
-  test('show that an entry was there when its content is expunged, and count it', async () => {
+  test('show that an entry existed when its content is expunged, and count it', async () => {
     const other = await addTestTenant(shared.current)
     const [row] = await addEntries(other.db, other.id, newRequestChain(), [
       { createdAt: daysAgo(1), payload: requestPayload() },
@@ -261,7 +261,7 @@ describeEachEngine('the logs', (engine) => {
     expect((await other.call('GET', '/api/external/audit-logs')).body.data.logs).toEqual([])
   })
 
-  test('hold a chat and a change as soon as they are answered', async () => {
+  test('contain a chat and a change as soon as they are answered', async () => {
     const other = await addTestTenant(shared.current)
     const group = await other.call('POST', '/api/external/groups', { name: 'ops', description: '' })
     const chat = await other.call('POST', '/api/external/chat/completions', {
@@ -282,7 +282,7 @@ describeEachEngine('the logs', (engine) => {
     expect(text).not.toContain('lift')
   })
 
-  test('are open to readers of the security section, who see their tenant alone', async () => {
+  test('are open to readers of the security section, for their own tenant only', async () => {
     const other = await addTestTenant(shared.current)
     const reader = await other.callAs({ permissions: [{ section: 'smltp-security', level: 'reader' }] })
     const answer = await reader('GET', '/api/external/activity-logs?startDate=2026-01-01')

@@ -29,7 +29,7 @@ const screenTextOf =
 const CLEAN = 'Nothing in this text is of any interest to whoever may be looking at it. '.repeat(2)
 
 describe('texts in which nothing was found', () => {
-  test('are not read again by the detectors that found nothing', () => {
+  test('are not scanned again by the detectors that found nothing', () => {
     const [one, other] = [watcher('falcon'), watcher('eagle')]
     const screenText = screenTextOf(createCleanTexts()())
     expect(screenText(CLEAN, 'text', [one.armed])).toEqual({ text: CLEAN, hits: [], isBlocked: false })
@@ -39,7 +39,7 @@ describe('texts in which nothing was found', () => {
     expect([one.read.length, other.read.length]).toEqual([1, 1])
   })
 
-  test('are known to both ways of looking, of any length', async () => {
+  test('are cached for both scan methods, of any length', async () => {
     const { armed, read } = watcher('falcon')
     const texts = createCleanTexts()()
     const { screenInSlices } = texts
@@ -52,7 +52,7 @@ describe('texts in which nothing was found', () => {
     expect(read.length).toBe(reads)
   })
 
-  test('are another matter as JSON, to somebody else, and with one character more', () => {
+  test('count as new as JSON, for another caller, and with one more character', () => {
     const { armed, read } = watcher('falcon')
     const each = createCleanTexts()
     const screenText = screenTextOf(each())
@@ -65,7 +65,7 @@ describe('texts in which nothing was found', () => {
   })
 })
 
-test('what is found is found each time, also by a detector beside one that found nothing', () => {
+test('a finding is repeated each time, also next to a detector without findings', () => {
   const [falcon, eagle] = [watcher('falcon'), watcher('eagle')]
   const screenText = screenTextOf(createCleanTexts()())
   for (let times = 0; times < 3; times++) {
@@ -76,7 +76,7 @@ test('what is found is found each time, also by a detector beside one that found
   expect(screenText(`${CLEAN} an eagle`, 'text', [eagle.armed]).hits).toHaveLength(1)
 })
 
-test('texts that differ in broken characters only are not taken for one another', () => {
+test('texts that differ only in broken characters are distinguished', () => {
   const screenText = screenTextOf(createCleanTexts()())
   const broken = watcher('\ud83d')
   expect(screenText(`${CLEAN}\ufffd`, 'text', [broken.armed]).hits).toEqual([])

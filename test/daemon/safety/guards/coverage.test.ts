@@ -67,7 +67,7 @@ const FREE_JSON: [endpoint: string, place: string, body: object][] = [
   ],
 ]
 
-describe('guards see every text of every request', () => {
+describe('guards scan every text of every request', () => {
   const shared = sharedGateway()
   let post: (path: string, body: object) => Promise<{ status: number; text: string }>
   let bodies: [endpoint: string, bodies: unknown[]][]
@@ -117,7 +117,7 @@ describe('guards see every text of every request', () => {
     expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('EMAIL')])
   })
 
-  test('and nothing of it reached a model', () => {
+  test('and the model received none of it', () => {
     const sent = shared.current.upstream.requests.map(({ rawBody }) => rawBody).join()
     expect(sent).not.toContain('lovelace')
   })
@@ -156,7 +156,7 @@ const FILES: Record<Format, Record<string, string | Buffer>> = {
 }
 const ENDINGS: Partial<Record<Format, string>> = { text: 'txt', markdown: 'md' }
 
-describe('guards see every text of every document', () => {
+describe('guards scan every text of every document', () => {
   const shared = sharedGateway()
   let train: (part: TestPart) => Promise<{ status: number; text: string }>
   let stored: () => Promise<unknown[]>
@@ -191,7 +191,7 @@ describe('guards see every text of every document', () => {
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('(EMAIL)')])
   })
 
-  test('and nothing of it was stored', async () => {
+  test('and none of it was stored', async () => {
     expect(await stored()).toEqual([])
   })
 })

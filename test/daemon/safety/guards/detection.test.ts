@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { remembering } from '../../../../src/daemon/safety/guards/detection.ts'
 
-test('a text that is asked about again is not read again, and any other is', () => {
+test('a repeated text is not scanned again, and any other is', () => {
   const readTexts: string[] = []
   const read = remembering((text) => {
     readTexts.push(text)
@@ -11,7 +11,7 @@ test('a text that is asked about again is not read again, and any other is', () 
   expect(readTexts).toEqual(['one', 'three', 'one'])
 })
 
-test('what was read is forgotten as soon as whoever asked is done', async () => {
+test('a scan result is dropped as soon as its caller is done', async () => {
   let reads = 0
   const read = remembering(() => ++reads)
   expect([read('one'), read('one')]).toEqual([1, 1])

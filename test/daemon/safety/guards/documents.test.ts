@@ -14,7 +14,7 @@ const actions = (arm: typeof armForText, enforced?: boolean) =>
     arm(armRules([rule(action, enforced)], 'input')).map(({ actionOf }) => [action, actionOf('EMAIL')]),
   )
 
-test('a document is stored with what a prompt alone may not hold, and its name never changes into that of another', () => {
+test("a document is stored with values that only prompts must not contain, and its name never becomes another's", () => {
   expect(actions(armForText)).toEqual([
     ['log', 'log'],
     ['mask', 'mask'],
@@ -41,7 +41,7 @@ test.each([
   ['4111111111111111.csv', '************1111.csv', 1],
   ['otters.txt', 'otters.txt', 0],
   ['.txt', '.txt', 0],
-])('in the name of a file what stands before its ending is found once: %s', (name, shown, count) => {
+])('the part of a file name before its extension is found once: %s', (name, shown, count) => {
   const armed = { guard: '0', detector: rule('mask').detector, actionOf: () => 'mask' as const }
   const { text, hits } = screenText(name, 'text', [withFileNames(armed)])
   expect([text, hits.reduce((sum, hit) => sum + hit.count, 0)]).toEqual([shown, count])

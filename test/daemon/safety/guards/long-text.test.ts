@@ -6,7 +6,7 @@ import { armAll } from './stream/sample-detectors.ts'
 
 const armed = armAll(() => 'mask')
 
-test('all texts of a request share one pace: others have a turn however short each of them is', async () => {
+test('all texts of a request share one time slice, so other work runs even if each is short', async () => {
   let nowMs = 0
   const pacer = createPacer(() => {
     nowMs += 0.25
@@ -29,12 +29,12 @@ test('all texts of a request share one pace: others have a turn however short ea
   expect(turns).toBeGreaterThanOrEqual((looks * 0.25) / PACE_MS - 1)
 })
 
-test('a text that is short, and is looked at in time, needs no promise', () => {
+test('a short text scanned in time needs no promise', () => {
   const pacer = createPacer(() => 0)
   expect(screenInSlices('12345', 'text', armed, undefined, pacer)).toEqual(screenText('12345', 'text', armed))
 })
 
-test('a text in pieces becomes what it would become at once', async () => {
+test('a text in pieces gives the same result as at once', async () => {
   const long = 'a key: ABCD is 12345, mail jo@x or <<not\nthis>> 123456789 1234. '.repeat(800)
   expect(await screenInSlices(long, 'text', armed)).toMatchObject(screenText(long, 'text', armed))
 })

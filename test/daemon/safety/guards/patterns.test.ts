@@ -59,7 +59,7 @@ test.each(FILES)('patterns in %s take linear time, or have a limit', (name) => {
   expect(made).toBe(MADE_PATTERNS[name]?.count ?? 0)
 })
 
-test('every limit is that of a pattern that is there', () => {
+test('every limit belongs to an existing pattern', () => {
   const sources = new Set(FILES.flatMap((name) => patternsOf(join(GUARDS, name)).literals.map(({ source }) => source)))
   expect([...BOUNDED_PATTERNS.keys()].filter((source) => !sources.has(source))).toEqual([])
   expect(Object.keys(MADE_PATTERNS).filter((name) => !FILES.includes(name))).toEqual([])

@@ -36,14 +36,14 @@ test('two values of a request never share a pseudonym', () => {
   expect(new Set(codes).size).toBe(codes.length)
 })
 
-test('a pseudonym that a text of the request holds already is not used, so nobody can have it turned into a value', () => {
+test('a pseudonym that occurs in the request is not used, so that callers cannot have it restored to a value', () => {
   const usual = create().of('EMAIL', 'jane@x.com')
   const pseudonyms = create([`who is ${usual.toUpperCase()}?`])
   expect(pseudonyms.of('EMAIL', 'jane@x.com')).not.toBe(usual)
   expect(answer(pseudonyms, [`${usual} is unknown`], asText)).toBe(`${usual} is unknown`)
 })
 
-test('pseudonyms of the request are turned back in every channel, wherever the chunks are cut, and others are not', () => {
+test('pseudonyms of the request are restored in every channel, for any chunks, and others are not', () => {
   const name = fc.constantFrom('jane@x.com', '"quoted" \\ and\nlines', '123-45-6789', '𝒳é')
   const piece = fc.oneof(
     name.map((value) => ({ value })),
@@ -72,7 +72,7 @@ test('pseudonyms of the request are turned back in every channel, wherever the c
   )
 })
 
-test('a pseudonym is turned back also where Markdown, JSON or another case has changed it', () => {
+test('a pseudonym is restored even if Markdown, JSON or another case changed it', () => {
   const pseudonyms = create()
   const pseudonym = pseudonyms.of('CREDIT_CARD', '4111 1111 1111 1111')
   const spelled = [pseudonym.replaceAll('_', '\\_'), pseudonym.toLowerCase(), pseudonym.toUpperCase()]
@@ -87,7 +87,7 @@ const NAMES = {
   openFrom: (text: string) => text.length,
 }
 
-test('a guard that looks for the pseudonym itself leaves it alone', () => {
+test('a guard that matches the pseudonym itself leaves it unchanged', () => {
   const pseudonyms = create()
   const pseudonym = pseudonyms.of('NUMBER', 'twelve')
   const armed = [{ guard: 'sample', detector: NAMES, actionOf: () => 'mask' as const }, ...armAll(() => 'mask')]
@@ -100,40 +100,37 @@ test.each([
   ['remove', 1],
   ['tokenize', 0],
   ['log', 0],
-] as const)(
-  'a rule for answers that asks to %s is obeyed also where a pseudonym stands for the value',
-  (action, hits) => {
-    for (const armed of [
-      armAll(() => action),
-      // A value that needs context words to be found is identified by its type.
-      [
-        {
-          guard: 'sample',
-          detector: { find: () => [], openFrom: NAMES.openFrom, types: ['EMAIL'] },
-          actionOf: () => action,
-        },
-      ],
-    ]) {
-      const pseudonyms = create()
-      const pseudonym = pseudonyms.of('EMAIL', '12345')
-      const guard = createOutputGuard({ armed, pseudonyms })
-      const { out } = runGuard(guard, [...`It is ${pseudonym}.`].map((chunk) => [asText(chunk)]).concat([[END]]))
-      const said = saidBy(out).get('text')
-      if (hits === 0) expect(said).toBe('It is 12345.')
-      else expect(said).toMatch(action === 'mask' ? /^It is (?:[*_]+|\[DIGITS\])\.$/ : /^It is …\.$/)
-      expect(guard.hits.length).toBe(hits)
-    }
-  },
-)
+] as const)('an output rule to %s applies even if a pseudonym stands for the value', (action, hits) => {
+  for (const armed of [
+    armAll(() => action),
+    // A value that needs context words to be found is identified by its type.
+    [
+      {
+        guard: 'sample',
+        detector: { find: () => [], openFrom: NAMES.openFrom, types: ['EMAIL'] },
+        actionOf: () => action,
+      },
+    ],
+  ]) {
+    const pseudonyms = create()
+    const pseudonym = pseudonyms.of('EMAIL', '12345')
+    const guard = createOutputGuard({ armed, pseudonyms })
+    const { out } = runGuard(guard, [...`It is ${pseudonym}.`].map((chunk) => [asText(chunk)]).concat([[END]]))
+    const said = saidBy(out).get('text')
+    if (hits === 0) expect(said).toBe('It is 12345.')
+    else expect(said).toMatch(action === 'mask' ? /^It is (?:[*_]+|\[DIGITS\])\.$/ : /^It is …\.$/)
+    expect(guard.hits.length).toBe(hits)
+  }
+})
 
-test('an answer that would bring back a value which a rule for answers blocks is blocked', () => {
+test('an answer that would restore a value that an output rule blocks is blocked', () => {
   const pseudonyms = create()
   const pseudonym = pseudonyms.of('EMAIL', '12345')
   const guard = createOutputGuard({ armed: armAll(() => 'block'), pseudonyms })
   expect(() => guard.pass([asText(`It is ${pseudonym}.`), END])).toThrow(OutputBlocked)
 })
 
-test('words that begin like a pseudonym are held back only while they could be one', () => {
+test('words that start like a pseudonym are held back only while they may become one', () => {
   const pseudonyms = create()
   pseudonyms.of('EMAIL', 'jane@x.com')
   const open = (text: string) => text.slice(pseudonyms.openFrom(text))

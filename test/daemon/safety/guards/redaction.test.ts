@@ -21,7 +21,7 @@ test.each([
   ['mask', 'call **** **** **** 1111 now'],
   ['remove', 'call … now'],
   ['tokenize', expect.stringMatching(/^call CREDIT_CARD_([b-z][2-9]){5} now$/)],
-] as const)('%s does to a value what it says, and is counted', (action, expected) => {
+] as const)('%s changes a value as defined, and is counted', (action, expected) => {
   const armed = finding([at(5, 24, 'CREDIT_CARD')], { CREDIT_CARD: action })
   const screened = screenText('call 4111 1111 1111 1111 now', 'text', armed, pseudonyms())
   expect(screened.text).toEqual(expected)
@@ -29,12 +29,12 @@ test.each([
   expect(screened.hits).toEqual([{ guard: 'sample', type: 'CREDIT_CARD', action, count: 1 }])
 })
 
-test('block says so, and leaves nothing of the value in the text', () => {
+test('block reports itself, and removes the value from the text', () => {
   const screened = screenText('a 1234 b', 'text', finding([at(2, 6, 'CREDIT_CARD')], { CREDIT_CARD: 'block' }))
   expect(screened).toMatchObject({ text: 'a … b', isBlocked: true })
 })
 
-test('where something is removed, what stood around it does not become another value', () => {
+test('removing a value does not join its neighbours into another value', () => {
   const armed = [finding([at(2, 7, 'word')], { word: 'remove' })[0] as ArmedDetector, ...armAll(() => 'mask')]
   const { text } = screenText('joacme @x', 'text', armed)
   expect(text).toBe('jo…@x')
@@ -47,7 +47,7 @@ test('where something is removed, what stood around it does not become another v
   ).toEqual([])
 })
 
-test('findings that overlap change together, by the strongest action, so that no rest of a value stays', () => {
+test('overlapping findings change together, by the strongest action, so that no part of a value remains', () => {
   const findings = [at(0, 8, 'part'), at(4, 14, 'whole'), at(12, 16, 'tail')]
   const armed = finding(findings, { part: 'mask', whole: 'mask', tail: 'remove' })
   expect(screenText('jane.doe@x.com.. and', 'text', armed).text).toBe('… and')
@@ -55,7 +55,7 @@ test('findings that overlap change together, by the strongest action, so that no
   expect(screenText('jane.doe@x.com.. and', 'text', logged).text).toBe('jane[WHOLE].. and')
 })
 
-test('a value is masked once, whatever the order in which its findings come', () => {
+test('a value is masked once, in any order of its findings', () => {
   const some = fc.record({
     start: fc.nat(20),
     size: fc.integer({ min: 1, max: 6 }),
@@ -74,7 +74,7 @@ test('a value is masked once, whatever the order in which its findings come', ()
   )
 })
 
-test('nothing found leaves the very same text, JSON with escapes included', () => {
+test('without findings the text is unchanged, including JSON with escapes', () => {
   const armed = armAll(() => 'mask')
   expect(screenText('{"a": "\\u0041 \\/"}', 'json', armed).text).toBe('{"a": "\\u0041 \\/"}')
 })
@@ -84,7 +84,7 @@ test.each([
   ['{"a": -12345.5}', { a: '[DIGITS]' }],
   ['{"n\\"": "say \\"1234\\""}', { 'n"': 'say "[DIGITS]"' }],
   ['["<<", 1, {"x": ">>"}]', ['[FENCE]', '', { '': '' }]],
-])('JSON %s stays JSON', (raw, expected) => {
+])('JSON %s remains JSON', (raw, expected) => {
   expect(
     JSON.parse(
       screenText(
@@ -96,7 +96,7 @@ test.each([
   ).toEqual(expected)
 })
 
-test('a text that only begins like JSON is still screened', () => {
+test('a text that only starts like JSON is still scanned', () => {
   const raw = 'Here: {"a": 1234, "b": "12345\\u00'
   expect(
     screenText(

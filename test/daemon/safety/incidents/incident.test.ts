@@ -20,7 +20,7 @@ const eventsOf = (incident: GuardIncident, origin: object = {}) =>
   }))
 
 describe('the event of an incident', () => {
-  test.each([true, false])('says whether it was done what was prescribed: %s', (enforced) => {
+  test.each([true, false])('reports whether the prescribed action was taken: %s', (enforced) => {
     const common = { ...what, action: 'block', enforced } as const
     const told = [
       { ...common, ...rule, kind: 'pii' } as const,
@@ -43,7 +43,7 @@ describe('the event of an incident', () => {
     ['ada@example.com', false],
     ['4111-1111-1111-1111', false],
     ['conv-ada.lovelace', false],
-  ])('names a conversation only by what says nothing of anybody: %s', (conversationId, isNamed) => {
+  ])('contains only conversation ids without personal data: %s', (conversationId, isNamed) => {
     const incident = { ...what, ...shield, kind: 'prompt_shield', action: 'block', enforced: true } as const
     const [event] = eventsOf(incident, { conversationId })
     expect(event?.data.conversationId).toBe(isNamed ? conversationId : undefined)

@@ -30,7 +30,7 @@ describeEachEngine('incidents', (engine) => {
     return ListIncidentsResponse.strict().parse(answer.body)
   }
 
-  test('are listed newest first, each with what it was and never with what was found', async () => {
+  test('are listed newest first, each with its kind and never with the found value', async () => {
     const { tenant, stored } = await tenantWith(
       { created_at: at(1) },
       { created_at: at(2), kind: 'prompt_shield', risk_score: 92, action: 'block', enforced: 0, model: 'test/any' },
@@ -44,7 +44,7 @@ describeEachEngine('incidents', (engine) => {
     expect(ShowIncidentResponse.strict().parse(shown.body).incident).toEqual(incidents[1])
   })
 
-  test('are narrowed down by every filter, and by several at once', async () => {
+  test('are filtered by every filter, and by several at once', async () => {
     const { tenant, stored } = await tenantWith(
       { created_at: at(1), kind: 'dlp', severity: 'high', direction: 'output', action: 'remove' },
       { created_at: at(2), kind: 'pii', severity: 'low', direction: 'input', action: 'log' },
@@ -68,7 +68,7 @@ describeEachEngine('incidents', (engine) => {
     })
   })
 
-  test('are counted by what they are and what was done', async () => {
+  test('are counted by kind and action', async () => {
     const { tenant } = await tenantWith(
       { created_at: at(1) },
       { created_at: at(2) },
@@ -87,7 +87,7 @@ describeEachEngine('incidents', (engine) => {
     expect((await counts(`?startDate=${at(2)}`)).total).toBe(1)
   })
 
-  test('answer 404 INCIDENT_NOT_FOUND for what is not there', async () => {
+  test('return 404 INCIDENT_NOT_FOUND for unknown ids', async () => {
     const { tenant } = await tenantWith()
     for (const id of ['f'.repeat(24), 'nonsense']) {
       const answer = await tenant.call('GET', `${BASE}/${id}`)
@@ -95,7 +95,7 @@ describeEachEngine('incidents', (engine) => {
     }
   })
 
-  test(`are kept ${INCIDENTS_KEPT_DAYS} days`, async () => {
+  test(`are kept for ${INCIDENTS_KEPT_DAYS} days`, async () => {
     const clock = createFakeClock(Date.parse('2027-06-01T00:00:00Z'))
     const old = isoTime(clock.now() - INCIDENTS_KEPT_DAYS * DAY_MS - 1)
     const { tenant, stored } = await tenantWith(...Array.from({ length: 520 }, () => ({ created_at: old })), {

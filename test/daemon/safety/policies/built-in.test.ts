@@ -5,7 +5,7 @@ import { policyHash } from '../../../../src/daemon/safety/policies/policies.ts'
 import { POLICY_NAME, toPolicyId } from '../../../../src/shared/policy-id.ts'
 import { POLICY_ACTIONS, PolicyDocument, type PolicyDocumentInput } from '../../../../src/shared/wire/policies.ts'
 
-test('there are the seven of the catalogue, called as their names say', () => {
+test('the catalogue has seven, with ids derived from their names', () => {
   expect(BUILT_IN_POLICIES.map(({ id }) => id)).toEqual([
     ...['public', 'internal', 'internal-strict', 'confidential', 'hipaa', 'gdpr', 'pci-dss'],
   ])
@@ -15,7 +15,7 @@ test('there are the seven of the catalogue, called as their names say', () => {
   }
 })
 
-test('their documents are complete and differ, so each has a hash of its own that says what it is', () => {
+test('their documents are complete and differ, so each has a unique hash', () => {
   for (const { document, hash } of BUILT_IN_POLICIES) {
     expect(PolicyDocument.parse(document)).toEqual(document)
     expect(hash).toBe(policyHash(document))
@@ -24,14 +24,14 @@ test('their documents are complete and differ, so each has a hash of its own tha
   expect(new Set(BUILT_IN_POLICIES.map(({ hash }) => hash)).size).toBe(BUILT_IN_POLICIES.length)
 })
 
-test('the default of everybody surprises nobody: it lets every model through and changes no text', () => {
+test('the default allows every model and changes no text', () => {
   const { document } = findBuiltIn(SYSTEM_DEFAULT) ?? { document: undefined }
   expect(document).toEqual(
     PolicyDocument.parse({ pii: { enabled: true, action: 'log' }, dlp: { enabled: true, action: 'log' } }),
   )
 })
 
-test('each step of the ladder protects at least as much as the one before', () => {
+test('each stricter policy protects at least as much as the previous one', () => {
   const ladder = ['public', 'internal', 'internal-strict', 'confidential'].map((id) => findBuiltIn(id)?.document)
   const strength = (guard: { enabled: boolean; action: (typeof POLICY_ACTIONS)[number] }) =>
     guard.enabled ? POLICY_ACTIONS.indexOf(guard.action) : -1
@@ -46,7 +46,7 @@ test('each step of the ladder protects at least as much as the one before', () =
   }
 })
 
-test('source code is looked for only where a policy says so', () => {
+test('source code is detected only if a policy enables it', () => {
   const program = 'const a = open();\n'.repeat(8)
   const findsCode = (document: PolicyDocument) => {
     const { acting, watching } = armSources({ policy: { canonical: 'p', name: 'P', document }, own: [] }, 'output')

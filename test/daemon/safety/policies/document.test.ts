@@ -12,7 +12,7 @@ const faultOf = (document: unknown): string | undefined => {
 }
 
 describe('a policy document', () => {
-  test('that leaves out everything asks for nothing', () => {
+  test('without fields enables nothing', () => {
     expect(parse({})).toEqual({
       version: 1,
       mode: 'enforce',
@@ -51,12 +51,12 @@ describe('a policy document', () => {
     [{ egress: { denyHosts: ['https://a.example'] } }, /^egress\.denyHosts\.0: a host must be written in lower case/],
     [{ retentionDays: 0 }, 'retentionDays: retentionDays must be at least 1'],
     [{ allowedModels: Array(201).fill('a/b') }, /may have at most 200 entries$/],
-  ])('%j is refused with the reason', (document, fault) => {
+  ])('%j is rejected with the reason', (document, fault) => {
     if (typeof fault === 'string') expect(faultOf(document)).toBe(fault)
     else expect(faultOf(document)).toMatch(fault)
   })
 
-  test('has one hash, however its lists are ordered and whatever it leaves out', () => {
+  test('has one hash, for any order of its lists and with or without defaults', () => {
     const hashes = [
       { deniedModels: ['b/b', 'a/a', 'a/a'], pii: { enabled: true } },
       { pii: { action: 'log' as const, enabled: true }, deniedModels: ['a/a', 'b/b'], version: 1 as const },
@@ -69,19 +69,19 @@ describe('a policy document', () => {
 describe('the name of a policy', () => {
   const idOf = (name: string) => CreatePolicyRequest.safeParse({ name, description: '', policy: {} }).data?.name
 
-  test.each(['Health  Data', 'R&D (EU)', "Bob's", 'Vertraulich-Ä', '2026'])('%s may be one', (name) => {
+  test.each(['Health  Data', 'R&D (EU)', "Bob's", 'Vertraulich-Ä', '2026'])('%s is valid', (name) => {
     expect(idOf(name)).toBe(name.replace('  ', ' '))
   })
 
   test.each(['', ' ', '-a', 'a/b', 'a?b', 'a\u200bb', 'a"b', 'a\nb', 'All', 'active', 'DIFF', 'x'.repeat(101)])(
-    '%j may not',
+    '%j is invalid',
     (name) => {
       expect(idOf(name)).toBeUndefined()
     },
   )
 })
 
-test('documents differ in the fields that say something else, each with both values', () => {
+test('documents differ in the fields with other values, listed with both values', () => {
   const from = parse({ pii: { enabled: true, action: 'log' }, deniedModels: ['a/a'], retentionDays: 30 })
   const to = parse({ pii: { enabled: true, action: 'mask' }, deniedModels: ['a/a', 'b/b'] })
   expect(differencesOf(from, to)).toEqual([

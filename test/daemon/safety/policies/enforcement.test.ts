@@ -49,7 +49,7 @@ describeEachEngine('a policy', (engine) => {
     db.selectFrom('incidents').selectAll().where('tenant_id', '=', id).orderBy('id').execute()
 
   describe('in enforce mode', () => {
-    test.each(SURFACES)('refuses what it does not allow on %s, before any model is asked', async (path, body) => {
+    test.each(SURFACES)('rejects forbidden requests on %s, before any model is called', async (path, body) => {
       const { tenant, post } = await tenantWith({ deniedModels: ['test/any'] })
       const asked = shared.current.upstream.requests.length
       const answer = await post(path, { ...body, model: 'test/any' })
@@ -72,7 +72,7 @@ describeEachEngine('a policy', (engine) => {
       ])
     })
 
-    test('answers in the flat shape, with the trace of the incident', async () => {
+    test('responds in the flat shape, with the trace id of the incident', async () => {
       const { tenant, chat } = await tenantWith({ allowedModels: ['local/*'] })
       const { status, headers, body } = await chat({})
       const [incident] = await incidentsOf(tenant)
@@ -91,7 +91,7 @@ describeEachEngine('a policy', (engine) => {
       expect(incident?.trace_id).toMatch(/^trx-[0-9a-f-]{36}$/)
     })
 
-    test('looks at the whole chain: a fallback that it does not allow is as bad as the first model', async () => {
+    test('checks the whole chain: a forbidden fallback is rejected like a forbidden first model', async () => {
       const { tenant, chat } = await tenantWith({ deniedModels: ['test/b', 'test/c'] })
       const asked = shared.current.upstream.requests.length
       const answer = await chat({ models: ['test/a', 'test/b', 'test/c'] })
@@ -101,13 +101,13 @@ describeEachEngine('a policy', (engine) => {
       expect((await chat({ models: ['test/a', 'test/d'] })).status).toBe(200)
     })
 
-    test('also looks at what follows by the defaults of the key', async () => {
+    test('also checks the models that follow from the defaults of the key', async () => {
       const settings = KeySettings.parse({ failoverDefaults: { models: ['test/a', 'test/b'] } })
       const { chat } = await tenantWith({ deniedModels: ['test/b'] }, { settings })
       expect((await chat({ model: 'test/a' })).status).toBe(403)
     })
 
-    test('keeps requests in the regions that it names', async () => {
+    test('limits requests to its regions', async () => {
       const { chat } = await tenantWith({ residency: { allowedRegions: ['eu'] } })
       const refusals = [
         ['america/m', /its region is "us", and the residency\.allowedRegions of the policy are eu/],
@@ -122,7 +122,7 @@ describeEachEngine('a policy', (engine) => {
       expect((await chat({ model: 'local/extract' })).status).toBe(200)
     })
 
-    test('keeps requests from hosts', async () => {
+    test('blocks requests to hosts', async () => {
       const { chat } = await tenantWith({
         egress: { denyHosts: ['*.example'], allowHosts: ['127.0.0.1', '*.example'] },
       })
@@ -131,14 +131,14 @@ describeEachEngine('a policy', (engine) => {
     })
   })
 
-  test('in monitor mode lets everything through, and records what it would have refused', async () => {
+  test('in monitor mode accepts everything, and records violations', async () => {
     const { tenant, chat } = await tenantWith({ mode: 'monitor', deniedModels: ['test/*'] })
     const answer = await chat({})
     expect([answer.status, answer.body.metadata]).toMatchObject([200, { smltp_policy_used: 'ours' }])
     expect(await incidentsOf(tenant)).toMatchObject([{ model: 'test/any', enforced: 0, action: 'block' }])
   })
 
-  describe('of requests that name none', () => {
+  describe('for requests that name no model', () => {
     const offered = async (policy: object, settings: Partial<KeySettings> = {}) => {
       const { key } = await tenantWith(policy, { settings })
       const lists = [
@@ -164,14 +164,14 @@ describeEachEngine('a policy', (engine) => {
     })
   })
 
-  test('that a request breaks nothing of leaves no incident', async () => {
+  test('that a request obeys leaves no incident', async () => {
     const { tenant, chat } = await tenantWith({ allowedModels: ['test/*'], allowedProviders: ['test'] })
     expect((await chat({})).status).toBe(200)
     expect(await incidentsOf(tenant)).toEqual([])
   })
 
   describe('is resolved', () => {
-    test('to the active one of the tenant, and metadata says so with its hash', async () => {
+    test('to the active one of the tenant, which metadata reports with its hash', async () => {
       const { chat, hash } = await tenantWith({ retentionDays: 7 })
       expect((await chat({})).body.metadata).toMatchObject({
         smltp_policy_used: 'ours',
@@ -180,7 +180,7 @@ describeEachEngine('a policy', (engine) => {
       })
     })
 
-    test('to what the request names, by name or id and in any case, if the key may', async () => {
+    test('to the requested one, by name or id and in any case, if the key may use it', async () => {
       const settings = { allowedSMLTPPolicies: ['ours'] }
       const { chat } = await tenantWith({}, { isActive: false, settings })
       for (const smltp_policy of ['ours', 'OURS', ' Ours ']) {
@@ -192,7 +192,7 @@ describeEachEngine('a policy', (engine) => {
       }
     })
 
-    test('to nothing that the key may not request, also when it is active', async () => {
+    test('never to one that the key may not use, even if it is active', async () => {
       const { chat } = await tenantWith({})
       const answer = await chat({ smltp_policy: 'ours' })
       expect([answer.status, answer.body]).toMatchObject([403, { error: 'Access denied' }])
@@ -207,7 +207,7 @@ describeEachEngine('a policy', (engine) => {
       })
     })
 
-    test('to no policy of another tenant', async () => {
+    test('never to a policy of another tenant', async () => {
       await tenantWith({}, { isActive: false })
       const tenant = await addTestTenant(shared.current)
       const { secret: key } = await addKey(tenant.db, tenant.admin, { settings: { allowedSMLTPPolicies: [] } })
@@ -216,7 +216,7 @@ describeEachEngine('a policy', (engine) => {
     })
   })
 
-  test('holds from the next request on when it is changed, activated or put aside', async () => {
+  test('applies from the next request on when it is changed, activated or deactivated', async () => {
     const { tenant, chat } = await tenantWith({ deniedModels: ['test/any'] })
     expect((await chat({})).status).toBe(403)
     await tenant.call('PUT', `${BASE}/ours`, { policy: { deniedModels: ['test/other'] } })
@@ -230,7 +230,7 @@ describeEachEngine('a policy', (engine) => {
   })
 })
 
-test('a change that one daemon makes holds on the others within its time', async () => {
+test('a change on one daemon applies on the others within the cache time', async () => {
   const clock = createFakeClock()
   const one = await startGateway({ engine: postgresEngine, clock })
   const two = await startGateway({ engine: postgresEngine, clock, beside: one })

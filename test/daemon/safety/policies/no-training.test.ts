@@ -13,7 +13,7 @@ const SURFACES: Record<string, object> = {
   '/api/external/v1/embeddings': { model: 'test/any', input: ['Hi'] },
 }
 
-describe('a policy that asks for no training', () => {
+describe('a policy that requires no training', () => {
   const shared = sharedGateway()
   const policy = { privacyHeaders: { noTraining: true } }
   /** The upstream requests of a run. */
@@ -25,14 +25,14 @@ describe('a policy that asks for no training', () => {
     return requests.slice(before).map(({ headers }) => headers['x-no-training'])
   }
 
-  test.each(Object.entries(SURFACES))('has every provider told so by calls of %s', async (path, body) => {
+  test.each(Object.entries(SURFACES))('sends the header to every provider for calls of %s', async (path, body) => {
     const { post } = await addGuardedTenant(shared.current, { policy })
     expect(await told(() => post(path, body))).toEqual(['true'])
     const without = await addGuardedTenant(shared.current)
     expect(await told(() => without.post(path, body))).toEqual([undefined])
   })
 
-  test('has it told to each model of a chain, and in streams', async () => {
+  test('sends it to each model of a chain, and in streams', async () => {
     const { post } = await addGuardedTenant(shared.current, { policy })
     shared.current.upstream.script(replyJson({ error: {} }, { status: 500 }), replyJson(chatJson('Hello.')))
     const chained = { ...said, fallback_models: ['test/other'] }
@@ -40,7 +40,7 @@ describe('a policy that asks for no training', () => {
     expect(await told(() => post('/api/external/chat/completions', { ...said, stream: true }))).toEqual(['true'])
   })
 
-  test('has it told to the model that the prompt shield asks', async () => {
+  test('sends it to the judge model of the prompt shield', async () => {
     const { tenant, chat } = await addGuardedTenant(shared.current, {
       settings: { enablePromptShield: true, promptShieldPolicyId: 'judged' },
     })

@@ -63,12 +63,12 @@ const CASES: Case[] = [
   [{ egress: { allowHosts: ['nowhere.example'] } }, 'local/extract', 'here', undefined],
 ]
 
-describe('what a policy has against a model', () => {
-  test.each(CASES)('%o, asked for %s at %o: %s', (document, modelId, location, rule) => {
+describe('the violations of a policy by a model', () => {
+  test.each(CASES)('%o, checked for %s at %o: %s', (document, modelId, location, rule) => {
     expect(rulesBroken(document, { modelId, location })).toEqual(rule === undefined ? [] : [`${modelId} ${rule}`])
   })
 
-  test('is found for every model of a chain, wherever it stands', () => {
+  test('are found for every model of a chain, at any position', () => {
     const chain = ['openai/a', 'mistral/b', 'openai/c'].map((modelId) => ({ modelId, location: OUTSIDE }))
     expect(rulesBroken({ deniedModels: ['openai/*'] }, ...chain)).toEqual([
       'openai/a deniedModels',
@@ -76,7 +76,7 @@ describe('what a policy has against a model', () => {
     ])
   })
 
-  test('does not depend on the mode, which says only what follows', () => {
+  test('do not depend on the mode', () => {
     const chain = [{ modelId: 'openai/a', location: OUTSIDE }]
     expect(rulesBroken({ mode: 'monitor', deniedModels: ['openai/a'] }, ...chain)).toEqual(['openai/a deniedModels'])
   })

@@ -53,7 +53,7 @@ describeEachEngine('policies', (engine) => {
   }
 
   describe('POST', () => {
-    test('creates one, named by its id from then on, with every field of its document and its hash', async () => {
+    test('creates one, identified by its id from then on, with every field of its document and its hash', async () => {
       const tenant = await newTenant()
       const policy = await create(tenant, ' Health  Data ', {
         description: ' About patients ',
@@ -75,7 +75,7 @@ describeEachEngine('policies', (engine) => {
       }
     })
 
-    test('refuses a prompt shield policy that is not there, also in a change, and takes one by its name', async () => {
+    test('rejects an unknown prompt shield policy, also in a change, and accepts one by its name', async () => {
       const tenant = await newTenant()
       await tenant.call('POST', '/api/admin/prompt-shield-policies', { name: 'Our Shield', policy: {} })
       const naming = (policyId: string) => ({ promptShield: { required: true, policyId } })
@@ -94,7 +94,7 @@ describeEachEngine('policies', (engine) => {
       expect((await other.call('POST', BASE, { ...body, policy: naming('our-shield') })).status).toBe(400)
     })
 
-    test('can make it the active one at once', async () => {
+    test('can activate it at once', async () => {
       const tenant = await newTenant()
       const policy = await create(tenant, 'Ours', { setAsActive: true })
       expect(policy.isActive).toBe(true)
@@ -102,7 +102,7 @@ describeEachEngine('policies', (engine) => {
       expect((await tenant.audit()).at(-1)?.operation).toBe('create')
     })
 
-    test.each(['ours', 'OURS', 'PCI DSS', 'internal'])('answers 409 for "%s" when there is one', async (name) => {
+    test.each(['ours', 'OURS', 'PCI DSS', 'internal'])('returns 409 for "%s" if one exists', async (name) => {
       const tenant = await newTenant()
       await create(tenant, 'Ours')
       const answer = await tenant.call('POST', BASE, { name, description: '', policy: {} })
@@ -110,7 +110,7 @@ describeEachEngine('policies', (engine) => {
       expect(answer.body.error.details).toEqual({ field: 'name', value: name })
     })
 
-    test('answers 409 to the slower of two administrators', async () => {
+    test('returns 409 to the slower of two administrators', async () => {
       const tenant = await newTenant()
       const names = ['Our Own', 'our-own', 'OUR OWN', 'Our own']
       const answers = await Promise.all(
@@ -129,7 +129,7 @@ describeEachEngine('policies', (engine) => {
       [{ name: 'n', description: '', policy: { pii: { enabeld: true } } }, 'policy.pii'],
       [{ name: 'n', description: '', policy: { deniedModels: ['x'] } }, 'policy.deniedModels.0'],
       [{ name: 'n', description: '', policy: {}, setAsActive: 'yes' }, 'setAsActive'],
-    ])('refuses %j, naming the field', async (body, field) => {
+    ])('rejects %j, naming the field', async (body, field) => {
       const tenant = await newTenant()
       const answer = await tenant.call('POST', BASE, body)
       expectRefusal(answer, 400, 'VALIDATION_ERROR', /./)
@@ -137,7 +137,7 @@ describeEachEngine('policies', (engine) => {
       expect(await tenant.audit()).toEqual([])
     })
 
-    test('refuses more than a tenant may have', async () => {
+    test('rejects more than a tenant may have', async () => {
       const tenant = await newTenant()
       const times = { created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' }
       const rows = Array.from({ length: CUSTOM_POLICIES }, (_, at) => ({
@@ -155,7 +155,7 @@ describeEachEngine('policies', (engine) => {
   })
 
   describe('GET', () => {
-    test('lists the seven built-in ones and those of the tenant, and which one is active', async () => {
+    test('lists the seven built-in ones and the custom ones, and marks the active one', async () => {
       const tenant = await newTenant()
       const other = await newTenant()
       await create(other, 'Theirs', { setAsActive: true })
@@ -171,7 +171,7 @@ describeEachEngine('policies', (engine) => {
       })
     })
 
-    test('shows what is active: the default of the system before anybody chose', async () => {
+    test('shows the active one: the system default until another is activated', async () => {
       const tenant = await newTenant()
       const { created_at } = await tenant.db
         .selectFrom('tenants')
@@ -187,12 +187,12 @@ describeEachEngine('policies', (engine) => {
       })
     })
 
-    test.each(['nothing', 'a%2Fb', 'x'.repeat(300)])('answers 404 for %s', async (id) => {
+    test.each(['nothing', 'a%2Fb', 'x'.repeat(300)])('returns 404 for %s', async (id) => {
       const tenant = await newTenant()
       expectRefusal(await tenant.call('GET', `${BASE}/${id}`), 404, 'POLICY_NOT_FOUND', /smltp-policies\/all/)
     })
 
-    test('tells a key what it may request', async () => {
+    test('lists for a key the policies that it may request', async () => {
       const tenant = await newTenant()
       await create(tenant, 'Ours')
       const ask = async (allowedSMLTPPolicies: string[]) => {
@@ -208,7 +208,7 @@ describeEachEngine('policies', (engine) => {
   })
 
   describe('PUT', () => {
-    test('changes what it names, the document as a whole, and never the name', async () => {
+    test('changes only the sent fields, the document as a whole, and never the name', async () => {
       const tenant = await newTenant()
       const before = await create(tenant, 'Ours', { policy: { deniedModels: ['test/a'], retentionDays: 7 } })
       const described = await tenant.call('PUT', `${BASE}/Ours`, { description: 'New', name: 'Other' })
@@ -226,7 +226,7 @@ describeEachEngine('policies', (engine) => {
       expect(await show(tenant, 'ours')).toEqual(after)
     })
 
-    test('of the active one counts as its last update', async () => {
+    test('of the active one updates its time of last change', async () => {
       const tenant = await newTenant()
       await create(tenant, 'Ours', { setAsActive: true })
       const answer = await tenant.call('PUT', `${BASE}/ours`, { policy: { retentionDays: 7 } })
@@ -239,7 +239,7 @@ describeEachEngine('policies', (engine) => {
   describe('DELETE', () => {
     const remove = (tenant: TestTenant, id: string) => tenant.call('DELETE', `${BASE}/${id}`)
 
-    test('removes one that nothing leads to', async () => {
+    test('removes an unused one', async () => {
       const tenant = await newTenant()
       await create(tenant, 'Ours')
       const answer = await remove(tenant, 'OURS')
@@ -249,7 +249,7 @@ describeEachEngine('policies', (engine) => {
       expect((await list(tenant)).customPolicies).toEqual([])
     })
 
-    test('keeps the active one until another one is', async () => {
+    test('keeps the active one until another one is activated', async () => {
       const tenant = await newTenant()
       await create(tenant, 'Ours', { setAsActive: true })
       expectRefusal(await remove(tenant, 'ours'), 409, 'POLICY_IN_USE', /active policy of this tenant/)
@@ -257,7 +257,7 @@ describeEachEngine('policies', (engine) => {
       expect((await remove(tenant, 'ours')).status).toBe(200)
     })
 
-    test('keeps one that keys name, and says which', async () => {
+    test('keeps one that keys use, and names the keys', async () => {
       const tenant = await newTenant()
       await create(tenant, 'Our Own')
       const made = []
@@ -278,7 +278,7 @@ describeEachEngine('policies', (engine) => {
       expect((await remove(tenant, 'our-own')).status).toBe(200)
     })
 
-    test('and a key that is given the policy at the same moment leave no key without its policy', async () => {
+    test('concurrent with its assignment to a key leaves no key without its policy', async () => {
       const tenant = await newTenant()
       for (let round = 0; round < 5; round++) {
         await create(tenant, 'Contested')
@@ -294,7 +294,7 @@ describeEachEngine('policies', (engine) => {
     })
   })
 
-  test.each(BUILT_IN_IDS)('nobody can change or delete "%s", which is built in', async (id) => {
+  test.each(BUILT_IN_IDS)('the built-in "%s" cannot be changed or deleted', async (id) => {
     const tenant = await newTenant()
     const words = /built-in policy and cannot be changed/
     expectRefusal(
@@ -306,7 +306,7 @@ describeEachEngine('policies', (engine) => {
     expectRefusal(await tenant.call('DELETE', `${BASE}/${id}`), 403, 'INSUFFICIENT_PERMISSIONS', words)
   })
 
-  test('activating makes a built-in or custom policy the active one, and only in this tenant', async () => {
+  test('activating a built-in or custom policy affects only this tenant', async () => {
     const [tenant, other] = [await newTenant(), await newTenant()]
     await create(tenant, 'Ours')
     for (const id of ['gdpr', 'ours', 'public']) {
@@ -328,7 +328,7 @@ describeEachEngine('policies', (engine) => {
       return DiffPoliciesResponse.strict().parse(answer.body).data
     }
 
-    test('compares policies and documents in any mixture, and stores nothing', async () => {
+    test('compares any mixture of policies and documents, and stores nothing', async () => {
       const tenant = await newTenant()
       const ours = await create(tenant, 'Ours', { policy: { pii: { enabled: true }, dlp: { enabled: true } } })
       const entries = await tenant.audit()
@@ -351,7 +351,7 @@ describeEachEngine('policies', (engine) => {
       expect((await list(tenant)).summary.customCount).toBe(1)
     })
 
-    test('says what is wrong with a document, and which policy there is not', async () => {
+    test('names errors in a document and unknown policies', async () => {
       const tenant = await newTenant()
       const wrong = await tenant.call('POST', `${BASE}/diff`, { from: 'public', to: { pii: { actoin: 'log' } } })
       expectRefusal(wrong, 400, 'VALIDATION_ERROR', / in to\.pii; did you mean "action"/)
@@ -360,7 +360,7 @@ describeEachEngine('policies', (engine) => {
     })
   })
 
-  test('every change is recorded, with what the policy then said', async () => {
+  test('every change is recorded with the new content of the policy', async () => {
     const tenant = await newTenant()
     const { policyHash } = await create(tenant, 'Ours', { setAsActive: true })
     await tenant.call('PUT', `${BASE}/ours`, { description: 'New' })
@@ -382,7 +382,7 @@ describeEachEngine('policies', (engine) => {
     ])
   })
 
-  test('are opened by the section smltp-security alone: reading by its readers, changing by its administrators', async () => {
+  test('require the section smltp-security: reading its readers, changing its administrators', async () => {
     const tenant = await newTenant()
     await create(tenant, 'Ours')
     const others = SECTIONS.filter((section) => section !== 'smltp-security')

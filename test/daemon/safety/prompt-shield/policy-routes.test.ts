@@ -20,7 +20,7 @@ describeEachEngine('prompt shield policies', (engine) => {
     return ShieldPolicyResponse.strict().parse(answer.body).policy
   }
 
-  test('begin with one for each sensitivity, which nobody can change', async () => {
+  test('start with one for each sensitivity, which cannot be changed', async () => {
     const tenant = await newTenant()
     const { policies } = ListShieldPoliciesResponse.strict().parse((await tenant.call('GET', BASE)).body)
     expect(policies.map(({ id, type, policy }) => [id, type, policy.sensitivity])).toEqual([
@@ -37,7 +37,7 @@ describeEachEngine('prompt shield policies', (engine) => {
     }
   })
 
-  test('are created with every field that was left out, found by name and by id, changed and deleted', async () => {
+  test('are created with defaults for omitted fields, found by name and by id, changed and deleted', async () => {
     const tenant = await newTenant()
     const made = await create(tenant, { name: 'Help Desk', policy: { mode: 'monitor' } })
     expect(made).toMatchObject({
@@ -56,7 +56,7 @@ describeEachEngine('prompt shield policies', (engine) => {
     expect([gone.status, gone.body.error.code]).toEqual([404, 'POLICY_NOT_FOUND'])
   })
 
-  test('have names that are taken once, whatever their case', async () => {
+  test('have names that are unique, regardless of case', async () => {
     const tenant = await newTenant()
     await create(tenant, { name: 'Mine', policy: {} })
     for (const name of ['mine', 'Balanced']) {
@@ -73,13 +73,13 @@ describeEachEngine('prompt shield policies', (engine) => {
     ['a score above 100', { thresholds: { log: 1, flag: 2, block: 101 } }],
     ['a category there is not', { categories: { virus: 'BLOCK' } }],
     ['a judge that is missing', { layers: ['llm'] }],
-  ])('are refused with %s', async (_, policy) => {
+  ])('are rejected with %s', async (_, policy) => {
     const tenant = await newTenant()
     const answer = await tenant.call('POST', BASE, { name: 'mine', policy })
     expect([answer.status, answer.body.error.code], answer.text).toEqual([400, 'VALIDATION_ERROR'])
   })
 
-  test(`are at most ${SHIELD_POLICIES}`, async () => {
+  test(`are limited to ${SHIELD_POLICIES}`, async () => {
     const tenant = await newTenant()
     const times = { created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' }
     for (let at = 0; at < SHIELD_POLICIES; at++) {

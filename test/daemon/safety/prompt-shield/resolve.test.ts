@@ -39,7 +39,7 @@ const refusal = (message: string, code: string) =>
   expect.objectContaining({ code, message: expect.stringContaining(message) })
 
 describe('the shield of a call', () => {
-  test('is none for a key without it, and then a call cannot ask for one', () => {
+  test('is absent for a key without it, and then a call cannot request one', () => {
     expect(resolve()).toBeUndefined()
     expect(resolve({ request: { enabled: false } })).toBeUndefined()
     for (const request of [{ enabled: true }, { policy: 'strict' }]) {
@@ -47,7 +47,7 @@ describe('the shield of a call', () => {
     }
   })
 
-  test('is that of the key: its policy, or else its sensitivity', () => {
+  test('is that of the key: its policy, or otherwise its sensitivity', () => {
     expect(resolve({ settings: ON })).toMatchObject({ id: 'balanced', document: { mode: 'blocking' } })
     expect(resolve({ settings: { ...ON, promptShieldSensitivity: 'strict' } })?.id).toBe('strict')
     expect(resolve({ settings: { ...ON, promptShieldPolicyId: 'Help Desk' } })).toMatchObject({
@@ -56,7 +56,7 @@ describe('the shield of a call', () => {
     })
   })
 
-  test('is the one that the call names, where the key may select it', () => {
+  test('is the one that the call names, if the key may select it', () => {
     const settings = { ...ON, allowedPromptShieldPolicies: ['help-desk', 'gone'] }
     expect(resolve({ settings, request: { policy: 'HELP-desk' } })?.id).toBe('help-desk')
     expect(resolve({ settings: ON, request: { policy: 'balanced' } })?.id).toBe('balanced')
@@ -69,7 +69,7 @@ describe('the shield of a call', () => {
     )
   })
 
-  test('can be left out only where key, shield policy and SMLTP policy all permit it', () => {
+  test('can be disabled only if key, shield policy and SMLTP policy all permit it', () => {
     const request = { enabled: false }
     const optOut = { ...ON, allowPromptShieldOptOut: true }
     expect(resolve({ settings: optOut, request })).toBeUndefined()
@@ -79,7 +79,7 @@ describe('the shield of a call', () => {
     expect(() => resolve({ settings: optOut, request, policy: smltp({ required: true }) })).toThrow(denied)
   })
 
-  test('is there when the SMLTP policy requires it, as strict as that demands', () => {
+  test('is enabled when the SMLTP policy requires it, at the required strictness', () => {
     const policy = smltp({ required: true, minSensitivity: 'strict', policyId: 'help-desk' })
     expect(resolve({ policy })).toMatchObject({ id: 'help-desk', document: { sensitivity: 'strict', mode: 'monitor' } })
     expect(resolve({ policy: smltp({ required: true, minSensitivity: 'permissive' }) })?.document.sensitivity).toBe(
@@ -87,7 +87,7 @@ describe('the shield of a call', () => {
     )
   })
 
-  test('looks at everything and blocks when the SMLTP policy requires it, whatever the shield policy of the key says', () => {
+  test('scans everything and blocks when the SMLTP policy requires it, whatever the shield policy of the key', () => {
     const weak = shieldPolicy('weak', {
       mode: 'monitor',
       scanInput: false,
@@ -126,13 +126,13 @@ describe('the shield of a call', () => {
     expect(own?.document).toMatchObject({ mode: 'monitor', scanInput: false, thresholds: { flag: 30, block: 60 } })
   })
 
-  test('only watches when it is there for a policy that only watches', () => {
+  test('only monitors when a policy in monitor mode requires it', () => {
     const policy = smltp({ required: true }, 'monitor')
     expect(resolve({ policy })?.document.mode).toBe('monitor')
     expect(resolve({ policy, settings: ON })?.document.mode).toBe('blocking')
   })
 
-  test('is missed by nobody: a call bound to a policy that is gone is not answered', () => {
+  test('must exist: a call bound to a deleted policy is rejected', () => {
     expect(() => resolve({ settings: { ...ON, promptShieldPolicyId: 'gone' } })).toThrow(
       refusal('"gone"', 'SHIELD_UNAVAILABLE'),
     )

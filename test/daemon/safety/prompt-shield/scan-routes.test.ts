@@ -17,7 +17,7 @@ describe('scans of the prompt shield', () => {
   const withShield = (settings: object = {}) =>
     addGuardedTenant(shared.current, { settings: { enablePromptShield: true, ...settings } })
 
-  test('say what a prompt is: its risk, verdict, category and why', async () => {
+  test('return the risk, verdict, category and evidence of a prompt', async () => {
     const { post, incidents } = await withShield()
     const scan = async (body: object) => {
       const answer = await post(`${BASE}/scan`, body)
@@ -37,7 +37,7 @@ describe('scans of the prompt shield', () => {
     expect(await incidents()).toEqual([])
   })
 
-  test('take the sensitivity and layers that are asked for', async () => {
+  test('accept a sensitivity and layers', async () => {
     const { post } = await withShield()
     const layersOf = async (options: object) =>
       new Set(
@@ -49,7 +49,7 @@ describe('scans of the prompt shield', () => {
     expect(await layersOf({ sensitivityLevel: 'strict' })).toContain('ml')
   })
 
-  test('go by the shield policy that is named, if chats of the key may ask for it', async () => {
+  test('use the named shield policy, if chats of the key may select it', async () => {
     const { tenant, post } = await withShield({ allowedPromptShieldPolicies: ['blind', 'gone'] })
     const thresholds = { log: 100, flag: 100, block: 100 }
     const blind = {
@@ -64,7 +64,7 @@ describe('scans of the prompt shield', () => {
     expect(await scan('gone')).toMatchObject({ status: 400, body: { error: 'Invalid prompt_shield' } })
   })
 
-  test('find in an answer what the system prompt says, and a canary of this key', async () => {
+  test('find leaks of the system prompt, and a canary of this key, in an answer', async () => {
     const { post, chat } = await addGuardedTenant(shared.current, {
       policy: { canary: { enabled: true, action: 'log' } },
       settings: { enablePromptShield: true },
@@ -95,7 +95,7 @@ describe('scans of the prompt shield', () => {
     })
   })
 
-  test('find the messages of a conversation that attack', async () => {
+  test('find the attacking messages of a conversation', async () => {
     const { post } = await withShield()
     const messages = [
       { role: 'user', content: HARMLESS },
@@ -109,7 +109,7 @@ describe('scans of the prompt shield', () => {
     expect(answer.flaggedMessages[0]).toMatchObject({ messageIndex: 2, verdict: 'BLOCK' })
   })
 
-  test('are for keys that have a shield', async () => {
+  test('require a key with a shield', async () => {
     const { post } = await addGuardedTenant(shared.current)
     for (const [path, body] of [
       ['scan', { prompt: 'hi' }],
@@ -125,7 +125,7 @@ describe('scans of the prompt shield', () => {
     ['scan', {}, 'prompt is required and must be a string'],
     ['scan', { prompt: 7 }, 'prompt is required and must be a string'],
     ['scan-output', {}, 'output is required and must be a string'],
-  ])('answer 400 from %s with %j', async (path, body, error) => {
+  ])('return 400 from %s with %j', async (path, body, error) => {
     const { post } = await withShield()
     const answer = await post(`${BASE}/${path}`, body)
     expect([answer.status, answer.body.error]).toEqual([400, error])

@@ -36,7 +36,7 @@ function createScanner(judge: Judge = async () => undefined) {
   return { clock, scanner, terms }
 }
 
-test('the worst of several texts is the one with the strictest verdict, not with the highest score', async () => {
+test('the worst of several texts has the strictest verdict, not the highest score', async () => {
   const { scanner, terms } = createScanner()
   const categories = { prompt_injection: 'LOG', prompt_leaking: 'LOG' } as const
   const policy = ShieldPolicyDocument.parse({ categories })
@@ -46,7 +46,7 @@ test('the worst of several texts is the one with the strictest verdict, not with
   expect(worstScan(await scanner.scanEach([], policy, terms()))).toBeUndefined()
 })
 
-test('a judge is asked once for all texts of a request; what it said is remembered, and that it did not answer is not', async () => {
+test('the judge is called once for all texts of a request; its answers are cached, its failures are not', async () => {
   const asked: ShieldScan[] = []
   let answers = false
   const { scanner, terms } = createScanner(async (scan) => {
@@ -65,7 +65,7 @@ test('a judge is asked once for all texts of a request; what it said is remember
   expect(asked[2]?.suspects).not.toEqual(asked[1]?.suspects)
 })
 
-test('all texts of a request share its pacer, so that many short ones hold nobody up', async () => {
+test('all texts of a request share a time slice, so that many short ones do not block others', async () => {
   const { scanner, terms } = createScanner()
   let nowMs = 0
   const pacer = createPacer(() => (nowMs += 1))
@@ -83,7 +83,7 @@ test('all texts of a request share its pacer, so that many short ones hold nobod
   expect(turns).toBeGreaterThan(10)
 })
 
-test('details are there as often as they are wanted', async () => {
+test('details are returned up to the requested number', async () => {
   const { scanner, terms } = createScanner()
   const long = said(`${INJECTION} ${HARMLESS.repeat(20)}`)
   const details = async () => (await scanner.scanEach(long, PLAIN, terms({ wantsDetails: true })))[0]?.details
@@ -92,7 +92,7 @@ test('details are there as often as they are wanted', async () => {
   expect(await details()).toEqual(await details())
 })
 
-test('scans that fail in one tenant stop no scan of another', async () => {
+test('failing scans in one tenant do not stop scans of another', async () => {
   const { clock, scanner, terms } = createScanner()
   const failing = {
     turn: () => {

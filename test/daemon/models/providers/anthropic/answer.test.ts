@@ -53,7 +53,7 @@ describe('recorded streams', () => {
     }
   })
 
-  test('an end of a call without a call, and arguments that break off, are no answer', () => {
+  test('the end of an unknown call, and truncated arguments, make the answer fail', () => {
     expect(playStream([Buffer.from(anthropicStream({ texts: ['One.'], stopReason: 'tool_use' }))])).toMatchObject({
       reason: 'server_error',
       outcome: 'error',
@@ -65,7 +65,7 @@ describe('recorded streams', () => {
     expect(playStream([Buffer.from(limited)])).toMatchObject({ outcome: 'length' })
   })
 
-  test('a better end that follows a worse one does not replace it', () => {
+  test('a better end after a worse one does not replace it', () => {
     const body = anthropicStream({ texts: ['One.'], stopReason: 'max_tokens' })
     const again = body.slice(body.indexOf('event: message_delta'), body.indexOf('event: message_stop'))
     const twice = body.replace(again, again + again.replace('max_tokens', 'end_turn'))
@@ -112,7 +112,7 @@ describe('recorded streams', () => {
         .replace('"usage":{"output_tokens":5', `"usage":{${JSON.stringify(zeros).slice(1, -1)},"output_tokens":5`),
       { usage: { inputTokens: 15, outputTokens: 5, cacheReadTokens: 3 } },
     ],
-  ])('a stream with %s comes to the same however it is cut', (_what, stream, expected) => {
+  ])('a stream with %s gives the same result for any split', (_what, stream, expected) => {
     const body = Buffer.from(stream)
     const whole = playStream([body])
     expect(whole).toMatchObject(expected)
@@ -127,7 +127,7 @@ describe('recorded streams', () => {
     expect(playStream([Buffer.from(`\u{feff}${anthropicStream({ texts: [long] })}`)])).toMatchObject({ text: long })
   })
 
-  test('one read comes to one batch with all its parts', () => {
+  test('one read gives one batch with all its parts', () => {
     const assembly = assembleAnswer(anthropicFormat)
     const parts = assembly.take(Buffer.from(anthropicStream({ texts: ['a', 'b', 'c'] })))
     expect(parts.map(({ type }) => type)).toEqual(['text', 'text', 'text', 'end'])
@@ -135,13 +135,13 @@ describe('recorded streams', () => {
 })
 
 describe('recorded bodies', () => {
-  test.each(bodies)('$file comes to what it says', ({ bytes, answer, failure }) => {
+  test.each(bodies)('$file gives its documented result', ({ bytes, answer, failure }) => {
     const played = playBody(bytes)
     if (answer) expect(played).toEqual(answer)
     else expect(played).toMatchObject(failure as object)
   })
 
-  test('whatever JSON a body is, it is an answer with one end or a failure of the provider', () => {
+  test('any JSON body is an answer with one end or a failure of the provider', () => {
     const block = fc.oneof(
       fc.jsonValue(),
       fc.record({ type: fc.constantFrom('text', 'thinking', 'tool_use', 'redacted_thinking'), text: fc.jsonValue() }),

@@ -20,13 +20,13 @@ import {
 const streams = streamFixtures()
 
 describe('recorded streams', () => {
-  test.each(streams)('$name comes to what it says, whole', ({ events, answer, failure }) => {
+  test.each(streams)('$name gives its documented result', ({ events, answer, failure }) => {
     const played = playStream([encodeAll(events)])
     if (answer) expect(played).toEqual(answer)
     else expect(played).toMatchObject(failure ?? { reason: 'an expectation is missing' })
   })
 
-  test.each(streams)('$name comes to the same when cut in two at any byte, and byte by byte', ({ events }) => {
+  test.each(streams)('$name gives the same result when split in two at any byte, and byte by byte', ({ events }) => {
     const bytes = encodeAll(events)
     const whole = JSON.stringify(playStream([bytes]))
     const offsets = Array.from(bytes.keys())
@@ -34,11 +34,11 @@ describe('recorded streams', () => {
     expect(JSON.stringify(playStream(splitAt(bytes, offsets)))).toBe(whole)
   })
 
-  test('the bytes of the format itself are read', () => {
+  test('reads the bytes of the published format', () => {
     expect(playStream([plainBytes()])).toEqual(streams[0]?.answer)
   })
 
-  test('any texts and arguments survive any cut', () => {
+  test('any texts and arguments survive any split', () => {
     const cuts = fc.array(fc.nat(6000), { maxLength: 20 })
     const texts = fc.array(fc.string({ unit: 'binary' }))
     fc.assert(
@@ -61,7 +61,7 @@ describe('recorded streams', () => {
     )
   })
 
-  test('an end of a call without a call, and a better end after a worse one, are not taken for it', () => {
+  test('the end of an unknown call, and a better end after a worse one, are rejected', () => {
     const call = encodeAll(answerEvents(['One.'], { stopReason: 'tool_use' }))
     expect(playStream([call])).toMatchObject({ reason: 'server_error', outcome: 'error' })
     const limited = answerEvents(['One.'], { stopReason: 'max_tokens' })
@@ -79,7 +79,7 @@ describe('recorded streams', () => {
     }
   })
 
-  test('a byte that was changed on the way never passes for an answer', () => {
+  test('a corrupted byte never gives a valid answer', () => {
     const events = answerEvents(['One.']).slice(0, -1)
     const bytes = encodeAll(events)
     for (let at = 0; at < bytes.length; at++) {
@@ -89,7 +89,7 @@ describe('recorded streams', () => {
     }
   })
 
-  test('what was said before damage in the same bytes is still handed on', () => {
+  test('text before a corruption in the same bytes is still passed on', () => {
     const [start, text, stop] = answerEvents(['One.']).map(encode) as [Buffer, Buffer, Buffer]
     stop.writeUInt8(stop.readUInt8(20) ^ 1, 20)
     const assembly = assembleAnswer(bedrockFormat)
@@ -97,7 +97,7 @@ describe('recorded streams', () => {
     expect(() => assembly.take(null)).toThrow('The provider sent a damaged event.')
   })
 
-  test('an event of a megabyte is one piece of text, and one over the limit ends the answer before it is here', () => {
+  test('an event of a megabyte is one piece of text, and one over the limit ends the answer early', () => {
     const text = 'ä'.repeat(500_000)
     const bytes = encodeAll(answerEvents([text]))
     expect(playStream(splitAt(bytes, [1, 65_536, 65_537, 700_001]))).toMatchObject({ text, outcome: 'complete' })
@@ -106,7 +106,7 @@ describe('recorded streams', () => {
 })
 
 describe('recorded bodies', () => {
-  test.each(bodyFixtures())('$name comes to what it says', ({ body, answer, failure }) => {
+  test.each(bodyFixtures())('$name gives its documented result', ({ body, answer, failure }) => {
     const played = playBody(body)
     if (answer) expect(played).toEqual(answer)
     else expect(played).toMatchObject(failure ?? { reason: 'an expectation is missing' })

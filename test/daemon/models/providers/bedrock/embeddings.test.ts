@@ -53,7 +53,7 @@ describe('Titan', () => {
     expect(upstream.requests[0]?.body).toEqual({ inputText: 'one', dimensions: 256 })
   })
 
-  test('takes no second text, and nothing is sent', async () => {
+  test('rejects a second text, and sends nothing', async () => {
     await expect(embed({ model: TITAN, input: ['one', 'two'] })).rejects.toMatchObject({ reason: 'bad_request' })
     expect(upstream.requests).toEqual([])
   })
@@ -87,7 +87,7 @@ describe('Cohere', () => {
         texts: [],
       },
     ],
-  ])('embeds texts in their order, and its answer is read %s', async (_, body) => {
+  ])('embeds texts in order, and reads the answer %s', async (_, body) => {
     upstream.script(replyJson(body))
     expect(await embed({ model: COHERE, input: ['one', 'two'], dimensions: 512 })).toEqual({
       vectors: [
@@ -105,7 +105,7 @@ describe('Cohere', () => {
     })
   })
 
-  test('takes 96 texts and no more', async () => {
+  test('accepts at most 96 texts', async () => {
     const many = Array<string>(96).fill('x')
     upstream.script(replyJson({ embeddings: { float: many.map(() => [1]) } }))
     expect((await embed({ model: COHERE, input: many })).vectors).toHaveLength(96)
@@ -122,7 +122,7 @@ test('without an API key a call is signed', async () => {
   })
 })
 
-test('a model of another family is refused, and nothing is sent', async () => {
+test('a model of another family is rejected, and nothing is sent', async () => {
   const refused = { reason: 'bad_request', message: expect.stringContaining('cohere.embed') }
   await expect(embed({ model: 'anthropic.claude-haiku-4-5', input: ['one'] })).rejects.toMatchObject(refused)
   expect(upstream.requests).toEqual([])
@@ -135,12 +135,12 @@ test.each([
   ['no object', TITAN, [1]],
   ['another number of vectors', COHERE, { embeddings: { float: [[1], [2]] } }],
   ['vectors of another type', COHERE, { embeddings: { int8: [[1]] } }],
-])('an answer with %s is none', async (_, model, body) => {
+])('an answer with %s is a failure', async (_, model, body) => {
   upstream.script(replyJson(body))
   await expect(embed({ model, input: ['one'] })).rejects.toMatchObject({ reason: 'server_error' })
 })
 
-test('a failure has its reason, and nothing of its words', async () => {
+test("a failure has its reason, without the provider's text", async () => {
   upstream.script(
     replyJson({ message: 'secret' }, { status: 429, headers: { 'x-amzn-errortype': 'ThrottlingException' } }),
   )

@@ -103,7 +103,7 @@ test('a call is one POST with key, headers and body, and its answer comes with u
   ])
 })
 
-test('a streamed call takes its events in any pieces', async () => {
+test('a streamed call accepts its events in any pieces', async () => {
   const stream = encodeAll(answerEvents(['Hel', 'lö'], { usage }))
   upstream.script(replySplit(stream, [1, 40, stream.length - 3], eventStream))
   expect(await ask({ stream: true })).toMatchObject({
@@ -114,12 +114,12 @@ test('a streamed call takes its events in any pieces', async () => {
   expect(upstream.requests[0]?.path).toBe('/model/eu.anthropic.claude-haiku-4-5-20251001-v1%3A0/converse-stream')
 })
 
-test('a stream that ends in order but without its stop is truncated', async () => {
+test('a stream that ends with a FIN but without its stop is truncated', async () => {
   upstream.script(replyRaw(encodeAll(answerEvents(['Hel', 'lo']).slice(0, 3)), eventStream))
   expect(await ask({ stream: true })).toMatchObject({ reason: 'connection_error', outcome: 'truncated' })
 })
 
-test('an exception in a stream tells its reason and nothing of its words', async () => {
+test("an exception in a stream has its reason, without the provider's text", async () => {
   const events = [{ exception: 'throttlingException', data: { message: 'account 4711 is over its quota' } }]
   upstream.script(replyRaw(encodeAll(events), eventStream))
   expect(await ask({ stream: true })).toEqual({
@@ -129,7 +129,7 @@ test('an exception in a stream tells its reason and nothing of its words', async
   })
 })
 
-test('with credentials a call is signed so that the server comes to the same signature', async () => {
+test('with credentials a call has the signature that the server computes', async () => {
   const arn = 'arn:aws:bedrock:eu-central-1:1234:inference-profile/eu.anthropic.claude'
   for (const model of [call.model, arn, 'ünï model']) {
     await ask({ model }, { credentials, headers: { 'X-Trace': 'one  two' } })
@@ -157,7 +157,7 @@ test('a session token is sent and signed', async () => {
   expect(request.headers.authorization).toContain(expectedSignature(request, credentials.secretAccessKey))
 })
 
-test('an API key goes before credentials, a configured authorization before both, and without any none is sent', async () => {
+test('an API key takes precedence over credentials, a configured authorization over both; without any none is sent', async () => {
   await ask({}, { apiKey: 'key', credentials })
   await ask({}, { apiKey: 'key', credentials, headers: { Authorization: 'Bearer other' } })
   await ask()
@@ -168,7 +168,7 @@ test('an API key goes before credentials, a configured authorization before both
   ])
 })
 
-test('a call that is given up while it is signed is never sent', async () => {
+test('a call that is aborted while it is signed is never sent', async () => {
   const batches = open({ credentials }).chat(call, new AbortController().signal)[Symbol.asyncIterator]()
   const first = batches.next()
   await batches.return?.()
@@ -177,7 +177,7 @@ test('a call that is given up while it is signed is never sent', async () => {
   expect(upstream.requests).toHaveLength(1)
 })
 
-test('the region tells where Bedrock is, a base URL may have a path, and no model name leaves its place', async () => {
+test('the region determines the address, a base URL may have a path, and model names stay in their path segment', async () => {
   expect(bedrockBaseUrl('eu-central-1')).toBe('https://bedrock-runtime.eu-central-1.amazonaws.com')
   expect(bedrockBaseUrl('cn-north-1')).toBe('https://bedrock-runtime.cn-north-1.amazonaws.com.cn')
   await ask({ model: '../x?y#' }, { baseUrl: `${origin}/proxy/` })
@@ -185,7 +185,7 @@ test('the region tells where Bedrock is, a base URL may have a path, and no mode
   expect(() => ask({ model: '..' })).toThrow(expect.objectContaining({ reason: 'bad_request' }))
 })
 
-test('a refusal tells its reason and nothing of its body', async () => {
+test('a rejection has its reason, without its body', async () => {
   const headers = { 'x-amzn-errortype': 'ThrottlingException:http://internal.amazon.com/' }
   upstream.script(replyJson({ message: 'account 4711 is over its quota' }, { status: 429, headers }))
   expect(await ask({ stream: true })).toEqual({
@@ -195,7 +195,7 @@ test('a refusal tells its reason and nothing of its body', async () => {
   })
 })
 
-test('what the API cannot do is refused before anything is sent', () => {
+test('unsupported requests are rejected before anything is sent', () => {
   expect(() => ask({ options: { seed: 7 } })).toThrow(expect.objectContaining({ reason: 'bad_request' }))
   expect(upstream.requests).toEqual([])
 })

@@ -62,7 +62,7 @@ const bodies = all
   .filter(({ status }) => status === 200)
   .map(({ id, text }) => ({ id, body: JSON.parse(text) as Body }))
 
-test('every recorded answer comes to its text, tool calls, reasoning and stop reason', () => {
+test('every recorded answer gives its text, tool calls, reasoning and stop reason', () => {
   const wrong = bodies.filter(({ body }) => {
     const played = playBody(body)
     return JSON.stringify({ ...played, usage: null }) !== JSON.stringify({ ...expected(body), usage: null })
@@ -70,7 +70,7 @@ test('every recorded answer comes to its text, tool calls, reasoning and stop re
   expect(wrong.map(({ id }) => id)).toEqual([])
 })
 
-test('our totals of tokens are those that Bedrock bills', () => {
+test('our token totals are those that Bedrock bills', () => {
   const wrong = bodies.filter(({ body: { usage }, body }) => {
     const played = playBody(body)
     if (!('usage' in played) || !played.usage) return true
@@ -80,7 +80,7 @@ test('our totals of tokens are those that Bedrock bills', () => {
   expect(wrong.map(({ id }) => id)).toEqual([])
 })
 
-test('every recorded error body is a failure that keeps the words of the provider to itself', () => {
+test("every recorded error body is a failure without the provider's text", () => {
   for (const { status, text } of all.filter((recording) => recording.status !== 200)) {
     const error = statusError(status, {}, text, 0)
     expect(error).toMatchObject({ reason: 'bad_request', message: `The provider answered ${status}.` })

@@ -30,7 +30,7 @@ function refusal(options: GenerationOptions, more: Partial<ProviderCall> = {}): 
   throw new Error('the call was not refused')
 }
 
-test('a plain call is the limit and the messages, and nothing that was not asked for', () => {
+test('a plain call is the limit and the messages, and nothing else', () => {
   expect(sent({})).toEqual({
     messages: [{ role: 'user', content: [{ text: 'Hi' }] }],
     inferenceConfig: { maxTokens: 4000 },
@@ -48,7 +48,7 @@ test('system prompt, sampling and stop sequences have their own names', () => {
 })
 
 describe('messages', () => {
-  test('tool calls and their results take turns, and what the user adds joins the results', () => {
+  test('tool calls and their results alternate, and user text joins the results', () => {
     expect(
       messagesOf(
         { role: 'user', content: 'Where is Vienna, and when?' },
@@ -85,7 +85,7 @@ describe('messages', () => {
     ])
   })
 
-  test('neighbours of one role become one message, and those that say nothing are left out', () => {
+  test('adjacent messages of one role are merged, and empty ones are dropped', () => {
     expect(
       messagesOf(
         { role: 'user', content: 'One' },
@@ -95,7 +95,7 @@ describe('messages', () => {
     ).toEqual([{ role: 'user', content: [{ text: 'One' }, { text: 'two' }] }])
   })
 
-  test('images are inline, of the user and of tools', () => {
+  test('images are inline, from the user and from tools', () => {
     const image = { type: 'image' as const, mediaType: 'image/jpeg', data: 'QUJD' }
     const block = { image: { format: 'jpeg', source: { bytes: 'QUJD' } } }
     expect(
@@ -115,7 +115,7 @@ describe('messages', () => {
     expect(refusal({}, { messages: tiff })).toContain('only JPEG, PNG, GIF and WebP images')
   })
 
-  test('reasoning goes back to Bedrock alone, first of its turn, signed or encrypted', () => {
+  test('reasoning is sent back only to Bedrock, first in its turn, signed or encrypted', () => {
     const content = messagesOf({
       role: 'assistant',
       content: 'Left.',
@@ -133,7 +133,7 @@ describe('messages', () => {
     ])
   })
 
-  test('any id of a call becomes one that Bedrock takes, the same for call and result, and ids stay apart', () => {
+  test('any call id is converted to one that Bedrock accepts, the same for call and result, without collisions', () => {
     const idOf = (id: string) => {
       const [assistant, user] = messagesOf(
         { role: 'assistant', content: '', toolCalls: [{ id, name: 'a', arguments: '' }] },
@@ -152,7 +152,7 @@ describe('messages', () => {
     expect(idOf('call_1-a')).toBe('call_1-a')
   })
 
-  test.each(['{"a":', '7', '[]', 'null'])('arguments %s are refused before the call', (text) => {
+  test.each(['{"a":', '7', '[]', 'null'])('arguments %s are rejected before the call', (text) => {
     const messages: Message[] = [
       { role: 'assistant', content: '', toolCalls: [{ id: 'a', name: 'b', arguments: text }] },
     ]
@@ -183,7 +183,7 @@ describe('tools', () => {
     { name: 'now', description: '' },
   ]
 
-  test('are offered with their schemas, and chosen by what Converse has', () => {
+  test("are sent with their schemas, and chosen by Converse's options", () => {
     expect(withOptions({ tools }).toolConfig).toEqual({
       tools: [
         { toolSpec: { name: 'find', description: 'Finds', inputSchema: { json: parameters }, strict: true } },
@@ -195,7 +195,7 @@ describe('tools', () => {
     expect(withOptions({ tools, parallelToolCalls: true }).toolConfig.toolChoice).toBeUndefined()
   })
 
-  test('are left out where none may be called, unless some have been', () => {
+  test('are omitted if none may be called, unless the conversation has calls', () => {
     expect(withOptions({ tools, toolChoice: 'none' })).not.toHaveProperty('toolConfig')
     const messages: Message[] = [
       { role: 'assistant', content: '', toolCalls: [{ id: 'a', name: 'now', arguments: '' }] },
@@ -204,7 +204,7 @@ describe('tools', () => {
     expect(refusal({ tools, toolChoice: 'none' }, { messages })).toContain('tool_choice none')
   })
 
-  test('cannot be called without any, nor be kept to one at a time', () => {
+  test('cannot be required without any, nor limited to one at a time', () => {
     expect(refusal({ toolChoice: 'required' })).toContain('without tools')
     expect(refusal({ toolChoice: { name: 'a' }, tools: [] })).toContain('without tools')
     expect(refusal({ tools, parallelToolCalls: false })).toContain('parallel_tool_calls')
@@ -212,7 +212,7 @@ describe('tools', () => {
   })
 })
 
-test('a schema of the answer is JSON inside JSON; without one there is no JSON mode', () => {
+test('an answer schema is JSON inside JSON; without one there is no JSON mode', () => {
   const schema = { type: 'object', properties: { city: { type: 'string' } } }
   expect(
     withOptions({ responseFormat: { type: 'json_schema', name: 'City', schema, strict: true } }).outputConfig,
@@ -223,11 +223,11 @@ test('a schema of the answer is JSON inside JSON; without one there is no JSON m
   expect(refusal({ responseFormat: { type: 'json_object' } })).toContain('json_object')
 })
 
-describe('what Converse leaves to the family of a model', () => {
+describe('options that Converse leaves to the model family', () => {
   const fields = (model: string, options: GenerationOptions) =>
     withOptions(options, { model }).additionalModelRequestFields
 
-  test('is said in its words, also inside a profile', () => {
+  test("are sent in the family's format, also for a profile", () => {
     const claude = 'us.anthropic.claude-sonnet-4-6'
     const profile = `arn:aws:bedrock:eu-west-1:1234:inference-profile/${claude}`
     expect(fields(profile, { topK: 40 })).toEqual({ top_k: 40 })
@@ -255,12 +255,12 @@ describe('what Converse leaves to the family of a model', () => {
     ['us.amazon.nova-2-lite-v1:0', { reasoningEffort: 'high' }],
     ['amazon.nova-lite-v1:0', { reasoningEffort: 'low' }],
     ['us.anthropic.claude-sonnet-4-6', { reasoningEffort: 'utmost' }],
-  ])('%s refuses %o', (model, options) => {
+  ])('%s rejects %o', (model, options) => {
     expect(refusal(options, { model })).toContain('The provider ')
   })
 })
 
-test('what Converse has no word for is refused by name, and what asks for nothing is let through', () => {
+test('unsupported options are rejected by name, and options without effect are accepted', () => {
   expect(
     refusal(
       { seed: 0, logprobs: true, topLogprobs: 2, frequencyPenalty: 1, presencePenalty: -1 },
@@ -272,7 +272,7 @@ test('what Converse has no word for is refused by name, and what asks for nothin
   expect(withOptions({ frequencyPenalty: 0, presencePenalty: 0, logprobs: false })).toEqual(sent({}))
 })
 
-test('the Claude models that refuse a temperature are not told our default here either', () => {
+test('Claude models that reject a temperature do not get our default here either', () => {
   const sentTo = (model: string, more: object = {}) =>
     sent({ model, temperature: 0.7, temperatureIsDefault: true, ...more }) as {
       inferenceConfig: { temperature?: number }

@@ -6,7 +6,7 @@ import { statusError } from '../../../../../src/daemon/models/providers/stream/f
 import { splitAt } from '../../../../upstream.ts'
 import { fixtures, googleStream, playBody, playStream } from './playback.ts'
 
-test('a stop after the limit of tokens does not make the answer whole, as a stream and as a list', () => {
+test('a stop after the token limit does not make the answer complete, as a stream and as a list', () => {
   const limited = { candidates: [{ content: { parts: [{ text: 'One.' }] }, finishReason: 'MAX_TOKENS', index: 0 }] }
   const stopped = { candidates: [{ finishReason: 'STOP', index: 0 }] }
   const events = [limited, stopped].map((event) => `data: ${JSON.stringify(event)}\n\n`)
@@ -37,7 +37,7 @@ test.each([
   ],
   ['an error that is no event', [said('One '), busy], { reason: 'server_error', outcome: 'error' }],
   ['a limit that is no event', [said('One '), busy.replace('503', '429')], { reason: 'rate_limit', outcome: 'error' }],
-])('a stream with %s comes to the same however it is cut', (_what, events, expected) => {
+])('a stream with %s gives the same result for any split', (_what, events, expected) => {
   const body = Buffer.from(events.join(''))
   const whole = playStream([body])
   expect(whole).toMatchObject(expected)
@@ -45,7 +45,7 @@ test.each([
   expect(offsets.filter((at) => JSON.stringify(playStream(splitAt(body, [at]))) !== JSON.stringify(whole))).toEqual([])
 })
 
-test('a reason to block that is not specified blocks no answer, but what has none', () => {
+test('an unspecified block reason does not block an answer, unless it has no content', () => {
   const promptFeedback = { blockReason: 'BLOCK_REASON_UNSPECIFIED' }
   const candidates = [{ content: { parts: [{ text: 'One.' }] }, finishReason: 'STOP' }]
   const play = (body: object) => playBody(Buffer.from(JSON.stringify(body)))
@@ -54,7 +54,7 @@ test('a reason to block that is not specified blocks no answer, but what has non
   expect(play({ promptFeedback: { blockReason: 'SAFETY' }, candidates })).toMatchObject({ reason: 'content_filter' })
 })
 
-test('two answers at once are none', () => {
+test('two answers in one response are a failure', () => {
   const candidate = { content: { parts: [{ text: 'One.' }] }, finishReason: 'STOP' }
   expect(playBody(Buffer.from(JSON.stringify({ candidates: [candidate, candidate] })))).toMatchObject({
     reason: 'server_error',
@@ -65,18 +65,18 @@ const streams = fixtures().filter(({ stream }) => stream)
 const bodies = fixtures().filter(({ stream }) => !stream)
 
 describe('recorded streams', () => {
-  test.each(streams)('$file comes to what it says, whole', ({ bytes, answer, failure }) => {
+  test.each(streams)('$file gives its documented result', ({ bytes, answer, failure }) => {
     expect(playStream([bytes])).toMatchObject(answer ?? failure ?? {})
   })
 
-  test.each(streams)('$file comes to the same when cut in two at any byte, and byte by byte', ({ bytes }) => {
+  test.each(streams)('$file gives the same result when split in two at any byte, and byte by byte', ({ bytes }) => {
     const whole = JSON.stringify(playStream([bytes]))
     const offsets = Array.from(bytes.keys())
     expect(offsets.filter((at) => JSON.stringify(playStream(splitAt(bytes, [at]))) !== whole)).toEqual([])
     expect(JSON.stringify(playStream(splitAt(bytes, offsets)))).toBe(whole)
   })
 
-  test('any text and any arguments survive any cut', () => {
+  test('any text and any arguments survive any split', () => {
     const cuts = fc.array(fc.nat(3000), { maxLength: 20 })
     const args = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ noUnicodeString: false }))
     fc.assert(
@@ -106,7 +106,7 @@ describe('recorded streams', () => {
     expect(playStream(splitAt(body, [1, 65_536, 65_537, 700_001]))).toMatchObject({ text, outcome: 'complete' })
   })
 
-  test('one read comes to one batch with all its parts', () => {
+  test('one read gives one batch with all its parts', () => {
     const assembly = assembleAnswer(googleFormat)
     const call = { functionCall: { name: 'now' }, thoughtSignature: 'QUJD' }
     const parts = [...assembly.take(Buffer.from(googleStream([[{ text: 'a' }], [call]]))), ...assembly.take(null)]
@@ -115,12 +115,12 @@ describe('recorded streams', () => {
 })
 
 describe('recorded bodies', () => {
-  test.each(bodies)('$file comes to what it says', ({ bytes, answer, failure }) => {
+  test.each(bodies)('$file gives its documented result', ({ bytes, answer, failure }) => {
     expect(playBody(bytes)).toMatchObject(answer ?? failure ?? {})
   })
 })
 
-test('logprobs come with their text, in the shape that callers know', () => {
+test("logprobs are passed with their text, in the callers' format", () => {
   const logprobsResult = {
     chosenCandidates: [{ token: 'é', tokenId: 7, logProbability: -0.5 }],
     topCandidates: [
@@ -162,7 +162,7 @@ describe('a status other than 200', () => {
     expect(error.message).toBe(`The provider answered ${code} (${status}).`)
   })
 
-  test('tells the wait that the body asks for, also from a list', () => {
+  test('reads the requested wait from the body, also from a list', () => {
     const retry = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '39.4s' }
     expect(failure(429, 'RESOURCE_EXHAUSTED', 'x', [{ reason: 'RATE' }, retry]).retryAfterSeconds).toBe(40)
     const list = JSON.stringify([{ error: { code: 429, status: 'RESOURCE_EXHAUSTED', details: [retry] } }])

@@ -55,11 +55,11 @@ test('texts become vectors in one batch, in their order', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('an answer that counts nothing leaves that to us', async () => {
+test('an answer without a count is counted by us', async () => {
   expect(await embed()).toEqual({ vectors: [[0.5, -1]], usage: undefined })
 })
 
-test('more texts than a batch may have are refused, and nothing is sent', async () => {
+test('more texts than a batch may have are rejected, and nothing is sent', async () => {
   const refused = { reason: 'bad_request', message: expect.stringContaining('100') }
   await expect(embed({ input: Array(101).fill('x') })).rejects.toMatchObject(refused)
   expect(upstream.requests).toEqual([])
@@ -73,15 +73,15 @@ test.each([
   ['an empty one', answer([])],
   ['one with a hole', answer([1, null])],
   ['no object', [1]],
-])('an answer with %s is none', (_, body) => {
+])('an answer with %s is a failure', (_, body) => {
   expect(() => toGoogleEmbeddings(body, 1)).toThrow(expect.objectContaining({ reason: 'server_error' }))
 })
 
-test('vectors of different lengths are no answer', () => {
+test('vectors of different lengths are a failure', () => {
   expect(() => toGoogleEmbeddings(answer([1], [1, 2]), 2)).toThrow(expect.objectContaining({ reason: 'server_error' }))
 })
 
-test('failures have the reasons that those of chats have, and nothing of their words', async () => {
+test("failures have the same reasons as those of chats, without the provider's text", async () => {
   const error = (code: number, status: string) =>
     replyJson({ error: { code, status, message: 'secret' } }, { status: code })
   upstream.script(error(429, 'RESOURCE_EXHAUSTED'), error(503, 'UNAVAILABLE'), error(400, 'INVALID_ARGUMENT'))
@@ -90,7 +90,7 @@ test('failures have the reasons that those of chats have, and nothing of their w
   }
 })
 
-test('an answer that does not come in its time, or that nobody waits for any more, is given up', async () => {
+test('a late answer, or one whose caller has disconnected, is aborted', async () => {
   upstream.script(hang, hang)
   const late = expect(embed()).rejects.toMatchObject({ reason: 'timeout' })
   const first = await upstream.nextRequest()

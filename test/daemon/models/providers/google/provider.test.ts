@@ -70,19 +70,19 @@ test('a call is one POST with key, headers and body, and its answer comes with u
   ])
 })
 
-test('a streamed call asks for server-sent events and takes them in any pieces', async () => {
+test('a streamed call requests server-sent events and accepts them in any pieces', async () => {
   const stream = googleStream([[{ text: 'Hel' }], [{ text: 'lö' }]], { usage: body.usageMetadata })
   upstream.script(replySplit(stream, [1, 40, Buffer.byteLength(stream) - 3]))
   expect(await ask({ stream: true })).toMatchObject({ text: 'Hellö', outcome: 'complete', usage })
   expect(upstream.requests[0]?.path).toBe('/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse')
 })
 
-test('a stream that ends in order but without a finish reason is truncated', async () => {
+test('a stream that ends with a FIN but without a finish reason is truncated', async () => {
   upstream.script(replyRaw(`${googleStream([[{ text: 'Hel' }], [{ text: 'lo' }]]).split('\n\n')[0]}\n\n`))
   expect(await ask({ stream: true })).toMatchObject({ reason: 'connection_error', outcome: 'truncated' })
 })
 
-test('a version in the base URL is kept, and a model name cannot leave its place in the path', async () => {
+test('a version in the base URL is kept, and a model name stays in its path segment', async () => {
   for (const baseUrl of [`${origin}/v1`, `${origin}/proxy/v1beta/`, `${origin}/proxy`]) await ask({}, { baseUrl })
   for (const model of ['tunedModels/mine-1', '../files?x=1#', 'models/..']) await ask({ model })
   expect(upstream.requests.map(({ path }) => path)).toEqual([
@@ -95,13 +95,13 @@ test('a version in the base URL is kept, and a model name cannot leave its place
   ])
 })
 
-test('without a key there is none sent, and a configured header wins over ours', async () => {
+test('without a key none is sent, and a configured header overrides ours', async () => {
   await ask({}, { apiKey: undefined })
   await ask({}, { headers: { 'X-Goog-Api-Key': 'other' } })
   expect(upstream.requests.map(({ headers }) => headers['x-goog-api-key'])).toEqual([undefined, 'other'])
 })
 
-test('a refusal tells its reason and wait, and nothing of its body; as a JSON answer to a streamed call, too', async () => {
+test('a rejection has its reason and wait, without its body; also as a JSON answer to a streamed call', async () => {
   const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '12s' }]
   const error = { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'project 4711 is over its quota', details }
   upstream.script(replyJson([{ error }], { status: 429 }), replyJson({ error }))
@@ -113,7 +113,7 @@ test('a refusal tells its reason and wait, and nothing of its body; as a JSON an
   expect(await ask({ stream: true })).toMatchObject({ reason: 'rate_limit', outcome: 'error' })
 })
 
-test('what the API cannot do is refused before anything is sent', () => {
+test('unsupported requests are rejected before anything is sent', () => {
   expect(() => ask({ options: { toolChoice: 'required' } })).toThrow(expect.objectContaining({ reason: 'bad_request' }))
   expect(upstream.requests).toEqual([])
 })

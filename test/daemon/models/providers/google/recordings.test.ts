@@ -83,12 +83,12 @@ const all = recordings()
 const answered = all.filter(({ status }) => status === 200)
 const streams = answered.filter(({ stream }) => stream)
 
-test('every recorded body comes to the text, tool calls, finish and usage that other code found in it', () => {
+test('every recorded body gives the text, tool calls, finish reason and usage of the manifest', () => {
   const bodies = answered.filter(({ stream }) => !stream)
   expect(bodies.map((recording) => complaint(recording, playBody(recording.bytes))).filter(Boolean)).toEqual([])
 })
 
-test('every recorded stream comes to the text, tool calls, finish and usage that other code found, byte by byte too', () => {
+test('every recorded stream gives the text, tool calls, finish reason and usage of the manifest, byte by byte too', () => {
   const complaints = streams.flatMap((recording) => [
     complaint(recording, playStream([recording.bytes])),
     complaint(recording, playStream([...recording.bytes].map((byte) => Uint8Array.of(byte)))),
@@ -96,7 +96,7 @@ test('every recorded stream comes to the text, tool calls, finish and usage that
   expect(complaints.filter(Boolean)).toEqual([])
 })
 
-test('every recorded stream comes to the same when cut in two, small ones at every byte', () => {
+test('every recorded stream gives the same result when split in two, small ones at every byte', () => {
   const cuts = streams.flatMap(({ id, bytes }) => {
     const whole = JSON.stringify(playStream([bytes]))
     const step = Math.ceil(bytes.length / 1000)
@@ -108,7 +108,7 @@ test('every recorded stream comes to the same when cut in two, small ones at eve
   expect(cuts).toEqual([])
 })
 
-test('no recorded stream that is cut before its last response passes for an answer', () => {
+test('no recorded stream is complete without its last response', () => {
   const cut = streams.filter(({ bytes }) => (bytes.toString().match(/"finishReason"/g) ?? []).length === 1)
   const passed = cut
     .filter(({ bytes }) => playStream([bytes.subarray(0, bytes.indexOf('"finishReason"'))]).outcome !== 'truncated')
@@ -117,7 +117,7 @@ test('no recorded stream that is cut before its last response passes for an answ
   expect(passed).toEqual([])
 })
 
-test('every recorded error body is a failure that keeps the words of the provider to itself', () => {
+test("every recorded error body is a failure without the provider's text", () => {
   for (const { bytes, status } of all.filter((recording) => recording.status !== 200)) {
     const error = statusError(status, {}, bytes.toString(), 0)
     expect(error.reason).toBe(status === 404 ? 'model_not_found' : 'bad_request')

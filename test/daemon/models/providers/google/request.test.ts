@@ -32,7 +32,7 @@ const asksWeather: Message = {
   ],
 }
 
-test('a plain call is system instruction, contents and a limit, and nothing that was not asked for', () => {
+test('a plain call is system instruction, contents and a limit, and nothing else', () => {
   expect(sent({})).toEqual({
     systemInstruction: { parts: [{ text: 'Be brief.' }] },
     contents: [{ role: 'user', parts: [{ text: 'Hi' }] }],
@@ -45,7 +45,7 @@ test('a plain call is system instruction, contents and a limit, and nothing that
 })
 
 describe('messages', () => {
-  test('roles alternate: neighbours of one role are one turn, and what says nothing is left out', () => {
+  test('roles alternate: adjacent messages of one role are merged, and empty ones are dropped', () => {
     const messages: Message[] = [
       { role: 'user', content: 'One' },
       {
@@ -66,7 +66,7 @@ describe('messages', () => {
     ])
   })
 
-  test('any conversation comes out with its words in order and its roles in turn', () => {
+  test('any conversation keeps its words in order, with alternating roles', () => {
     const message = fc.record({ role: fc.constantFrom('user' as const, 'assistant' as const), content: fc.string() })
     fc.assert(
       fc.property(fc.array(message, { minLength: 1 }), (drawn) => {
@@ -86,7 +86,7 @@ describe('messages', () => {
     ])
   })
 
-  test('results of tools are one turn in the order of their calls, named, and ids of our making stay here', () => {
+  test('tool results are one turn in the order of their calls, with names, and our own ids are omitted', () => {
     const messages: Message[] = [
       { role: 'user', content: 'Weather?' },
       asksWeather,
@@ -112,7 +112,7 @@ describe('messages', () => {
     ])
   })
 
-  test('ids of others go along, and pictures of a result follow it', () => {
+  test('provider ids are sent, and images of a result follow it', () => {
     const messages: Message[] = [
       { role: 'assistant', content: '', toolCalls: [{ id: 'toolu_1', name: 'look', arguments: '' }] },
       {
@@ -136,7 +136,7 @@ describe('messages', () => {
     ])
   })
 
-  test('an id that comes again belongs to the latest call', () => {
+  test('a repeated id belongs to the latest call', () => {
     const turn = (name: string): Message[] => [
       { role: 'assistant', content: '', toolCalls: [{ id: 'call_0', name, arguments: '{}' }] },
       { role: 'tool', toolCallId: 'call_0', content: name },
@@ -153,7 +153,7 @@ describe('messages', () => {
     expect(JSON.stringify(contents([asksWeather], 'gemini-2.5-pro'))).not.toContain('thoughtSignature')
   })
 
-  test('what an answer signed goes back on the same parts', () => {
+  test('signatures are sent back on the same parts', () => {
     const parts = [
       { text: 'Hm.', thought: true, thoughtSignature: 'VEhU' },
       { text: 'I look.', thoughtSignature: 'VEVYVA==' },
@@ -176,7 +176,7 @@ describe('messages', () => {
     expect(contents([message])).toEqual([{ role: 'model', parts }])
   })
 
-  test('reasoning of others and unsigned thoughts stay here; a signature without text gets a part of its own', () => {
+  test('foreign reasoning and unsigned thoughts are omitted; a signature without text gets its own part', () => {
     const reasoning = [
       { origin: 'anthropic', text: 'Secret', signature: 'QUJD' },
       { origin: 'anthropic', text: '', data: ':QUJD' },
@@ -214,7 +214,7 @@ describe('options', () => {
     { name: 'f' },
   ]
 
-  test('sampling, stop sequences, seed and logprobs have their places', () => {
+  test('sampling, stop sequences, seed and logprobs are converted', () => {
     const options = {
       stop: ['END'],
       topP: 0.5,
@@ -284,7 +284,7 @@ describe('options', () => {
     ['gemini-flash-latest', 'low', { thinkingLevel: 'low', includeThoughts: true }],
     ['gemini-2.5-flash', 'medium', { thinkingBudget: 8192, includeThoughts: true }],
     ['gemini-2.5-flash', 'none', { thinkingBudget: 0, includeThoughts: false }],
-  ])('%s thinks with effort %s as it can', (model, reasoningEffort, thinkingConfig) => {
+  ])('%s thinks with effort %s if it can', (model, reasoningEffort, thinkingConfig) => {
     expect(config({ reasoningEffort }, model)).toEqual({ maxOutputTokens: 50, thinkingConfig })
   })
 
@@ -294,7 +294,7 @@ describe('options', () => {
     ['a named tool without tools', { tools: [], toolChoice: { name: 'f' } }],
     ['no thinking at all', { reasoningEffort: 'none' }],
     ['an effort nobody knows', { reasoningEffort: 'xhigh' }],
-  ])('%s is a bad request, not silence', (_, options) => {
+  ])('%s is a bad request instead of being ignored', (_, options) => {
     expect(() => sent({ options })).toThrow(expect.objectContaining({ name: 'ProviderError', reason: 'bad_request' }))
   })
 })

@@ -69,7 +69,7 @@ describe('local/extract', () => {
     ['知識庫可以做什麼？', '"知識庫可以回答問題。" [5]'],
     ['installations', 'npm install -g aigw'],
     ['installing', 'npm install -g aigw'],
-  ])('to %j it says what the passages say', async (question, expected) => {
+  ])('answers %j with the content of the passages', async (question, expected) => {
     expect(await answer(question, GUIDE)).toContain(expected)
   })
 
@@ -77,11 +77,11 @@ describe('local/extract', () => {
     ['resume rules', 'Le résumé suit des règles. Rules of a résumé are short.', 'Rules of a résumé are short.'],
     ['Straßen Zürich', 'Die Strassen von Zurich sind schmal.', 'Die Strassen von Zurich sind schmal.'],
     ['страницы отчёта', 'Страница отчета пуста.', 'Страница отчета пуста.'],
-  ])('finds the words of a question that a search finds: %s', async (question, text, expected) => {
+  ])('finds the words of a question as the search does: %s', async (question, text, expected) => {
     expect(await answer(question, [passage(1, text)])).toContain(expected)
   })
 
-  test('says plainly that there is no answer, and where what comes closest is', async () => {
+  test('states that it has no answer, and the location of the closest text', async () => {
     const text = await answer('What is the capital of France?', GUIDE)
     expect(text).toMatch(
       /^The index "handbook" contains no answer to this question\. The closest passages are in:\n\n\[1\] doc-1\.md/,
@@ -92,7 +92,7 @@ describe('local/extract', () => {
     )
   })
 
-  test('what the question writes apart may stand together in the answer', async () => {
+  test('separate words in a question match compounds in the answer', async () => {
     const passages = [
       passage(1, 'The client reads the whole answer back.', 'Chat'),
       passage(2, 'A backup is a copy of the folder. Take one before an upgrade.', 'Operations'),
@@ -102,20 +102,20 @@ describe('local/extract', () => {
     expect(text).not.toContain('reads the whole answer')
   })
 
-  test('a question about what the passages do not name has no answer in them', async () => {
+  test('a question about terms missing from the passages has no answer', async () => {
     const passages = [passage(1, 'The providers openai and local are supported by aigw.'), ...GUIDE]
     expect(await answer('Does aigw support Windows?', passages)).toContain('contains no answer')
     expect(await answer('Is openai supported?', passages)).toContain('"The providers openai and local are supported')
   })
 
-  test('what stands beside the best quotation must be an answer too', async () => {
+  test('further quotations must be answers too', async () => {
     const passages = [passage(1, 'Herons, otters and lemurs sleep.'), passage(2, 'Badgers and walruses swim.')]
     const question = 'Tell me about herons, otters, lemurs, badgers and walruses.'
     expect(await answer(question, passages)).not.toContain('Badgers')
     expect(await answer('Tell me about badgers and walruses.', passages)).toContain('Badgers')
   })
 
-  test('without retrieval it says what it can do and what not', async () => {
+  test('without retrieval it describes what it can do', async () => {
     const text = await answer('Hello', null)
     expect(text).toContain('quoting documents')
     expect(text).toContain('`index`')
@@ -130,7 +130,7 @@ describe('local/extract', () => {
     expect((await run(callOf('', GUIDE, { messages }))).text).toContain('npm install')
   })
 
-  test('quotes in plain words: bold, links and badges of Markdown are gone, items stay whole', async () => {
+  test('quotes plain text: without bold, links and badges of Markdown; list items stay whole', async () => {
     const text = [
       '[![build](https://x/y.svg)](https://x)',
       'See the [panda guide](docs/pandas.md) for **all** pandas.',
@@ -197,12 +197,12 @@ describe('local/extract', () => {
     expect(text.match(/Red pandas climb\./g)).toHaveLength(1)
   })
 
-  test('code with fences in it cannot break out of its own', async () => {
+  test('code that contains fences cannot leave its own fence', async () => {
     const text = await answer('pandas example', [passage(1, 'An example of pandas:\n\n~~~\n```\npandas\n```\n~~~')])
     expect(text).toContain('````\n```\npandas\n```\n````')
   })
 
-  test('a stream adds up to the same text as one piece, word by word in several batches', async () => {
+  test('a stream has the same text as a complete answer, word by word in several batches', async () => {
     const whole = await run(callOf('When is an endpoint disabled?', GUIDE))
     const stream = await run(callOf('When is an endpoint disabled?', GUIDE, { stream: true }))
     expect(stream.text).toBe(whole.text)
@@ -212,7 +212,7 @@ describe('local/extract', () => {
     for (const part of stream.parts) if (part.type === 'text') expect(part.text.trim()).toMatch(/^\S+$/)
   })
 
-  test('its own count of tokens is exact about the cut, and the outcome says length', async () => {
+  test('its own token count is exact at the limit, and the finish reason is length', async () => {
     for (const maxTokens of [1, 5, 17]) {
       const { text, end } = await run(callOf('When is an endpoint disabled?', GUIDE, { maxTokens, stream: true }))
       expect(end).toMatchObject({ outcome: 'length', nativeFinishReason: 'length' })
@@ -245,7 +245,7 @@ describe('local/extract', () => {
     await expect(run(callOf('a', GUIDE), AbortSignal.abort())).rejects.toMatchObject({ reason: 'aborted' })
   })
 
-  test('any question and any passages get an answer, and the same one every time', async () => {
+  test('any question and any passages get an answer, the same one every time', async () => {
     const pieces = fc.constantFrom(
       'word ',
       'panda. ',
@@ -288,7 +288,7 @@ describe('local/extract', () => {
     ['Chinese', '漢字'.repeat(43_000)],
     ['brackets', '[]('.repeat(87_000)],
     ['spaces', ' '.repeat(262_144)],
-  ])('a question of 256 KB of %s over hostile passages takes time in proportion', async (_, question) => {
+  ])('a question of 256 KB of %s over hostile passages takes linear time', async (_, question) => {
     const passages = [
       '[]()'.repeat(300),
       '['.repeat(1200),

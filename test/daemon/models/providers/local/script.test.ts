@@ -25,12 +25,12 @@ function playing(steps: readonly ScriptStep[], asked = call, signal = forever) {
   return { clock, next: async () => (await batches.next()).value as readonly ChatPart[] | undefined }
 }
 
-test('each script is a model of its own, and none is there without configuration', () => {
+test('each script is a separate model, and without configuration there are none', () => {
   expect(localProvider().models).toEqual(['extract'])
   expect(localProvider({ a: [], b: [] }).models).toEqual(['extract', 'script/a', 'script/b'])
 })
 
-test('a stream says each text when its time has come, and ends with the tokens of the script', async () => {
+test('a stream sends each text at its time, and ends with the tokens of the script', async () => {
   const { clock, next } = playing([
     { wait: 200 },
     { text: 'Hello' },
@@ -52,14 +52,14 @@ test('a stream says each text when its time has come, and ends with the tokens o
   expect(clock.pending).toBe(0)
 })
 
-test('a whole answer comes at its end, in one piece', async () => {
+test('a complete answer is sent at its end, in one piece', async () => {
   const { clock, next } = playing([{ text: 'a' }, { wait: 5_000 }, { text: 'b' }, { finish: 'stop' }], whole)
   const answer = next()
   clock.advance(5_000)
   expect(await answer).toEqual([{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }, end])
 })
 
-test('a tool is called only where tools were offered', async () => {
+test('a tool is called only if tools were offered', async () => {
   const steps: ScriptStep[] = [{ tool_call: { name: 'f', arguments: '{}' } }, { finish: 'tool_calls' }]
   const options = { tools: [{ name: 'f' }] } as NonNullable<ProviderCall['options']>
   const offered = playing(steps, { ...whole, options })
@@ -81,7 +81,7 @@ test.each(SCRIPT_FAILURES)('a script fails with %s as a provider would', async (
 test.each<[string, ScriptStep[]]>([
   ['that breaks', [{ text: 'a' }, { break: true }]],
   ['without finish', [{ text: 'a' }]],
-])('a script %s is an answer cut in the middle', async (_which, steps) => {
+])('a script %s is an answer that breaks midway', async (_which, steps) => {
   const { next } = playing(steps)
   await next()
   await expect(next()).rejects.toMatchObject({ reason: 'connection_error', outcome: 'truncated' })
@@ -92,7 +92,7 @@ test.each([
   ['before its first token', [{ stall: true }], call, 3_000],
   ['between tokens', [{ text: 'a' }, { wait: 60_000 }], call, 2_000],
   ['in a whole answer', [{ text: 'a' }, { stall: true }], whole, 10_000],
-] as const)('a script that is silent %s ends by the limit of the call', async (_where, steps, asked, limitMs) => {
+] as const)('a script that is silent %s ends with the timeout of the call', async (_where, steps, asked, limitMs) => {
   const { clock, next } = playing(steps, asked)
   if (asked.stream && 'text' in steps[0]) await next()
   const answer = expect(next()).rejects.toMatchObject({ reason: 'timeout' })
@@ -101,7 +101,7 @@ test.each([
   expect(clock.pending).toBe(0)
 })
 
-test('a script ends at once when the client leaves', async () => {
+test('a script ends at once when the client disconnects', async () => {
   const leave = new AbortController()
   const { clock, next } = playing([{ stall: true }], call, leave.signal)
   const answer = expect(next()).rejects.toMatchObject({ reason: 'aborted' })
@@ -110,7 +110,7 @@ test('a script ends at once when the client leaves', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('scripted models fail over like any other, and the one that serves is billed', async () => {
+test('scripted models fail over like any other, and the serving model is billed', async () => {
   const scripts: Scripts = {
     limited: [{ fail: 'rate_limit' }],
     well: [{ text: 'Hello' }, { text: ' world' }, { usage: { input: 3, output: 5 } }, { finish: 'stop' }],

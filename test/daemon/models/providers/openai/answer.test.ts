@@ -10,18 +10,21 @@ const streams = fixtures().filter(({ stream }) => stream)
 const bodies = fixtures().filter(({ stream }) => !stream)
 
 describe('recorded streams', () => {
-  test.each(streams)('$file comes to what it says, whole', ({ bytes, answer, failure, ...asked }) => {
+  test.each(streams)('$file gives its documented result', ({ bytes, answer, failure, ...asked }) => {
     expect(playStream([bytes], asked)).toMatchObject(answer ?? failure ?? {})
   })
 
-  test.each(streams)('$file comes to the same when cut in two at any byte, and byte by byte', ({ bytes, ...asked }) => {
-    const whole = JSON.stringify(playStream([bytes], asked))
-    const offsets = Array.from(bytes.keys())
-    expect(offsets.filter((at) => JSON.stringify(playStream(splitAt(bytes, [at]), asked)) !== whole)).toEqual([])
-    expect(JSON.stringify(playStream(splitAt(bytes, offsets), asked))).toBe(whole)
-  })
+  test.each(streams)(
+    '$file gives the same result when split in two at any byte, and byte by byte',
+    ({ bytes, ...asked }) => {
+      const whole = JSON.stringify(playStream([bytes], asked))
+      const offsets = Array.from(bytes.keys())
+      expect(offsets.filter((at) => JSON.stringify(playStream(splitAt(bytes, [at]), asked)) !== whole)).toEqual([])
+      expect(JSON.stringify(playStream(splitAt(bytes, offsets), asked))).toBe(whole)
+    },
+  )
 
-  test('any stream comes to the same however it is cut', () => {
+  test('any stream gives the same result for any split', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...streams),
@@ -34,7 +37,7 @@ describe('recorded streams', () => {
     )
   })
 
-  test('any text survives any cut', () => {
+  test('any text survives any split', () => {
     const cuts = fc.array(fc.nat(3000), { maxLength: 20 })
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary' })), fc.boolean(), cuts, (texts, crlf, offsets) => {
@@ -58,7 +61,7 @@ describe('recorded streams', () => {
     }
   })
 
-  test('one read comes to one batch with all its parts', () => {
+  test('one read gives one batch with all its parts', () => {
     const assembly = assembleAnswer(formatFor())
     const parts = assembly.take(Buffer.from(chatStream(['a', 'b', 'c'])))
     expect(parts.map(({ type }) => type)).toEqual(['text', 'text', 'text', 'end'])
@@ -66,7 +69,7 @@ describe('recorded streams', () => {
 })
 
 describe('recorded bodies', () => {
-  test.each(bodies)('$file comes to what it says', ({ bytes, answer, failure, ...asked }) => {
+  test.each(bodies)('$file gives its documented result', ({ bytes, answer, failure, ...asked }) => {
     expect(playBody(bytes, asked)).toMatchObject(answer ?? failure ?? {})
   })
 })
@@ -74,7 +77,7 @@ describe('recorded bodies', () => {
 const event = (choice: object) => `data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`
 const bytesOf = (...texts: string[]) => texts.map((text) => Buffer.from(text))
 
-test('the arguments of tool calls arrive as they were written, however many and however cut', () => {
+test('the arguments of tool calls arrive unchanged, for any number and split', () => {
   const call = fc.record({ name: fc.string({ minLength: 1 }), pieces: argumentPieces })
   fc.assert(
     fc.property(fc.array(call, { minLength: 1, maxLength: 4 }), fc.array(fc.nat(3000)), (calls, offsets) => {
@@ -99,7 +102,7 @@ test('the arguments of tool calls arrive as they were written, however many and 
   )
 })
 
-test('no stream of tool calls makes the reader fail in another way than with a ProviderError', () => {
+test('any stream of tool calls is read or fails with a ProviderError', () => {
   const format = formatFor({ tools: [{ name: 'any' }] })
   fc.assert(
     fc.property(fc.array(fc.jsonValue()), fc.constantFrom('tool_calls', 'stop'), (deltas, reason) => {
@@ -114,7 +117,7 @@ test('no stream of tool calls makes the reader fail in another way than with a P
   )
 })
 
-test('a tool that may not be called is treated as one that was not offered', () => {
+test('a call of a forbidden tool is treated like one of an unknown tool', () => {
   const stream = bytesOf(
     event({ delta: { tool_calls: [{ index: 0, id: 'a', function: { name: 'look', arguments: '{}' } }] } }),
     event({ delta: {}, finish_reason: 'tool_calls' }),
@@ -123,14 +126,14 @@ test('a tool that may not be called is treated as one that was not offered', () 
   expect(() => readStream(stream, format)).toThrow('a tool call instead of an answer')
 })
 
-test('log probabilities come with their text when they were asked for, and else not at all', () => {
+test('log probabilities are passed with their text if they were requested, otherwise dropped', () => {
   const logprobs = { content: [{ token: 'Hi', logprob: -0.1 }] }
   const stream = bytesOf(event({ delta: { content: 'Hi' }, logprobs }), event({ delta: {}, finish_reason: 'stop' }))
   expect(readStream(stream, formatFor({ logprobs: true }))[0]).toEqual({ type: 'text', text: 'Hi', logprobs })
   expect(readStream(stream, formatFor())[0]).toEqual({ type: 'text', text: 'Hi' })
 })
 
-test('sealed reasoning brings nothing along that can be read, and nothing is sealed by its name alone', () => {
+test('sealed reasoning carries no readable data, and its name alone does not make data sealed', () => {
   const details = [
     { type: 'reasoning.encrypted', data: 'c2VjcmV0', id: 'rs_1', content: 'Ada lives here.', summary: ['Ada'] },
     { type: 'reasoning.encrypted', data: 'Ada lives at the lake.' },
@@ -148,7 +151,7 @@ test('sealed reasoning brings nothing along that can be read, and nothing is sea
   ])
 })
 
-test('an event that is not JSON fails without a word of it', () => {
+test('an event that is not JSON fails without its text in the error', () => {
   try {
     readStream(bytesOf('data: Ada lives at the lake\n\n'), formatFor())
     expect.unreachable()
@@ -157,7 +160,7 @@ test('an event that is not JSON fails without a word of it', () => {
   }
 })
 
-test('reasoning is marked with the provider that thought it, and what is sealed is kept whole', () => {
+test('reasoning is marked with its provider, and sealed data is kept unchanged', () => {
   const details = [
     { type: 'reasoning.summary', summary: 'Counting.', format: 'openai-responses-v1', index: 0 },
     { type: 'reasoning.encrypted', data: 'c2VjcmV0', id: 'rs_1', format: 'openai-responses-v1', index: 0 },

@@ -54,14 +54,17 @@ test.each([
     '2025-04-01-preview',
     '/gateway/openai/deployments/my%20deployment/chat/completions?api-version=2025-04-01-preview',
   ],
-])('a resource at "%s" with version %s is asked at %s, with its key in its header', async (path, apiVersion, asked) => {
-  expect(await ask({ baseUrl: origin + path, apiVersion })).toMatchObject({ text: 'Hello.' })
-  const [request] = upstream.requests
-  expect(request).toMatchObject({ path: asked, headers: { 'api-key': 'secret' }, body: { model: 'my deployment' } })
-  expect(request?.headers).not.toHaveProperty('authorization')
-})
+])(
+  'a resource at "%s" with version %s is called at %s, with its key in its header',
+  async (path, apiVersion, asked) => {
+    expect(await ask({ baseUrl: origin + path, apiVersion })).toMatchObject({ text: 'Hello.' })
+    const [request] = upstream.requests
+    expect(request).toMatchObject({ path: asked, headers: { 'api-key': 'secret' }, body: { model: 'my deployment' } })
+    expect(request?.headers).not.toHaveProperty('authorization')
+  },
+)
 
-test('a deployment is embedded with at its own address too', async () => {
+test('embeddings use the address of their deployment too', async () => {
   upstream.script(replyJson({ data: [{ index: 0, embedding: [1, 2] }], usage: { prompt_tokens: 1, total_tokens: 1 } }))
   const embed = azure({ apiVersion: '2024-10-21' }).embed
   const call = { model: 'small', input: ['a'], attemptMs: 1_000 }
@@ -69,7 +72,7 @@ test('a deployment is embedded with at its own address too', async () => {
   expect(upstream.requests[0]?.path).toBe('/openai/deployments/small/embeddings?api-version=2024-10-21')
 })
 
-test('a stream with its filter results is read, and a filtered prompt is told from a wrong one', async () => {
+test('a stream with its filter results is read, and a filtered prompt differs from an invalid one', async () => {
   const results = `data: ${JSON.stringify({ choices: [], prompt_filter_results: [{ prompt_index: 0 }] })}\n\n`
   upstream.script(replyRaw(results + chatStream(['Hel', 'lo'])))
   expect(await ask({}, { ...call, stream: true })).toMatchObject({ text: 'Hello', outcome: 'complete' })

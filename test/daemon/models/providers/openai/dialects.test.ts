@@ -434,7 +434,7 @@ const DEVIANT: Row[] = [
   ['no reason, written out', [delta({ content: 'Hello' }, { finish_reason: 'null' }), DONE], { outcome: 'truncated' }],
 ]
 
-describe('a stream as no server should send it', () => {
+describe('a stream that violates the format', () => {
   test.each(DEVIANT)('%s', (_what, events, expected) => {
     const body = Buffer.from(events.join(''))
     const whole = playStream([body])
@@ -446,7 +446,7 @@ describe('a stream as no server should send it', () => {
   })
 })
 
-describe('a stream as real servers send it', () => {
+describe('a stream in the format of real servers', () => {
   test.each(STREAMS)('%s', (_what, events, expected) => {
     const body = Buffer.from(events.join(''))
     const whole = playStream([body])
@@ -571,7 +571,7 @@ const CALLS: [what: string, pieces: object[][], expected: object[]][] = [
   ],
 ]
 
-test('one call that is no list is read as one', () => {
+test('a single call instead of a list is accepted', () => {
   const body = delta({ tool_calls: call('find', '{}', { index: 0, id: 'a' }) }) + end('tool_calls') + DONE
   expect(playStream([Buffer.from(body)], { tools: true })).toMatchObject({ toolCalls: [{ id: 'a', name: 'find' }] })
 })
@@ -614,7 +614,7 @@ const BROKEN_CALLS: [what: string, events: string[], expected: object][] = [
   ],
 ]
 
-test('empty arguments come before what follows their call, and else before the end', () => {
+test('empty arguments are passed before the next content, or else before the end', () => {
   const tools = [{ name: 'find' }]
   const empty = delta({ tool_calls: [call('find', '{}', { index: 0, id: 'a' })] })
   const read = (...events: string[]) => readStream([Buffer.from(events.join(''))], formatFor({ tools }))
@@ -628,7 +628,7 @@ test('empty arguments come before what follows their call, and else before the e
   expect(read(text, text, empty, text, text, end('tool_calls'))).toEqual([said, said, begun, whole, said, said, ended])
 })
 
-test('arguments that may follow a placeholder are not given up for a finish reason on every chunk', () => {
+test('a finish reason on every chunk does not end arguments that may follow a placeholder', () => {
   const chunk = (text: string) => delta({ tool_calls: [call('', text, { index: 0 })] }, { finish_reason: 'tool_calls' })
   const first = delta({ tool_calls: [call('find', '', { index: 0, id: 'a' })] }, { finish_reason: 'tool_calls' })
   const assembly = assembleAnswer(formatFor({ tools: [{ name: 'find' }] }))
@@ -638,16 +638,16 @@ test('arguments that may follow a placeholder are not given up for a finish reas
   expect(parts[0]).toEqual({ type: 'tool_call', index: 0, arguments: '{"x":1}' })
 })
 
-test.each(BROKEN_CALLS)('%s are no answer', (_what, events, expected) => {
+test.each(BROKEN_CALLS)('%s make the answer fail', (_what, events, expected) => {
   expect(playStream([Buffer.from(events.join(''))], { tools: true })).toMatchObject(expected)
 })
 
-test('arguments that the limit of tokens cuts are the answer that it leaves', () => {
+test('arguments cut by the token limit are an answer with that reason', () => {
   const body = delta({ tool_calls: [call('find', '{"ci', { index: 0, id: 'a' })] }) + end('length') + DONE
   expect(playStream([Buffer.from(body)], { tools: true })).toMatchObject({ outcome: 'length' })
 })
 
-test.each(CALLS)('calls of tools %s', (_what, pieces, expected) => {
+test.each(CALLS)('tool calls %s', (_what, pieces, expected) => {
   const events = [...pieces.map((some) => delta({ tool_calls: some })), end('tool_calls'), DONE]
   expect(playStream([Buffer.from(events.join(''))], { tools: true })).toMatchObject({
     outcome: 'complete',
@@ -768,7 +768,7 @@ const BODIES: [what: string, body: string, expected: object][] = [
 test.each([
   ['null written out', 'null', '{}'],
   ['a placeholder before them', '{}{"x":1}', '{"x":1}'],
-])('arguments in a whole answer: %s', (_what, text, expected) => {
+])('arguments in a complete answer: %s', (_what, text, expected) => {
   const message = { content: null, tool_calls: [call('find', text, { id: 'a' }), call('look', '{}', { id: 'b' })] }
   const body = JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }] })
   expect(playBody(Buffer.from(body), { tools: true })).toMatchObject({
@@ -779,6 +779,6 @@ test.each([
   })
 })
 
-test.each(BODIES)('a whole answer as real servers send it: %s', (_what, body, expected) => {
+test.each(BODIES)('a complete answer in the format of real servers: %s', (_what, body, expected) => {
   expect(playBody(Buffer.from(body))).toMatchObject(expected)
 })

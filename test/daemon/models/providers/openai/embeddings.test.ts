@@ -34,7 +34,7 @@ const answer = (...embeddings: unknown[]) => ({
   usage: { prompt_tokens: 6, total_tokens: 6 },
 })
 
-test('texts become vectors in their order, read from base64', async () => {
+test('texts become vectors in order, read from base64', async () => {
   const { data, usage } = answer(base64(0.5, -1), base64(0.25, 2))
   upstream.script(replyJson({ data: data.reverse(), usage }))
   expect(await embed({ model: 'small', input: ['a', 'b'], dimensions: 2, user: 'u' })).toEqual({
@@ -62,7 +62,7 @@ test('texts become vectors in their order, read from base64', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('a server that knows no base64 is understood, and Mistral has its own name for dimensions', async () => {
+test('a server without base64 is supported, and Mistral has its own name for dimensions', async () => {
   upstream.script(replyJson(answer([1, 2])))
   expect(await embed({ model: 'm', input: ['a'], dimensions: 2, user: 'u' }, { name: 'mistral' })).toMatchObject({
     vectors: [[1, 2]],
@@ -71,7 +71,7 @@ test('a server that knows no base64 is understood, and Mistral has its own name 
   expect(request?.body).toEqual({ model: 'm', input: ['a'], encoding_format: 'base64', output_dimension: 2 })
 })
 
-test('any vectors come through base64 as they are', () => {
+test('any vectors survive base64 unchanged', () => {
   const float = fc.float({ noNaN: true, noDefaultInfinity: true })
   fc.assert(
     fc.property(
@@ -110,7 +110,7 @@ test.each([
   expect(() => toEmbeddings(body, count)).toThrow(expect.objectContaining({ name: 'ProviderError' }))
 })
 
-test('a refusal tells its reason, and a silent server its timeout', async () => {
+test('a rejection has its reason, and a silent server is a timeout', async () => {
   upstream.script(
     replyJson({ error: { code: 'rate_limit_exceeded' } }, { status: 429, headers: { 'retry-after': '3' } }),
   )
@@ -126,7 +126,7 @@ test('a refusal tells its reason, and a silent server its timeout', async () => 
   await expect(silent).rejects.toMatchObject({ reason: 'timeout' })
 })
 
-test('a caller who leaves ends the call', async () => {
+test('a disconnect of the caller ends the call', async () => {
   upstream.script(hang)
   const leaving = new AbortController()
   const running = embed({ model: 'm', input: ['a'] }, { signal: leaving.signal })

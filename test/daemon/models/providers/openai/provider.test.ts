@@ -72,13 +72,13 @@ test('a call is one POST with key, headers and body, and its answer comes with u
   ])
 })
 
-test('a streamed call asks for usage', async () => {
+test('a streamed call requests usage', async () => {
   upstream.script(replyRaw(chatStream(['Hel', 'lo'])))
   expect(await ask({}, { ...call, stream: true })).toMatchObject({ text: 'Hello' })
   expect(upstream.requests[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } })
 })
 
-test('the base URL is used as it is, whatever its end, and keeps its query', async () => {
+test('the base URL is used unchanged, whatever its end, and keeps its query', async () => {
   const origin = new URL(upstream.url).origin
   for (const base of [`${origin}/v1`, `${origin}/v1/`, origin, `${origin}/a/b/`]) {
     expect(await ask({ baseUrl: base })).toMatchObject({ text: 'Hello.' })
@@ -91,13 +91,13 @@ test('the base URL is used as it is, whatever its end, and keeps its query', asy
   ])
 })
 
-test('without a key there is no authorization, and a configured header wins over ours', async () => {
+test('without a key no authorization is sent, and a configured header overrides ours', async () => {
   await ask({ apiKey: undefined })
   await ask({ headers: { Authorization: 'Custom abc' } })
   expect(upstream.requests.map(({ headers }) => headers.authorization)).toEqual([undefined, 'Custom abc'])
 })
 
-test('a refusal of the provider tells its reason and wait, and nothing of its body', async () => {
+test('a rejection of the provider has its reason and wait, without its body', async () => {
   const body = { error: { message: 'org-4711 sent too much', code: 'rate_limit_exceeded' } }
   upstream.script(replyJson(body, { status: 429, headers: { 'retry-after': '12' } }))
   const provider = openAiProvider(
@@ -115,7 +115,7 @@ test('a refusal of the provider tells its reason and wait, and nothing of its bo
   })
 })
 
-test('many calls at once each get their own answer', async () => {
+test('many concurrent calls each get their own answer', async () => {
   upstream.fallback((exchange) => {
     const { messages } = exchange.request.body as { messages: { content: string }[] }
     return replyRaw(chatStream(['You said ', messages.at(-1)?.content ?? '']))(exchange)

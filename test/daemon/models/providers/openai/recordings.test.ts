@@ -174,14 +174,14 @@ function complaint({ id, expected }: Recording, played: Played): string | undefi
 
 const answered = [...ownRecordings(), ...recordings].filter(({ status }) => status === 200)
 
-test('every recorded body comes to the text, tool calls, finish and usage that other code found in it', () => {
+test('every recorded body gives the text, tool calls, finish reason and usage of the manifest', () => {
   const bodies = answered.filter(({ stream }) => !stream)
   expect(bodies.map((recording) => complaint(recording, playBody(recording.bytes, recording))).filter(Boolean)).toEqual(
     [],
   )
 })
 
-test('every recorded stream comes to the text, tool calls, finish and usage that other code found in it, byte by byte too', () => {
+test('every recorded stream gives the text, tool calls, finish reason and usage of the manifest, byte by byte too', () => {
   const complaints = answered
     .filter(({ stream }) => stream)
     .flatMap((recording) => [
@@ -197,7 +197,7 @@ test('every recorded stream comes to the text, tool calls, finish and usage that
   expect(complaints.filter(Boolean)).toEqual([])
 })
 
-test('every recorded stream comes to the same when cut in two, small ones at every byte', () => {
+test('every recorded stream gives the same result when split in two, small ones at every byte', () => {
   const cuts = answered
     .filter(({ stream }) => stream)
     .flatMap(({ id, bytes, tools }) => {
@@ -216,7 +216,7 @@ function cutsOf(length: number): number[] {
   return step === 1 ? even : [...even, ...[1, 2, 3, 12, 13, 14, 15, 16].map((fromEnd) => length - fromEnd)]
 }
 
-test('every recorded error body is a failure that keeps the words of the provider to itself', () => {
+test("every recorded error body is a failure without the provider's text", () => {
   const refused = recordings.filter(({ status }) => status !== 200)
   for (const { bytes, status } of refused) {
     const error = statusError(status, {}, bytes.toString(), 0)
@@ -228,7 +228,7 @@ test('every recorded error body is a failure that keeps the words of the provide
   }
 })
 
-test('every recorded answer with embeddings comes to vectors of one length, and to what it cost', () => {
+test('every recorded embedding answer gives vectors of one length, and its cost', () => {
   const answers = manifest.filter(({ api, provider, status }) => isEmbedding(api, provider) && status === 200)
   for (const { id, file } of answers) {
     const body = JSON.parse(readFileSync(join(evalDir, file), 'utf8')) as { data: unknown[] }
@@ -241,7 +241,7 @@ test('every recorded answer with embeddings comes to vectors of one length, and 
 
 const isEmbedding = (api: string, provider: string) => api === 'embeddings' && FAMILY.includes(provider)
 
-test('every recording of the family is one we read, or of an interface we do not speak', () => {
+test('every recording of the family is one we read, or of an interface that we do not support', () => {
   const family = manifest.filter(({ provider }) => FAMILY.includes(provider))
   const read = ({ api, provider }: ManifestRow) => api === 'chat.completions' || isEmbedding(api, provider)
   expect(family.filter((row) => !read(row) && !NOT_SPOKEN.includes(row.api))).toEqual([])

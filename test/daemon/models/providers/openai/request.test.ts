@@ -39,7 +39,7 @@ const toolTurn: Message = {
 }
 
 describe('a plain call', () => {
-  test('has the system prompt first and asks for usage only when streamed', () => {
+  test('has the system prompt first and requests usage only when streamed', () => {
     const body = {
       model: 'vendor/small-1',
       messages: [
@@ -54,7 +54,7 @@ describe('a plain call', () => {
     expect(sent({ system: '' }).messages).toEqual([{ role: 'user', content: 'Hi' }])
   })
 
-  test('says nothing of what was not asked for', () => {
+  test('omits everything that was not requested', () => {
     expect(Object.keys(sent({ temperature: undefined, options: {} })).sort()).toEqual([
       'max_tokens',
       'messages',
@@ -65,7 +65,7 @@ describe('a plain call', () => {
 })
 
 describe('options', () => {
-  test('go into the fields of the interface', () => {
+  test('are converted to the fields of the interface', () => {
     const options: GenerationOptions = {
       tools: [weather],
       toolChoice: { name: 'weather' },
@@ -103,22 +103,22 @@ describe('options', () => {
     })
   })
 
-  test.each(['auto', 'none', 'required'] as const)('tool choice %s goes as it is', (toolChoice) => {
+  test.each(['auto', 'none', 'required'] as const)('tool choice %s is sent unchanged', (toolChoice) => {
     expect(withOptions({ tools: [weather], toolChoice }).tool_choice).toBe(toolChoice)
   })
 
-  test('without tools nothing is said about them, and an empty list of stops is none', () => {
+  test('without tools no tool fields are sent, and an empty list of stops is omitted', () => {
     const body = withOptions({ tools: [], toolChoice: 'auto', parallelToolCalls: true, stop: [] })
     for (const field of ['tools', 'tool_choice', 'parallel_tool_calls', 'stop']) expect(body).not.toHaveProperty(field)
   })
 
-  test('JSON mode goes as it is', () => {
+  test('JSON mode is sent unchanged', () => {
     expect(withOptions({ responseFormat: { type: 'json_object' } }).response_format).toEqual({ type: 'json_object' })
   })
 })
 
 describe('messages', () => {
-  test('calls of tools and their results keep ids and arguments as they are', () => {
+  test('tool calls and their results keep ids and arguments unchanged', () => {
     const result: Message = { role: 'tool', toolCallId: 'call_abc', content: [{ type: 'text', text: 'Sun' }] }
     expect(messagesOf([{ role: 'user', content: 'Weather?' }, toolTurn, result])).toEqual([
       { role: 'user', content: 'Weather?' },
@@ -133,7 +133,7 @@ describe('messages', () => {
     ])
   })
 
-  test('images go inline, and text parts without an image as one text', () => {
+  test('images are sent inline, and text parts without an image as one text', () => {
     const text = { type: 'text', text: 'What is it?' } as const
     expect(messagesOf([{ role: 'user', content: [text, image] }])).toEqual([
       {
@@ -144,7 +144,7 @@ describe('messages', () => {
     expect(messagesOf([{ role: 'user', content: [text, text] }])[0].content).toBe('What is it?What is it?')
   })
 
-  test('any text arrives as it was said, in its order', () => {
+  test('any text is sent unchanged and in order', () => {
     const message = fc.record({ role: fc.constantFrom('user', 'assistant'), content: fc.string({ unit: 'binary' }) })
     fc.assert(
       fc.property(fc.array(message as fc.Arbitrary<Message>), (messages) => {
@@ -155,7 +155,7 @@ describe('messages', () => {
 })
 
 describe('reasoning', () => {
-  test('goes back only to the provider it came from, and only where it is wanted', () => {
+  test('is sent back only to its provider, and only if it accepts it', () => {
     expect(messagesOf([toolTurn], 'deepseek')[0]).toMatchObject({ reasoning_content: 'Ask the tool.' })
     expect(messagesOf([toolTurn], 'moonshot')[0]).toMatchObject({ reasoning_content: '' })
     for (const name of ['house', 'openai', 'groq', 'openrouter']) {
@@ -165,7 +165,7 @@ describe('reasoning', () => {
     expect(messagesOf([answer], 'deepseek')).toEqual([{ role: 'assistant', content: 'Sun.' }])
   })
 
-  test('that was sealed goes back as it came, with its text in its place', () => {
+  test('that was sealed is sent back unchanged, with its text in its field', () => {
     const signed = { type: 'reasoning.text', signature: 'c2ln', format: 'anthropic-claude-v1', index: 0 }
     const encrypted = { type: 'reasoning.encrypted', data: 'c2VjcmV0', id: 'rs_1', format: 'openai-responses-v1' }
     const origin = 'openrouter'
@@ -210,7 +210,7 @@ describe('profiles', () => {
     })
   })
 
-  test('the same name elsewhere is a model like any other', () => {
+  test('the same name elsewhere is an ordinary model', () => {
     expect(sent({}, 'house', 'gpt-5')).toMatchObject({ max_tokens: 50, temperature: 0.3 })
   })
 
@@ -220,12 +220,12 @@ describe('profiles', () => {
     ['xai', { max_completion_tokens: 50 }],
     ['openrouter', { max_tokens: 50, reasoning: { effort: 'low' } }],
     ['mistral', { max_tokens: 50, random_seed: 7 }],
-  ])('%s has its own names of fields', (name, fields) => {
+  ])('%s has its own field names', (name, fields) => {
     const { seed, ...others } = { seed: 7, reasoningEffort: 'low' }
     expect(withOptions(name === 'mistral' ? { seed } : others, name)).toMatchObject(fields)
   })
 
-  test('Mistral gets no field it does not know, and ids of nine letters and digits that belong together', () => {
+  test('Mistral gets only fields that it knows, and matching ids of nine letters and digits', () => {
     const result: Message = { role: 'tool', toolCallId: 'call_abc', content: 'Sun' }
     const kept: Message = { role: 'tool', toolCallId: 'gSIMJiOk1', content: 'Rain' }
     const options = { tools: [weather], user: 'u-1', logprobs: false }
@@ -237,7 +237,7 @@ describe('profiles', () => {
     expect(last.tool_call_id).toBe('gSIMJiOk1')
   })
 
-  test('Perplexity gets turns that alternate', () => {
+  test('Perplexity gets alternating turns', () => {
     const said = (role: 'user' | 'assistant', content: Message['content']): Message => ({ role, content })
     const messages = [
       said('user', 'a'),
@@ -268,13 +268,13 @@ describe('profiles', () => {
     ['deepseek', { options: { responseFormat: { type: 'json_schema', name: 'a', schema: {} } } }, 'json_schema'],
     ['deepseek', { messages: [{ role: 'user', content: [image] }], options: { seed: 1 } }, 'images, seed'],
     ['openai', { options: { topK: 3 } }, 'top_k'],
-  ])('what %s would pass over in silence is refused before the call', (name, call, missing) => {
+  ])('options that %s would silently ignore are rejected before the call', (name, call, missing) => {
     const refused = expect(() => sent(call, name))
     refused.toThrow(ProviderError)
     refused.toThrow(`${name} does not support ${missing} for this model.`)
   })
 
-  test('a host beats a name, and a name that is known stands for its provider at any address', () => {
+  test('a host takes precedence over a name, and a known name selects its provider at any address', () => {
     const tokensField = (name: string, url: string) => profilesOf(name, url)('any').tokensField
     expect(tokensField('fast', 'https://api.groq.com/openai/v1')).toBe('max_completion_tokens')
     expect(tokensField('openai', 'https://api.groq.com/openai/v1')).toBe('max_completion_tokens')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ProviderError } from '../../../../../src/daemon/models/provider.ts'
 import { toReranked } from '../../../../../src/daemon/models/providers/openai/rerank.ts'
 
-test('places and scores are read as they come, whatever else a result holds', () => {
+test('indexes and scores are read unchanged, whatever else a result contains', () => {
   const results = [
     { index: 1, relevance_score: 0.9, document: { text: 'b' } },
     { index: 0, relevance_score: -3.2 },

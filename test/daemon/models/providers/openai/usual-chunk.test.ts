@@ -63,7 +63,7 @@ function decodeAll(chunks: readonly string[], name: string | undefined, logprobs
   })
 }
 
-test('any stream comes to the same as if every chunk of it were parsed', () => {
+test('any stream gives the same result as with every chunk parsed', () => {
   // Few shapes and many texts, so that most chunks resemble an earlier one.
   const stream = fc
     .tuple(fc.array(chunk, { minLength: 1, maxLength: 3 }), fc.array(fc.tuple(fc.nat(2), text), { maxLength: 12 }))
@@ -83,7 +83,7 @@ test('any stream comes to the same as if every chunk of it were parsed', () => {
   )
 })
 
-test('the chunks of a stream are parsed once, and then their texts alone', () => {
+test('the chunks of a stream are parsed once, and then only their texts', () => {
   const words = ['One', ' two', ' three\n', ' "four"', ' 😀']
   const body = Buffer.from(chatStream(words))
   const parse = vi.spyOn(JSON, 'parse')
@@ -98,7 +98,7 @@ test('the chunks of a stream are parsed once, and then their texts alone', () =>
 
 const usual = (content: string) => `{"id":"a","choices":[{"index":0,"delta":{"content":"${content}"}}]}`
 
-test('only a chunk that is the same around another text is told', () => {
+test('only a chunk that differs in nothing but its text is recognised', () => {
   const chunks = createUsualChunks()
   expect(chunks.textOf(usual('Hello'))).toBeUndefined()
   chunks.learn(usual('Hello'), 'Hello')
@@ -117,13 +117,13 @@ test.each([
   ['the name may be spelled in two ways', '{"z":{"content":"Hi"},"choices":[{"delta":{"c\\u006fntent":"Hi"}}]}'],
   ['the text is another member', '{"choices":[{"delta":{"content":null,"refusal":"Hi"}}]}'],
   ['the text is in a list', '{"choices":[{"delta":{"content":["Hi"]}}]}'],
-])('nothing is learned where %s', (_, chunk) => {
+])('nothing is learned if %s', (_, chunk) => {
   const chunks = createUsualChunks()
   chunks.learn(chunk, 'Hi')
   expect(chunks.textOf(chunk)).toBeUndefined()
 })
 
-test('a server whose chunks always differ is given up on, and one that changes once is learned anew', () => {
+test('learning stops for a server whose chunks always differ, and restarts for one that changes once', () => {
   const chunks = createUsualChunks()
   const of = (id: number, content: string) => usual(content).replace('"a"', `"${id}"`)
   chunks.learn(of(1, 'Hi'), 'Hi')

@@ -89,14 +89,14 @@ const DIALECTS: [Dialect, string[], string][] = [
 ]
 
 describe.each(DIALECTS)('%s, with a finish reason on every piece', (dialect, events, end) => {
-  test('a pause between any two is not the end', async () => {
+  test('a pause between any two parts is not the end', async () => {
     for (const at of events.keys()) {
       const played = await playPaused(dialect, events.slice(0, at).join(''), events.slice(at).join('') + end)
       expect(played).toMatchObject(answered)
     }
   })
 
-  test('a connection that breaks after any of them leaves a truncated answer', async () => {
+  test('a connection that breaks after any part leaves a truncated answer', async () => {
     for (const ending of ['reset', 'close'] as const) {
       for (let count = 1; count <= events.length; count++) {
         upstream.script(replySteps(events.slice(0, count), { ending }))
@@ -105,23 +105,23 @@ describe.each(DIALECTS)('%s, with a finish reason on every piece', (dialect, eve
     }
   })
 
-  test('a silence that is longer than a stream may rest is a timeout', async () => {
+  test('a silence above the limit is a timeout', async () => {
     expect(await playPaused(dialect, events[0] as string, '', STALL_MS)).toMatchObject({ reason: 'timeout' })
   })
 
-  test('a body that ends in order is the end', async () => {
+  test('a body that ends with a FIN is the end', async () => {
     upstream.script(replySteps(events))
     expect(await PROVIDERS[dialect]()).toMatchObject(answered)
   })
 })
 
-test('a reason by itself does not end an answer whose earlier ones have been taken back', async () => {
+test('a reason alone does not end an answer whose earlier reasons were revoked', async () => {
   const before = `${ALL_STOP.slice(0, 2).join('')}${openAi(undefined, 'stop')}`
   expect(await playPaused('openai', before, `${ALL_STOP[2]}${DONE}`)).toMatchObject(answered)
   expect(await playPaused('openai', openAi('', 'stop'), `${ALL_STOP.join('')}${DONE}`)).toMatchObject(answered)
 })
 
-test('a stream under the label of JSON, and JSON under that of a stream, are read as what they are', async () => {
+test('a stream labelled as JSON, and JSON labelled as a stream, are read by their content', async () => {
   upstream.script(replyRaw([...ALL_STOP, DONE].join(''), { contentType: 'application/json' }))
   expect(await PROVIDERS.openai()).toMatchObject(answered)
   const error = { error: { message: 'x', code: 429 } }
@@ -151,7 +151,7 @@ function ofSeveralEnds(): { name: string; events: string[] }[] {
     .map(({ name, body }) => ({ name, events: body.split(/(?<=\r?\n\r?\n)/) }))
 }
 
-test('recorded streams of Google with several finish reasons survive a pause, and no break, after any event', async () => {
+test('recorded streams of Google with several finish reasons survive a pause after any event, but not a break', async () => {
   for (const { events } of ofSeveralEnds()) {
     const whole = playGoogleStream([Buffer.from(events.join(''))])
     for (let at = 1; at < events.length; at++) {

@@ -107,7 +107,7 @@ describe('a status other than 200', () => {
     [404, { code: 404, message: 'No endpoints found that support tool use. To learn more, visit the docs.' }],
     [403, { status: 'PERMISSION_DENIED', message: 'You do not have permission to access the File x.' }],
     [400, { status: 'FAILED_PRECONDITION', message: 'The File x is not in an ACTIVE state and usage is not allowed.' }],
-  ])('%i with %j is of the request, and no alarm', (status, error) => {
+  ])('%i with %j is an error of the request, without an alarm', (status, error) => {
     expect(failure(status, error)).toMatchObject({ reason: 'bad_request', alarm: false })
   })
 
@@ -116,15 +116,15 @@ describe('a status other than 200', () => {
     [404, 'model_not_found', { message: 'The model `perday-insufficient_quota` does not exist' }],
     [404, 'model_not_found', { code: 404, message: 'No endpoints found for x/y.' }],
     [429, 'rate_limit', { message: 'Rate limit reached for model requestsPerDay' }],
-  ])('the words of a %i do not change its reason %s: %j', (status, reason, error) => {
+  ])('the text of a %i does not change its reason %s: %j', (status, reason, error) => {
     expect(failure(status, error).reason).toBe(reason)
   })
 
-  test('a used-up quota is an alarm, because waiting does not help', () => {
+  test('an exhausted quota is an alarm, because waiting does not help', () => {
     expect(failure(429, { code: 'insufficient_quota' })).toMatchObject({ reason: 'quota_exhausted', alarm: true })
   })
 
-  test('says no more of the body than its short code', () => {
+  test('an error contains only the short code of the body', () => {
     const error = failure(400, { code: 'unsupported_value', message: 'messages[0] holds the secret 4711' })
     expect(error.message).toBe('The provider answered 400 (unsupported_value).')
     expect(failure(400, { code: 'a long code with 4711' }).message).toBe('The provider answered 400.')
@@ -189,15 +189,15 @@ describe('Retry-After', () => {
     [{ 'retry-after': '3', 'x-ratelimit-reset': '42' }, 3],
     [{ 'x-ratelimit-reset': 'soon' }, undefined],
     [{ 'retry-after': '9'.repeat(400) }, 86_400],
-  ])('of a limit that was hit, %j, is %s seconds', (headers, seconds) => {
+  ])('of an exhausted limit, %j, is %s seconds', (headers, seconds) => {
     expect(failure(429, undefined, headers).retryAfterSeconds).toBe(seconds)
   })
 
-  test('is not read from what is left of limits that were not hit', () => {
+  test('ignores the resets of other limits', () => {
     expect(failure(503, undefined, { 'x-ratelimit-reset-requests': '1s' }).retryAfterSeconds).toBeUndefined()
   })
 
-  test('is in the headers that OpenRouter passes on in its body', () => {
+  test('is read from the headers that OpenRouter passes on in its body', () => {
     const headers = {
       'X-RateLimit-Limit': '20',
       'X-RateLimit-Remaining': '0',
@@ -206,7 +206,7 @@ describe('Retry-After', () => {
     expect(failure(429, { code: 429, message: 'x', metadata: { headers } }).retryAfterSeconds).toBe(9)
   })
 
-  test('is the RetryInfo of the body where no header tells', () => {
+  test('is the RetryInfo of the body without a header', () => {
     const details = [{ '@type': 'x' }, { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '39.4s' }]
     expect(failure(429, { details }).retryAfterSeconds).toBe(40)
     expect(failure(429, { details: [{ retryDelay: 'later' }] }).retryAfterSeconds).toBeUndefined()

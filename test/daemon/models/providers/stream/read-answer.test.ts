@@ -90,26 +90,26 @@ async function isOpen(promise: Promise<unknown>): Promise<boolean> {
 const texts = (parts: readonly ChatPart[]) => parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
 describe('answers over a real connection', () => {
-  test.each(fixtures())('$file comes to what it says', async ({ bytes, stream, tools, answer, failure }) => {
+  test.each(fixtures())('$file gives its documented result', async ({ bytes, stream, tools, answer, failure }) => {
     upstream.script(replyRaw(bytes, { contentType: stream ? 'text/event-stream' : 'application/json' }))
     const options = tools ? { tools: [{ name: 'any' }] } : undefined
     expect(await play({ ...call, stream, options })).toMatchObject(answer ?? failure ?? {})
     expect(clock.pending).toBe(0)
   })
 
-  test('a stream in many small writes comes to the same answer', async () => {
+  test('a stream in many small writes gives the same answer', async () => {
     const body = chatStream(['Ärger ', 'mit ', '東京 ', '🚀'], { usage })
     const offsets = Array.from({ length: Math.ceil(body.length / 7) }, (_, at) => at * 7)
     upstream.script(replySplit(body, offsets))
     expect(await play(call)).toMatchObject({ text: 'Ärger mit 東京 🚀', outcome: 'complete' })
   })
 
-  test('a streamed request that is answered with one JSON body is still an answer', async () => {
+  test('a JSON body in response to a streamed request is still an answer', async () => {
     upstream.script(replyJson(chatJson('All at once.', { usage })))
     expect(await play(call)).toMatchObject({ text: 'All at once.', outcome: 'complete', usage: { inputTokens: 5 } })
   })
 
-  test('connections are used again after whole and streamed answers', async () => {
+  test('connections are reused after complete and streamed answers', async () => {
     upstream.fallback((exchange) =>
       (exchange.request.body as { stream: boolean }).stream
         ? replySteps([chatStream(['a'])])(exchange)
@@ -125,14 +125,14 @@ describe('answers over a real connection', () => {
 })
 
 describe('commit point', () => {
-  test('a failure before the first content yields nothing, so the chain may move on', async () => {
+  test('a failure before the first content yields nothing, so the chain may fail over', async () => {
     const silent = chatStream([], { finishReason: null, done: false })
     upstream.script(replySteps([silent, ': ping\n\n', 'data: {"error":{"code":"server_error"}}\n\n']))
     const batches = provider.chat(call, forever)[Symbol.asyncIterator]()
     await expect(batches.next()).rejects.toMatchObject({ reason: 'server_error' })
   })
 
-  test('the first batch holds the first content', async () => {
+  test('the first batch contains the first content', async () => {
     upstream.script(replySteps([opening], { ending: 'hang' }))
     const { first, stop } = await startReading()
     expect(texts(first)).toBe('One two')
@@ -141,7 +141,7 @@ describe('commit point', () => {
 })
 
 describe('broken connections', () => {
-  test('a stream that breaks anywhere before its finish reason is truncated, reset or closed in order', async () => {
+  test('a stream that breaks anywhere before its finish reason is truncated, with RST or FIN', async () => {
     const body = chatStream(['One ', 'two ', 'three'])
     const finish = body.indexOf('"finish_reason":"stop"')
     for (const ending of ['reset', 'close', 'end'] as const) {
@@ -159,7 +159,7 @@ describe('broken connections', () => {
     }
   })
 
-  test('a whole body that breaks off is never an answer', async () => {
+  test('a complete body that breaks off is never an answer', async () => {
     const body = JSON.stringify(chatJson('A whole answer', { usage }))
     const length = { 'content-length': String(body.length) }
     for (const at of [1, 40, body.length - 1]) {
@@ -170,7 +170,7 @@ describe('broken connections', () => {
     }
   })
 
-  test('a connection that breaks without an answer, or cannot be made, is a connection_error', async () => {
+  test('a connection that breaks without an answer, or cannot be opened, is a connection_error', async () => {
     upstream.script(resetAtOnce)
     expect(await play(call)).toMatchObject({ reason: 'connection_error', outcome: 'error' })
     await upstream.close()
@@ -179,7 +179,7 @@ describe('broken connections', () => {
     upstream = await startUpstream()
   })
 
-  test('a body over the limit is refused and its connection closed', async () => {
+  test('a body over the limit is rejected and its connection closed', async () => {
     const megabyte = Buffer.alloc(1_048_576, 32)
     upstream.script(async ({ head, write, request }) => {
       head(200, { 'content-type': 'application/json' })
@@ -208,7 +208,7 @@ describe('silence', () => {
     }
   })
 
-  test('a stream without content ends after firstTokenMs, whatever else it sends', async () => {
+  test('a stream without content ends after firstTokenMs, whatever else arrives', async () => {
     upstream.script(replySteps([chatStream([], { finishReason: null, done: false }), ': ping\n\n'], { ending: 'hang' }))
     const played = play(call)
     const { aborted } = await upstream.nextRequest()
@@ -219,7 +219,7 @@ describe('silence', () => {
     await aborted
   })
 
-  test('firstTokenMs does not hold for an answer that is not streamed', async () => {
+  test('firstTokenMs does not apply to a non-streamed answer', async () => {
     const goOn = gate()
     upstream.script(replySteps([goOn.opened, JSON.stringify(chatJson('late'))], { contentType: 'application/json' }))
     const played = play(whole)
@@ -270,7 +270,7 @@ describe('silence', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('an answer with its end marker is complete at once, though the connection stays open', async () => {
+  test('an answer with its end marker is complete at once, even if the connection stays open', async () => {
     upstream.script(replySteps([chatStream(['Done.'])], { ending: 'hang' }))
     expect(await play(call)).toMatchObject({ text: 'Done.', outcome: 'complete' })
     clock.advance(STREAM_END_GRACE_MS)
@@ -295,7 +295,7 @@ test('a connection that ends in time after the end marker leaves no timer behind
   expect(upstream.requests[0]?.isAborted).toBe(false)
 })
 
-describe('leaving', () => {
+describe('aborting', () => {
   test('an abort closes the connection, before the answer and in the middle of it', async () => {
     for (const script of [hang, replySteps([opening], { ending: 'hang' as const })]) {
       upstream.script(script)
@@ -319,7 +319,7 @@ describe('leaving', () => {
     expect(await played).toMatchObject({ outcome: 'aborted' })
   })
 
-  test('an abort while the call waits for its connection sends nothing', async () => {
+  test('an abort while the call waits for its connection prevents sending', async () => {
     upstream.fallback(replyJson(chatJson('next')))
     const leave = new AbortController()
     const played = play({ ...whole, model: 'given-up' }, leave.signal)
@@ -338,20 +338,20 @@ describe('leaving', () => {
     await expect(end).rejects.toMatchObject({ outcome: 'aborted' })
   })
 
-  test('a call whose signal is aborted already never reaches the provider', async () => {
+  test('a call whose signal is already aborted never reaches the provider', async () => {
     expect(await play(call, AbortSignal.abort())).toMatchObject({ outcome: 'aborted' })
     expect(upstream.requests).toEqual([])
     expect(clock.pending).toBe(0)
   })
 
-  test('giving up the iteration closes the connection', async () => {
+  test('ending the iteration closes the connection', async () => {
     upstream.script(replySteps([opening], { ending: 'hang' }))
     for await (const _ of provider.chat(call, forever)) break
     await upstream.requests[0]?.aborted
     expect(clock.pending).toBe(0)
   })
 
-  test('closing the provider ends what runs', async () => {
+  test('closing the provider aborts running calls', async () => {
     upstream.script(hang)
     const played = play(call)
     await upstream.nextRequest()

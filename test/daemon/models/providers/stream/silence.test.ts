@@ -13,7 +13,7 @@ function startWatch(streamed = true) {
   return { clock, expired, watch }
 }
 
-test("a client that takes longer than attemptMs costs nothing of the provider's time", () => {
+test("a client that takes longer than attemptMs does not use the provider's time", () => {
   const { clock, expired, watch } = startWatch()
   watch.waiting()
   clock.advance(100)
@@ -32,7 +32,7 @@ test("a client that takes longer than attemptMs costs nothing of the provider's 
   expect(expired).toEqual([expect.stringContaining('whole answer within 1000 ms')])
 })
 
-test('a client that takes its time over the last text leaves the provider its time to end', () => {
+test('a client that delays the last text leaves the provider its time to end', () => {
   const { clock, expired, watch } = startWatch()
   watch.heard()
   watch.committed()
@@ -45,7 +45,7 @@ test('a client that takes its time over the last text leaves the provider its ti
   expect(expired).toEqual([expect.stringContaining('its end')])
 })
 
-test('the wait for the first token begins with the call', () => {
+test('the timeout of the first token starts with the call', () => {
   const { clock, expired, watch } = startWatch()
   clock.advance(150)
   watch.waiting()
@@ -55,7 +55,7 @@ test('the wait for the first token begins with the call', () => {
   expect(expired).toEqual([expect.stringContaining('first token within 200 ms')])
 })
 
-test('a running stream ends at the first moment that a limit on the waiting is reached, and at no other', () => {
+test('a running stream ends exactly when the first limit on its waiting is reached', () => {
   const pause = fc.integer({ min: 0, max: 600 })
   fc.assert(
     fc.property(fc.array(fc.record({ client: pause, provider: pause }), { maxLength: 12 }), (reads) => {
@@ -84,7 +84,7 @@ test('a running stream ends at the first moment that a limit on the waiting is r
   )
 })
 
-test('without any limit there is no timer, which would fire at once', () => {
+test('without any limit no timer is set, which would fire at once', () => {
   const clock = createFakeClock()
   const unlimited = { ...timeouts, attemptMs: Number.POSITIVE_INFINITY }
   const watch = watchSilence(clock, unlimited, false, () => expect.unreachable())

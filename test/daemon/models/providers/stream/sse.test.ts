@@ -3,7 +3,7 @@ import { ProviderError } from '../../../../../src/daemon/models/provider.ts'
 import { createSseReader } from '../../../../../src/daemon/models/providers/stream/sse.ts'
 import { PROVIDER_EVENT_BYTES } from '../../../../../src/shared/spec-limits.ts'
 
-test('an event with name and several data lines comes as one', () => {
+test('an event with name and several data lines is one event', () => {
   const sse = createSseReader()
   const bytes = Buffer.from(': hello\nevent: delta\nid: 4\ndata: one\ndata:two\ndata\n\ndata: next\n\n')
   expect(sse.read(bytes)).toEqual([
@@ -12,7 +12,7 @@ test('an event with name and several data lines comes as one', () => {
   ])
 })
 
-test('lines that are events by themselves come as events, the last one with the name', () => {
+test('lines that are separate events are separate, the last one with the name', () => {
   const sse = createSseReader()
   const bytes = Buffer.from('data: {"a":1}\nevent: b\ndata: : hi\ndata: {"b":2}\n\ndata: {\ndata: "c":3}\n\n')
   expect(sse.read(bytes)).toEqual([
@@ -28,7 +28,7 @@ test('lines that are events by themselves come as events, the last one with the 
   ])
 })
 
-test('an event without its blank line comes at the end, marked as cut', () => {
+test('an event without its blank line is passed at the end, marked as cut', () => {
   for (const ending of ['', '\n', '\r', '\r\n']) {
     const sse = createSseReader()
     expect(sse.read(Buffer.from(`data: last${ending}`))).toEqual([])
@@ -36,7 +36,7 @@ test('an event without its blank line comes at the end, marked as cut', () => {
   }
 })
 
-test('a byte order mark at the start is dropped, also in pieces, and only there', () => {
+test('a byte order mark is dropped only at the start, also in pieces', () => {
   const sse = createSseReader()
   const bytes = Buffer.from('\u{feff}data: \u{feff}one\n\n')
   const events = [...bytes].flatMap((byte) => [...sse.read(Buffer.of(byte))])
@@ -71,12 +71,12 @@ test.each([
   }
 })
 
-test('nothing at all has no events', () => {
+test('an empty stream has no events', () => {
   const sse = createSseReader()
   expect(sse.end()).toEqual([])
 })
 
-test('a line of 8 MB in small reads comes whole', () => {
+test('a line of 8 MB in small reads is complete', () => {
   const sse = createSseReader()
   const line = Buffer.from(`data: ${'é'.repeat(4_194_304)}\n\n`)
   const events = []
@@ -84,7 +84,7 @@ test('a line of 8 MB in small reads comes whole', () => {
   expect(events.map(({ data }) => data.length)).toEqual([4_194_304])
 })
 
-test('an event over PROVIDER_EVENT_BYTES is refused, as one line and as many', () => {
+test('an event over PROVIDER_EVENT_BYTES is rejected, as one line and as many', () => {
   for (const piece of ['data: '.padEnd(1_000_000, 'x'), `data: ${'x'.repeat(999_000)}\n`]) {
     const sse = createSseReader()
     const bytes = Buffer.from(piece)

@@ -4,7 +4,7 @@ import { openUpstream } from '../../../../../src/daemon/models/providers/stream/
 import { STREAM_BUFFER_BYTES } from '../../../../../src/shared/spec-limits.ts'
 import { startUpstream } from '../../../../upstream.ts'
 
-test('a reader that falls behind holds at most STREAM_BUFFER_BYTES, and still gets every byte', async () => {
+test('a slow reader buffers at most STREAM_BUFFER_BYTES, and still gets every byte', async () => {
   const upstream = await startUpstream()
   const pool = openPool(upstream.url)
   const piece = Buffer.alloc(1_048_576, 'x')

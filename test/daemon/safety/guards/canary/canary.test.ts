@@ -18,7 +18,7 @@ const leak = fc
   .tuple(fc.constantFrom(...LEAK_KINDS), fc.constantFrom(...live), fc.nat(99))
   .map(([kind, canary, salt]) => kind.write(canary, salt))
 
-test('a canary belongs to one key and one day, and the last two days are live', () => {
+test('a canary belongs to one key and one day, and those of the last two days are active', () => {
   const [today, yesterday] = live
   expect(today).toEqual(canaryOf(subkey, 'key-1', '2026-11-21'))
   expect(yesterday).toEqual(canaryOf(subkey, 'key-1', '2026-11-20'))
@@ -34,7 +34,7 @@ test('a canary belongs to one key and one day, and the last two days are live', 
   expect(canaryInstruction(today)).toContain(today.words.join(' '))
 })
 
-test.each(LEAK_KINDS)('a canary is found $name, and told from that of the day before', ({ write }) => {
+test.each(LEAK_KINDS)('a canary is found $name, and distinguished from that of the previous day', ({ write }) => {
   for (let key = 0; key < 25; key++) {
     const canaries = liveCanaries(subkey, `key-${key}`, NOW)
     const find = createCanaryDetector(canaries).find
@@ -52,7 +52,7 @@ test('nothing is found in the canary of another key', () => {
   for (const { write } of LEAK_KINDS) for (const canary of other) expect(detector.find(write(canary, 1))).toEqual([])
 })
 
-test('what was let go of is not looked at in another way afterwards, wherever a leak is cut', () => {
+test('released text is never reinterpreted, wherever a leak is split', () => {
   fc.assert(
     fc.property(leak, leak, fc.string({ maxLength: 40 }), (first, second, between) => {
       expectIncremental(detector, first + between + second)
@@ -61,14 +61,14 @@ test('what was let go of is not looked at in another way afterwards, wherever a 
   )
 })
 
-test('a search for the phrase itself finds less than a tenth of the ways to write it', () => {
+test('a search for the exact phrase finds less than a tenth of its spellings', () => {
   const [{ words }] = live
   const exact = LEAK_KINDS.filter(({ write }) => write(live[0], 1).includes(words.join(' ')))
   expect(exact.map(({ name }) => name)).toEqual(LEAK_KINDS.filter(({ isExact }) => isExact).map(({ name }) => name))
   expect(exact.length).toBeLessThan(LEAK_KINDS.length / 10)
 })
 
-test('a leak is found however it is cut into chunks, in text and in arguments of tools', () => {
+test('a leak is found for any split into chunks, in text and in tool arguments', () => {
   const armed = [{ guard: 'canary', detector, actionOf: () => 'mask' as const }]
   fc.assert(
     fc.property(leak, fc.array(fc.nat(), { maxLength: 40 }), fc.boolean(), (words, cuts, isCall) => {
@@ -104,7 +104,7 @@ const BENIGN_SETS = [
   'injecagent-benign-tool-outputs',
 ]
 
-test('no text of the benign sets holds a canary of any of fifty keys', () => {
+test('no text of the benign sets contains a canary of any of fifty keys', () => {
   const folder = join(process.env.AIGW_EVAL_DIR ?? '../shared/eval', 'injection')
   const files = BENIGN_SETS.map((name) => join(folder, `${name}.jsonl`)).filter((file) => existsSync(file))
   const texts = files.flatMap((file) =>

@@ -6,12 +6,12 @@ import { HARMLESS, SECRETS } from './samples.ts'
 
 const detector = createDlpDetector(Object.values(DLP_DETECTORS).map((create) => create()))
 
-test('finds what each of its detectors finds', () => {
+test('finds the results of each of its detectors', () => {
   const findings = detector.find(`CONFIDENTIAL\npassword = "tr0ub4dor&3"\n`)
   expect(findings.map(({ type }) => type)).toEqual(['document-marking', 'password'])
 })
 
-test('of findings that overlap the first one is kept', () => {
+test('keeps the first of overlapping findings', () => {
   const program = [
     'function open() {',
     '  const a = 1;',
@@ -23,12 +23,12 @@ test('of findings that overlap the first one is kept', () => {
   expect(detector.find(`${program}\n`).map(({ type }) => type)).toEqual(['source-code'])
 })
 
-test('without detectors finds nothing, and holds nothing back', () => {
+test('without detectors finds nothing, and holds no text back', () => {
   const none = createDlpDetector([])
   expect([none.find('password = "tr0ub4dor&3"'), none.openFrom('password = "')]).toEqual([[], 12])
 })
 
-test('in pieces of anything', () => {
+test('finds the same in pieces of any text', () => {
   const piece = fc.oneof(
     fc.constantFrom(...SECRETS.map(([text]) => text), ...HARMLESS),
     fc.constantFrom(

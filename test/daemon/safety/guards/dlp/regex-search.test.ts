@@ -37,16 +37,16 @@ describe('patterns of customers', () => {
     expect(found('prj-\\d{4}', 'PRJ-1234, prj-5678', { caseSensitive: true })).toEqual(['prj-5678'])
   })
 
-  test('are no longer than their limit, and what is longer does not hide what follows', () => {
+  test('are limited in length, and a longer match does not hide the next one', () => {
     expect(found('x+', 'x'.repeat(40))).toEqual(['x'.repeat(16), 'x'.repeat(16), 'x'.repeat(8)])
     expect(found('a[^b]*b|a\\d', `a1${'.'.repeat(30)}b`)).toEqual(['a1'])
   })
 
-  test('count only when the check passes', () => {
+  test('count only if the validator accepts them', () => {
     expect(found('\\d+', '12 34', { isValid: (value) => value === '34' })).toEqual(['34'])
   })
 
-  test('are found wherever they stand in a long text', () => {
+  test('are found at any position of a long text', () => {
     const at = [0, 1_022, 2_048, 4_095, 16_382, 32_768]
     let text = '.'.repeat(40_000)
     for (const start of at) text = `${text.slice(0, start)}${'k123'}${text.slice(start + 4)}`
@@ -69,16 +69,16 @@ describe('patterns of customers', () => {
     ['(a)\\1', 'a valid RE2 regular expression'],
     ['(?:a{1,100}){1,9}', 'has too many repetitions'],
     ['a'.repeat(501), 'at most 500'],
-  ])('%j is refused: %s', (pattern, reason) => {
+  ])('%j is rejected: %s', (pattern, reason) => {
     expect(() => search(pattern)).toThrow(PatternRefused)
     expect(() => search(pattern)).toThrow(reason)
   })
 
-  test('anchors in brackets, or with a backslash, are none', () => {
+  test('anchor characters in brackets, or with a backslash, are literal', () => {
     expect(found('[^$]\\$\\^', 'a$^')).toEqual(['a$^'])
   })
 
-  test('a text that takes too many steps counts as unread from there on, in findings of bounded length', () => {
+  test('a text that exceeds the step limit counts as unread from that position on, in findings of bounded length', () => {
     const text = `k123${'.'.repeat(40_000)}`
     const findings = findWith('[jk]\\d{3}', text, 40_000)
     expect(findings[0]).toEqual({ start: 0, end: 4, type: 'rule', confidence: 1 })
@@ -90,7 +90,7 @@ describe('patterns of customers', () => {
     for (const [at, { start }] of findings.slice(2).entries()) expect(start).toBe(findings[at + 1]?.end)
   })
 
-  test('what is found does not depend on how long it takes, and every step of a slow pattern counts', () => {
+  test('findings are independent of time, and every step of a slow pattern counts', () => {
     const slow = '(?:(?:a|b|c|[a-z ]){1,20}){1,3}9'
     const text = 'the quick brown fox jumps '.repeat(100)
     let turns = 0
@@ -110,7 +110,7 @@ describe('patterns of customers', () => {
     expect(dense.at(-1)).toMatchObject({ type: 'unread', end: 4_001 })
   })
 
-  test('a look for what is open stops often, also where the pattern is as large as it may be', () => {
+  test('a search for open matches pauses often, even for the largest patterns', () => {
     const text = 'the quick brown fox jumps '.repeat(40)
     const wide = search('[a-z ]+(?:a?[a-z ]){1,40}9', { maxChars: 1_024 })
     // Everything is pending from the first character on, so only the step limit stops the search.
@@ -122,7 +122,7 @@ describe('patterns of customers', () => {
     expect(turns).toBeGreaterThanOrEqual(40)
   })
 
-  test('of a stream only what may still match is held back', () => {
+  test('in a stream only a possible match is held back', () => {
     expect(search('PRJ-\\d{4}').openFrom('a long text without any')).toBe('a long text without any'.length)
     expect(search('PRJ-\\d{4}').openFrom('a long text, prj')).toBe('a long text, '.length)
     expect(search('\\d{4}').openFrom('x'.repeat(100))).toBe(100)

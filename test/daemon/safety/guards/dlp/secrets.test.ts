@@ -16,26 +16,26 @@ describe('secrets', () => {
     expect(found(text)).toEqual([])
   })
 
-  test('many in one text are found in order and apart', () => {
+  test('several in one text are found in order and separately', () => {
     const text = SECRETS.map(([one]) => one).join('\n\n')
     const findings = detector.find(text)
     expect(findings.map(({ start, end }) => text.slice(start, end))).toEqual(SECRETS.map(([, secret]) => secret))
   })
 
-  test('a finding says where and what, and never holds the value', () => {
+  test('a finding contains position and type, never the value', () => {
     for (const [text, secret] of SECRETS) {
       const said = JSON.stringify(detector.find(text))
       expect(said).not.toContain(secret.slice(-8))
     }
   })
 
-  test('a text cannot ask not to be looked at', () => {
+  test('a text cannot disable scanning', () => {
     const [[text]] = SECRETS as [(typeof SECRETS)[number]]
     expect(found(`secretlint-disable\n${text}\nsecretlint-enable`)).toHaveLength(1)
     expect(found(`# secretlint-disable-next-line\n${text}`)).toHaveLength(1)
   })
 
-  test('what secretlint alone lists is found in its place', () => {
+  test('secrets that only secretlint knows are found', () => {
     expect(found('it begins with xoxp-1-initial-2x and so on')).toEqual([['xoxp-1-initial-2x', 'slack']])
   })
 })
@@ -47,13 +47,13 @@ describe('secrets in pieces', () => {
     ['const name = "a long ', ''],
     ['password = "a long ', 'a long '],
     ['a word', 'word'],
-  ])('of %j only %j waits', (text, waiting) => {
+  ])('of %j only %j is held back', (text, waiting) => {
     expect(text.slice(detector.openFrom(text))).toBe(waiting)
   })
 
   test.each([...SECRETS.map(([text]) => text), ...HARMLESS])('of %j', (text) => expectIncremental(detector, text))
 
-  test('of texts of everything that matters to a secret', () => {
+  test('of texts of all relevant characters', () => {
     const piece = fc.oneof(
       fc.constantFrom(...SECRETS.map(([text]) => text), ...SECRETS.map(([, secret]) => secret)),
       fc.constantFrom(...HARMLESS),

@@ -99,7 +99,7 @@ describe('source code in a stream', () => {
   const tokensOf = (text: string): string[] => text.match(/\s?\S{1,6}|\s/g) ?? []
   const fenced = `Look at this:\n\n\`\`\`ts\n${PROGRAMS.TypeScript}\n\`\`\`\nWhat is wrong with it, and how would you mend it today?`
 
-  test('prose in one line leaves while it comes', () => {
+  test('prose in one line is released while it arrives', () => {
     const { said, moments } = stream(tokensOf(PROSE.replaceAll('\n', ' ')))
     expect(said).toBe(PROSE.replaceAll('\n', ' '))
     for (const [at, moment] of moments.slice(0, -1).entries()) {
@@ -110,7 +110,7 @@ describe('source code in a stream', () => {
     }
   })
 
-  test('a fenced block is masked as a whole, however it comes, and what stands around it flows', () => {
+  test('a fenced block is masked completely in any pieces, and text around it is released', () => {
     const expected = screenText(fenced, 'text', masking).text
     expect(expected).toMatch(/^Look at this:\n\n```ts\n\[SOURCE_CODE\]\n```\nWhat is wrong/)
     fc.assert(
@@ -123,7 +123,7 @@ describe('source code in a stream', () => {
     expect(moments.some((moment) => moment === 'Look at this:\n\n```ts\n')).toBe(true)
   })
 
-  test('without a fence the line that completes a block proves it: all that has not left by then is masked', () => {
+  test('without a fence the line that completes a block proves it: everything not yet released is masked', () => {
     for (const program of Object.values(PROGRAMS)) {
       const whole = `Look at this.\n\n${program}\n\nWhat is wrong with it, and how would you mend it today?`
       const { said } = stream(tokensOf(whole))
@@ -141,7 +141,7 @@ describe('source code in a stream', () => {
     }
   })
 
-  test('a long program without a fence stays masked to its end', () => {
+  test('a long program without a fence is masked to its end', () => {
     const program = Array.from({ length: 120 }, (_, at) => `const row${at} = rows[${at}];`).join('\n')
     const { said } = stream(tokensOf(`Here it is.\n${program}\nThat was all of it, as you can see.`))
     expect(said).toMatch(/That was all of it, as you can see\.$/)

@@ -11,34 +11,34 @@ const found = (text: string, words: string[], options = {}) =>
     .map(({ start, end }) => text.slice(start, end))
 
 describe('a search for many words', () => {
-  test('finds words of their own, in any case', () => {
+  test('finds separate words, in any case', () => {
     expect(found('Falcon, FALCON and falconry', ['falcon'])).toEqual(['Falcon', 'FALCON'])
     expect(found('Straße STRASSE', ['straße'])).toEqual(['Straße'])
   })
 
-  test('finds them anywhere, or only as they are written, when asked', () => {
+  test('finds them anywhere, or only in exact case, on request', () => {
     expect(found('falconry', ['falcon'], { wholeWords: false })).toEqual(['falcon'])
     expect(found('Falcon falcon', ['falcon'], { caseSensitive: true })).toEqual(['falcon'])
   })
 
-  test('of words that overlap takes the first and longest', () => {
+  test('of overlapping words takes the first and longest', () => {
     expect(found('project falcon nine', ['falcon', 'project falcon', 'falcon nine'])).toEqual(['project falcon'])
     expect(found('abcd', ['bc', 'abcd', 'ab'], { wholeWords: false })).toEqual(['abcd'])
   })
 
-  test('a word inside a longer one that is not there is still found', () => {
+  test('a word inside a longer partial match is still found', () => {
     expect(found('abce', ['bc', 'abcd'], { wholeWords: false })).toEqual(['bc'])
   })
 
-  test('scripts without blanks have no edges of words', () => {
+  test('scripts without spaces have no word boundaries', () => {
     expect(found('これは社外秘です', ['社外秘'])).toEqual(['社外秘'])
   })
 
-  test('keeps the offsets of the text when small letters are longer', () => {
+  test('keeps the offsets of the text when lower case changes its length', () => {
     expect(found('İİ falcon', ['falcon'])).toEqual(['falcon'])
   })
 
-  test('agrees with a search for each word alone, and keeps the law of pieces', () => {
+  test('matches a search for each word alone, also in pieces', () => {
     const word = fc
       .string({ unit: fc.constantFrom('a', 'b', 'c', ' '), minLength: 1, maxLength: 4 })
       .filter((it) => it.trim() === it && it !== '')

@@ -54,7 +54,7 @@ const NUMBERS: readonly (readonly [name: string, isValid: (value: string) => boo
   ],
 ]
 
-test.each(NUMBERS)('a %s passes as it was given out', (_name, isValid, values) => {
+test.each(NUMBERS)('a valid %s passes', (_name, isValid, values) => {
   for (const value of values) expect(isValid(value), value).toBe(true)
 })
 
@@ -80,7 +80,7 @@ test('a CPF needs both check digits, and more than one digit', () => {
   expect(['39053344715', '39053344704', '11111111111', '00000000000'].filter(isCpf)).toEqual([])
 })
 
-test('Luhn finds every digit that is changed, and every check digit but one is wrong', () => {
+test('Luhn detects every changed digit, and all check digits but one are wrong', () => {
   const digits = fc.string({ unit: fc.constantFrom(...'0123456789'), minLength: 2, maxLength: 30 })
   fc.assert(
     fc.property(digits, (body) => {
@@ -89,7 +89,7 @@ test('Luhn finds every digit that is changed, and every check digit but one is w
   )
 })
 
-test('a number is of a plan with its country code, and of a region without', () => {
+test('a number belongs to a plan by its country code, or by its region without one', () => {
   expect(isInternationalNumber('442079460958')).toBe(true)
   expect(isInternationalNumber('4402079460958')).toBe(true)
   expect(isInternationalNumber('80012345678')).toBe(true)

@@ -23,13 +23,13 @@ test.each(samples)('a detector of %s alone finds it in «%s»', (type, sentence,
   expect(found(sentence, only)).toEqual([`${type} ${value}`])
 })
 
-test('every entity that is offered is found by its own example', () => {
+test('every offered entity is found by its own example', () => {
   for (const { name, example } of PII_ENTITIES) {
     expect(found(example, createPiiDetector({ entities: [name] })).map((each) => each.split(' ')[0])).toEqual([name])
   }
 })
 
-test('the default set has no heuristic, and every checksum', () => {
+test('the default set has every checksum and no heuristic', () => {
   const classes = PII_ENTITIES.filter(({ name }) => DEFAULT_PII_ENTITIES.includes(name)).map((each) => each.class)
   expect(classes).not.toContain('heuristic')
   expect(PII_ENTITIES.filter((each) => each.class === 'checksum' && !each.byDefault)).toEqual([])
@@ -62,7 +62,7 @@ test.each([
   ['a price', '$ 1,234,567.89 and €4111111111111111'],
   ['a row of numbers', '1 2 3 4 5 6 7 8 9 10 11 12'],
   ['a diff', '@@ -10,7 +10,8 @@'],
-])('%s is nothing personal', (_what, text) => {
+])('%s is not personal data', (_what, text) => {
   expect(found(text, byDefault)).toEqual([])
 })
 
@@ -73,7 +73,7 @@ test.each([
   'no-reply@mail.example.com',
   'crawler-team@company.com',
   'security@example.com',
-])('%s names nobody: it is found where e-mail addresses are asked for by name', (address) => {
+])('%s is an impersonal mailbox: it is found only if e-mail addresses are requested by name', (address) => {
   const text = `Write to ${address} about it.`
   expect(found(text, byDefault)).toEqual([])
   expect(found(text, createPiiDetector({ entities: ['EMAIL'] }))).toEqual([`EMAIL ${address}`])
@@ -82,38 +82,38 @@ test.each([
 })
 
 test.each(['alice@example.com', 'test@example.com', 'jane.support@acme.co', 'team.lead@acme.co', 'supporter@acme.co'])(
-  '%s is somebody',
+  '%s is personal',
   (address) => {
     expect(found(`Write to ${address} about it.`, byDefault)).toEqual([`EMAIL ${address}`])
   },
 )
 
-test('a number of two digits that take turns is made up, unless it is written as a number that can be called', () => {
+test('a number of two alternating digits is invalid, unless it is formatted as a phone number', () => {
   expect(found("{ name: 'Jone', phone: 201090909090 }", byDefault)).toEqual([])
   expect(found("{ name: 'Jone', phone: 201090909091 }", byDefault)).toEqual(['PHONE 201090909091'])
   expect(found('phone: +201090909090', byDefault)).toEqual(['PHONE +201090909090'])
   expect(found('phone: 5555555555', byDefault)).toEqual(['PHONE 5555555555'])
 })
 
-test('what a region dials is found where the region is named, and only there', () => {
+test('a national number is found only if its region is configured', () => {
   const digits = 'dial 79460958 or 20794609580'
   expect(found('id 2079460958', createPiiDetector({ regions: ['GB'] }))).toEqual(['PHONE 2079460958'])
   expect(found('id 2079460958', byDefault)).toEqual([])
   expect(found(digits, createPiiDetector({ regions: [] }))).toEqual(['PHONE 79460958'])
 })
 
-test('whoever asks for dates is told of days of birth too', () => {
+test('a request for dates includes dates of birth', () => {
   const dates = createPiiDetector({ entities: ['DATE'] })
   expect(found('born on 2/8/1935, moved on 3/9/1951', dates)).toEqual(['DATE 2/8/1935', 'DATE 3/9/1951'])
   expect(found('lodash 4.17.21', dates)).toEqual([])
 })
 
-test('of two that overlap the surer one stands', () => {
+test('of two overlapping findings the more certain one is kept', () => {
   expect(found('card: 4111 1111 1111 1111')).toEqual(['CREDIT_CARD 4111 1111 1111 1111'])
   expect(found('https://jane.doe@example.com/')).toHaveLength(1)
 })
 
-test('findings carry offsets, a type and a confidence, and no value', () => {
+test('findings contain offsets, a type and a confidence, and no value', () => {
   const text = sentences.map(([sentence]) => sentence).join('\n')
   for (const finding of all.find(text)) {
     expect(Object.keys(finding).sort()).toEqual(['confidence', 'end', 'start', 'type'])
@@ -122,12 +122,12 @@ test('findings carry offsets, a type and a confidence, and no value', () => {
   }
 })
 
-test.each(samples)('%s: text in pieces is seen as the whole is: «%s»', (_type, sentence) => {
+test.each(samples)('%s: text in pieces gives the same findings as the complete text: «%s»', (_type, sentence) => {
   expectIncremental(all, `So: ${sentence} That was it, and there is more.`)
   expectIncremental(byDefault, sentence)
 })
 
-test('sentences in any order and between any separators are seen alike in pieces and whole', () => {
+test('sentences in any order with any separators give the same findings in pieces', () => {
   const separator = fc.constantFrom(' ', '\n', ', ', '', '. ', ' - ', '"', '\t', ' and ', ' é😀')
   const part = fc
     .tuple(fc.constantFrom(...sentences.map(([sentence]) => sentence)), separator)
@@ -141,7 +141,7 @@ test('sentences in any order and between any separators are seen alike in pieces
   )
 })
 
-test('digits, letters and separators without any order are seen alike in pieces and whole', () => {
+test('random digits, letters and separators give the same findings in pieces', () => {
   const unit = fc.constantFrom(
     ..."0123456789 -./():+@#xABGX,\n'’",
     '12',
@@ -164,7 +164,7 @@ test('digits, letters and separators without any order are seen alike in pieces 
   )
 })
 
-test('findings are in order, apart from each other, inside of the text and never cut a character in two', () => {
+test('findings are sorted, separate, within the text and never split a character', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(fc.constantFrom(...sentences.map(([sentence]) => sentence)), fc.string({ unit: 'grapheme' }))),

@@ -15,11 +15,11 @@ test.each([
   ['PERSON', '𝒜lice', '*****'],
   ['DATE_OF_BIRTH', '04/05/1985', '**/**/****'],
   ['aws-access-key', 'whatever', '[AWS_ACCESS_KEY]'],
-])('a %s is masked as its type asks', (type, value, mask) => {
+])('a %s is masked according to its type', (type, value, mask) => {
   expect(maskOf(type, value)).toBe(mask)
 })
 
-test('of a masked value only the edges of a domain and the end of a card are left, and no mask changes when masked again', () => {
+test('a masked value shows only the edges of a domain and the end of a card, and masking is idempotent', () => {
   const entity = fc.constantFrom(...PII_ENTITIES.map(({ name }) => name))
   fc.assert(
     fc.property(entity, fc.string({ unit: 'grapheme' }), (type, value) => {

@@ -8,13 +8,13 @@ const found = (rule: object, text: string) =>
     .find(text)
     .map(({ start, end, type }) => [text.slice(start, end), type])
 
-test('a rule of a pattern, of keywords and of a dictionary finds what it names, by its own id', () => {
+test('a rule with a pattern, keywords or a dictionary finds its values, under its own id', () => {
   expect(found({ detector: 'regex', pattern: 'k\\d+' }, 'K12')).toEqual([['K12', 'a-rule']])
   expect(found({ detector: 'keywords', words: ['falcon'] }, 'falconry Falcon')).toEqual([['Falcon', 'a-rule']])
   expect(found({ detector: 'dictionary', words: ['falcon'] }, 'falconry')).toEqual([['falcon', 'a-rule']])
 })
 
-test('a rule of a built-in detector finds what that finds', () => {
+test('a rule with a built-in detector finds what the detector finds', () => {
   expect(found({ detector: 'builtin:secrets' }, 'password = "tr0ub4dor&3"')).toEqual([['tr0ub4dor&3', 'password']])
   expect(found({ detector: 'builtin:document-markings' }, 'CONFIDENTIAL\n')).toEqual([
     ['CONFIDENTIAL', 'document-marking'],
@@ -25,7 +25,7 @@ test('a rule of a built-in detector finds what that finds', () => {
   ])
 })
 
-test('a validator takes away what does not pass', () => {
+test('a validator removes invalid findings', () => {
   const rule = { detector: 'regex', pattern: '\\d{16}', validator: 'luhn' }
   expect(found(rule, '4111111111111111 4111111111111112')).toEqual([['4111111111111111', 'a-rule']])
 })
@@ -38,7 +38,7 @@ test.each([
   expect([VALIDATORS[name](good), VALIDATORS[name](bad)]).toEqual([true, false])
 })
 
-test('only rules that are on are compiled, and one that simulates is not enforced', () => {
+test('only enabled rules are compiled, and a simulating one is not enforced', () => {
   const rule = (name: string, given: object) => ({
     id: name,
     name,

@@ -27,7 +27,7 @@ describeEachEngine('guard rules', (engine) => {
   const list = async (tenant: TestTenant) =>
     ListGuardRulesResponse.strict().parse((await tenant.call('GET', BASE)).body).rules
 
-  test('are created with every field that was left out, found by name and by id, changed and deleted', async () => {
+  test('are created with defaults for omitted fields, found by name and by id, changed and deleted', async () => {
     const tenant = await newTenant()
     const made = await create(tenant, PROJECT)
     expect(made).toMatchObject({
@@ -52,7 +52,7 @@ describeEachEngine('guard rules', (engine) => {
     expect([gone.status, gone.body.error.code]).toEqual([404, 'GUARD_RULE_NOT_FOUND'])
   })
 
-  test('have names that are taken once, whatever their case', async () => {
+  test('have names that are unique, regardless of case', async () => {
     const tenant = await newTenant()
     await create(tenant, PROJECT)
     const answer = await tenant.call('POST', BASE, { ...PROJECT, name: 'project NUMBERS' })
@@ -70,7 +70,7 @@ describeEachEngine('guard rules', (engine) => {
     ['detector', { ...PROJECT, detector: 'builtin:magic' }],
     ['kind', { ...PROJECT, kind: 'dlp', detector: 'builtin:EMAIL', pattern: undefined }],
     ['maxChars', { ...PROJECT, maxChars: 5_000 }],
-  ])('that name a wrong %s are refused and not stored', async (field, body) => {
+  ])('with an invalid %s are rejected and not stored', async (field, body) => {
     const tenant = await newTenant()
     const answer = await tenant.call('POST', BASE, body)
     expect([answer.status, answer.body.error?.code]).toEqual([400, 'VALIDATION_ERROR'])
@@ -78,7 +78,7 @@ describeEachEngine('guard rules', (engine) => {
     expect(await list(tenant)).toEqual([])
   })
 
-  test('that a change would make unusable stay as they are', async () => {
+  test('that a change would invalidate stay unchanged', async () => {
     const tenant = await newTenant()
     const made = await create(tenant, PROJECT)
     for (const body of [{ pattern: null }, { pattern: 'x*' }, { words: ['a'] }, { detector: 'keywords' }]) {
@@ -88,7 +88,7 @@ describeEachEngine('guard rules', (engine) => {
     expect(await list(tenant)).toEqual([made])
   })
 
-  test(`are at most ${GUARD_RULES} of a tenant`, async () => {
+  test(`are limited to ${GUARD_RULES} per tenant`, async () => {
     const tenant = await newTenant()
     const rows = Array.from({ length: GUARD_RULES }, (_, at) => {
       const times = { created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' }
@@ -100,7 +100,7 @@ describeEachEngine('guard rules', (engine) => {
     expect([answer.status, answer.body.error.code]).toEqual([400, 'VALIDATION_ERROR'])
   })
 
-  test('are simulated on samples: findings by offsets, never the value, and nothing is stored', async () => {
+  test('are simulated on samples: findings with offsets, never the value, and nothing is stored', async () => {
     const tenant = await newTenant()
     const { name: _, ...rule } = PROJECT
     const answer = await tenant.call('POST', `${BASE}/simulate`, { rule, samples: ['see PRJ-1234', 'nothing'] })
@@ -112,7 +112,7 @@ describeEachEngine('guard rules', (engine) => {
     expect(await list(tenant)).toEqual([])
   })
 
-  test('are simulated together when no rule is sent, also those that are off', async () => {
+  test('are simulated together when no rule is sent, including disabled ones', async () => {
     const tenant = await newTenant()
     await create(tenant, { ...PROJECT, enabled: false })
     await create(tenant, { name: 'Names', kind: 'dlp', detector: 'keywords', words: ['Falcon'], action: 'block' })
@@ -124,7 +124,7 @@ describeEachEngine('guard rules', (engine) => {
     ])
   })
 
-  test('of others are neither seen nor used', async () => {
+  test('of other tenants are neither visible nor used', async () => {
     const [one, other] = [await newTenant(), await newTenant()]
     const made = await create(one, PROJECT)
     expect(await list(other)).toEqual([])
@@ -133,7 +133,7 @@ describeEachEngine('guard rules', (engine) => {
     expect(answer.body.results[0].findings).toEqual([])
   })
 
-  test('that are on are compiled once, and a change of another daemon holds within two seconds', async () => {
+  test('that are enabled are compiled once, and a change on another daemon applies within two seconds', async () => {
     const tenant = await newTenant()
     const clock = createFakeClock()
     const rules = createTenantRules({ db: shared.current.app.db, clock })

@@ -49,7 +49,7 @@ describe.each([
     for (const name of others) expect(withName(sentence, name), name).toEqual(expected)
   })
 
-  test.each(ATTACKS)('an attack is one by what it asks for: %s', (sentence) => {
+  test.each(ATTACKS)('an attack is detected by its request: %s', (sentence) => {
     const [first = '', ...others] = NAMES
     const expected = withName(sentence, first)
     expect(expected.verdict).toBe('BLOCK')
@@ -64,11 +64,11 @@ test.each([
   'Our cat is called BetterDAN and our dog DevMode.',
   'What is the maximum amount that Dan may claim?',
   'My grandma wants to know what the dude next door is called.',
-])('a word from the same collections is no attack either: %s', (text) => {
+])('a word from the same collections is not an attack either: %s', (text) => {
   expect(scored(text).riskScore).toBeLessThan(FLAG)
 })
 
-test('an answer may speak of people with these names', () => {
+test('an answer may mention people with these names', () => {
   for (const name of NAMES) {
     const answer = `I am ${name} from support. ${name} has switched the router to bridge mode for you.`
     expect(watchOutput(prepareSnippets([])).add(answer).detections, name).toEqual([])

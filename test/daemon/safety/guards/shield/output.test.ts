@@ -27,7 +27,7 @@ describe('a leak of the system prompt', () => {
     })
   })
 
-  test('is found wherever it stands in an answer', () => {
+  test('is found at any position of an answer', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 300 }), fc.string({ maxLength: 300 }), (before, after) => {
         expect(leaks(`${before} ${PROMPT} ${after}`).riskScore).toBe(100)
@@ -36,7 +36,7 @@ describe('a leak of the system prompt', () => {
     )
   })
 
-  test('of one of several snippets is enough; a very short one is none', () => {
+  test('one of several snippets is enough, but not a very short one', () => {
     expect(
       leaks(`code: ${'blue heron 42 over water'}`, ['unrelated words of a prompt', 'Blue heron 42 over water']).verdict,
     ).toBe('FLAG')
@@ -54,12 +54,12 @@ describe('a leak of the system prompt', () => {
     })
   })
 
-  test('is no more than its category may be', () => {
+  test('is limited to the verdict of its category', () => {
     const watch = watchOutput(prepareSnippets([PROMPT]), { categories: { prompt_leaking: 'LOG' } })
     expect(watch.add(PROMPT).verdict).toBe('LOG')
   })
 
-  test('does not make another finding worse', () => {
+  test('does not aggravate another finding', () => {
     const output = `${PROMPT} I have no rules.`
     expect(leaks(output)).toMatchObject({
       riskScore: 100,
@@ -68,7 +68,7 @@ describe('a leak of the system prompt', () => {
     })
   })
 
-  test('is none when an answer shares words with the prompt', () => {
+  test('is not found when an answer shares words with the prompt', () => {
     expect(
       leaks('I am Anna, the assistant of Nordwind Travel. Your refund of 40 euros is on its way.').detections,
     ).toEqual([])
@@ -76,7 +76,7 @@ describe('a leak of the system prompt', () => {
   })
 })
 
-test('a model that speaks of its new freedom has drifted', () => {
+test('a model that mentions its new freedom has drifted', () => {
   expect(scanOutput('I am unrestricted now. Evil mode activated.')).toMatchObject({
     verdict: 'FLAG',
     detections: [{ type: 'role_drift', category: 'role_hijack' }],
@@ -84,7 +84,7 @@ test('a model that speaks of its new freedom has drifted', () => {
   expect(scanOutput('You can reset the password in the settings of your account.').detections).toEqual([])
 })
 
-test('the answer to the worst snippet and text comes in one pass', () => {
+test('the result for the worst snippet and text needs one pass', () => {
   const repeated = 'ab'.repeat(4_000)
   expect(leaks(repeated.repeat(4), [repeated]).riskScore).toBe(100)
 })

@@ -19,7 +19,7 @@ const FLAG = 50
 const textsFrom = (score: number, list: typeof rows) =>
   list.filter(({ riskScore }) => riskScore >= score).map(({ text }) => text)
 
-describe('short orders of everyday work', () => {
+describe('short everyday commands', () => {
   test('at most 1 in 100 is blocked and 3 in 100 are flagged', () => {
     expect(commands.length).toBeGreaterThan(200)
     expect(textsFrom(BLOCK, commands).length / commands.length).toBeLessThanOrEqual(0.01)
@@ -27,13 +27,13 @@ describe('short orders of everyday work', () => {
   })
 
   test.each(['Send it to ada@example.com', 'Forward this message to my manager at jane@acme.io'])(
-    'mail to somebody is no attack: %s',
+    'mail to another person is not an attack: %s',
     (text) => {
       expect(scanText(text).riskScore).toBeLessThan(FLAG)
     },
   )
 
-  test('said one after another in a conversation, at most 1 in 100 is blocked', async () => {
+  test('in sequence in a conversation, at most 1 in 100 is blocked', async () => {
     let blocked = 0
     for (let at = 0; at < commands.length; at += 4) {
       const messages = commands.slice(at, at + 4).map(({ text }) => ({ role: 'user', content: text }))

@@ -157,7 +157,7 @@ function firstHeldValue(guards: readonly ArmedDetector[], whole: string, receive
 }
 
 describe('a guarded stream is live', () => {
-  test.each([...GUARDS.keys()])('under %s no more than the bound waits where no value has begun', (name) => {
+  test.each([...GUARDS.keys()])('under %s no more than the limit is held back before a value starts', (name) => {
     const guards = GUARDS.get(name) ?? fail()
     fc.assert(
       fc.property(answers, ({ kind, text: whole, tokens: sizes }) => {
@@ -179,7 +179,7 @@ describe('a guarded stream is live', () => {
     )
   })
 
-  test('when a model pauses, no more than the bound waits for it to go on: batching ends after 120 ms', () => {
+  test('when a model pauses, no more than the limit is held back: batching ends after 120 ms', () => {
     const clock = createFakeClock()
     fc.assert(
       fc.property(fc.constantFrom(...GUARDS.keys()), answers, (name, { text: whole, tokens: sizes }) => {
@@ -203,7 +203,7 @@ describe('a guarded stream is live', () => {
     )
   })
 
-  test('what follows a long value does not wait for much more when the model pauses', () => {
+  test('text after a long value is held back only briefly when the model pauses', () => {
     const clock = createFakeClock()
     const guard = createOutputGuard({ armed: [{ ...armed(DETECTORS.secrets), actionOf: () => 'mask' }], clock })
     const key = `-----BEGIN RSA ${'PRIVATE KEY'}-----\n${'MIIEowIBAAKCAQEAv3Jd92LmQp\n'.repeat(40)}`
@@ -253,7 +253,7 @@ function* chunksOf(guard: OutputGuard, chunks: readonly string[]): Generator<str
 }
 
 test.each(LONG_VALUES)(
-  'a value of %s that is longer than the bound is masked as a whole, however and whenever it comes',
+  'a value of %s that exceeds the limit is masked completely, in any pieces and at any pace',
   (name, whole) => {
     const guards = (GUARDS.get(name) ?? fail()).map((one) => ({ ...one, actionOf: () => 'mask' as const }))
     const expected = screenText(whole, 'text', guards).text
@@ -299,7 +299,7 @@ function* streamed(
 }
 
 test.each(['mask', 'block'] as const)(
-  'an answer of ten minutes does not use up what patterns may take: %s',
+  'an answer of ten minutes stays within the step limit of patterns: %s',
   (action) => {
     const clock = createFakeClock()
     const rules = Array.from({ length: 5 }, () => ({
@@ -316,7 +316,7 @@ test.each(['mask', 'block'] as const)(
   },
 )
 
-test('a pseudonym with a long name comes back whole, however it comes', () => {
+test('a pseudonym with a long name is restored in any pieces', () => {
   const pseudonyms = createPseudonyms({ key: Buffer.alloc(32, 7), tenantId: 't1', texts: [] })
   const pseudonym = pseudonyms.of('customers-of-the-northern-branch-and-their-projects-in-the-coming-year', 'Alder')
   const whole = `It is ${pseudonym}, as they say.`
@@ -327,7 +327,7 @@ test('a pseudonym with a long name comes back whole, however it comes', () => {
   expect(saidBy(out).get('text')).toBe('It is Alder, as they say.')
 })
 
-test('where JSON was asked for, prose without blanks flows as well', () => {
+test('in JSON mode, prose without spaces is released as well', () => {
   const guard = createOutputGuard({ armed: [armed(DETECTORS.pii)], textFormat: 'json' })
   let held = 0
   for (let at = 0; at < 100; at++) {
@@ -337,7 +337,7 @@ test('where JSON was asked for, prose without blanks flows as well', () => {
   }
 })
 
-test('a detector that holds everything for nothing keeps no more than the bound, and what it finds late is masked from there', () => {
+test('a detector that holds everything keeps no more than the limit, and late findings are masked from there', () => {
   const late = {
     find: (words: string) => {
       const end = words.indexOf('!') + 1
@@ -352,7 +352,7 @@ test('a detector that holds everything for nothing keeps no more than the bound,
   expect(saidBy(guard.end()).get('text')).toBe('[LATE]')
 })
 
-test('a text that is not streamed is looked at as a whole: the bound is for those who read along', () => {
+test('a non-streamed text is scanned at once: the limit applies to streams only', () => {
   const program = 'const a = 1;\n'.repeat(DETECTION_HOLD_CHARS / 13 + 20)
   const guards = [{ ...armed(DETECTORS['source-code']), actionOf: () => 'mask' as const }]
   const { out } = runGuard(createOutputGuard({ armed: guards }), [[text(`Here it is.\n${program}`), END]])

@@ -24,7 +24,7 @@ const text = (words: string): ChatPart => ({ type: 'text', text: words })
 const reasoning = (words: string): ChatPart => ({ type: 'reasoning', text: words, origin: 'anthropic' })
 const call = (index: number, pieces: string): ChatPart => ({ type: 'tool_call', index, arguments: pieces })
 
-test('however a text is cut, what comes out is what guards make of the whole, and nothing of it is taken back', () => {
+test('for any split of a text, the output equals the guarded complete text, and released text is never revoked', () => {
   fc.assert(
     fc.property(sampleText, fc.array(fc.nat()), (whole, cuts) => {
       const expected = screenText(whole, 'text', mixed, pseudonymsOf([]))
@@ -40,7 +40,7 @@ test('however a text is cut, what comes out is what guards make of the whole, an
 })
 
 test.each(Object.keys(SAMPLE_DETECTORS) as (keyof typeof SAMPLE_DETECTORS)[])(
-  'a value of %s is masked at every split of its text into two and into single characters',
+  'a value of %s is masked for every split of its text into two and into single characters',
   (name) => {
     const armed = arm(name, 'mask')
     const whole = 'a key: ABCD is 12345, mail jo@x or <<not\nthis>> 123456789 1234 key ABCDEFGH. <'
@@ -54,7 +54,7 @@ test.each(Object.keys(SAMPLE_DETECTORS) as (keyof typeof SAMPLE_DETECTORS)[])(
   },
 )
 
-test('channels that interleave are guarded as if each had come alone, and keep their order', () => {
+test('interleaved channels are guarded as if each were alone, and keep their order', () => {
   const piece = fc.record({
     channel: fc.nat(3),
     words: fc.constantFrom('jo', '@', 'x', ' ', '12', '34', 'no ', '<<', '>>'),
@@ -83,7 +83,7 @@ test('channels that interleave are guarded as if each had come alone, and keep t
   expect(out).toEqual([text('I ask '), text('jo'), call(0, '{}'), text(' and wait for '), text('it'), END])
 })
 
-test('arguments of a tool stay JSON, and no escape hides a value', () => {
+test('tool arguments remain JSON, and no escape hides a value', () => {
   const value = fc.oneof(sampleText, fc.integer({ min: 0, max: 999_999_999 }), fc.boolean(), fc.constant(null))
   const armed = [...arm('digits', 'mask'), ...arm('pair', 'remove')]
   fc.assert(
@@ -125,7 +125,7 @@ function screenValue(said: unknown, armed: readonly ArmedDetector[]): unknown {
   return screened === String(said) ? said : screened
 }
 
-test('what follows a complete JSON value, or is none although JSON was asked for, is guarded like all the rest', () => {
+test('text after a complete JSON value, or invalid JSON in JSON mode, is guarded like all other text', () => {
   const piece = fc.constantFrom(
     ...[
       '{',
@@ -166,7 +166,7 @@ test('what follows a complete JSON value, or is none although JSON was asked for
   )
 })
 
-test('of an answer that comes at once, others have a turn after every few thousand characters, and it stays the same', () => {
+test('an answer that arrives at once yields every few thousand characters, with the same result', () => {
   const words = 'at 1234 or jo@x and key ABCDE. '.repeat(3_000)
   const logprobs = { content: [] }
   const batch: ChatPart[] = [{ type: 'text', text: words, logprobs }, call(0, JSON.stringify([words])), END]
@@ -186,7 +186,7 @@ test('of an answer that comes at once, others have a turn after every few thousa
   expect(turns).toBeGreaterThan((2 * words.length) / 8_192)
 })
 
-test('what nobody has read since it took too much is done about as if it had been found, also in a stream', () => {
+test('text left unread at the step limit is treated as a finding, also in a stream', () => {
   const slow = createRegexSearch('[0-9]{6}', { type: 'rule', maxChars: 16 })
   const armed: ArmedDetector[] = [{ guard: 'own', detector: slow, actionOf: () => 'mask' }]
   const whole = 'It is a long day that never seems to end. '.repeat(20)
@@ -210,7 +210,7 @@ test('what nobody has read since it took too much is done about as if it had bee
   expect(guard.hits.map(({ type }) => type)).toEqual(['unread'])
 })
 
-test('JSON that is written as a string is read a second time, and stays JSON in JSON', () => {
+test('JSON inside a string is scanned too, and remains JSON in JSON', () => {
   const inner = '{"to":"jo\\u0040x","no":"\\u0031234","line":"\\n1234","say":"a \\"1234\\" b\\\\c"}'
   const raw = JSON.stringify({ body: inner })
   const masked = JSON.stringify({ to: '[PAIR]', no: '[DIGITS]', line: '\n[DIGITS]', say: 'a "[DIGITS]" b\\c' })
@@ -224,7 +224,7 @@ test('JSON that is written as a string is read a second time, and stays JSON in 
   expect(JSON.parse(screenText(path, 'json', armed).text)).toEqual({ path: 'C:\\new\\[DIGITS]' })
 })
 
-test('what a guard blocks is not in what has left, nor in the error, and nothing leaves afterwards', () => {
+test('a blocked value is neither in the released text nor in the error, and nothing is released afterwards', () => {
   const guard = createOutputGuard({ armed: arm('digits', 'block') })
   expect(guard.pass([text('The code is '), text('12')])).toEqual([text('The code is ')])
   expect(guard.pass([text('345')])).toEqual([])
@@ -239,14 +239,14 @@ test('what a guard blocks is not in what has left, nor in the error, and nothing
   expect(() => guard.end()).toThrow(OutputBlocked)
 })
 
-test('a batch in which nothing is found leaves as the very same parts', () => {
+test('a batch without findings passes unchanged', () => {
   const guard = createOutputGuard({ armed: mixed })
   for (const batch of [[text('Nothing. '), call(0, '{"a": 1}')], [text('To see! ')], [END]]) {
     expect(guard.pass(batch)).toBe(batch)
   }
 })
 
-test('what is only logged is counted once, also where another detector lets go of half of it', () => {
+test('a finding that is only logged is counted once, even if another detector releases half of it', () => {
   const half = { find: () => [], openFrom: (words: string) => Math.max(0, words.length - 3) }
   const armed = [...arm('digits', 'log'), { guard: 'sample', detector: half, actionOf: () => 'mask' as const }]
   const guard = createOutputGuard({ armed })
@@ -255,13 +255,13 @@ test('what is only logged is counted once, also where another detector lets go o
   expect(guard.hits).toEqual([{ guard: 'sample', type: 'digits', action: 'log', count: 3 }])
 })
 
-test('the answer of an upstream that breaks is brought out by end, guarded', () => {
+test('the answer of an upstream that breaks is released at the end, guarded', () => {
   const guard = createOutputGuard({ armed: arm('digits', 'mask') })
   expect(guard.pass([text('from 1234 to 9876')])).toEqual([text('from [DIGITS] to ')])
   expect(guard.end()).toEqual([text('[DIGITS]')])
 })
 
-test('a changed step of reasoning loses its signature, an unchanged one keeps it', () => {
+test('a changed reasoning step loses its signature, an unchanged one keeps it', () => {
   const seal = (signature: string): ChatPart => ({ type: 'reasoning', text: '', origin: 'anthropic', signature })
   const guard = createOutputGuard({ armed: arm('digits', 'mask') })
   const parts = [reasoning('think 1234'), seal('s1'), reasoning('more'), seal('s2'), text('so'), END]
@@ -274,7 +274,7 @@ test('what Google signs is a part of the answer, so it stays when the reasoning 
   expect(guard.pass([{ type: 'reasoning', text: '1234', origin: 'google' }, seal, END])).toContain(seal)
 })
 
-test('logprobs of a changed text are left out, those of a cut one leave with its last piece', () => {
+test('logprobs of a changed text are omitted, those of a split one leave with its last piece', () => {
   const guard = createOutputGuard({ armed: arm('digits', 'mask') })
   const logprobs = { content: [] }
   const leaving = guard.pass([
@@ -285,7 +285,7 @@ test('logprobs of a changed text are left out, those of a cut one leave with its
   expect(guard.pass([text('!')])).toEqual([{ type: 'text', text: '12', logprobs }, text('!')])
 })
 
-test('text does not wait long behind reasoning that could go on, nor arguments behind text for ever', () => {
+test('text is not held back long by reasoning, nor arguments by text', () => {
   const guard = createOutputGuard({ armed: arm('pair', 'mask') })
   expect(guard.pass([reasoning('so it is jo'), text('The answer ')])).toEqual([reasoning('so it is ')])
   const words = 'is a long one that goes on and on until nobody waits any more. '
@@ -295,7 +295,7 @@ test('text does not wait long behind reasoning that could go on, nor arguments b
   expect(guard.pass([text('jo'), call(0, `"${'.'.repeat(DETECTION_HOLD_CHARS)}"`)])).toHaveLength(2)
 })
 
-test('no more than a bounded part of the answer is kept back, whatever the detectors say', () => {
+test('the held part of the answer is bounded for any detectors', () => {
   const greedy = { find: () => [], openFrom: () => 0 }
   const guard = createOutputGuard({ armed: [{ guard: 'sample', detector: greedy, actionOf: () => 'mask' }] })
   let held = 0
@@ -306,7 +306,7 @@ test('no more than a bounded part of the answer is kept back, whatever the detec
   }
 })
 
-test('detectors look at each character a bounded number of times, also while much is held', () => {
+test('detectors scan each character a bounded number of times, even while much is held', () => {
   let looked = 0
   const counting = (openFrom: (words: string) => number, more: object): ArmedDetector => ({
     guard: 'sample',
@@ -337,7 +337,7 @@ test('detectors look at each character a bounded number of times, also while muc
   expect(run(holdsMuch)).toBeLessThan(260)
 })
 
-test('with a clock, detectors are asked about the first words at once, then about some at a time', () => {
+test('with a clock, detectors scan the first words at once, then in batches', () => {
   const clock = createFakeClock()
   const guard = createOutputGuard({ armed: arm('digits', 'mask'), clock })
   expect(guard.pass([text('One ')])).toEqual([text('One ')])
@@ -351,7 +351,7 @@ test('with a clock, detectors are asked about the first words at once, then abou
   expect(guard.pass([text('words'), END])).toEqual([text('words'), END])
 })
 
-test('when no more comes, what waits to be looked at with more can be asked for; what may become a finding stays', () => {
+test('during a pause, text held for batching can be released; possible findings stay', () => {
   const clock = createFakeClock()
   const guard = createOutputGuard({ armed: arm('digits', 'mask'), clock })
   guard.pass([text('One ')])
@@ -368,7 +368,7 @@ test('when no more comes, what waits to be looked at with more can be asked for;
   expect(guard.dueInMs).toBeUndefined()
 })
 
-test('what is only kept to be looked at with more is guarded like all the rest, and leaves as one part', () => {
+test('text held for batching is guarded like all other text, and leaves as one part', () => {
   const clock = createFakeClock()
   const guard = createOutputGuard({ armed: arm('digits', 'mask'), clock })
   expect(guard.keep([text('The first words are not kept.')])).toBe(false)

@@ -27,7 +27,7 @@ const sentence = fc.oneof(
 )
 const answer = fc.array(sentence, { maxLength: 12 }).map((pieces) => pieces.join(''))
 
-test('every personal datum and secret is masked at every split of its text, and nothing of it leaves before', () => {
+test('all personal data and secrets are masked for every split of their text, and no part is released earlier', () => {
   const masked = values.filter((value) => !screenText(`It is ${value}, as I said.`, 'text', armed).text.includes(value))
   expect(masked.length).toBeGreaterThan(values.length / 2)
   expect(masked).toEqual(expect.arrayContaining(SECRETS))
@@ -46,7 +46,7 @@ test('every personal datum and secret is masked at every split of its text, and 
   }
 })
 
-test('answers full of them come out as if they had come at once', () => {
+test('answers full of them give the same result as at once', () => {
   fc.assert(
     fc.property(answer, fc.array(fc.nat(), { maxLength: 60 }), (whole, cuts) => {
       const expected = screenText(whole, 'text', armed).text
