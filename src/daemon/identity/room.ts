@@ -13,7 +13,7 @@ import { type UserDeps, userRoutes } from './users/routes.ts'
 import { findUserNames } from './users/store.ts'
 
 export type IdentityRoom = Pick<Authenticator, 'authenticate' | 'isAccepted'> & {
-  /** What every change by an administrator needs. */
+  /** The dependencies of every change by an administrator. */
   access: ChangeDeps
   findUserNames: typeof findUserNames
   routes: Route[]

@@ -9,7 +9,7 @@ export type EvidenceConfig = {
   receipts: boolean
   /** The content of request entries is expunged after so many days; 0: never. */
   retentionDays: number
-  /** Where checkpoints are published besides the store: a file (absolute path, appended to) and a URL (POST). */
+  /** Further destinations of checkpoints besides the store: a file (absolute path, appended to) and a URL (POST). */
   checkpointFile: string | undefined
   checkpointUrl: string | undefined
 }

@@ -1,4 +1,4 @@
-// A receiver that answers with a part that never ends, named by its argument; prints its port.
+// A receiver whose response has an endless part, selected by its argument; prints its port.
 import { createServer } from 'node:net'
 
 const hint = Buffer.from('HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n'.repeat(1_500))

@@ -60,8 +60,8 @@ export function deleteGroup(tx: Db, tenantId: string, id: string): Promise<Group
 }
 
 /**
- * Adds users, none of whom is a member yet, to a group. @throws VALIDATION_ERROR naming the first who is not of this
- * tenant.
+ * Adds users who are not yet members to a group.
+ * @throws VALIDATION_ERROR naming the first user who is not of this tenant.
  */
 export async function addMembers(tx: Db, tenantId: string, groupId: string, userIds: readonly string[]): Promise<void> {
   if (userIds.length === 0) return

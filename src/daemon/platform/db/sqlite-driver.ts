@@ -17,7 +17,7 @@ export type SqliteConnection = {
   close(): Promise<void>
 }
 
-/** What the store needs of a SQLite library, so that the library can be replaced. */
+/** The functions of a SQLite library that the store needs, so that the library can be replaced. */
 export type SqliteDriver = { open(file: string, mode: 'read' | 'write'): Promise<SqliteConnection> }
 
 /** Prepared statements on each connection: enough for every statement of the daemon, and a bound on memory. */

@@ -414,7 +414,7 @@ export type UsageRecordRow = {
   attempts: number
   latency_ms: number
   first_token_ms: number | null
-  /** What it is billed in: points or dollars. */
+  /** The billing unit: points or dollars. */
   billing_mode: BillingMode
   /** The month in which the request began: `2026-11`. */
   billing_period: string

@@ -12,7 +12,7 @@ import type { EventStream } from './sse.ts'
 const DEFAULT_BODY_BYTES = 65_536
 
 /**
- * Who may call a route. There is no default: a route without it does not compile. A section of the administration
+ * The callers of a route. It has no default: a route without it does not compile. A section of the administration
  * requires level `reader` for GET and `admin` for all other methods.
  */
 export type Access = 'none' | 'key' | 'operator' | Section

@@ -17,7 +17,7 @@ type InRequest = Occurrence & { requestId: string }
 export type LimitReached = EventData<'api:limit_reached'>
 /** One failover from a model that failed to the next. */
 export type ModelFailover = EventData<'api:model_failover'>
-/** What the prompt shield found. */
+/** The findings of the prompt shield. */
 export type ShieldFinding = EventData<'promptshield:attack:blocked'>
 /** A canary token that appeared in an answer. */
 export type CanaryLeaked = EventData<'promptshield:canary:leaked'>

@@ -93,8 +93,8 @@ export function changePolicy(
 
 /**
  * Deletes a policy that is neither active nor referenced by a key.
- * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, POLICY_IN_USE for the active one and for
- * one that keys name
+ * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, POLICY_IN_USE for the active policy
+ * and for a policy that keys use
  */
 export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: string): Promise<void> {
   return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {

@@ -24,7 +24,7 @@ export type FanOutOptions = {
   reader: EndpointReader
   /** Whether this daemon claims a new delivery to that endpoint and sends it soon. */
   takes(endpointId: string): boolean
-  /** Where the last call stopped. Without it, deliveries that exist already are skipped. */
+  /** The position at which the last call stopped. Without it, deliveries that exist already are skipped. */
   passedOn?: PassedOn | undefined
 }
 

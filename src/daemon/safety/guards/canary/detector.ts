@@ -47,14 +47,14 @@ function readText(text: string, seeds: Seeds): Reading {
   return { findings: toFindings(sightings.all(), seeds.canaries), openFrom }
 }
 
-/** Where the plain reading of a text is open. */
+/** The start of the open part in the plain reading of a text. */
 function readPlain(units: Uint16Array, length: number, plain: PlainReader): number {
   for (let at = 0; at < length; at++) plain.read(units[at] as number, at)
   return plain.openFrom(length)
 }
 
 /**
- * Where a base64 reading of a text is open. Text that is not a word but may be an encoding is rare, so only such ranges
+ * The start of the open part in a base64 reading of a text. Text that is not a word but may be an encoding is rare, so only such ranges
  * are read.
  */
 function readBase64(units: Uint16Array, length: number, createReader: () => Base64Reader): number {

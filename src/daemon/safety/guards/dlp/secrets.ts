@@ -248,7 +248,7 @@ const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 
 /**
- * Where a value in the last run, which starts at `run`, has begun; `text.length` when none has. Only prefixes count.
+ * The start of a value in the last run, which starts at `run`; `text.length` when there is none. Only prefixes count.
  */
 function begunInRun(text: string, run: number): number {
   const credentials = URL_PASSWORD_BEGUN.exec(text.slice(Math.max(run, text.length - URL_CREDENTIALS_CHARS)))
