@@ -41,7 +41,7 @@ const MUTATIONS: Record<string, (a: number, b: number, c: number) => ChainRow[]>
     // If the payload is missing, one is restored.
     return rows.with(row.seq, { ...row, [column]: flipped(row[column] ?? ' ', c) })
   },
-  'a number is another': (a, b, c) => {
+  'a number is changed': (a, b, c) => {
     const row = pick(rows, a)
     return rows.with(
       row.seq,
@@ -78,7 +78,7 @@ const MUTATIONS: Record<string, (a: number, b: number, c: number) => ChainRow[]>
     return rows.with(one.seq, { ...one, ...contents(other) }).with(other.seq, { ...other, ...contents(one) })
   },
   'the end is cut off': (a) => rows.slice(0, a % SIZE),
-  'the rest is written anew, with hashes that fit': (a) => {
+  'the rest is rewritten with matching hashes': (a) => {
     const from = a % SIZE
     const forged = rows.slice(0, from)
     while (forged.length < SIZE) {
@@ -154,7 +154,7 @@ test('an older state passes as a complete chain unless an external checkpoint is
 })
 
 test('a rewritten chain passes without keys until a checkpoint is given, which reports the first difference', async () => {
-  const forged = withRows(MUTATIONS['the rest is written anew, with hashes that fit']!(130, 0, 0))
+  const forged = withRows(MUTATIONS['the rest is rewritten with matching hashes']!(130, 0, 0))
   expect(await check(forged)).toMatchObject({ ok: true, size: SIZE })
   expect(await check(forged, { checkpoints })).toMatchObject({ ok: false, firstBad: { seq: 100 }, checkpointsHeld: 1 })
   expect(await check(forged, { keys })).toMatchObject({ ok: false, firstBad: { seq: 130 } })
@@ -197,7 +197,7 @@ describe('a commit', () => {
     ['another root', { root: GENESIS_HASH }],
     ['a leaf less', { leaves: commit.leaves.slice(1) }],
     ['a leaf of another tenant changed', { leaves: commit.leaves.with(0, GENESIS_HASH) }],
-    ['a leaf that is no hash', { leaves: commit.leaves.with(0, 'x') }],
+    ['a leaf that is not a hash', { leaves: commit.leaves.with(0, 'x') }],
     ['another size', { tree_size: commit.tree_size + 1 }],
     ['another signature', { signature: flipped(commit.signature, 9) }],
     ['no signature', { signature: '' }],

@@ -68,7 +68,7 @@ describe('a checkpoint', () => {
   test.each<[string, string]>([
     ['no text', ''],
     ['no signature', `o\n1\n${ROOT}\n`],
-    ['a size with a zero before it', signed('o', '01', ROOT)],
+    ['a size with a leading zero', signed('o', '01', ROOT)],
     ['a size beyond 2^53', signed('o', '9007199254740993', ROOT)],
     ['a negative size', signed('o', '-1', ROOT)],
     ['no origin', signed('', '1', ROOT)],

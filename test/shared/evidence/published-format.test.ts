@@ -112,9 +112,9 @@ describe('the verifier in another language', () => {
     ['a proof without keys', ['proof', PROOF, CHECKPOINT]],
     ['a file too many', ['receipt', RECEIPT, KEYS, KEYS]],
     ['an unknown option', ['receipt', RECEIPT, KEYS, '--keys', KEYS]],
-    ['a key file that is not there', ['receipt', RECEIPT, `${KEYS}.gone`]],
+    ['a missing key file', ['receipt', RECEIPT, `${KEYS}.gone`]],
     ['a folder of keys', ['receipt', RECEIPT, FIXTURES]],
-    ['keys that are a receipt', ['receipt', RECEIPT, RECEIPT]],
+    ['a receipt instead of keys', ['receipt', RECEIPT, RECEIPT]],
   ])('%s is not checked: exit code 2, with the usage', async (_what, args) => {
     const { code, says } = await python(...args)
     expect([code, says]).toEqual([2, expect.stringMatching(/^usage: verify_receipt\.py/)])
@@ -292,9 +292,13 @@ const PROOFS: [what: string, proof: object, note: string][] = [
     exampleCheckpoint,
   ],
   ['its node with spaces', { ...exampleProof, path: exampleProof.path.map((node) => ` ${node}`) }, exampleCheckpoint],
-  ['a hash of no bytes and one of 64', ofHalves, exampleCheckpoint],
+  ['an empty hash and one of 64 bytes', ofHalves, exampleCheckpoint],
   ['another base64 of its signature', exampleProof, sameBase64(exampleCheckpoint)],
-  ['more in the line of its signature', exampleProof, exampleCheckpoint.replace('— aigw-example', '— aigw-example x')],
+  [
+    'additional text in the line of its signature',
+    exampleProof,
+    exampleCheckpoint.replace('— aigw-example', '— aigw-example x'),
+  ],
   ['a shorter path', { ...exampleProof, path: exampleProof.path.slice(1) }, exampleCheckpoint],
   ['a longer path', { ...exampleProof, path: [...exampleProof.path, exampleProof.root] }, exampleCheckpoint],
   ['another size', exampleProof, exampleCheckpoint.replace('\n3\n', '\n4\n')],

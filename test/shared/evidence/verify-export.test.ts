@@ -133,10 +133,10 @@ describe('an export that another party created and signed', () => {
     ['-keys', (file) => [forged, '-keys', file]],
     ['a second directory', (file) => [forged, file]],
     ['an empty directory name', () => ['']],
-    ['an option that does not exist', () => [forged, '--trust']],
+    ['an unknown option', () => [forged, '--trust']],
     ['--help with a value', () => ['--help=no', forged]],
-    ['a key file that is not there', (file) => [forged, '--keys', `${file}.gone`]],
-    ['a folder in place of a key file', () => [forged, '--keys', forged]],
+    ['a missing key file', (file) => [forged, '--keys', `${file}.gone`]],
+    ['a folder instead of a key file', () => [forged, '--keys', forged]],
   ])('is not checked with %s', async (_what, args) => {
     const { code, out, err } = await run(args(trusted))
     expect([code, out]).toEqual([2, ''])
@@ -264,17 +264,17 @@ describe('even if its manifest is signed', () => {
       'entry 7 on: its commit commit-1 has another root',
     ],
     [
-      'a commit of a key that is not published',
+      'a commit of an unpublished key',
       { commits: parts.commits.with(5, testCommit('commit-1', commit.leaves, other)) },
       'entry 7 on: its commit commit-1 is signed with a key that is not trusted',
     ],
     [
-      'a commit with the signature of another',
+      'a commit with the signature of another commit',
       { commits: parts.commits.with(5, { ...commit, signature: parts.commits[6]!.signature }) },
       'commit commit-1 has a wrong signature',
     ],
     [
-      'a checkpoint of another root',
+      'a checkpoint with another root',
       { notes: [testNote(checkpoint.origin, 30, Buffer.alloc(32).toString('base64'), signer)] },
       'the first 30 entries are not those of the checkpoint',
     ],
@@ -284,7 +284,7 @@ describe('even if its manifest is signed', () => {
       'checkpoints.ndjson has one of "requests-000000000000", which is not there',
     ],
     [
-      'a checkpoint of a key that is not published',
+      'a checkpoint of an unpublished key',
       { notes: [testNote(checkpoint.origin, 40, checkpoint.root, other)] },
       'no key that is trusted has signed it',
     ],

@@ -117,10 +117,10 @@ describe('the failover defaults of a key', () => {
   })
 
   test.each([
-    ['a model that is not in the list', { model: 'p/z' }, ['p/z']],
+    ['a model outside the list', { model: 'p/z' }, ['p/z']],
     ['`models`', { model: 'p/a', models: ['p/a'] }, ['p/a']],
     ['`fallback_models`', { model: 'p/a', fallback_models: ['p/c'] }, ['p/a', 'p/c']],
-    ['fallbacks that are none', { model: 'p/a', fallback_models: [] }, ['p/a']],
+    ['an empty list of fallbacks', { model: 'p/a', fallback_models: [] }, ['p/a']],
   ])('do not apply to %s', (_, body, expected) => {
     const chain = plan(body, settings)
     expect(chain.attempts.map(({ modelId }) => modelId)).toEqual(expected)

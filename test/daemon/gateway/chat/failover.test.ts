@@ -355,7 +355,7 @@ describe('failover.same_model_retries', () => {
   })
 
   test.each([
-    ['the wait is longer than its time', limited('200')],
+    ['the wait exceeds its timeout', limited('200')],
     ['our credentials are refused', replyJson({ error: {} }, { status: 401 })],
   ])('fails over at once when %s', async (_why, script) => {
     const gateway = await startGateway({ failover })

@@ -20,7 +20,7 @@ test.each<[string, ChatPart]>([
   ['reasoning', { type: 'reasoning', text: KIB }],
   ['the signature of reasoning', { type: 'reasoning', text: '', signature: KIB }],
   ['encrypted reasoning', { type: 'reasoning', text: '', data: KIB }],
-  ['calls of tools', { type: 'tool_call', index: 0, arguments: KIB }],
+  ['tool calls', { type: 'tool_call', index: 0, arguments: KIB }],
 ])('the hold-back buffer is bounded for any content: %s', async (_, part) => {
   expect(await readsOf(part)).toBeOneOf([9, 10])
 })

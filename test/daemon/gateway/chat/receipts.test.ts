@@ -170,7 +170,7 @@ describeEachEngine('the receipt of a request', (engine) => {
   })
 
   test.each([
-    ['the limit of tokens', 'length', 'length'],
+    ['the token limit', 'length', 'length'],
     ['the provider', 'content_filter', 'filtered'],
   ])('of an answer that %s ended reports that', async (_, finishReason, ending) => {
     upstream(replyJson(chatJson('Under', { usage, finishReason })))

@@ -132,7 +132,7 @@ describe('every part of a request counts in its reservation and estimate:', () =
       countTokens(text),
     ],
     [
-      'what a tool gave',
+      'a tool result',
       { ...plain, messages: [{ role: 'tool', toolCallId: 'c', content: text }] },
       bytes,
       countTokens(text),

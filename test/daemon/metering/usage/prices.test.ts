@@ -69,7 +69,7 @@ describe('a price', () => {
   test.each([
     ['an edition is not another model', 'openai/gpt-4o-ultra', [30, 180, 2, false]],
     ['a cheap provider is not assumed to stay cheap', 'deepseek/deepseek-next', [15, 75, 2, false]],
-    ['an edition that is not on the list: its model', 'openai/gpt-4o-2027-01-31', [2.5, 10, 2, false]],
+    ['an edition outside the list: its model', 'openai/gpt-4o-2027-01-31', [2.5, 10, 2, false]],
     ['and so behind a preview', 'google/gemini-2.5-pro-preview-12-24', [1.25, 10, 2, false]],
     ['a model of a known provider', 'anthropic/claude-next-9', [15, 75, 2, false]],
     ['a provider nobody knows', 'house/large', [15, 75, 2, false]],

@@ -393,11 +393,11 @@ describe('targets, methods and headers', () => {
     ],
     ['101 headers', get('/flat', Array.from({ length: 99 }, (_, at) => `X-${at}: 1\r\n`).join('')), 431],
     ['20 KiB of headers', get('/flat', `X-Long: ${'a'.repeat(20_000)}\r\n`), 431],
-    ['no HTTP at all', 'hello there\r\n\r\n', 400],
+    ['text that is not HTTP', 'hello there\r\n\r\n', 400],
     ['a TLS hello', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03]), 400],
     ['NUL bytes', Buffer.alloc(64), 400],
     ['a query parameter given twice', post('/things/a?q=1&q=2', '{"size":1}'), 400],
-    ['a body that is not declared JSON', post('/things/a', '{}').replace('application/json', 'text/plain'), 415],
+    ['a body without the JSON content type', post('/things/a', '{}').replace('application/json', 'text/plain'), 415],
     ['a body above 64 KiB', post('/things/a', JSON.stringify({ size: 1, x: 'x'.repeat(70_000) })), 413],
   ])('%s is rejected with an error body, and the next request is served', async (_what, bytes, status) => {
     const { port } = await start()

@@ -124,12 +124,12 @@ describeEachEngine('the public proof of a request', (engine) => {
       spoil: ({ setEntry }) => setEntry({ entry_hash: 'ab'.repeat(32) }),
     },
     {
-      what: 'its hash is none any more',
+      what: 'its hash is invalid',
       states: ['failed', 'failed', 'failed'],
       spoil: ({ setEntry }) => setEntry({ entry_hash: 'ab' }),
     },
     {
-      what: 'it was written anew with hashes that fit',
+      what: 'it was rewritten with matching hashes',
       states: ['present', 'failed', 'failed'],
       spoil({ setEntry, entry, prevHash }) {
         const payload_hash = payloadHash('{"forged":true}')
@@ -138,7 +138,7 @@ describeEachEngine('the public proof of a request', (engine) => {
       },
     },
     {
-      what: 'the entry before it is gone',
+      what: 'the previous entry was deleted',
       states: ['failed', 'failed', 'failed'],
       spoil: ({ db, chain, entry }) =>
         db
@@ -148,7 +148,7 @@ describeEachEngine('the public proof of a request', (engine) => {
           .execute(),
     },
     {
-      what: 'its commit is gone',
+      what: 'its commit was deleted',
       states: ['present', 'failed', 'failed'],
       spoil: ({ db, entry }) => db.deleteFrom('evidence_commits').where('id', '=', entry.commit_id).execute(),
     },
@@ -164,7 +164,7 @@ describeEachEngine('the public proof of a request', (engine) => {
           .execute(),
     },
     {
-      what: 'another entry under its checkpoint is gone',
+      what: 'another entry under its checkpoint was deleted',
       states: ['present', 'verified', 'failed'],
       spoil: ({ db, chain }) =>
         db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 6).execute(),

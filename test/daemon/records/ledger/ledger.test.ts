@@ -286,8 +286,8 @@ async function breakingProxy(url: string, towards: 'server' | 'client', breaksAt
 }
 
 test.each([
-  ['before the server has heard of it', 'server', 'insert into usage_records'],
-  ['after the server has committed, before it could say so', 'client', 'INSERT 0'],
+  ['before the server has received it', 'server', 'insert into usage_records'],
+  ['after the server has committed, before its response', 'client', 'INSERT 0'],
 ] as const)('a connection that breaks %s loses no answer and bills nothing twice', async (_, towards, mark) => {
   const place = await postgresEngine.place()
   const proxy = await breakingProxy(place.databaseUrl ?? '', towards, (chunk) => chunk.includes(mark))

@@ -99,7 +99,7 @@ describe('a model of Anthropic', () => {
     ],
     ['an answer without a count', replyJson({ input_tokens: 'many' }), 502],
     ['a negative count', replyJson({ input_tokens: -1 }), 502],
-    ['an answer that is no object', replyJson([321]), 502],
+    ['an answer that is not an object', replyJson([321]), 502],
   ])(
     "whose provider responds with %s gets an error in Anthropic's format, never an estimate",
     async (_, script, status) => {
