@@ -170,7 +170,7 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
         403: NOT_ALLOWED,
         200: { description: 'The role was deleted', schema: DoneResponse },
         404: NOT_FOUND,
-        409: { description: 'Users have the role', schema: StructuredError },
+        409: { description: 'The role is assigned to users', schema: StructuredError },
       },
       async handle(context) {
         const id = idOf(context.params.roleId, notFound)

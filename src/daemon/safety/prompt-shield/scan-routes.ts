@@ -78,7 +78,7 @@ export function scanRoutes({
       summary: 'Scan a prompt for attacks',
       body: ShieldScanRequest,
       bodyRequired: true,
-      responses: { 200: { description: 'What was found', schema: ShieldScanResponse }, ...failures },
+      responses: { 200: { description: 'The result of the scan', schema: ShieldScanResponse }, ...failures },
       async handle({ caller, signal, body: { prompt, options } }) {
         const startedMs = clock.monotonic()
         const shield = await shieldOf(caller, options?.policy)
@@ -111,7 +111,7 @@ export function scanRoutes({
       summary: "Scan an answer for leaks of the system prompt and of this key's canaries",
       body: ShieldOutputRequest,
       bodyRequired: true,
-      responses: { 200: { description: 'What was found', schema: ShieldOutputResponse }, ...failures },
+      responses: { 200: { description: 'The result of the scan', schema: ShieldOutputResponse }, ...failures },
       async handle({ caller, body: { output, systemPromptSnippets } }) {
         const startedMs = clock.monotonic()
         const shield = await shieldOf(caller)
@@ -146,7 +146,7 @@ export function scanRoutes({
       path: '/api/external/prompt-shield/scan-conversation',
       summary: 'Scan the messages of a user for attacks, one by one and as a conversation',
       body: ShieldConversationRequest,
-      responses: { 200: { description: 'What was found', schema: ShieldConversationResponse }, ...failures },
+      responses: { 200: { description: 'The result of the scan', schema: ShieldConversationResponse }, ...failures },
       async handle({ caller, body: { messages } }) {
         const startedMs = clock.monotonic()
         const found = await guards.scanner.scanConversation(messages, await shieldOf(caller), {
