@@ -8,8 +8,8 @@ import { rolldown } from 'rolldown'
 const pathOf = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url))
 const HEAD = `// Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
 // It requires Node.js 20.19 or later and nothing else, opens no connection, and prints one line for each check. The format is
-// in docs/evidence.md of the aigw project. DIR defaults to the directory of this file. Exit codes: 0 the export holds, 1 it
-// does not hold, 2 it was not checked, because an argument or the file of --keys cannot be used.
+// in docs/evidence.md of the aigw project. DIR defaults to the directory of this file. Exit codes: 0 the export is valid,
+// 1 it is invalid, 2 an argument or the file of --keys cannot be used.
 //
 // Generated from src/cli/evidence/verifier.ts and what that imports: npm run verifier`
 

@@ -1,7 +1,7 @@
 // Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
 // It requires Node.js 20.19 or later and nothing else, opens no connection, and prints one line for each check. The format is
-// in docs/evidence.md of the aigw project. DIR defaults to the directory of this file. Exit codes: 0 the export holds, 1 it
-// does not hold, 2 it was not checked, because an argument or the file of --keys cannot be used.
+// in docs/evidence.md of the aigw project. DIR defaults to the directory of this file. Exit codes: 0 the export is valid,
+// 1 it is invalid, 2 an argument or the file of --keys cannot be used.
 //
 // Generated from src/cli/evidence/verifier.ts and what that imports: npm run verifier
 import { dirname, join } from 'node:path'
@@ -11,7 +11,8 @@ import { createHash, createPublicKey, hash, verify } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
 // src/cli/errors.ts
-/** Exit codes, the same for every command (docs/cli.md, Exit codes). */
+/** Failures of the command line, their exit codes and their messages. */
+/** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
 const EXIT = {
   ok: 0,
   error: 1,
@@ -28,7 +29,7 @@ const EXIT = {
   closedPipe: 141,
   terminated: 143,
 }
-/** A failure the user is told about: one line what, then lines of why, where and what to type next. */
+/** A failure that is reported to the user. */
 var CliError = class extends Error {
   name = 'CliError'
   exitCode
@@ -57,13 +58,17 @@ const usageError = (message, hints = []) =>
     code: 'USAGE',
     hints,
   })
-/** Why a file operation failed, in words: `permission denied`. */
+/** The reason of a failed file operation in words: `permission denied`. */
 const reasonOf = (error) => {
   const text = error instanceof Error ? error.message : String(error)
   return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
 }
-/** A file that was named cannot be read; exit 2. */
+/** A named file cannot be read; exit 2. */
 const unreadable = (path, error) => usageError(`cannot read ${path} (${reasonOf(error)})`)
+/** For `catch`: throws that the file cannot be read; exit 2. */
+const failedToRead = (path) => (error) => {
+  throw unreadable(path, error)
+}
 // src/shared/evidence/entry.ts
 /** The previous hash of a chain's first entry. */
 const GENESIS_HASH = '0'.repeat(64)
@@ -104,7 +109,7 @@ const keyIdOf = (publicKey) =>
 /** Parses such a response. Throws KeySetError for anything else, and for a key whose kid is not its thumbprint. */
 function parseKeySet(json) {
   const keys = isObject(json) ? json.keys : void 0
-  if (!Array.isArray(keys)) throw new KeySetError('a key set has a list of keys')
+  if (!Array.isArray(keys)) throw new KeySetError('a key set must contain a list of keys')
   return keys.map(parseKey)
 }
 function parseKey(json) {
@@ -114,9 +119,9 @@ function parseKey(json) {
   if (publicKey.length !== 32 || publicKey.toString('base64url') !== x) throw new KeySetError('a key is not 32 bytes')
   if (typeof kid !== 'string' || kid !== keyIdOf(publicKey))
     throw new KeySetError('a kid is not the thumbprint of its key')
-  if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no name that can sign`)
+  if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no valid signer name`)
   if (typeof createdAt !== 'string' || (retiredAt !== null && typeof retiredAt !== 'string'))
-    throw new KeySetError(`the key ${kid} has no times`)
+    throw new KeySetError(`the key ${kid} has no valid times`)
   return {
     kid,
     name,
@@ -153,7 +158,7 @@ function keyObjectOf(key) {
 const nodeInput = Buffer.alloc(65, 1)
 /** The parent of two nodes: SHA-256 of a byte 1 and both hashes. Throws TypeError for an invalid length. */
 function nodeHash(left, right) {
-  if (left.length !== 32 || right.length !== 32) throw new TypeError('a hash has 32 bytes')
+  if (left.length !== 32 || right.length !== 32) throw new TypeError('a hash must have 32 bytes')
   left.copy(nodeInput, 1)
   right.copy(nodeInput, 33)
   return Buffer.from(hash('sha256', nodeInput, 'binary'), 'binary')
@@ -163,7 +168,7 @@ function nodeHash(left, right) {
  * the empty text. Throws TypeError when the length is no multiple of a hash.
  */
 function treeRoot(leaves) {
-  if (leaves.length % 32 !== 0) throw new TypeError('hashes have 32 bytes each')
+  if (leaves.length % 32 !== 0) throw new TypeError('hashes must have 32 bytes each')
   if (leaves.length === 0) return Buffer.from(hash('sha256', '', 'hex'), 'hex')
   const level = Buffer.from(leaves)
   for (let size = leaves.length / 32; size > 1; size = Math.ceil(size / 2))
@@ -257,7 +262,7 @@ function signedNoteOf(note, keys) {
     if (!isSignedBy(key, text, signature)) throw new NoteError(`the signature of ${name} is wrong`)
     signers.push(name)
   }
-  if (signers.length === 0) throw new NoteError('no key that is trusted has signed it')
+  if (signers.length === 0) throw new NoteError('no trusted key has signed it')
   return {
     checkpoint,
     signers,
@@ -275,9 +280,9 @@ const commitText = ({ signer, id, tree_size, root }) =>
 const rootOfEntries = (leaves) => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
 /** The first fault of a commit, except for its signature. */
 function treeProblem({ leaves, tree_size: size, root }) {
-  if (leaves.length !== size) return `names ${size} entries and holds ${leaves.length}`
-  if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'holds what is not a hash'
-  return rootOfEntries(leaves.join('')) === root ? void 0 : 'has another root than its entries'
+  if (leaves.length !== size) return `names ${size} entries but contains ${leaves.length}`
+  if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'contains an invalid hash'
+  return rootOfEntries(leaves.join('')) === root ? void 0 : 'has a root that does not match its entries'
 }
 /** The same, asynchronously: a thread of the pool checks the signature. */
 function checkCommitSignature(commit, keys, done) {
@@ -312,7 +317,8 @@ var Frontier = class Frontier {
    * @throws RangeError when the number of roots does not match the size
    */
   constructor(size = 0, roots = []) {
-    if (roots.length !== oneBits(size)) throw new RangeError(`a tree of ${size} leaves has not ${roots.length} roots`)
+    if (roots.length !== oneBits(size))
+      throw new RangeError(`a tree of ${size} leaves cannot have ${roots.length} roots`)
     this.#size = size
     this.#roots = [...roots]
   }
@@ -449,7 +455,7 @@ var ChainCheck = class {
     if (this.#firstBad === void 0 && missing !== void 0)
       this.#firstBad = {
         seq: size,
-        problem: `there are ${size} entries, and a checkpoint of ${missing}`,
+        problem: `the chain has ${size} entries, but a checkpoint covers ${missing}`,
       }
     const { tree, head, expunged, checkpointsHeld } = this.#state
     return {
@@ -463,8 +469,8 @@ var ChainCheck = class {
     }
   }
   #entryProblem(row, seq) {
-    if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it is of another chain'
-    if (row.seq !== seq) return `it is missing: entry ${row.seq} stands in its place`
+    if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it belongs to another chain'
+    if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
     if (row.payload === null && this.#chain === 'changes') return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
@@ -479,7 +485,7 @@ var ChainCheck = class {
       this.#checkSignature(commit, this.#keys)
       this.#goodCommit = commit
     }
-    return commit.leaves[row.leaf_index] === row.entry_hash ? void 0 : `its commit ${commit.id} does not hold it`
+    return commit.leaves[row.leaf_index] === row.entry_hash ? void 0 : `its commit ${commit.id} does not contain it`
   }
   /** A wrong signature ends the check at the current row, however far it has come, unless an earlier fault exists. */
   #checkSignature(commit, keys) {
@@ -519,7 +525,7 @@ var ChainCheck = class {
     state.checkpointsHeld += matching
     if (matching === roots.length) state.matchedSize = size
     else {
-      const problem = `the first ${size} entries are not those of the checkpoint`
+      const problem = `the first ${size} entries do not match the checkpoint`
       this.#firstBad = {
         seq: state.matchedSize,
         problem,
@@ -528,12 +534,12 @@ var ChainCheck = class {
   }
 }
 // src/cli/evidence/chains.ts
-/** Nothing else needs the threads that check them, which should not be out of work while entries are read. */
+/** Verifies one chain of the log. */
+/** Enough to keep the verifying threads busy while entries are read. */
 const SIGNATURES_AT_ONCE = 1024
 /**
- * Walks one chain to its end in constant memory: every hash, the signature of every commit, and the root at each checkpoint.
- * Nothing behind the first entry that does not hold is looked at. A chain that ends elsewhere than its head says does not hold
- * either. `onRow` sees every entry that was looked at.
+ * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint. It
+ * stops at the first invalid entry. A chain whose end differs from its head is invalid. `onRow` receives every entry.
  */
 async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow) {
   const { chain } = head
@@ -558,7 +564,7 @@ async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow)
       ...report,
       chain,
     }
-  const problem = `it ends with ${report.head} after ${report.size} entries, and should with ${head.head} after ${head.size}`
+  const problem = `it ends with ${report.head} after ${report.size} entries; expected ${head.head} after ${head.size}`
   return {
     ...report,
     chain,
@@ -569,7 +575,7 @@ async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow)
     },
   }
 }
-/** The checkpoints of one chain: their origin ends with the id of its log, whoever's name is before it. */
+/** The checkpoints of one chain: their origin ends with the id of its log, after any name. */
 function checkpointsOf(tenantId, chain, checkpoints) {
   const end = `/logs/${logId(tenantId, chain)}`
   return checkpoints.filter(({ origin }) => origin.endsWith(end))
@@ -585,7 +591,7 @@ const exportRoot = (chains) => {
 /** The origin line of an export's signed text; it contains the hash of the manifest. */
 const exportOrigin = (name, manifestSha256) => `${name}/exports/${manifestSha256}`
 // src/cli/output/formats.ts
-/** The value at a dotted path (`users.0.email`); undefined where there is none. */
+/** The value at a dotted path (`users.0.email`); undefined if there is none. */
 function findAtPath(value, path) {
   let current = value
   for (const segment of path.split('.')) {
@@ -595,7 +601,7 @@ function findAtPath(value, path) {
   return current
 }
 // src/cli/api/http-errors.ts
-/** The JSON of a body; undefined when it is none. */
+/** The JSON of a body; undefined for anything else. */
 function parseBody(raw) {
   try {
     return JSON.parse(Buffer.from(raw).toString())
@@ -633,7 +639,7 @@ const isRowOfChain = (json) =>
   isCount(json.leaf_index) &&
   (json.payload === null || isText(json.payload)) &&
   [json.id, json.created_at, json.payload_hash, json.entry_hash, json.commit_id].every(isText)
-/** An entry of an export: with the members of `toChainRow`, each of them covered, and no others. */
+/** An entry of an export: exactly the members of `toChainRow`. */
 const isChainRow = (json) =>
   isObject(json) &&
   isText(json.tenant_id) &&
@@ -651,21 +657,21 @@ const isCommit = (json) =>
 const isCheckpointNote = (json) => isObject(json) && isText(json.chain) && isCount(json.tree_size) && isText(json.note)
 // src/cli/evidence/csv.ts
 const CSV_HEAD = toCsvLine(LOG_COLUMNS)
-/** What an entry says; undefined for one that was expunged, or whose payload is no JSON. */
+/** The payload of an entry; undefined if it was expunged or is not JSON. */
 const contentsOf = ({ payload }) => (payload === null ? void 0 : parseJson(payload))
-/** The same of an entry whose contents are known. */
-function logLineOf({ id, created_at, payload }, said) {
-  const textAt = (path) => String(findAtPath(said, path) ?? '')
+/** The same for a parsed payload. */
+function logLineOf({ id, created_at, payload }, content) {
+  const textAt = (path) => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')
-  const status = said === void 0 ? 'EXPUNGED' : textAt('result') === 'success' ? 'SUCCESS' : 'ERROR'
-  const event = said === void 0 ? 'expunged' : textAt('type')
+  const status = content === void 0 ? 'EXPUNGED' : textAt('result') === 'success' ? 'SUCCESS' : 'ERROR'
+  const event = content === void 0 ? 'expunged' : textAt('type')
   return toCsvLine([id, created_at, event, actor, status, payload ?? ''])
 }
 // src/cli/evidence/doubled-members.ts
 const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g
 /**
- * Whether an object of a JSON text has a member twice. A parser takes the last of them, a person and some other parsers the
- * first: such a text says two things, of which one was signed. The text must be JSON.
+ * Whether an object in a JSON text has duplicate members. Parsers differ in which one they use, so the text is
+ * ambiguous about what was signed. The text must be valid JSON.
  */
 function hasDoubledMember(json) {
   const open = []
@@ -681,16 +687,10 @@ function hasDoubledMember(json) {
   return false
 }
 // src/cli/input/text-input.ts
-/** A text file; throws a usage error for one that cannot be read or is no UTF-8. */
-async function readText(path) {
-  return toUtf8(
-    await readFile(path).catch((error) => {
-      throw unreadable(path, error)
-    }),
-    path,
-  )
-}
-/** UTF-8 text, exactly. Throws a usage error for anything else: half a picture is no prompt. */
+/** Reads texts from files and stdin. */
+/** A text file. Throws a usage error for one that is unreadable or not UTF-8. */
+const readText = async (path) => toUtf8(await readFile(path).catch(failedToRead(path)), path)
+/** UTF-8 text, exactly. Throws a usage error for other bytes. */
 function toUtf8(bytes, from) {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -700,13 +700,13 @@ function toUtf8(bytes, from) {
 }
 // src/cli/evidence/key-set.ts
 const KEYS_PATH = '/.well-known/aigw-keys.json'
-/** Keys that stay as they are. */
+/** Keys that are never renewed. */
 const fixedKeys = (keys, from) => ({
   keys,
   from,
   renew: async () => false,
 })
-/** What `check` gives; when it throws, what it gives after the keys were asked for again. */
+/** The result of `check`. If it throws, the keys are renewed and `check` runs again. */
 async function withKeys({ keys, renew }, check) {
   try {
     return check(keys)
@@ -715,24 +715,24 @@ async function withKeys({ keys, renew }, check) {
     return check(keys)
   }
 }
-/** The keys of a file. Throws a usage error for a file that holds none. */
+/** The keys of a file. Throws a usage error for a file without keys. */
 async function readKeyFile(path) {
   const text = await readText(path)
   try {
     const keys = parseKeySet(JSON.parse(text))
-    if (hasDoubledMember(text)) throw new KeySetError('a member stands in it twice')
+    if (hasDoubledMember(text)) throw new KeySetError('it has a duplicate member')
     return keys
   } catch (error) {
-    throw usageError(`${path} holds no published keys (${error instanceof Error ? error.message : error})`, [
-      `It is what a gateway answers at ${KEYS_PATH}.`,
+    throw usageError(`${path} contains no published keys (${error instanceof Error ? error.message : error})`, [
+      `Save the response of ${KEYS_PATH} of a gateway.`,
     ])
   }
 }
 // src/cli/evidence/lines.ts
 const NEWLINE$1 = 10
 /**
- * The lines of a file as UTF-8, with one chunk and one line in memory. Only a newline ends a line: a carriage return does not,
- * nor do U+2028 and U+2029, which JSON may hold as they are. What stands behind the last newline is a line when it is not empty.
+ * The lines of a file as UTF-8, with one chunk and one line in memory. Only a newline ends a line. Node's readline
+ * would also split at carriage returns, U+2028 and U+2029, which JSON may contain. The last line may lack its newline.
  */
 async function* linesOf(path) {
   let begun = []
@@ -751,7 +751,8 @@ async function* linesOf(path) {
   return void 0
 }
 // src/cli/evidence/manifest.ts
-/** Files that a manifest vouches for, and the two that it cannot. */
+/** The manifest of an export, and its signature. */
+/** The files that a manifest covers. */
 const COVERED_FILES = [
   'data.ndjson',
   'data.csv',
@@ -762,7 +763,7 @@ const COVERED_FILES = [
   'verify.mjs',
 ]
 const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig']
-/** What is wrong with a manifest's signature; undefined for one that a trusted key made over exactly these bytes. */
+/** Why the signature of a manifest is invalid; undefined if a trusted key signed exactly these bytes. */
 function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint },
   sha256,
@@ -772,7 +773,7 @@ function signatureProblem(
   const key = keys.find((known) => known.kid === kid)
   if (key === void 0) return `it is signed with a key that is not trusted (${kid})`
   if (key.name !== name) return `it is signed as ${name} with the key of ${key.name}`
-  if (kid !== signingKeyFingerprint) return `it names the key ${signingKeyFingerprint} and is signed with ${kid}`
+  if (kid !== signingKeyFingerprint) return `it names the key ${signingKeyFingerprint}, but is signed with ${kid}`
   const root = Buffer.from(merkleRootOfExport, 'hex').toString('base64')
   const text = checkpointText({
     origin: exportOrigin(name, sha256),
@@ -781,9 +782,9 @@ function signatureProblem(
   })
   const bytes = decodeBase64(signature)
   if (bytes === void 0 || !isSignedBy(key, text, bytes)) return 'its signature is wrong'
-  return note === signedNote(text, name, key.publicKey, bytes) ? void 0 : 'the note beside its signature is another'
+  return note === signedNote(text, name, key.publicKey, bytes) ? void 0 : 'its note does not match its signature'
 }
-/** Whether JSON has the form of a manifest, with every file that an export has, each once. */
+/** Whether JSON has the form of a manifest, with every file of an export once. */
 function isManifest(json) {
   if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
@@ -803,28 +804,28 @@ function isManifest(json) {
       .join() === [...COVERED_FILES].sort().join()
   )
 }
-/** Each name once, in the order of code units. */
+/** Sorted by code units, without duplicates. */
 const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
 const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
 // src/cli/evidence/export-reader.ts
-/** Something in an export is not what its manifest says; exit 10. `what` is that fault alone. */
+/** Reads and verifies an export. */
+/** The export differs from its manifest; exit 10. `what` is the fault alone. */
 var ExportViolated = class extends CliError {
   what
   constructor(what) {
-    super(EXIT.checkFailed, `the export does not hold: ${what}`, { code: 'EXPORT_VIOLATED' })
+    super(EXIT.checkFailed, `the export is invalid: ${what}`, { code: 'EXPORT_VIOLATED' })
     this.what = what
   }
 }
 /**
- * The log in the directory of an export whose manifest is signed and whose files are those of the manifest. Throws exit 10 for
- * any other, a usage error for a directory that holds no export. Without `given`, its own keys are trusted.
+ * Opens the log of an export. Throws exit 10 if the signature of its manifest is invalid or its files differ from the
+ * manifest, a usage error for a directory without an export. Without `given`, its own keys
+ * are trusted.
  */
 async function openExport(folder, given, report = () => {}) {
   const [bytes, signature] = await Promise.all(
     ['manifest.json', 'manifest.sig'].map((name) =>
-      readFile(join(folder, name)).catch((error) => {
-        throw unreadable(join(folder, name), error)
-      }),
+      readFile(join(folder, name)).catch(failedToRead(join(folder, name))),
     ),
   )
   const trusted = given ? fixedKeys(given.keys, 'file') : fixedKeys(await readOwnKeys(folder), 'export')
@@ -862,12 +863,12 @@ async function openExport(folder, given, report = () => {}) {
     },
   }
 }
-/** The value of a file; undefined for one that is no JSON, or that says something twice. */
+/** The JSON of a file; undefined for anything else, and for duplicate members. */
 function parseWhole(bytes) {
   const value = parseBody(bytes)
   return value === void 0 || hasDoubledMember(bytes.toString()) ? void 0 : value
 }
-/** Throws a usage error for a file that holds no keys. */
+/** Throws a usage error for a file without keys. */
 const readGivenKeys = async (file) =>
   file === void 0
     ? void 0
@@ -877,13 +878,13 @@ const readGivenKeys = async (file) =>
       }
 const readOwnKeys = (folder) =>
   readKeyFile(join(folder, 'keys.json')).catch(() => {
-    throw new ExportViolated('keys.json holds no published keys')
+    throw new ExportViolated('keys.json contains no published keys')
   })
 const NEWLINE = 10
 async function assertFiles(folder, { files }) {
   const known = new Set(EXPORT_FILES)
   const added = (await readdir(folder)).find((name) => !known.has(name) && !name.startsWith('.'))
-  if (added !== void 0) throw new ExportViolated(`${added} does not belong here`)
+  if (added !== void 0) throw new ExportViolated(`${added} is not part of an export`)
   for (const { name, sha256, bytes } of files) {
     const path = join(folder, name)
     const hash = createHash('sha256')
@@ -905,11 +906,12 @@ async function assertFiles(folder, { files }) {
 }
 function assertRoot({ chains, rowCount, merkleRootOfExport }) {
   const rows = chains.reduce((sum, { size }) => sum + size, 0)
-  if (rows !== rowCount) throw new ExportViolated(`its chains have ${rows} entries, and its manifest says ${rowCount}`)
+  if (rows !== rowCount)
+    throw new ExportViolated(`its chains have ${rows} entries, but its manifest states ${rowCount}`)
   if (exportRoot(chains).toString('hex') !== merkleRootOfExport)
-    throw new ExportViolated('its root is not that of its chains')
+    throw new ExportViolated('its root does not match its chains')
 }
-/** Both files of entries are read once, side by side, with one commit in memory. */
+/** Entries and commits are read once, in parallel, with one commit in memory. */
 function toSource(folder, { tenant_id: tenantId, chains }) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
   const commits = valuesOf(folder, 'commits.ndjson', isCommit)
@@ -933,14 +935,14 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
         if (checkpoint.chain === chain) yield checkpoint
     },
   }
-  /** Throws exit 10 when a file has more than belongs to the chains of the manifest. */
+  /** Throws exit 10 if a file contains more than the chains of the manifest. */
   async function assertRead() {
-    if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest says')
+    if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
     const known = new Set(chains.map(({ chain }) => chain))
     for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
       if (!known.has(chain))
-        throw new ExportViolated(`checkpoints.ndjson has one of ${JSON.stringify(chain)}, which is not there`)
+        throw new ExportViolated(`checkpoints.ndjson names the unknown chain ${JSON.stringify(chain)}`)
   }
   return {
     source,
@@ -948,51 +950,51 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
   }
 }
 /**
- * The values of a file, one on each line. Throws exit 10 for a line that is something else, and for one that this value is not
- * written as: a member that stands twice, say, of which a parser takes the last and a person reads the first.
+ * The values of a file, one per line. Throws exit 10 for an invalid line, and for a line that differs from its
+ * serialised value, for instance by a duplicate member.
  */
 async function* valuesOf(folder, name, isRow) {
   let at = 0
   for await (const line of linesOf(join(folder, name))) {
     at += 1
     const row = parseJson(line)
-    const isAsWritten = JSON.stringify(row) === line
-    if (!isRow(row) || !isAsWritten) throw new ExportViolated(`line ${at} of ${name} is not what belongs there`)
+    const isCanonical = JSON.stringify(row) === line
+    if (!isRow(row) || !isCanonical) throw new ExportViolated(`line ${at} of ${name} is invalid`)
     yield row
   }
   return void 0
 }
-/** Whether data.csv says the same as the entries: it is what people read. */
+/** Compares data.csv, which people read, with the entries. */
 var CsvCheck = class {
   #expected
   #hash = createHash('sha256').update(CSV_HEAD)
   constructor({ files }) {
     this.#expected = files.find(({ name }) => name === 'data.csv')?.sha256
   }
-  /** Throws exit 10 for an entry that says nothing that could stand there. */
+  /** Throws exit 10 for a payload that is not an object. */
   add(row) {
-    const said = contentsOf(row)
-    if (row.payload !== null && !isObject(said))
+    const content = contentsOf(row)
+    if (row.payload !== null && !isObject(content))
       throw new ExportViolated(`the payload of entry ${row.seq} of chain ${row.chain} is not an object`)
-    this.#hash.update(logLineOf(row, said))
+    this.#hash.update(logLineOf(row, content))
   }
-  /** Throws exit 10 when it says something else. */
+  /** Throws exit 10 if data.csv differs. */
   end() {
-    if (this.#hash.digest('hex') !== this.#expected)
-      throw new ExportViolated('data.csv says something else than data.ndjson')
+    if (this.#hash.digest('hex') !== this.#expected) throw new ExportViolated('data.csv differs from data.ndjson')
   }
 }
-/** Throws exit 10 when a chain has another root than the manifest says. */
+/** Throws exit 10 if the root of a chain differs from the manifest. */
 function assertRoots({ chains }, checked) {
   for (const { chain, root } of chains)
     if (checked.find((report) => report.chain === chain)?.root !== root)
-      throw new ExportViolated(`chain ${chain} has another root than the manifest says`)
+      throw new ExportViolated(`the root of chain ${chain} differs from the manifest`)
 }
 // src/cli/evidence/verification.ts
+/** Verifies all chains of a source. */
 /** The checkpoint of a note. Throws exit 10 unless a trusted key signed it as one of its chain. */
 async function checkedNote({ chain, tree_size, note }, tenantId, trusted) {
   const fail = (why) =>
-    new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} does not hold: ${why}`, {
+    new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} is invalid: ${why}`, {
       code: 'CHECKPOINT_INVALID',
     })
   let signed
@@ -1006,23 +1008,23 @@ async function checkedNote({ chain, tree_size, note }, tenantId, trusted) {
     !signers.some((name) => checkpoint.origin === chainOrigin(name, tenantId, chain)) ||
     checkpoint.size !== tree_size
   )
-    throw fail('it is one of something else')
+    throw fail('it belongs to another chain')
   return checkpoint
 }
-/** Throws exit 10, naming the first entry, when a chain does not hold. */
-function assertHolds(checked) {
+/** Throws exit 10 with the first invalid entry of an invalid chain. */
+function assertValid(checked) {
   const [violation] = violationsOf(checked)
   if (violation !== void 0) throw violation
 }
-/** For each chain that does not hold what is to be said of it; exit 10. */
+/** The error of each invalid chain; exit 10. */
 const violationsOf = (checked) =>
   checked.flatMap(({ chain, firstBad }) => {
     if (firstBad === void 0) return []
-    const message = `chain ${chain} does not hold from entry ${firstBad.seq} on: ${firstBad.problem}`
+    const message = `chain ${chain} is invalid from entry ${firstBad.seq} on: ${firstBad.problem}`
     return [
       new CliError(EXIT.checkFailed, message, {
         code: 'CHAIN_VIOLATED',
-        hints: ['What stands before that entry is as it was written.'],
+        hints: ['The entries before that one are valid.'],
       }),
     ]
   })
@@ -1034,7 +1036,7 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
                default: the keys of the export, which anyone could have made
   --help       show this text
 
-Exit codes: 0 the export holds, 1 it does not hold, 2 an argument or the key file cannot be used.
+Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
 /** In this order; a failure belongs to the first one that has not been reported. */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
@@ -1119,7 +1121,7 @@ async function checkExport(folder, given, report) {
         onRow(seen)
       },
     )
-    assertHolds([chain])
+    assertValid([chain])
     report(`chain ${chain.chain}`, `${chain.size} entries, ${chain.expunged} expunged`)
     checked.push(chain)
   }
@@ -1140,7 +1142,7 @@ async function main(args) {
       say(`ok    ${check}: ${found}`)
       reported += 1
     })
-    say('The export holds.')
+    say('The export is valid.')
     return 0
   } catch (error) {
     if (error instanceof ArgumentError) {
@@ -1152,7 +1154,7 @@ async function main(args) {
         ? 'manifest'
         : CHECKS[Math.min(reported, CHECKS.length - 1)]
     say(`FAIL  ${check}: ${error instanceof ExportViolated ? error.what : messageOf(error)}`)
-    say('The export does NOT hold.')
+    say('The export is NOT valid.')
     return 1
   }
 }

@@ -3,7 +3,7 @@
   python3 verify_receipt.py receipt RECEIPT.json KEYS.json            keys: what /.well-known/aigw-keys.json answers
   python3 verify_receipt.py proof PROOF.json CHECKPOINT.txt KEYS.json   proof: what /transparency/proofs/inclusion does
 
-Exit codes: 0 it holds, 1 it does not hold, 2 an argument or the key file cannot be used.
+Exit codes: 0 valid, 1 invalid, 2 an argument or the key file cannot be used.
 """
 
 import argparse

@@ -80,7 +80,7 @@ test('its own verifier accepts an export, and a kept checkpoint reveals a restor
   await good('audit', 'verify', late, '--checkpoint', kept)
   expect((await aigw('audit', 'verify', early, '--checkpoint', kept)).exitCode).toBe(10)
   const verified = await promisify(execFile)(process.execPath, [join(late, 'verify.mjs')])
-  expect(verified.stdout).toMatch(/\nThe export holds.\n$/)
+  expect(verified.stdout).toMatch(/\nThe export is valid.\n$/)
   await daemon.end('SIGTERM')
 
   await writeFile(database, old)

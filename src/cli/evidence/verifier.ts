@@ -16,7 +16,7 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
                default: the keys of the export, which anyone could have made
   --help       show this text
 
-Exit codes: 0 the export holds, 1 it does not hold, 2 an argument or the key file cannot be used.
+Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
 
 /** In this order; a failure belongs to the first one that has not been reported. */
@@ -103,7 +103,7 @@ async function main(args: string[]): Promise<number> {
       say(`ok    ${check}: ${found}`)
       reported += 1
     })
-    say('The export holds.')
+    say('The export is valid.')
     return 0
   } catch (error) {
     if (error instanceof ArgumentError) {
@@ -113,7 +113,7 @@ async function main(args: string[]): Promise<number> {
     const isUnreadable = error instanceof CliError && error.exitCode === EXIT.usage
     const check = isUnreadable ? 'manifest' : CHECKS[Math.min(reported, CHECKS.length - 1)]
     say(`FAIL  ${check}: ${error instanceof ExportViolated ? error.what : messageOf(error)}`)
-    say('The export does NOT hold.')
+    say('The export is NOT valid.')
     return 1
   }
 }

@@ -43,7 +43,7 @@ const expectBroken = async (dir: string, says: string, args: string[] = []): Pro
   const { code, out } = await run([dir, ...args])
   expect(out).toContain(says)
   expect(out).toContain('FAIL')
-  expect(out).toMatch(/The export does NOT hold\.\n$/)
+  expect(out).toMatch(/The export is NOT valid\.\n$/)
   expect(code).toBe(1)
 }
 
@@ -71,7 +71,7 @@ test('an export holds, and says so for each check', async () => {
     'ok    commits',
     'ok    row count',
     'ok    data.csv',
-    'The export holds.',
+    'The export is valid.',
     '',
   ])
   expect(out).toContain('40 entries, 1 expunged')
@@ -115,7 +115,7 @@ describe('an export that another party created and signed', () => {
   ])('is invalid with %s', async (_what, args) => {
     const { code, out } = await run(args(trusted))
     expect(out).toContain('a key that is not trusted')
-    expect(out).toMatch(/The export does NOT hold\.\n$/)
+    expect(out).toMatch(/The export is NOT valid\.\n$/)
     expect(code).toBe(1)
   })
 
