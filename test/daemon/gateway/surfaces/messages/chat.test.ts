@@ -320,7 +320,7 @@ describe('errors', () => {
         404,
         {
           type: 'error',
-          error: { type: 'not_found_error', message: expect.stringContaining('nothing at') },
+          error: { type: 'not_found_error', message: expect.stringContaining('There is no route') },
           request_id: expect.any(String),
         },
       ])

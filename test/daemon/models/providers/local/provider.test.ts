@@ -178,7 +178,7 @@ describe('local/extract', () => {
   test('quotes only documents that the response lists as its sources', async () => {
     const passages = ['a', 'b', 'c', 'd'].map((name, at) => passage(at + 1, `Topic ${name}.`))
     passages[3] = passage(4, 'Pandas eat bamboo.')
-    expect(await answer('What do pandas eat?', passages)).toContain('holds no answer')
+    expect(await answer('What do pandas eat?', passages)).toContain('contains no answer')
   })
 
   test('numbers of one section share a line in the list of sources', async () => {

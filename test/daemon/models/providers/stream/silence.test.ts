@@ -42,7 +42,7 @@ test('a client that delays the last text leaves the provider its time to end', (
   clock.advance(STREAM_END_GRACE_MS - 1)
   expect(expired).toEqual([])
   clock.advance(1)
-  expect(expired).toEqual([expect.stringContaining('its end')])
+  expect(expired).toEqual([expect.stringContaining('the end of its answer')])
 })
 
 test('the timeout of the first token starts with the call', () => {
