@@ -95,7 +95,7 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
       status: 'Active',
       user_count: plan.largeMembers,
       search_text: toSearchText(name),
-      // Dated in the middle, so that only the list sorted by size shows them.
+      // Dated in the middle, so that only the list sorted by size shows these groups.
       created_at: at(plan.groups / 2),
       updated_at: at(plan.groups / 2),
     }
@@ -250,7 +250,7 @@ async function measureEngine(session, engine, databaseUrl, plan) {
   return times
 }
 
-/** Runs what autovacuum would run within a minute of such an import. */
+/** Runs VACUUM ANALYZE, as autovacuum would within a minute of such an import. */
 async function analyse(db) {
   const { CompiledQuery } = await import('kysely')
   for (const name of ['users', 'groups', 'group_members', 'roles', 'api_keys']) {

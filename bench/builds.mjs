@@ -1,5 +1,5 @@
-// Measures the CPU of this build and of other builds, alternating within one run. So changes in the machine's speed
-// affect all builds alike. Run: npm run bench -- builds --against DIR
+// Measures the CPU of this build and of other builds. Runs alternate, so that changes in the machine's speed affect all
+// builds alike. Run: npm run bench -- builds --against DIR
 import path from 'node:path'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock } from './candidates.mjs'

@@ -149,7 +149,7 @@ async function longestTurn({ child, turnsFile }) {
   return read().maxMs
 }
 
-/** Number of texts sent. Clean texts are cached, so each text starts with this number. */
+/** Number of texts sent. Clean texts are cached, so each text starts with this number to make it unique. */
 let measured = 0
 
 async function measure(gateway, upstream, surface, unit) {

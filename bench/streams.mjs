@@ -42,7 +42,7 @@ async function measure({ loadBinary, mock }, candidate, plan) {
   while (!isOver) {
     await Promise.race([sleep(SAMPLE_MS), over.catch(() => {})])
     const sinceMs = performance.now() - startedAt
-    // While all streams are open.
+    // Samples are taken only while all streams are open.
     if (sinceMs > plan.rampMs + 500 && sinceMs < durationMs - plan.rampMs) {
       samples.push(processMemoryMib(candidate.pid).now)
     }

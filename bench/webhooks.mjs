@@ -273,7 +273,7 @@ async function measureChat(session, mock, urls, hanging, seconds, nth) {
       if (from > until - seconds * 1000) tookMs.push(performance.now() - from)
     }
   }
-  /** Chats that fail over, so that each endpoint has events to hang on. These chats are not measured. */
+  /** Sends chats that fail over, so that events are created for each endpoint. These chats are not measured. */
   const makeEvents = async () => {
     while (performance.now() < until) {
       await chat({ model: 'down/x', fallback_models: ['mock/mock-model'] })

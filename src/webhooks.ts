@@ -4,9 +4,9 @@ import type { WebhookEvent } from './shared/wire/events.ts'
 
 export type { EventData, EventType, WebhookEvent } from './shared/wire/events.ts'
 
-/** The failed check of a delivery. */
+/** The check that a delivery failed. */
 export type WebhookFault =
-  /** No secret was passed. This is an error of the receiver. */
+  /** No secret was passed to `verifyWebhook`: a configuration error in the receiver. */
   | 'missing_secret'
   /** The header is missing or does not have the form `t=…,v1=…`. */
   | 'malformed_header'
@@ -35,9 +35,9 @@ export type VerifyOptions = {
   now?: number
 }
 
-/** A verified delivery of the gateway. */
+/** A delivery from the gateway that passed verification. */
 export type VerifiedWebhook = {
-  /** Unix seconds of the signature. */
+  /** Time of the signature in Unix seconds. */
   readonly timestamp: number
   /** Negative if the sender's clock is ahead. */
   readonly ageSeconds: number
@@ -52,10 +52,10 @@ export type VerifiedWebhook = {
 /**
  * Verifies the `X-Service-Signature` header of a delivery (spec: Webhook signing), in constant time. Any `v1` may match
  * any of the secrets, so that secrets can be rotated.
- * @param rawBody the received bytes; a body that was parsed and serialised again has another signature
+ * @param rawBody the received bytes; if you parse and serialise the body again, its signature no longer matches
  * @param header the value of `X-Service-Signature`
  * @param secrets one or more whole secrets, `whsec_…`; undefined and empty ones are ignored
- * @throws WebhookVerificationError `missing_secret` if no secret is left, or the code of the failed check
+ * @throws WebhookVerificationError `missing_secret` if no non-empty secret was passed, or the code of the failed check
  */
 export function verifyWebhook(
   rawBody: string | Uint8Array,

@@ -11,7 +11,7 @@ export function toCanonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join(',')}]`
   if (typeof value !== 'object') throw new TypeError(`JSON has no ${typeof value === 'number' ? value : typeof value}`)
   let members = ''
-  // Without a function, `sort` compares code units, as the RFC does.
+  // Without a function, `sort` compares code units, as the RFC requires.
   for (const name of Object.keys(value).sort()) {
     members += `${members === '' ? '' : ','}${toText(name)}:${toCanonicalJson(Reflect.get(value, name))}`
   }

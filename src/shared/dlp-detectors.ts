@@ -3,6 +3,6 @@ export const DLP_DETECTOR_NAMES = ['secrets', 'document-markings', 'source-code'
 export type DlpDetectorName = (typeof DLP_DETECTOR_NAMES)[number]
 
 /**
- * The detectors of a policy that names none. Source code is opt-in, because most answers about programs contain some.
+ * The default detectors of a policy. Source code is opt-in, because most answers about programs contain source code.
  */
 export const DEFAULT_DLP_DETECTORS: readonly DlpDetectorName[] = ['secrets', 'document-markings']

@@ -1,7 +1,7 @@
 /**
- * Every error that the gateway can return. `status` is the HTTP status. Structured bodies show the code, flat ones the
- * label. A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`. An error with a `shape` has it on
- * every route.
+ * Every error that the gateway can return. `status` is the HTTP status. Structured bodies contain the code, and flat
+ * bodies contain the label. A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`. An error with a
+ * `shape` uses that body shape on every route.
  */
 export const ERRORS = {
   VALIDATION_ERROR: { status: 400, label: 'Invalid request' },
@@ -105,7 +105,10 @@ export class GatewayError extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly allow: string | undefined
 
-  /** @param publicMessage what, where and what to do; `options.cause` is logged and never shown to the caller. */
+  /**
+   * @param publicMessage the problem, its location and the remedy; `options.cause` is logged and never shown to the
+   *   caller
+   */
   constructor(code: ErrorCode, publicMessage: string, options: GatewayErrorOptions = {}) {
     super(publicMessage, options)
     this.code = code
@@ -116,7 +119,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** A 400 about one field: `Invalid <field>` in flat bodies, `VALIDATION_ERROR` with `details` in structured ones. */
+/** A 400 about one field: `Invalid <field>` in flat bodies, `VALIDATION_ERROR` with `details` in structured bodies. */
 export function invalidField(field: string, publicMessage: string, value?: unknown): GatewayError {
   return new GatewayError('VALIDATION_ERROR', publicMessage, { details: { field, value } })
 }

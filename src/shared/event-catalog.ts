@@ -1,6 +1,6 @@
 /**
- * Every event that an endpoint may subscribe to, and when it is sent. It has no schemas, so that the CLI can show it
- * without loading them.
+ * All events that an endpoint may subscribe to, each with its trigger. Contains no schemas, so that the CLI can list
+ * events without loading the schemas.
  */
 export const EVENT_CATALOG = {
   'promptshield:attack:blocked': 'The prompt shield blocked an injection or jailbreak attempt',

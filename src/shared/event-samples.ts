@@ -22,7 +22,7 @@ const attack = {
   model: MODEL,
 } as const
 
-/** A sample `data` of each event: identifiers and counts, never user text. */
+/** Sample `data` for each event: identifiers and counts, never user text. */
 export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Type>> } = {
   'promptshield:attack:blocked': { ...attack, verdict: 'BLOCK' },
   'promptshield:attack:detected': {
@@ -83,5 +83,5 @@ export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Ty
   },
 }
 
-/** The `data` of a `webhook:test`, which is outside of all subscriptions. */
+/** The `data` of a `webhook:test` event, which endpoints cannot subscribe to. */
 export const TEST_SAMPLE: EventData<typeof TEST_EVENT> = { message: 'This is a test delivery.', endpointId: id('7') }

@@ -6,7 +6,7 @@ let counter = randomBytes(3).readUIntBE(0, 3)
 
 const HEX_OF_BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 const hexOfByte = (bits: number): string => HEX_OF_BYTES[bits & 0xff] as string
-/** Formats 6 or 8 hex characters. A request needs a handful of ids, and `toString(16)` costs ten times as much. */
+/** Formats 6 or 8 hex characters. Each request needs several ids, and `toString(16)` takes ten times as long. */
 const hex24 = (bits: number): string => hexOfByte(bits >>> 16) + hexOfByte(bits >>> 8) + hexOfByte(bits)
 const hex32 = (bits: number): string => hexOfByte(bits >>> 24) + hex24(bits)
 const hexOfSeconds = (ms: number): string => hex32(Math.floor(ms / 1000))
@@ -20,7 +20,7 @@ export function newId(now: number = Date.now()): string {
   return hexOfSeconds(now) + processPart + hex24(counter)
 }
 
-/** Filled in bulk: a call of the system's random source for each id would cost more than the rest of it. */
+/** Filled in bulk: one call of the system's random source per id would take longer than the other work for an id. */
 const randomPool = new Uint32Array(1024)
 let poolAt = randomPool.length
 
@@ -35,7 +35,7 @@ function randomHex(): string {
 
 /**
  * 24 hex characters: 4 bytes of seconds, so that new rows are adjacent in an index, and 8 random bytes. Ids cannot be
- * guessed and do not reveal their number. At 10,000 a second, a collision happens in about 10,000 years.
+ * guessed and do not reveal how many exist. At 10,000 ids a second, a collision is expected after about 10,000 years.
  */
 const newOpaqueId = (now: number = Date.now()): string => hexOfSeconds(now) + randomHex()
 
@@ -48,7 +48,7 @@ export const newConversationId = (now?: number): string => `conv-${newOpaqueId(n
 /** The id of a commit: 32 hex characters, 4 bytes of seconds and 12 random bytes. */
 export const newCommitId = (now: number): string => hexOfSeconds(now) + randomBytes(12).toString('hex')
 
-/** `trx-` and a UUID: the id of the findings in one request. */
+/** `trx-` and a UUID: identifies the guard findings of one request. */
 export const newTraceId = (): string => `trx-${randomUUID()}`
 
 /**

@@ -6,11 +6,11 @@ export function findNearestName(name: string, known: readonly string[]): string 
   const nearest = closest(name, known)
   const slips = Math.max(2, Math.floor(nearest.length / 3))
   const slipsMade = distance(name, nearest)
-  // With as many typos as letters, any two-letter name would match any other.
+  // If as many typos as letters were allowed, every two-letter name would match every other.
   return slipsMade <= slips && slipsMade < nearest.length ? nearest : undefined
 }
 
-/** `; did you mean "<prefix>listen"?` for a name that is close to a known one, else the empty text. */
+/** `; did you mean "<prefix>listen"?` if the name is close to a known name. Otherwise an empty string. */
 export function suggestion(name: string, known: readonly string[], prefix = ''): string {
   const nearest = findNearestName(name, known)
   return nearest === undefined ? '' : `; did you mean "${prefix}${nearest}"?`

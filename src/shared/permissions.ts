@@ -27,7 +27,7 @@ export type SystemRole = (typeof SYSTEM_ROLES)[number]
 export const INDEX_ACCESS = ['read', 'write'] as const
 export type IndexAccess = (typeof INDEX_ACCESS)[number]
 
-/** The rights of a caller. A section that is not named is closed. */
+/** The rights of a caller. Sections that are not listed are closed. */
 export type Rights = {
   levels: Readonly<Partial<Record<Section, Level>>>
   /** Users have only `read`: `write` is granted to keys. */
@@ -59,8 +59,8 @@ const SYSTEM_LEVELS: Record<SystemRole, Rights['levels']> = {
 }
 
 /**
- * The rights of a user. A custom role adds its sections to those of the system role if it opens the admin panel. If
- * there is a custom role, it alone decides whether the user may call models.
+ * The rights of a user. If a custom role opens the admin panel, its sections are added to the sections of the system
+ * role. A custom role alone determines whether its users may call models.
  */
 export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rights {
   const base = SYSTEM_LEVELS[role]
@@ -74,13 +74,14 @@ export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rig
 }
 
 /**
- * The rights as if the role opened the admin panel, for checks of granted rights. Otherwise a person could put sections
- * that they lack into a closed role, and another could open its panel later.
+ * The rights that a role would give if it opened the admin panel. Grants are checked against these rights. Otherwise a
+ * caller could add sections that they lack to a role with a closed panel, and another caller could open the panel
+ * later.
  */
 export const reachOf = (role: SystemRole, custom?: RoleRights | undefined): Rights =>
   rightsOf(role, custom && { ...custom, hasAdminPanelAccess: true })
 
-/** The rights without any administration, as keys for applications have. */
+/** The rights without administration, for keys of applications. */
 export const withoutAdministration = (rights: Rights): Rights => ({ ...rights, levels: {} })
 
 /** For each section, the lower of both levels. */
@@ -92,7 +93,7 @@ export const commonLevels = (one: Rights['levels'], other: Rights['levels']): Ri
     }),
   )
 
-/** The open sections, in order. */
+/** The open sections, in the order of SECTIONS. */
 export const openSections = ({ levels }: Rights): Permission[] =>
   SECTIONS.flatMap((section) => {
     const level = levels[section] ?? 'none'
@@ -109,7 +110,7 @@ export const mayWriteIndexes = (rights: Rights): boolean =>
 /** Whether every section is open for changes, as it is for the system role `admin`. */
 export const administersAll = (rights: Rights): boolean => SECTIONS.every((section) => mayUse(rights, section, 'admin'))
 
-/** The rights that `granted` has and `own` lacks, in words. */
+/** The rights in `granted` that `own` lacks, as texts for an error message. */
 export function excessOf(own: Rights, granted: Rights): string[] {
   const beyond: string[] = []
   for (const section of SECTIONS) {
@@ -123,8 +124,8 @@ export function excessOf(own: Rights, granted: Rights): string[] {
 }
 
 /**
- * The rights that a caller may grant: their own. A caller who administers everything may also grant chat. Otherwise a
- * role that denies them chat would also take the administration away.
+ * The rights that a caller may grant: the caller's own rights. A caller with every section at `admin` may also grant
+ * chat. Otherwise, with a custom role that denies chat, such a caller could no longer administer users.
  */
 export const grantableBy = (own: Rights): Rights =>
   administersAll(own) ? { ...own, canInteractWithAI: true, canUseChat: true } : own

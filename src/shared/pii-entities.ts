@@ -1,7 +1,7 @@
 /**
- * The detectable kinds of personal data. `class` is the confidence of a finding: `checksum` by a check digit or an
- * issuer's list; `pattern` by its form and, for weak forms, by the words before it; `heuristic` by words and their
- * neighbours. `byDefault`: part of the default set of a policy.
+ * The detectable types of personal data. `class` is the confidence of a finding: `checksum` by a check digit or an
+ * issuer's list; `pattern` by its format and, for weak formats, by the words before it; `heuristic` by words and their
+ * context. `byDefault`: part of the default set of a policy.
  */
 export const PII_ENTITIES = [
   entity('EMAIL', 'pattern', true, 'E-mail address', 'jane.doe@example.com'),
@@ -65,7 +65,7 @@ export const PII_ENTITIES = [
 export type PiiEntity = (typeof PII_ENTITIES)[number]['name']
 export type PiiEntityClass = 'checksum' | 'pattern' | 'heuristic'
 
-/** The default set: kinds that are found by check digits or by an unmistakable form. */
+/** The default set: types that are detected by check digits or by an unambiguous format. */
 export const DEFAULT_PII_ENTITIES: readonly PiiEntity[] = PII_ENTITIES.filter((each) => each.byDefault).map(
   (each) => each.name,
 )

@@ -1,6 +1,6 @@
 /**
- * The numbers that the contract fixes, and those that several files share, named with their units. "Ours" marks numbers
- * that this project chose because the contract leaves them open. A number that one file uses stands in that file.
+ * Limits that the contract fixes, and constants that several files share. Names include units. "Ours" marks values that
+ * this project chose because the contract leaves them open. A constant that only one file uses is defined in that file.
  */
 
 /** Version of the interface. */
@@ -19,15 +19,15 @@ export const SOURCES_RETURNED = 3
 export const CONVERSATION_ID_CHARS = 256
 export const MODEL_ID_CHARS = 256
 
-// Compatibility surfaces: an operator sets these under `limits:`. The bounds are ours.
+// Compatibility surfaces. Operators set these limits under `limits:`. The bounds are ours.
 export const COMPAT_BODY_BYTES = { min: 65_536, max: 268_435_456, default: 33_554_432 } as const
 /** Maximum memory for all large bodies of one daemon. The default is lower on machines with less memory. */
 export const BODY_MEMORY_BYTES = { min: 33_554_432, max: 68_719_476_736, default: 1_073_741_824 } as const
 export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
 
-// Attempts. `min` and `max` bound what a request may ask for. The defaults are ours: `default` applies while another
-// model of the chain remains, `last` to the last one.
-/** The default applies to a whole answer; a stream has no such limit unless the request sets one. */
+// Attempts. `min` and `max` bound the values in a request. The defaults are ours: `last` applies to the last model of
+// the chain, `default` to all earlier models.
+/** The default applies to unstreamed answers only. A stream has a total timeout only if the request sets one. */
 export const ATTEMPT_TIMEOUT_MS = { min: 1_000, max: 300_000, default: 120_000, last: 600_000 } as const
 export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 30_000, last: 300_000 } as const
 /** Maximum pause between two parts of a running stream. */
@@ -39,23 +39,27 @@ export const IDEMPOTENCY_HOURS = 24
 
 // HTTP edge
 export const HEADER_BYTES = 16_384
-/** Time to receive a body; a larger one gets the same time again for each part of it received in time. */
+/** Time to receive a body. Large bodies get this time for each part (BODY_PART_BYTES). */
 export const REQUEST_TIMEOUT_MS = 30_000
 /** Uploads may take long but must not stall: SOCKET_QUIET_MS applies to them too. */
 export const UPLOAD_TIMEOUT_MS = 900_000
-/** A connection on which the client neither reads nor sends for this time is closed. Longer than REQUEST_TIMEOUT_MS. */
+/**
+ * Idle timeout: the connection is closed if the client neither reads nor sends for this time. Longer than
+ * REQUEST_TIMEOUT_MS.
+ */
 export const SOCKET_QUIET_MS = 45_000
 export const CHAT_BODY_BYTES = 1_048_576
 export const JSON_DEPTH = 32
 /**
- * Memory for each byte of a body until its request ends: raw, as text, parsed, and as sent to the provider. V8 stores
- * two bytes for each character of a text that contains one beyond Latin-1. Measured with 31 MB of each. Ours.
+ * Bytes of memory per body byte until the request ends: the raw body, its text, the parsed value, and the provider
+ * request. V8 stores two bytes per character if a text contains a character beyond Latin-1. Measured with bodies of 31
+ * MB. Ours.
  */
 export const BODY_COPIES = { ascii: 4, other: 7 } as const
 export const STREAM_BUFFER_BYTES = 262_144
 
 // Provider streams
-/** Maximum size of one SSE event of a provider; a larger one is an error of the provider. */
+/** Maximum size of one SSE event of a provider; a larger event is a provider error. */
 export const PROVIDER_EVENT_BYTES = 16_777_216
 
 // Knowledge
@@ -63,15 +67,15 @@ export const INDEX_NAME = /^[a-z0-9-]{3,50}$/
 export const TRAIN_FILES = 20
 export const TRAIN_FILE_BYTES = 52_428_800
 export const TRAIN_TEXT_INPUTS = 100
-/** The location that an index reports under a licence that fixes it. */
+/** The location that an index reports, for licences with a fixed location. */
 export const INDEX_PLACES: Readonly<Record<string, { cloud: string; region: string } | undefined>> = {
   Essential: { cloud: 'aws', region: 'us-east-1' },
 }
-/** Maximum number of indexes assigned to one user, by licence; only the first is from the contract. */
+/** Maximum number of indexes assigned to one user, by licence; only the value of Essential is from the contract. */
 export const PERSONAL_INDEXES = { Essential: 2, Growth: 10, Ultra: 50, 'Early Access': 50 } as const
 
 // Reading files of every format. All ours.
-/** Maximum growth of the process that reads a file. */
+/** Maximum memory growth of the process that reads a file. */
 export const EXTRACT_GROWTH_BYTES = 1_073_741_824
 
 export const SEARCH_TOP_K = { min: 1, max: 50, default: 10 } as const
@@ -88,7 +92,7 @@ export const NAME_CHARS = 100
 export const DESCRIPTION_CHARS = 2000
 export const EMAIL_CHARS = 254
 export const GROUP_USERS = 10_000
-/** Members included with each group of a list; the group itself shows all. */
+/** Maximum members per group in a list response. The response for a single group contains all members. */
 export const GROUP_LIST_USERS = 100
 export const ROLE_NAME = /^[a-z][a-z0-9_-]{1,63}$/
 export const USERNAME = /^[a-z0-9.-]{3,30}$/
@@ -106,13 +110,12 @@ export const KEY_RATE_MAX = { minute: 1_000, hour: 10_000 } as const
 // Keys
 export const KEY_LIST_ENTRIES = 100
 
-/** Maximum time between fixing the bytes of a call and sending them. */
+/** Lifetime of an entitlement: maximum time between fixing the bytes of a provider call and sending them. */
 export const ENTITLEMENT_SECONDS = 60
 
 // End of provider streams
 /**
- * How long to wait for usage and the end marker after the finish reason, and for the end of a connection that is read
- * out.
+ * Maximum wait for usage and the end marker after the finish reason, and for the end of a connection that is drained.
  */
 export const STREAM_END_GRACE_MS = 300
 
@@ -125,11 +128,11 @@ export const EMBEDDING_INPUTS = 2_048
 export const SAME_MODEL_RETRIES = { max: 3, default: 0 } as const
 
 // Billing. All ours.
-/** Maximum monthly budget in dollars: the largest that a number can represent in nano-dollars. */
+/** Maximum monthly budget in dollars: in nano-dollars it is still a safe integer. */
 export const DOLLAR_LIMIT_MAX = 9_000_000
 /** Maximum `max_tokens` of a request: far above what models can output, and far below where prices lose precision. */
 export const ANSWER_TOKENS_MAX = 10_000_000
-/** Output tokens to reserve when neither the model's limit is known nor the request sets one. */
+/** Output tokens to reserve if the model's limit is unknown and the request sets no limit. */
 export const UNKNOWN_OUTPUT_TOKENS = 4_096
 
 // Listening to events (`aigw webhooks listen`). All ours.
@@ -139,15 +142,15 @@ export const LISTEN_PING_MS = 15_000
 // Webhook delivery
 /** Total time of one attempt: from the DNS look-up to the last byte read of the response. */
 export const WEBHOOK_ATTEMPT_MS = 5_000
-/** Waits before attempts 1, 2 and 3; the later two begin when the previous attempt has ended. */
+/** Waits before attempts 1, 2 and 3. The waits before attempts 2 and 3 start when the previous attempt ends. */
 export const WEBHOOK_WAITS_MS = [0, 10_000, 60_000] as const
-/** This many consecutive deliveries that used up their attempts disable the endpoint. */
+/** Number of consecutive deliveries with failed attempts only, after which the endpoint is disabled. */
 export const WEBHOOK_FAILURES_BEFORE_DISABLE = 20
 /** Ours, like everything below. */
 export const WEBHOOK_URL_CHARS = 2_048
-/** Maximum bytes stored of a response; then the connection is closed. */
+/** Maximum number of response bytes stored. After that, the connection is closed. */
 export const WEBHOOK_RESPONSE_BYTES = 4_096
-/** Deliveries of one endpoint that a daemon claims ahead, so that one commit serves many. */
+/** Deliveries of one endpoint that a daemon claims in advance, so that one commit covers many deliveries. */
 export const WEBHOOK_CLAIM_AHEAD = 64
 /** How long a daemon may use an endpoint's settings before it reads them again. */
 export const WEBHOOK_SETTINGS_MS = 2_000
@@ -155,7 +158,7 @@ export const WEBHOOK_SETTINGS_MS = 2_000
 export const WEBHOOK_BATCH = { events: 500, deliveries: 1_000, endpoints: 64 } as const
 /** How long sent and dropped deliveries can be viewed and resent. */
 export const WEBHOOK_KEPT_DAYS = 30
-/** Maximum number of held deliveries of one disabled endpoint; the oldest above it are dropped. */
+/** Maximum number of held deliveries of one disabled endpoint; if there are more, the oldest are dropped. */
 export const WEBHOOK_HELD = 10_000
 /** Maximum count of held deliveries shown for an endpoint. */
 export const WEBHOOK_HELD_COUNTED = 1_000
@@ -184,7 +187,7 @@ export const SHIELD_POLICIES = 200
 export const EMBEDDING_BATCH = { max: 2_048, default: 64 } as const
 /** Maximum number of dimensions of a stored vector. */
 export const EMBEDDING_DIMENSIONS = 8_192
-/** How long a search waits for its query's vector, unless configured. */
+/** Maximum time that a search waits for the vector of its query. */
 export const QUERY_VECTOR_MS = { default: 500, max: 10_000 } as const
 /** Maximum length of the query text that is embedded or reranked. */
 export const QUERY_VECTOR_CHARS = 4_000
@@ -198,7 +201,7 @@ export const RERANKED_PASSAGES = 50
 export const GUARD_RULES = 100
 /** Maximum length of a pattern, and of its compiled program: both bound its run time. */
 export const GUARD_PATTERN = { chars: 500, program: 250 } as const
-/** Maximum length of a pattern's match; a stream is held back by this much. */
+/** Maximum length of a pattern's match; a stream is delayed by up to this many characters. */
 export const GUARD_MATCH_CHARS = { min: 1, max: 1_024, default: 256 } as const
 export const GUARD_WORDS = { max: 2_000, chars: 200, totalChars: 20_000 } as const
 /** Limits of the samples of one simulation. */
@@ -206,9 +209,9 @@ export const GUARD_SAMPLES = { max: 20, chars: 10_000 } as const
 
 // Logs, receipts and transparency
 export const BUNDLE_ID_CHARS = 128
-/** Time range of a list of logs whose query names no day. */
+/** Default time range of a log list. */
 export const LOG_WINDOW_DAYS = 7
-/** Rows of one response to a verifier of the log, and chains of one export. Ours, like everything below. */
+/** Maximum rows per response to a log verifier, and maximum chains per export. Ours, like everything below. */
 export const EVIDENCE_PAGE = 1_000
 
 /** Maximum delay until a daemon sees another daemon's new evidence key. */

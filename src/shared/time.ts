@@ -30,7 +30,7 @@ let knownText = ''
 export function isoTime(ms: number): string {
   const whole = Math.trunc(ms)
   const second = Math.floor(whole / 1000)
-  // A request writes several times of the same second, and toISOString costs as much as hashing 2 KB.
+  // A request formats several times within the same second, and toISOString costs as much as hashing 2 KB.
   if (second !== knownSecond) {
     knownText = new Date(second * 1000).toISOString().slice(0, -4)
     knownSecond = second

@@ -6,7 +6,7 @@ export type SignatureVerdict =
   /** The header is malformed: `message` describes the fault. */
   | { valid: false; reason: 'malformed_header'; message: string }
   | { valid: false; reason: 'signature_mismatch' }
-  /** The signature is valid, so the body is authentic, but it was sent at another time. */
+  /** The signature is valid, so the body is authentic, but the timestamp is outside the tolerance. */
   | { valid: false; reason: 'timestamp_outside_tolerance'; timestamp: number; ageSeconds: number }
 
 export type SignatureWindow = {

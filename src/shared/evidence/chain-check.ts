@@ -13,7 +13,10 @@ export type ChainRow = EntryFields & {
   leaf_index: number
 }
 
-/** The result of checking a chain. If `firstBad` is set, all members except `size` describe only the rows before it. */
+/**
+ * The result of checking a chain. If `firstBad` is set, all members except `size` describe only the rows before
+ * `firstBad`.
+ */
 export type ChainReport = {
   ok: boolean
   /** Number of rows read. */
@@ -30,13 +33,13 @@ export type ChainReport = {
 }
 
 export type ChainCheckOptions = {
-  /** Checkpoints from outside the chain, with verified signatures. Those of other chains are ignored. */
+  /** Checkpoints from outside the chain, with verified signatures. Checkpoints of other chains are ignored. */
   checkpoints?: readonly Checkpoint[]
   /** If given, every row must come with its commit, and one of these keys must have signed the commit. */
   keys?: readonly PublishedKey[]
   /**
-   * Maximum number of concurrent signature checks; default 8. The check waits when there are more. The number is small,
-   * because a daemon's commits of requests use the same threads and would queue behind all of the checks.
+   * Maximum number of concurrent signature checks; default 8. Further checks wait. The limit is small, because a
+   * daemon's request commits use the same thread pool and would queue behind the checks.
    */
   signaturesAtOnce?: number
 }
@@ -47,7 +50,7 @@ type ChainState = {
   head: string
   expunged: number
   checkpointsHeld: number
-  /** The size of the last checkpoint that matched; it proves the rows before. */
+  /** The size of the last matching checkpoint. The checkpoint proves all earlier rows. */
   matchedSize: number
 }
 
@@ -129,7 +132,7 @@ export class ChainCheck {
     if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it belongs to another chain'
     if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
-    // Retention applies to entries of requests only.
+    // Retention removes payloads of requests only, never of changes.
     if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'
@@ -147,7 +150,10 @@ export class ChainCheck {
     return commit.leaves[row.leaf_index] === row.entry_hash ? undefined : `its commit ${commit.id} does not contain it`
   }
 
-  /** A wrong signature ends the check at the current row, however far it has come, unless an earlier fault exists. */
+  /**
+   * If the signature is wrong, the report ends at the current row, even if later rows were checked in the meantime. An
+   * earlier fault takes precedence.
+   */
   #checkSignature(commit: CommitRow, keys: readonly PublishedKey[]): void {
     const before = { ...this.#state, tree: this.#state.tree.copy() }
     const seq = before.tree.size

@@ -54,7 +54,7 @@ export function signatureProblem(commit: Signed, keys: readonly PublishedKey[]):
   return isSignedBy(found.key, commitText(commit), found.signature) ? undefined : WRONG_SIGNATURE
 }
 
-/** The same, asynchronously: a thread of the pool checks the signature. */
+/** The asynchronous variant: checks the signature on libuv's thread pool. */
 export function checkCommitSignature(
   commit: Signed,
   keys: readonly PublishedKey[],
@@ -69,7 +69,7 @@ export function checkCommitSignature(
 
 const WRONG_SIGNATURE = 'has a wrong signature'
 
-/** The key that a commit names, and the bytes of its signature; a text for a fault that needs no computation. */
+/** Finds the key that a commit names, and decodes the signature. Returns a fault as text if either is invalid. */
 function findSigner(
   { kid, signer, signature }: Signed,
   keys: readonly PublishedKey[],

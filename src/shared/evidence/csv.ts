@@ -6,7 +6,7 @@ export const LOG_COLUMNS: readonly string[] = ['Entry ID', 'Timestamp', 'Event',
 
 /**
  * A row as CSV (RFC 4180), with its line break. A cell that a spreadsheet would execute gets an apostrophe as prefix,
- * because callers choose names in the log.
+ * because callers choose the names that a log contains.
  */
 export const toCsvLine = (cells: readonly string[]): string => `${cells.map(toCell).join(',')}\r\n`
 

@@ -46,6 +46,6 @@ export function entryHash(fields: EntryFields, prevHash: string, payloadHash: st
   return leafHash(['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash])
 }
 
-/** The public id of a chain in checkpoints, 32 hex. A person who knows the tenant and chain can compute it. */
+/** The public id of a chain in checkpoints, 32 hex. Anyone who knows the tenant and the chain can compute it. */
 export const logId = (tenantId: string, chain: string): string =>
   hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)

@@ -1,7 +1,7 @@
 import { leafHash } from './entry.ts'
 import { treeRoot } from './merkle.ts'
 
-/** A chain in an export. `head` is the hash of its last entry, `root` that of its tree; both hex. */
+/** A chain in an export. `head` is the hash of its last entry, `root` is the root of its tree. Both are hex. */
 export type ExportedChain = { chain: string; size: number; head: string; root: string }
 
 /** The root of an export: RFC 6962 over its chains in their order (docs/evidence.md, Exports). */

@@ -33,8 +33,8 @@ export class Frontier {
   }
 
   /**
-   * The tree of the first leaves that fill whole subtrees of 2^level. It can be kept for a long time without keeping
-   * the leaves.
+   * The tree of the leading leaves that fill whole subtrees of 2^level. It copies its roots, so keeping it does not
+   * keep the leaves in memory.
    */
   wholePart(level: number): Frontier {
     const leaves = 2 ** level
@@ -54,7 +54,7 @@ export class Frontier {
   }
 
   /**
-   * The level of the largest subtree that begins here, fits this number of leaves, and contains no subtree to be
+   * The level of the largest subtree that begins here, fits this number of leaves, and contains no subtree that must be
    * reported.
    */
   #levelThatFits(leaves: number): number {

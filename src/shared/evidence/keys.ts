@@ -3,7 +3,7 @@ import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto'
 /** A current or retired key that signs evidence. Times are ISO 8601; `retiredAt` is null for the current key. */
 export type PublishedKey = { kid: string; name: string; publicKey: Buffer; createdAt: string; retiredAt: string | null }
 
-/** A set of keys that is not valid. */
+/** The key set is invalid. */
 export class KeySetError extends Error {
   override name = 'KeySetError'
 }
@@ -30,7 +30,7 @@ export const toKeySet = (keys: readonly PublishedKey[]) => ({
   })),
 })
 
-/** Parses such a response. Throws KeySetError for anything else, and for a key whose kid is not its thumbprint. */
+/** Parses this response. Throws KeySetError if it is invalid or if the kid of a key is not its thumbprint. */
 export function parseKeySet(json: unknown): PublishedKey[] {
   const keys = isObject(json) ? json.keys : undefined
   if (!Array.isArray(keys)) throw new KeySetError('a key set must contain a list of keys')
@@ -54,18 +54,20 @@ function parseKey(json: unknown): PublishedKey {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Whether a text is valid in a signature line (C2SP signed-note): not empty, no white space, no plus. */
+/**
+ * Whether the value is a valid signer name in a signature line (C2SP signed-note): not empty, no white space, no plus.
+ */
 export const isSignerName = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 
-// Creating a key object from 32 bytes takes a good part of the time of a verification.
+// Cached, because creating a key object from 32 bytes takes a large part of the time of a verification.
 const keyObjects = new WeakMap<PublishedKey, KeyObject>()
 
 /** Whether the key signed this text, with Ed25519 (RFC 8032) over its UTF-8. */
 export const isSignedBy = (key: PublishedKey, text: string, signature: Buffer): boolean =>
   verify(null, Buffer.from(text), keyObjectOf(key), signature)
 
-/** The same in a thread of libuv's pool, without blocking the caller. */
+/** The asynchronous variant of `isSignedBy`: runs on libuv's thread pool. */
 export function checkSignature(
   key: PublishedKey,
   text: string,

@@ -1,16 +1,17 @@
 import { hash } from 'node:crypto'
 
-// RFC 6962, section 2.1. All hashes are Buffers of 32 bytes. Sizes go beyond 2^31, so there are no bit operations on them.
+// RFC 6962, section 2.1. All hashes are Buffers of 32 bytes. Sizes may exceed 2^31, so no bit operations are used on
+// sizes.
 
 /** Bytes of a hash. Lists of hashes are concatenated in one Buffer: objects would cost more than the hashing. */
 export const HASH_BYTES = 32
 
-// Reused: hashing follows filling without an await.
+// One shared buffer: there is no `await` between filling and hashing it.
 const nodeInput = Buffer.alloc(1 + 2 * HASH_BYTES, 1)
 
 /** The parent of two nodes: SHA-256 of a byte 1 and both hashes. Throws TypeError for an invalid length. */
 export function nodeHash(left: Buffer, right: Buffer): Buffer {
-  // A shorter hash would leave bytes of the last call in the buffer.
+  // A shorter hash would leave bytes of the previous call in the buffer.
   if (left.length !== HASH_BYTES || right.length !== HASH_BYTES) throw new TypeError('a hash must have 32 bytes')
   left.copy(nodeInput, 1)
   right.copy(nodeInput, 1 + HASH_BYTES)
@@ -19,7 +20,7 @@ export function nodeHash(left: Buffer, right: Buffer): Buffer {
 
 /**
  * The root over concatenated leaves. A node without a sibling moves up unchanged; without leaves the root is SHA-256 of
- * the empty text. Throws TypeError when the length is no multiple of a hash.
+ * the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
  */
 export function treeRoot(leaves: Buffer): Buffer {
   if (leaves.length % HASH_BYTES !== 0) throw new TypeError('hashes must have 32 bytes each')
@@ -49,7 +50,8 @@ const parents = (level: readonly Buffer[]): Buffer[] => {
 }
 
 /**
- * The inclusion proof of the leaf at `index`: its siblings on the way up. Throws RangeError for an index out of range.
+ * The inclusion proof of the leaf at `index`: the siblings on the path from the leaf to the root. Throws RangeError for
+ * an index out of range.
  */
 export function inclusionPath(leaves: readonly Buffer[], index: number): Buffer[] {
   if (!Number.isSafeInteger(index) || index < 0 || index >= leaves.length) throw new RangeError(`no leaf ${index}`)
@@ -66,7 +68,7 @@ export function inclusionPath(leaves: readonly Buffer[], index: number): Buffer[
 const half = (value: number): number => Math.floor(value / 2)
 
 /**
- * The root that an inclusion path gives (RFC 9162, 2.1.3.2); undefined when the path is too short or too long for the
+ * Computes the root from an inclusion path (RFC 9162, 2.1.3.2). Undefined if the path is too short or too long for the
  * tree.
  */
 export function rootOfInclusion(

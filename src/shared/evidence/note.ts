@@ -8,12 +8,12 @@ export type Checkpoint = { origin: string; size: number; root: string }
 /** One line below a signed note. */
 export type NoteSignature = { name: string; keyHash: Buffer; signature: Buffer }
 
-/** The text is no note, or no known key has signed it. The message says which. */
+/** The text is not a valid note, or no known key has signed it. The message states the cause. */
 export class NoteError extends Error {
   override name = 'NoteError'
 }
 
-/** The origin of a chain's checkpoints: it reveals neither tenant nor chain, and is the same in all of them. */
+/** The origin of a chain's checkpoints. It reveals neither tenant nor chain, and never changes. */
 export const chainOrigin = (name: string, tenantId: string, chain: string): string =>
   `${name}/logs/${logId(tenantId, chain)}`
 
@@ -36,7 +36,7 @@ export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
 /** The start of each signature line (C2SP signed-note). */
 export const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
-/** More lines than any real note has. Each line could cost a verification. */
+/** Far above the number of signatures in real notes. Bounds the number of verifications per note. */
 const MAX_SIGNATURES = 100
 
 /** Parses a note without checking its signatures. Throws NoteError unless it is a checkpoint in a signed note. */
@@ -75,13 +75,13 @@ export function decodeBase64(text: string): Buffer | undefined {
 }
 
 /**
- * The checkpoint of a note that one of the keys has signed. Signatures of unknown keys are ignored, as in C2SP
- * signed-note. A wrong signature of a known key rejects the note. Throws NoteError.
+ * Returns the checkpoint of a note that one of the keys has signed. Signatures of unknown keys are ignored, as in C2SP
+ * signed-note. Throws NoteError if the signature of a known key is wrong, or if no known key has signed the note.
  */
 export const verifyNote = (note: string, keys: readonly PublishedKey[]): Checkpoint =>
   signedNoteOf(note, keys).checkpoint
 
-/** The same, with the names of the keys that have signed it. */
+/** Like `verifyNote`, but also returns the names of the keys that have signed the note. */
 export function signedNoteOf(
   note: string,
   keys: readonly PublishedKey[],

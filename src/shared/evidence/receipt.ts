@@ -19,8 +19,9 @@ const ENTRY = ['tenant_id', 'chain', 'seq', 'id', 'created_at', 'prev_hash', 'pa
 const PROOF = ['origin', 'tree_size', 'leaf_index', 'path', 'root'] as const
 
 /**
- * The receipt of an entry (docs/evidence.md, Receipts): its payload, and the proof for holders of the public keys.
- * Throws TypeError for a payload that already has such a member, RangeError for a leaf outside of the commit.
+ * The receipt of an entry (docs/evidence.md, Receipts): its payload, and a proof that the public keys can verify.
+ * Throws TypeError if the payload already contains a member of EVIDENCE, and RangeError if the leaf is outside the
+ * commit.
  */
 export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow): object {
   const taken = EVIDENCE.find((name) => Object.hasOwn(payload, name))
@@ -44,7 +45,7 @@ export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow
   }
 }
 
-/** Verifies that one of the keys has signed this receipt; otherwise returns the first fault. Never throws. */
+/** Verifies that one of the keys has signed this receipt. Returns the first fault if not. Never throws. */
 export function verifyReceipt(
   receipt: unknown,
   keys: readonly PublishedKey[],

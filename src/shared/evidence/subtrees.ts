@@ -1,6 +1,6 @@
 import { nodeHash, treeRoot } from './merkle.ts'
 
-/** Reads the root of a complete subtree: the one over 2^level leaves from index × 2^level on. */
+/** Reads the root of a complete subtree of 2^level leaves, starting at leaf index × 2^level. */
 export type SubtreeReader = (level: number, index: number) => Buffer | Promise<Buffer>
 
 /**
@@ -63,6 +63,6 @@ async function rangeRoot(from: number, to: number, read: SubtreeReader): Promise
 /** The largest power of two that is smaller than `size`, for sizes above 1. */
 function largestPowerBelow(size: number): number {
   const power = 2 ** Math.floor(Math.log2(size - 1))
-  // The logarithm is rounded; near powers above 2^48 it may be rounded up.
+  // The logarithm is rounded. Just below a power of two above 2^48 it may be rounded up.
   return power < size ? power : power / 2
 }

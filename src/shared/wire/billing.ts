@@ -20,7 +20,7 @@ export const IS_USAGE_BY_MODEL = 'usageByModel must be an object {enabled, dolla
 export const UsageByModel = z.object(usageByModelFields, { error: IS_USAGE_BY_MODEL })
 export type UsageByModel = z.output<typeof UsageByModel>
 
-/** A request whose points were used up and that was billed in dollars instead. */
+/** Reported for a request that was billed in dollars because its points were used up. */
 export const BillingFallback = z.object({
   original_mode: z.enum(BILLING_MODES),
   fallback_mode: z.enum(BILLING_MODES),

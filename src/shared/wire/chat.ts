@@ -38,7 +38,7 @@ export const ModelId = storableText('a model')
 export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limit', 'timeout'] as const
 export type FailoverTrigger = (typeof FAILOVER_TRIGGERS)[number]
 
-/** Timeouts of an attempt, as request, key and chain entry name them; clamped. */
+/** Timeouts of an attempt. Request, key and chain entry use the same names. Values out of range are clamped. */
 export const attemptTimeouts = {
   timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
   first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
@@ -278,7 +278,7 @@ export const Change = z
   .meta({ id: 'Change' })
 export type Change = z.infer<typeof Change>
 
-/** The `gateway` member of other surfaces' responses: data beyond their contract. */
+/** The `gateway` member of responses on the other surfaces. It contains data beyond their contract. */
 export const GatewayExtension = ChatMetadata.pick({
   served_model: true,
   requested_model: true,

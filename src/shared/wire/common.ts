@@ -14,9 +14,9 @@ export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => (value === null ? undefined : value))
 
 /**
- * An object without unknown members, so that a misspelt one is not silently ignored. The error names the unknown
- * member, its path, and the known one that it resembles.
- * @param mustBe the error message when the value is no object
+ * An object schema that rejects unknown members, so that a misspelt member is not silently ignored. The error contains
+ * the unknown member, its path, and the known member with the most similar name.
+ * @param mustBe the error message if the value is not an object
  */
 export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, mustBe: string) =>
   z.strictObject(shape, {
@@ -27,7 +27,7 @@ export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, 
 export const requestBody = <Shape extends z.core.$ZodLooseShape>(id: string, shape: Shape) =>
   closedObject(shape, anObject.error).meta({ id })
 
-/** The error when a body is no object. */
+/** The error if a body is not an object. */
 export const anObject = { error: 'the body must be a JSON object' }
 
 type UnknownKeys = Extract<z.core.$ZodRawIssue, { code: 'unrecognized_keys' }>
@@ -63,7 +63,7 @@ export const storableText = (name: string) =>
     .string({ error: `${name} must be a string` })
     .refine(isStorable, { error: `${name} must not contain NUL or unpaired surrogates` })
 
-/** What a person writes about a resource; may be empty. */
+/** A free text about a resource; may be empty. */
 export const description = storableText('description')
   .trim()
   .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
@@ -122,7 +122,7 @@ export const IdempotencyKey = z
 
 export const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
-/** One of a closed list; the error message names all of them. */
+/** One of a fixed list of values. The error message lists them all. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(name: string, values: T) =>
   z.enum(values, { error: `${name} must be one of ${values.join(', ')}` })
 

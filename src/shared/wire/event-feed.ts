@@ -6,7 +6,7 @@ import { EventEnvelope } from './events.ts'
 export const EVENT_FEED_PATH = '/api/admin/webhooks/recent-events'
 export const TRIGGER_PATH = '/api/admin/webhooks/trigger'
 
-/** A time, or the position after one event: its time and id. */
+/** A time, or the position after an event, given as its time and id. */
 const Cursor = z
   .string({ error: 'since must be a time or a cursor' })
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z(\/evt_[0-9a-z_]{1,64})?$/, {
@@ -39,7 +39,7 @@ export const EventFeedFrame = z
   .meta({ id: 'EventFeedFrame' })
 export type EventFeedFrame = z.infer<typeof EventFeedFrame>
 
-/** A sample event, with overrides of its `data`. */
+/** A request to send a sample event; `data` overrides members of the sample. */
 export const TriggerRequest = z
   .object({
     type: oneOf('type', SUBSCRIBABLE_EVENTS),

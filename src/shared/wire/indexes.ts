@@ -9,7 +9,7 @@ export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
 const required = (name: string) =>
   storableText(name).refine((value) => value.trim() !== '', { error: `${name} is required` })
 
-/** `null` is no assignee; if both are null, the index is general. */
+/** `null` means not assigned. If both user and group are null, the index is general. */
 const assignee = (name: string) => objectId(name).nullable().optional()
 
 const assignable = {
@@ -45,7 +45,7 @@ export const CreateIndexRequest = z
   .meta({ id: 'CreateIndexRequest' })
 
 /**
- * Body of PUT /indexes/{indexId}: omitted members stay unchanged. An assignment to a user ends one to a group, and vice
+ * Body of PUT /indexes/{indexId}: omitted members stay unchanged. Assigning a user removes the assigned group, and vice
  * versa.
  */
 export const UpdateIndexRequest = z
@@ -70,7 +70,7 @@ export const IndexEmbedding = z
   .meta({ id: 'IndexEmbedding' })
 export type IndexEmbedding = z.infer<typeof IndexEmbedding>
 
-/** An index as administrators see it. */
+/** An index in responses to administrators. */
 export const Index = z
   .object({
     id: z.string(),
@@ -125,7 +125,7 @@ export const ListIndexesResponse = z.object({
   pagination: Pagination,
 })
 
-/** GET /indexes: the indexes that this key may query; `id` equals the name that chat's `index` takes. */
+/** GET /indexes: the indexes that this key may query; `id` is the value for `index` in chat requests. */
 export const DiscoverIndexesResponse = z.object({
   success: z.literal(true),
   indexes: z.array(
@@ -184,7 +184,7 @@ export const DOCUMENT_SORTS = ['createdAt', 'name'] as const
 /** Query of GET /indexes/{indexName}/documents. Not part of the contract. */
 export const ListDocumentsQuery = listQuery(DOCUMENT_SORTS, PAGE_LIMIT.large)
 
-/** A document of an index, as readers of the index see it. */
+/** A document of an index, in responses to readers of the index. */
 export const IndexDocument = z
   .object({
     id: z.string(),

@@ -28,7 +28,7 @@ const listOf = <T extends z.ZodType>(name: string, entry: T) =>
     .array(entry, { error: `${name} must be an array` })
     .max(KEY_LIST_ENTRIES, { error: `${name} may have at most ${KEY_LIST_ENTRIES} entries` })
 
-/** A limit: a whole number, or null for none. */
+/** A limit: a whole number, or null for unlimited. */
 const count = (name: string, max: number) =>
   z
     .int({ error: `${name} must be a whole number, or null for no limit` })
@@ -67,7 +67,7 @@ const failoverDefaults = {
 }
 const IS_FAILOVER = 'failoverDefaults must be an object {models, timeout_ms, first_token_timeout_ms, on}'
 
-/** Restrictions of a key and their bounds. An empty list allows all; null is "none". */
+/** Restrictions of a key and their bounds. An empty list allows everything. Null means not set or unlimited. */
 const fields = {
   adminAccess: flag('adminAccess').meta({
     description:
@@ -137,7 +137,7 @@ export type KeySettings = z.output<typeof KeySettings>
 /** The settings of a key when no setting is given. */
 export const DEFAULT_KEY_SETTINGS: KeySettings = Object.freeze(KeySettings.parse({}))
 
-/** A key as administrators see it. Its secret is shown only when it is created or rotated. */
+/** A key in responses to administrators. Its secret is shown only when it is created or rotated. */
 export const ApiKey = z
   .object({
     id: z.string(),
@@ -219,7 +219,7 @@ export const KEY_READ_ONLY = [
 
 /**
  * Body of PUT /api/admin/api-keys/{keyId}: the named members are changed; `rateLimit` and `usageByModel` are merged
- * member by member. Null means "none" if the field supports that, otherwise "not set".
+ * member by member. Null clears a nullable field. For other fields, null means "not set".
  */
 export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {
   ...closed,

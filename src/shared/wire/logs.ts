@@ -6,7 +6,7 @@ import { listQuery, objectId, oneOf, Pagination, storableText } from './common.t
 const LOG_SEVERITIES = ['info', 'warning', 'error', 'critical'] as const
 const LOG_RESULTS = ['success', 'denied', 'failure'] as const
 
-/** Types of entries about guards, which GET /audit-logs shows. GET /activity-logs shows all types. */
+/** Entry types that concern guards. GET /audit-logs shows only these types. GET /activity-logs shows all types. */
 export const AUDIT_TYPES = [
   'api_access',
   'smltp_policy_management',
@@ -21,7 +21,7 @@ export const EXPUNGED = 'expunged'
 
 const A_DAY = /^\d{4}-\d{2}-\d{2}$/
 
-/** A time, or the begin or end of a day; normalised to ISO 8601 with milliseconds, UTC. */
+/** A time, or the start or end of a day; normalised to ISO 8601 with milliseconds, UTC. */
 const boundary = (name: string, addedMs: number) =>
   z
     .union([z.iso.date(), z.iso.datetime({ offset: true })], {
@@ -63,7 +63,7 @@ export const ListLogsQuery = listQuery(['timestamp'], PAGE_LIMIT.large).extend({
 })
 export type ListLogsQuery = z.output<typeof ListLogsQuery>
 
-/** `now`, or the position of an earlier response: a time, and the number of entries read of each chain. */
+/** `now`, or the position from an earlier response: a time, and the number of entries already read from each chain. */
 const LOG_POSITION =
   /^(now|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(,(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?):(0|[1-9]\d{0,14}))*)$/
 
@@ -76,7 +76,7 @@ export const ListActivityLogsQuery = ListLogsQuery.extend({
     .meta({ description: 'Only entries after this position: `now`, or the `position` of an earlier response' }),
 })
 
-/** One entry of the log. Names and addresses of users are current; the log itself has none. */
+/** One entry of the log. User names and addresses are current values. The log itself does not contain them. */
 const AuditLog = z
   .object({
     id: z.string(),

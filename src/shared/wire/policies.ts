@@ -55,7 +55,7 @@ const entity = storableText('an entity').refine(isPiiEntity, {
 /** Built-in detectors only: the tenant's own rules apply whatever the policy. */
 const dlpRule = oneOf('each of dlp.rules', DLP_DETECTOR_NAMES)
 
-/** A word for a predefined set, or a non-empty list; disable the check with `enabled: false`. */
+/** A keyword for a predefined set, or a non-empty list. To disable the check, use `enabled: false`. */
 const wordOrSet = <const Words extends readonly [string, ...string[]], T extends z.ZodType<string>>(
   name: string,
   words: Words,
@@ -65,7 +65,7 @@ const wordOrSet = <const Words extends readonly [string, ...string[]], T extends
     error: (issue) => unionError(issue, `${name} must be ${words.map((word) => `"${word}"`).join(', ')} or a list`),
   })
 
-/** The error of the intended alternative: the first for a text, the second for everything else. */
+/** The error of the alternative that was probably intended: the first for a text, the second for any other value. */
 function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, otherwise: string): string {
   const errors = issue.errors as z.core.$ZodIssue[][] | undefined
   const first = typeof input === 'object' && input !== null ? errors?.[1]?.[0] : undefined

@@ -6,12 +6,12 @@ import { SHIELD_MODES, SHIELD_VERDICTS } from './shield.ts'
 
 export const POLICY_CHECK_PATH = '/api/external/policy-check'
 
-/** Body of POST /policy-check: that of POST /chat/completions. Its faults are part of the response. */
+/** Body of POST /policy-check: the same body as for POST /chat/completions. Its faults are part of the response. */
 export const PolicyCheckRequest = z
   .looseObject({}, anObject)
   .meta({ id: 'PolicyCheckRequest', description: 'A body of POST /chat/completions' })
 
-/** Added to a failed check: the response of the real call. */
+/** Added to a failed check: the error that the real call would return. */
 const failure = { status: z.int(), error: z.string(), message: z.string() }
 
 const passedOrNot = <Shape extends z.ZodRawShape>(shape: Shape) =>
@@ -21,7 +21,7 @@ const passedOrNot = <Shape extends z.ZodRawShape>(shape: Shape) =>
     ...z.object(failure).partial().shape,
   })
 
-/** The check was skipped because an earlier one failed, or does not apply. */
+/** The check was skipped, because an earlier check failed or because it does not apply. */
 const skipped = z.object({ skipped: z.literal(true) })
 
 const checkOf = <Shape extends z.ZodRawShape>(shape: Shape) => z.union([passedOrNot(shape), skipped])

@@ -59,7 +59,7 @@ const username = storableText('username')
   .regex(USERNAME, { error: 'username must have 3 to 30 of a-z, 0-9, "." and "-"' })
 const role = oneOf('role', SYSTEM_ROLES)
 const license = oneOf('license', LICENSES)
-/** Merged member by member; an omitted one is unchanged, or has its default. */
+/** Merged member by member. An omitted member is unchanged, or gets its default for a new user. */
 const usageByModel = closedObject(
   { ...usageByModelFields, enabled: optional(usageByModelFields.enabled) },
   IS_USAGE_BY_MODEL,
