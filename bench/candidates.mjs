@@ -103,7 +103,7 @@ export function spawnDaemon(session, options) {
 /** A new operator key. A store must be reopened with the key that it was created with. */
 const newKey = () => `sk-${randomBytes(32).toString('hex')}`
 
-/** Starts the gateway and waits until it listens. `home` selects another build of it. */
+/** Starts the gateway and waits until it listens. `home` selects another build of the gateway. */
 export async function startGateway(session, mock, { name = 'gateway', home, nodeOptions = [] } = {}) {
   const dir = path.join(session.dir, name)
   const { child, key } = spawnDaemon(session, { dir, home, nodeOptions, mockUrl: mock.url, cpu: CPU.measured })

@@ -8,7 +8,7 @@ const canPin = os.cpus().length > 1 && spawnSync('taskset', ['--version']).statu
 /** The CPUs of a run. The measured process has one to itself; load and mock share the other. */
 export const CPU = canPin ? { measured: 0, driver: 1 } : { measured: undefined, driver: undefined }
 
-/** Pins `argv` to one CPU if the machine allows it. taskset calls exec, so the pid is that of the program. */
+/** Pins `argv` to one CPU if the machine allows it. taskset calls exec, so the pid is the program's pid. */
 export const pinned = (cpu, argv) => (cpu === undefined ? argv : ['taskset', '-c', String(cpu), ...argv])
 
 /** File system type of a path, taken from its longest mount point. */

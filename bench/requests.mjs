@@ -29,7 +29,7 @@ const WARM_UP = [
 
 const FULL = { rounds: 5, jsonSeconds: 2, streamSeconds: 3, warmUpSeconds: 6, budgetSeconds: 240 }
 const QUICK = { rounds: 2, jsonSeconds: 1, streamSeconds: 2, warmUpSeconds: 4, budgetSeconds: 70 }
-/** The warm-up lasts until this many requests or chunks, or at most WARM_UP_TIMES as long as planned. */
+/** The warm-up ends after this many requests or chunks, or after WARM_UP_TIMES the planned time. */
 const WARM_UP_UNITS = 30_000
 const WARM_UP_TIMES = 4
 const REPEATS = 2

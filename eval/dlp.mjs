@@ -27,7 +27,7 @@ const BASELINE = new RegExp(
   'i',
 )
 
-/** Texts without secrets. The target is a finding in at most 0.5 % of them. */
+/** Texts without secrets. Target: findings in at most 0.5 % of these texts. */
 const BENIGN = ['injection/oss-code', 'injection/oss-docs', 'secrets/lockfile-negatives']
 
 /** Prints the tables and returns the figures. */

@@ -22,7 +22,7 @@ const PUBLISHED = {
 }
 
 const FEATURE_RANGE = { count: FEATURES, named: NAMED_AT }
-/** Share of rows for validation only. All copies of a text are on the same side. */
+/** Share of rows for validation only. All copies of a text are in the same part. */
 const VALIDATION_SHARE = 0.2
 const LONGEST_READ_CHARS = 16_000
 const FLAG_SCORE = 50

@@ -96,17 +96,17 @@ function entryHash(fields, prevHash, payloadHash) {
   const { tenant_id, chain, seq, id, created_at } = fields
   return leafHash(['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash])
 }
-/** The public id of a chain in checkpoints, 32 hex. A person who knows the tenant and chain can compute it. */
+/** The public id of a chain in checkpoints, 32 hex. Anyone who knows the tenant and the chain can compute it. */
 const logId = (tenantId, chain) => hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)
 // src/shared/evidence/keys.ts
-/** A set of keys that is not valid. */
+/** The key set is invalid. */
 var KeySetError = class extends Error {
   name = 'KeySetError'
 }
 /** The thumbprint of an Ed25519 key (RFC 7638, RFC 8037), base64url. */
 const keyIdOf = (publicKey) =>
   hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${publicKey.toString('base64url')}"}`, 'base64url')
-/** Parses such a response. Throws KeySetError for anything else, and for a key whose kid is not its thumbprint. */
+/** Parses this response. Throws KeySetError if it is invalid or if the kid of a key is not its thumbprint. */
 function parseKeySet(json) {
   const keys = isObject(json) ? json.keys : void 0
   if (!Array.isArray(keys)) throw new KeySetError('a key set must contain a list of keys')
@@ -131,12 +131,14 @@ function parseKey(json) {
   }
 }
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
-/** Whether a text is valid in a signature line (C2SP signed-note): not empty, no white space, no plus. */
+/**
+ * Whether the value is a valid signer name in a signature line (C2SP signed-note): not empty, no white space, no plus.
+ */
 const isSignerName = (value) => typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 const keyObjects = /* @__PURE__ */ new WeakMap()
 /** Whether the key signed this text, with Ed25519 (RFC 8032) over its UTF-8. */
 const isSignedBy = (key, text, signature) => verify(null, Buffer.from(text), keyObjectOf(key), signature)
-/** The same in a thread of libuv's pool, without blocking the caller. */
+/** The asynchronous variant of `isSignedBy`: runs on libuv's thread pool. */
 function checkSignature(key, text, signature, done) {
   verify(null, Buffer.from(text), keyObjectOf(key), signature, (error, holds) => done(error === null && holds))
 }
@@ -165,7 +167,7 @@ function nodeHash(left, right) {
 }
 /**
  * The root over concatenated leaves. A node without a sibling moves up unchanged; without leaves the root is SHA-256 of
- * the empty text. Throws TypeError when the length is no multiple of a hash.
+ * the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
  */
 function treeRoot(leaves) {
   if (leaves.length % 32 !== 0) throw new TypeError('hashes must have 32 bytes each')
@@ -184,11 +186,11 @@ function treeRoot(leaves) {
 }
 Buffer.alloc(0)
 // src/shared/evidence/note.ts
-/** The text is no note, or no known key has signed it. The message says which. */
+/** The text is not a valid note, or no known key has signed it. The message states the cause. */
 var NoteError = class extends Error {
   name = 'NoteError'
 }
-/** The origin of a chain's checkpoints: it reveals neither tenant nor chain, and is the same in all of them. */
+/** The origin of a chain's checkpoints. It reveals neither tenant nor chain, and never changes. */
 const chainOrigin = (name, tenantId, chain) => `${name}/logs/${logId(tenantId, chain)}`
 /** The origin of the tree of one commit. */
 const commitOrigin = (name, commitId) => `${name}/commits/${commitId}`
@@ -205,7 +207,7 @@ const noteKeyHash = (name, publicKey) =>
 /** The start of each signature line (C2SP signed-note). */
 const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
-/** More lines than any real note has. Each line could cost a verification. */
+/** Far above the number of signatures in real notes. Bounds the number of verifications per note. */
 const MAX_SIGNATURES = 100
 /** Parses a note without checking its signatures. Throws NoteError unless it is a checkpoint in a signed note. */
 function parseCheckpoint(note) {
@@ -252,7 +254,7 @@ function decodeBase64(text) {
   const bytes = Buffer.from(text, 'base64')
   return bytes.toString('base64') === text ? bytes : void 0
 }
-/** The same, with the names of the keys that have signed it. */
+/** Like `verifyNote`, but also returns the names of the keys that have signed the note. */
 function signedNoteOf(note, keys) {
   const { checkpoint, text, signatures } = parseCheckpoint(note)
   const signers = []
@@ -284,14 +286,14 @@ function treeProblem({ leaves, tree_size: size, root }) {
   if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'contains an invalid hash'
   return rootOfEntries(leaves.join('')) === root ? void 0 : 'has a root that does not match its entries'
 }
-/** The same, asynchronously: a thread of the pool checks the signature. */
+/** The asynchronous variant: checks the signature on libuv's thread pool. */
 function checkCommitSignature(commit, keys, done) {
   const found = findSigner(commit, keys)
   if (typeof found === 'string') done(found)
   else checkSignature(found.key, commitText(commit), found.signature, (holds) => done(holds ? void 0 : WRONG_SIGNATURE))
 }
 const WRONG_SIGNATURE = 'has a wrong signature'
-/** The key that a commit names, and the bytes of its signature; a text for a fault that needs no computation. */
+/** Finds the key that a commit names, and decodes the signature. Returns a fault as text if either is invalid. */
 function findSigner({ kid, signer, signature }, keys) {
   const key = keys.find((known) => known.kid === kid)
   if (key === void 0) return `is signed with a key that is not trusted (${kid})`
@@ -330,8 +332,8 @@ var Frontier = class Frontier {
     return new Frontier(this.#size, this.#roots)
   }
   /**
-   * The tree of the first leaves that fill whole subtrees of 2^level. It can be kept for a long time without keeping
-   * the leaves.
+   * The tree of the leading leaves that fill whole subtrees of 2^level. It copies its roots, so keeping it does not
+   * keep the leaves in memory.
    */
   wholePart(level) {
     const leaves = 2 ** level
@@ -349,7 +351,7 @@ var Frontier = class Frontier {
     }
   }
   /**
-   * The level of the largest subtree that begins here, fits this number of leaves, and contains no subtree to be
+   * The level of the largest subtree that begins here, fits this number of leaves, and contains no subtree that must be
    * reported.
    */
   #levelThatFits(leaves) {
@@ -487,7 +489,10 @@ var ChainCheck = class {
     }
     return commit.leaves[row.leaf_index] === row.entry_hash ? void 0 : `its commit ${commit.id} does not contain it`
   }
-  /** A wrong signature ends the check at the current row, however far it has come, unless an earlier fault exists. */
+  /**
+   * If the signature is wrong, the report ends at the current row, even if later rows were checked in the meantime. An
+   * earlier fault takes precedence.
+   */
   #checkSignature(commit, keys) {
     const before = {
       ...this.#state,
@@ -616,7 +621,7 @@ const FORMULA = /^[=+\-@\t\r]/
 const LOG_COLUMNS = ['Entry ID', 'Timestamp', 'Event', 'Actor', 'Status', 'Details']
 /**
  * A row as CSV (RFC 4180), with its line break. A cell that a spreadsheet would execute gets an apostrophe as prefix,
- * because callers choose names in the log.
+ * because callers choose the names that a log contains.
  */
 const toCsvLine = (cells) => `${cells.map(toCell).join(',')}\r\n`
 function toCell(text) {

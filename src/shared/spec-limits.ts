@@ -214,9 +214,11 @@ export const LOG_WINDOW_DAYS = 7
 /** Maximum rows per response to a log verifier, and maximum chains per export. Ours, like everything below. */
 export const EVIDENCE_PAGE = 1_000
 
-/** Maximum delay until a daemon sees another daemon's new evidence key. */
+/** Maximum delay until a daemon uses another daemon's new evidence key. */
 export const EVIDENCE_KEY_CACHE_MS = 2_000
-/** A chain gets a checkpoint after this many new entries, or this long after the last one if it has grown. */
+/**
+ * A chain gets a checkpoint after this many new entries, or this long after its last checkpoint if it has new entries.
+ */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
 /** Retention of the content of requests' entries. */
 export const EVIDENCE_RETENTION_DAYS = { default: 365, max: 36_500 } as const

@@ -186,7 +186,7 @@ export const MessagesResponse = z
   .meta({ id: 'MessagesResponse' })
 export type MessagesResponse = z.infer<typeof MessagesResponse>
 
-/** Every error of /v1/messages, including that of a broken stream. */
+/** Every error of /v1/messages, including the error of a broken stream. */
 export const MessagesError = z
   .looseObject({
     type: z.literal('error'),

@@ -76,8 +76,8 @@ function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, 
 const direction = (name: string) => oneOf(name, POLICY_DIRECTIONS).default('both')
 
 /**
- * A policy document. An omitted member requires nothing; an empty list allows all. The output has every field, so
- * equivalent documents are equal.
+ * A policy document. Omitted members and empty lists have no effect. The output has every field, so equivalent
+ * documents are equal.
  */
 export const PolicyDocument = section('policy', {
   version: z.literal(1, { error: 'version must be 1' }).default(1),
