@@ -9,7 +9,7 @@ export const TRAINING = {
   hidden: [10, 8],
   epochs: 9,
   rate: 0.05,
-  /** Share of features dropped from each example, so that the result does not depend on a few of them. */
+  /** Share of features dropped from each example, so that the result does not depend on a few features. */
   dropout: 0.5,
   /** Weight of rows in large sets: 0 weighs all sets equally, 1 weighs all rows equally. */
   balance: 0.5,

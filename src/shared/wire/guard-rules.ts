@@ -68,7 +68,7 @@ const fitsTogether = (rule: RuleBody, context: z.RefinementCtx): void => {
   if (conflict) context.addIssue({ code: 'custom', path: [conflict.field], message: conflict.message })
 }
 
-/** The first conflict between members; undefined when they are consistent. */
+/** The first conflict between members. Undefined if the members are consistent. */
 function conflictOf({ kind, detector, pattern, words }: RuleBody): { field: string; message: string } | undefined {
   if ((detector === 'regex') !== (pattern !== null)) {
     return { field: 'pattern', message: 'pattern is required with the detector regex, and rejected with any other' }

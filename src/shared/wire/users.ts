@@ -64,7 +64,7 @@ const usageByModel = closedObject(
   { ...usageByModelFields, enabled: optional(usageByModelFields.enabled) },
   IS_USAGE_BY_MODEL,
 ).partial()
-/** Rejected: users do not sign in with passwords, so none is stored. */
+/** Rejected: users do not sign in with passwords, so passwords are not stored. */
 const password = z.null({ error: 'passwords are not supported: users authenticate with API keys' }).optional()
 
 /**
