@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream'
 import pino from 'pino'
 import { isoTime } from '../../shared/time.ts'
 
-/** The log interface of all rooms: an object with the facts, and a message that names the event. */
+/** The log interface of all modules. Each call gets an object with the facts, and a message that names the event. */
 export type Log = {
   debug(facts: object, message: string): void
   info(facts: object, message: string): void
@@ -16,12 +16,13 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
 export type DaemonLog = Log & {
   fatal(facts: object, message: string): void
   /**
-   * Resolves when every line so far is written or its reader is closed; it never resolves while a reader is stalled.
+   * Resolves when every line so far is written, or when its reader is closed. It never resolves while a reader is
+   * stalled.
    */
   flush(): Promise<void>
 }
 
-/** Maximum characters buffered for a slow reader; lines above it are counted and dropped. */
+/** Maximum number of characters buffered for a slow reader; further lines are counted and dropped. */
 const BACKLOG_CHARS = 4_194_304
 
 // Secrets are searched in the finished line, so neither nesting nor an error's text can hide one. Only whole names
@@ -33,7 +34,7 @@ const SIGNING_SECRET = /\bwhsec_[\w+/=-]{8,}/g
 const BEARER = /\b(bearer\s+)[^\s"\\]+/gi
 const URL_PASSWORD = /(:\/\/[^\s:@/"]*:)[^\s@/"]+@/g
 
-/** Removes every secret from one line of JSON; the line stays JSON. */
+/** Removes every secret from one line of JSON. The result is still valid JSON. */
 export function withoutSecrets(line: string): string {
   return line
     .replace(SECRET_MEMBER, '"$1":"[secret]"')
@@ -44,8 +45,8 @@ export function withoutSecrets(line: string): string {
 }
 
 /**
- * Writes JSON lines to `out`, one for each event and in order: `{"level":"info","time":"2026-01-31T…Z",…,"msg":…}`.
- * Secrets are removed. A slow or closed reader never delays a request; it only costs log lines.
+ * Writes one JSON line per event to `out`, in order: `{"level":"info","time":"2026-01-31T…Z",…,"msg":…}`. Secrets are
+ * removed. A slow or closed reader never delays a request, but log lines may be lost.
  */
 export function createLog(level: LogLevel, out: Writable = process.stdout): DaemonLog {
   const lines = createLineWriter(out)
@@ -77,14 +78,14 @@ function createLineWriter(out: Writable): { write(line: string): void; flush(): 
   let dropped = 0
   out.on('error', () => {})
 
-  /** All lines of one turn of the event loop are one write. */
+  /** All lines of one turn of the event loop are combined into one write. */
   function send(): void {
     const text = turn
     turn = ''
     try {
       if (text !== '') out.write(text)
     } catch {
-      // A file on a full disk throws here. The lines are lost; the daemon keeps serving.
+      // The write throws if the disk is full. The lines are lost; the daemon keeps running.
     }
   }
 

@@ -1,30 +1,33 @@
 import { setImmediate } from 'node:timers/promises'
 
 /**
- * Budget of a tenant's patterns for one request, and for one answer. A character costs as many steps as the program
- * has, about 20 ns each. Unread text counts as a match. A stream is charged for its new text; re-read text costs at
- * least a sixteenth.
+ * Step budget of a tenant's patterns: one for each request, and one for each answer. Each character costs as many steps
+ * as the compiled program has, about 20 ns per step. Text beyond the budget counts as a match. A stream is charged for
+ * its new text; re-read text costs at least a sixteenth.
  */
 const GUARD_SCAN_STEPS = 200_000_000
 
-/** Keeps the work of one request from blocking others; all of its slots, rules and scans share one pacer. */
+/** Prevents one request from blocking others. All slots, rules and scans of a request share one pacer. */
 export type Pacer = {
-  /** Returns a promise to await when the work has run for PACE_MS since the last turn; undefined while it may go on. */
+  /**
+   * Returns a promise to await if the work has run for PACE_MS since it last yielded. Undefined if the work may
+   * continue.
+   */
   turn(): Promise<void> | undefined
   /**
-   * Deducts steps from the budget for customers' patterns; false when it is exhausted. It counts steps instead of time,
-   * so that a rule's result does not depend on the machine's load.
+   * Deducts steps from the budget for customers' patterns. Returns false if the budget is exhausted. Steps are counted
+   * instead of time, so a rule's result does not depend on the load of the machine.
    */
   spend(steps: number): boolean
 }
 
-/** A pacer for work that also awaits other things. */
+/** A pacer for work that also awaits other promises. */
 export type ResumablePacer = Pacer & {
-  /** Call after an await, which has already yielded to others. */
+  /** Call it after an await, which has already yielded. */
   resume(): void
 }
 
-/** Work yields to the rest of the daemon after this time. */
+/** After this time, work yields to other work of the daemon. */
 export const PACE_MS = 5
 
 /** @param now a clock in milliseconds */
@@ -48,7 +51,7 @@ export function createPacer(now: () => number = () => performance.now()): Resuma
 }
 
 /**
- * Runs work that yields at intervals, and gives others a turn when PACE_MS has passed. Short work completes
+ * Runs work that yields at intervals. Lets other work run whenever PACE_MS has passed. Short work completes
  * synchronously.
  */
 export function runInSlices<T>(work: Generator<void, T>, pacer: Pick<Pacer, 'turn'>): T | Promise<T> {
@@ -70,7 +73,7 @@ async function goOn<T>(work: Generator<void, T>, pacer: Pick<Pacer, 'turn'>, fir
   }
 }
 
-/** Runs such work without a pause. */
+/** Runs a generator to its end without a pause. */
 export function runToEnd<T>(work: Generator<void, T>): T {
   for (;;) {
     const step = work.next()

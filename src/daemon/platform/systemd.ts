@@ -5,9 +5,9 @@ import type { Log } from './log.ts'
 const NOTIFY_TIMEOUT_MS = 5_000
 
 /**
- * Reports a state to systemd, such as `READY=1` (sd_notify(3)). It does nothing without NOTIFY_SOCKET, so outside of a
- * `Type=notify` unit. Never throws: a daemon that cannot report must still serve. The socket takes datagrams, which
- * Node cannot send to a path, so systemd's own program sends them.
+ * Reports a state to systemd, such as `READY=1` (sd_notify(3)). Does nothing without NOTIFY_SOCKET, that is, outside of
+ * a `Type=notify` unit. Never throws: a daemon that cannot report must still serve. Node cannot send datagrams to a
+ * socket path, so systemd's own program sends them.
  */
 export async function notifySystemd(
   states: readonly string[],

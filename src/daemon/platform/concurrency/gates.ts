@@ -1,4 +1,4 @@
-// Limits how many requests of one name run and wait at the same time.
+// Limits how many requests with the same gate name run and wait at the same time.
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 
@@ -6,35 +6,36 @@ import type { Clock } from '../../../shared/time.ts'
 const TURN_RETRY_AFTER_SECONDS = 2
 
 export type GateLimits = {
-  /** How many slots one gate has; 0 for no limit. */
+  /** Number of slots of each gate; 0 means unlimited. */
   slots: number
-  /** How many callers of one queue may wait at one gate. */
+  /** Maximum number of waiting callers per queue and gate. */
   waitingPerQueue: number
-  /** How long each caller may wait, in milliseconds. */
+  /** Maximum wait of each caller, in milliseconds. */
   waitMs: number
 }
 
 /** Named gates with the same limits. Each gate serves its queues round-robin. */
 export type Gates = {
   /**
-   * Takes a slot: at once when it returns undefined, else when the promise resolves. The caller must then `leave`.
-   * @throws OVERLOADED when the queue is full. The promise rejects with OVERLOADED after waitMs, and with the signal's
-   * reason.
+   * Takes a slot. Returns undefined if a slot is free; otherwise the promise resolves once the caller has a slot. The
+   * caller must call `leave` afterwards.
+   * @throws OVERLOADED if the queue is full. The promise rejects with OVERLOADED after `waitMs`, and with the signal's
+   * reason on abort.
    */
   enter(gate: string, queueName: string, signal: AbortSignal): Promise<void> | undefined
   leave(gate: string): void
-  /** How many gates are in use; memory grows with it. */
+  /** Number of gates in use. Memory grows with this number. */
   readonly busy: number
 }
 
 type Waiting = { letIn(): void }
 type Gate = {
   inside: number
-  /** Only queues with a waiting caller, the next to be served first. */
+  /** Contains only queues with a waiting caller, in the order in which they are served. */
   queues: Map<string, Waiting[]>
 }
 
-/** @param what completes "at once" in the error message, such as "this key may run 100 chats" */
+/** @param what precedes "at once" in the error message, such as "this key may run 100 chats" */
 export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, clock: Clock, what: string): Gates {
   const gates = new Map<string, Gate>()
 
@@ -89,9 +90,9 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
       const [queueName, queue] = next
       gate.queues.delete(queueName)
       const first = queue.shift()
-      // Round-robin: the queue goes to the end.
+      // Round-robin: moves the queue to the end.
       if (queue.length > 0) gate.queues.set(queueName, queue)
-      // The slot passes directly to the next waiter, so a newcomer cannot take it.
+      // Passes the slot directly to the next waiter, so a newcomer cannot take the slot first.
       first?.letIn()
       return
     }

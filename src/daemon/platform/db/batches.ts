@@ -1,13 +1,13 @@
 import type { Db } from './db.ts'
 import { engineOf, type WriteFailure } from './engine.ts'
 
-/** `unknown`: the transaction may have been committed. */
+/** `unknown`: COMMIT failed, so the transaction may have been committed. */
 type Failure = { error: unknown; kind: WriteFailure | 'unknown' }
 
 /**
- * Answers questions in batches. Questions that arrive while a transaction runs share the next one. `run` returns the
- * answers in the order of the questions. When it fails for a batch, the batch is rolled back and `run` is called once
- * for each group. So a question that fails, or waits too long, affects only its own group.
+ * Runs requests in batches. Requests that arrive during a transaction share the next transaction. `run` returns one
+ * result per request, in the same order. If `run` fails for a batch, the batch is rolled back and `run` is called once
+ * for each group. So a request that fails or times out affects only its own group.
  */
 export function createBatches<Question, Answer>({
   db,
@@ -16,9 +16,9 @@ export function createBatches<Question, Answer>({
   run,
 }: {
   db: Db
-  /** Maximum number of questions in one transaction. */
+  /** Maximum number of requests per transaction. */
   size: number
-  /** Returns the group of a question. */
+  /** Returns the group of a request. */
   groupOf(question: Question): string
   run(tx: Db, questions: readonly Question[]): Promise<readonly Answer[]>
 }): (question: Question) => Promise<Answer> {
@@ -51,7 +51,7 @@ export function createBatches<Question, Answer>({
       for (const [at, { resolve }] of asked.entries()) resolve(answers[at] as Answer)
       return undefined
     } catch (error) {
-      // A failure during COMMIT leaves the outcome unknown, so the work must not be repeated.
+      // If COMMIT fails, the outcome is unknown, so the work must not be repeated.
       return { error, kind: isDecided ? 'unknown' : failureOf(error) }
     }
   }
@@ -69,7 +69,7 @@ export function createBatches<Question, Answer>({
       const failure = final ?? (await answer(group))
       if (!failure) continue
       for (const { reject } of group) reject(failure.error)
-      // The store is down. Retrying hundreds of groups one by one would keep all of them waiting.
+      // The store is down. Retrying hundreds of groups one by one would delay all of them.
       if (failure.kind !== 'row' && failure.kind !== 'busy') final = failure
     }
   }

@@ -1,8 +1,14 @@
-/** Lends a fixed set of connections, each to one borrower at a time, first come, first served. */
+/**
+ * Lends a fixed set of connections. Each connection has one borrower at a time; borrowers are served in order of
+ * arrival.
+ */
 export type ConnectionPool<Connection> = {
   acquire(): Promise<Connection>
   release(connection: Connection): void
-  /** Waits for lent connections, takes all of them out of use and returns them. Later borrowers are rejected. */
+  /**
+   * Waits until all connections are returned, removes them from the pool and returns them. Later borrowers are
+   * rejected.
+   */
   drain(): Promise<Connection[]>
 }
 

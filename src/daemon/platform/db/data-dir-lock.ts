@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { type Clock, isoTime, systemClock } from '../../../shared/time.ts'
 import { type SqliteConnection, sqlite3Driver } from './sqlite-driver.ts'
 
-/** The daemon that has locked a data directory; `url` is null until it listens. */
+/** The daemon that has locked a data directory. `url` is null until that daemon listens. */
 export type DataDirHolder = { pid: number; host: string; since: string; url: string | null }
 
 export type DataDirLock = {
@@ -13,7 +13,9 @@ export type DataDirLock = {
   release(): Promise<void>
 }
 
-/** Another daemon uses the data directory. `holder` is unknown until that daemon has written its details. */
+/**
+ * Thrown if another daemon uses the data directory. `holder` is undefined until that daemon has written its details.
+ */
 export class DataDirInUseError extends Error {
   override name = 'DataDirInUseError'
   readonly holder: DataDirHolder | undefined
@@ -30,7 +32,7 @@ export class DataDirInUseError extends Error {
 }
 
 /**
- * Creates the data directory if it does not exist, readable by this user only.
+ * Creates the data directory, readable by this user only, if it does not exist.
  * @throws Error that names the directory and the reason.
  */
 export async function makeDataDir(dataDir: string): Promise<void> {
@@ -46,7 +48,7 @@ export async function makeDataDir(dataDir: string): Promise<void> {
   }
 }
 
-// Node's recursive mkdir never returns when a file system answers ENOENT although the parent exists, as /proc does.
+// Node's recursive mkdir never returns if mkdir fails with ENOENT although the parent exists, as in /proc.
 async function makeWithParents(directory: string): Promise<void> {
   try {
     await mkdir(directory, { mode: 0o700 })
@@ -61,16 +63,16 @@ async function makeWithParents(directory: string): Promise<void> {
 const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)
 
 /**
- * Locks the data directory for this process and creates it if missing. SQLite takes an operating-system lock on a file,
- * so the lock ends with the process, however the process ends.
- * @throws DataDirInUseError when another process, or another daemon in this process, has the lock.
+ * Locks the data directory for this process; creates the directory if missing. SQLite takes an operating-system lock on
+ * a file, so the lock ends with the process, even after a crash.
+ * @throws DataDirInUseError if another process, or another daemon in this process, has the lock.
  */
 export async function lockDataDir(
   dataDir: string,
   { clock = systemClock }: { clock?: Clock } = {},
 ): Promise<DataDirLock> {
   await makeDataDir(dataDir)
-  // A file of its own: POSIX drops a process's lock as soon as the process closes any handle of the locked file.
+  // A separate file: POSIX drops a process's lock as soon as the process closes any handle of the locked file.
   const holderFile = join(dataDir, 'aigwd.holder.json')
   const connection = await sqlite3Driver.open(join(dataDir, 'aigwd.lock'), 'write')
   try {
@@ -104,7 +106,7 @@ function takeLock(connection: SqliteConnection): Promise<void> {
 }
 
 async function writeHolder(file: string, holder: DataDirHolder): Promise<void> {
-  // Written to a temporary file and renamed, so that readers never see half of it.
+  // Written to a temporary file and renamed, so readers never read a partial file.
   await writeFile(`${file}.new`, `${JSON.stringify(holder)}\n`, { mode: 0o600 })
   await rename(`${file}.new`, file)
 }
@@ -113,7 +115,7 @@ async function readHolder(file: string): Promise<DataDirHolder | undefined> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as DataDirHolder
   } catch {
-    // The other daemon is just starting or stopping. Only the lock itself counts.
+    // The other daemon is starting or stopping. The lock alone decides whether the directory is in use.
     return undefined
   }
 }

@@ -11,9 +11,9 @@ import type { Tables } from './tables.ts'
 export type DatabaseOptions = { kind: 'sqlite'; dataDir: string } | { kind: 'postgres'; url: string }
 
 /**
- * Opens the store: `<dataDir>/aigw.db` (created if missing) or a PostgreSQL server, which must answer. Runs no
- * migrations. `withVectors` loads sqlite-vec into SQLite if the extension exists for this platform. Close with
- * `db.destroy()`, which waits for running statements and transactions.
+ * Opens the store: `<dataDir>/aigw.db` (created if missing), or a PostgreSQL server, which must be reachable. Runs no
+ * migrations. `withVectors` loads sqlite-vec into SQLite if the extension exists for this platform. Close the store
+ * with `db.destroy()`, which waits for running statements and transactions.
  */
 export async function openDatabase(
   options: DatabaseOptions,
@@ -25,7 +25,7 @@ export async function openDatabase(
       : await openPostgresDialect(options.url, log)
   const db = new Kysely<Tables>({ dialect })
   try {
-    // The PostgreSQL pool connects on demand. Connecting here reports a wrong URL at once.
+    // The PostgreSQL pool connects on demand. Connecting here reports a wrong URL immediately.
     await db.connection().execute(async () => undefined)
   } catch (error) {
     await db.destroy()
@@ -39,7 +39,7 @@ async function openFile(dataDir: string, withVectors: boolean): Promise<Dialect>
   return openSqliteDialect(sqlite3Driver, join(dataDir, 'aigw.db'), withVectors ? await findSqliteVec() : undefined)
 }
 
-/** The file of the extension; undefined if it does not exist for this platform. */
+/** The path of the sqlite-vec library. Undefined if it does not exist for this platform. */
 async function findSqliteVec(): Promise<string | undefined> {
   try {
     const { getLoadablePath } = await import('sqlite-vec')

@@ -2,17 +2,18 @@ import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 
-/** A cache for data that nearly every request reads and that seldom changes: keys and tenants' settings. */
+/** A cache for data that nearly every request reads and that seldom changes, such as keys and tenant settings. */
 export type FreshCache<T> = {
-  /** Returns the cached value at once if it is fresh enough, else loads it. @throws what loading throws */
+  /** Returns the cached value synchronously if it is fresh enough; otherwise loads it. @throws errors of `load` */
   of(name: string): T | Promise<T>
-  /** Invalidates one entry, or all. Call it after each change. */
+  /** Invalidates one entry, or all entries without a name. Call it after each change. */
   forget(name?: string): void
 }
 
 /**
- * Caches the result of `load` for each name for `maxAgeMs`, which bounds how late a change by another daemon is seen.
- * An entry in use is reloaded in the background from half that age on. Concurrent loads of one name share one query.
+ * Caches the result of `load` for each name for `maxAgeMs`. So changes by another daemon are visible after `maxAgeMs`
+ * at the latest. An entry that is read after half that age is reloaded in the background. Concurrent loads of one name
+ * share one query.
  */
 export function createFreshCache<T extends object>({
   clock,
@@ -49,7 +50,7 @@ export function createFreshCache<T extends object>({
       if (startedIn === generation) cache.set(name, { value, loadedAtMs })
       return value
     } catch (error) {
-      // Evict on "not found", not when the store is down.
+      // Evict if the value was not found, but not if the store is down.
       if (startedIn === generation && error instanceof GatewayError) cache.delete(name)
       throw error
     }
@@ -60,7 +61,7 @@ export function createFreshCache<T extends object>({
       const known = cache.get(name)
       const ageMs = known ? clock.monotonic() - known.loadedAtMs : maxAgeMs
       if (!known || ageMs >= maxAgeMs) return loadOnce(name)
-      // If it fails, the next request loads it and gets the error.
+      // The error is ignored here: after a failed reload, a later load reports it.
       if (ageMs >= maxAgeMs / 2) loadOnce(name).catch(() => {})
       return known.value
     },

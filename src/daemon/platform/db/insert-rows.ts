@@ -6,23 +6,27 @@ import type { Tables } from './tables.ts'
 /** A prepared statement and the properties it was prepared for. */
 type Prepared = { columns: readonly string[]; onConflict: AnyConflict; common: Names; insert: BulkInsert }
 
-/** By engine and table. Lists, because comparing a few names is far cheaper than building a map key from them. */
+/**
+ * By engine and table. Each value is a list, because comparing a few names is far cheaper than building a map key from
+ * them.
+ */
 const prepared = new Map<Engine, Map<string, Prepared[]>>()
 
 type Columns<Table extends keyof Tables> = readonly [keyof Tables[Table] & string, ...(keyof Tables[Table] & string)[]]
 
 /**
- * How to handle a row whose key exists: ignore the new row, overwrite the row with the same `replace` columns, or add
- * each number to the row with the same `addTo` columns, up to the largest safe integer.
+ * What to do if the key of a row exists. `ignore`: skip the new row. `replace`: overwrite the existing row; these
+ * columns are its key. `addTo`: add each number to the existing row, up to the largest safe integer; these columns are
+ * its key.
  */
 export type OnConflict<Table extends keyof Tables> = 'ignore' | { replace: Columns<Table> } | { addTo: Columns<Table> }
 
 /**
- * Inserts many rows in one statement, all or none, and returns how many were written. Without `onConflict`, one
- * duplicate key rejects all rows. Two rows must not replace the same row.
+ * Inserts many rows in one statement, all or none. Returns the number of rows written. Without `onConflict`, one
+ * duplicate key rejects all rows. Two of the rows must not replace the same existing row.
  *
- * Takes text, null and whole numbers. Fractions are rejected because SQLite reads about one decimal in ten thousand
- * back slightly wrong. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
+ * Accepts text, null and integers. Fractions are rejected because SQLite reads about one decimal in ten thousand back
+ * slightly wrong. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
  * @throws UnstorableValueError naming the column; nothing is written.
  */
 export async function insertRows<Table extends keyof Tables>(
@@ -38,8 +42,8 @@ export async function insertRows<Table extends keyof Tables>(
 }
 
 /**
- * Rows of one table, at least one, and how to handle existing keys. `common` lists columns with the same value in all
- * rows; it is taken from the first row.
+ * At least one row of one table, and what to do with existing keys. `common` lists columns with the same value in all
+ * rows; this value is read from the first row.
  */
 export type TableRows<Table extends keyof Tables = keyof Tables> = {
   [Name in Table]: {
@@ -50,7 +54,7 @@ export type TableRows<Table extends keyof Tables = keyof Tables> = {
   }
 }[Table]
 
-/** Column names, regardless of the table. */
+/** Column names of any table. */
 type Names = readonly string[]
 type AnyConflict = 'ignore' | { replace: Names } | { addTo: Names } | undefined
 type AnyRows = {
@@ -71,7 +75,7 @@ export function toInsert(
   const columns = Object.keys(rows[0] as object)
   const values: unknown[][] = []
   for (const row of rows) {
-    // Rows of a table nearly always have their members in the same order. Then values are read by position, which is
+    // The properties of a table's rows are nearly always in the same order. Then values are read by position, which is
     // three times faster than by name.
     const inOrder = isSameList(Object.keys(row), columns)
     values.push(checked(table, columns, inOrder ? Object.values(row) : columns.map((column) => row[column])))
@@ -79,7 +83,8 @@ export function toInsert(
   const insert = bulkInsert(engine, { table, columns, onConflict, common })
   const parameters = insert.toParameters(rows, values)
   const [json, ...separate] = parameters
-  // Only JSON with such escapes can contain an unstorable value, so only then is every value checked.
+  // An unstorable value always appears as one of these escapes in the JSON. Values are checked only if an escape is
+  // found.
   const isSuspect = json.includes('\\u0000') || json.includes('\\ud') || separate.some(isSuspectValue)
   if (isSuspect) for (const row of rows) checkText(table, row)
   return { sql: insert.sql, parameters }
@@ -104,7 +109,7 @@ function bulkInsert(engine: Engine, { table, columns, onConflict, common }: Inse
   )
   if (known !== undefined) return known.insert
   for (const name of [table, ...columns, ...keyOf(onConflict)]) {
-    // Names come from our own row types. This check enforces it.
+    // Table and column names come from our own row types. This check enforces it.
     if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a valid name of a table or column`)
   }
   const clause = conflictClause(table, columns, onConflict)
@@ -141,7 +146,7 @@ function conflictClause(table: string, columns: readonly string[], onConflict: A
   return `on conflict (${key.join(', ')}) do update set ${sets.join(', ')}`
 }
 
-// A larger sum could be stored but never read back.
+// Capped at the largest safe integer: a larger sum could be stored but not read back.
 const sumOf = (a: string, b: string) =>
   `case when ${a} > ${Number.MAX_SAFE_INTEGER} - ${b} then ${Number.MAX_SAFE_INTEGER} else ${a} + ${b} end`
 

@@ -4,7 +4,7 @@ import { engineOf } from './engine.ts'
 import { insertRows, isSameList, type TableRows, toInsert } from './insert-rows.ts'
 import type { Tables } from './tables.ts'
 
-/** Statements that were joined, and the one statement for them once it is ready. */
+/** Statements that were joined, and the joined statement once it is ready. */
 type Joined = { statements: readonly string[]; sql: Promise<string> }
 
 const joined = new WeakMap<DialectAdapter, Joined[]>()
@@ -15,7 +15,7 @@ let joinsMade = 0
  * @throws UnstorableValueError naming the column; nothing is written.
  */
 export async function insertTogether(db: Db, inserts: readonly TableRows[]): Promise<void> {
-  // A single statement is its own transaction.
+  // A single statement is a transaction by itself.
   if (inserts.length < 2) return insertEach(db, inserts)
   const engine = engineOf(db)
   if (engine.joinInserts === undefined) return db.transaction().execute((tx) => insertEach(tx, inserts))
@@ -28,7 +28,7 @@ export async function insertTogether(db: Db, inserts: readonly TableRows[]): Pro
   await db.executeQuery(CompiledQuery.raw(sql, parameters))
 }
 
-/** The same inside an existing transaction. */
+/** Like `insertTogether`, inside an existing transaction. */
 export async function insertEach(tx: Db, inserts: readonly TableRows[]): Promise<void> {
   for (const insert of inserts) await insertOne(tx, insert)
 }

@@ -3,8 +3,9 @@ import type { Db } from './db.ts'
 import { engineOf } from './engine.ts'
 
 /**
- * The clock for leases. On PostgreSQL it is the server's, because the clocks of daemons that share it may differ.
- * @param now milliseconds since 1970 by this daemon's clock; SQLite has only this daemon
+ * The current time for leases. PostgreSQL's server clock is used, because the clocks of the daemons that share the
+ * server may differ.
+ * @param now milliseconds since 1970 by this daemon's clock; used on SQLite, which has only one daemon
  */
 export async function readLeaseTime(db: Db, now: number): Promise<number> {
   if (engineOf(db).name === 'sqlite') return now

@@ -13,26 +13,27 @@ export const toPagination = ({ page, limit }: Page, total: number): Pagination =
 })
 
 /**
- * Up to this many matches are fetched in one query, in the quickest order. More matches fill a page soon in any order.
+ * If at most this many rows match a search, one unordered query fetches all their ids. With more matches, a scan in
+ * index order fills a page quickly.
  */
 const FEW_MATCHES = 200
 
-/** One page of a list, and the queries that find it. */
+/** The parameters of one page of a list. */
 export type Listing<Row> = Page & {
-  /** The sort keys, all in one direction: an indexed column, then the tie-breakers. */
+  /** The sort keys: an indexed column, then the tie-breakers. All have the same direction. */
   sortKeys: readonly (string | RawBuilder<unknown>)[]
   sortOrder: 'asc' | 'desc'
-  /** Whether rows are matched by substring, which no index order speeds up. */
+  /** Whether rows are matched by substring. No index order speeds up such a search. */
   isSearch: boolean
-  /** How many rows match, if known. It replaces the count, and the search stops at the last match. */
+  /** The number of matching rows, if known. Then the rows are not counted, and the search stops at the last match. */
   total?: number | undefined
-  /** The rows with these ids, in any order. Rows that were deleted meanwhile are omitted. */
+  /** Loads the rows with these ids, in any order. Rows that were deleted in the meantime are omitted. */
   find(ids: readonly string[]): Promise<readonly Row[]>
 }
 
 /**
- * One page of the matching rows, and the total count. Ids are selected first, in index order, so only the rows of the
- * page are read, however deep the page is.
+ * Returns one page of the matching rows, and the total count. Ids are selected first, in index order. So only the rows
+ * of the requested page are read, even for a high page number.
  * @param matching selects the ids of all rows of the list
  */
 export async function pageOf<Database, Table extends keyof Database, Row extends { id: string }>(
@@ -47,7 +48,7 @@ export async function pageOf<Database, Table extends keyof Database, Row extends
   let onPage = few ? matching.where(sql<SqlBool>`id in (${sql.join(few)})`) : matching
   for (const key of sortKeys) onPage = onPage.orderBy(typeof key === 'string' ? sql.ref(key) : key, sortOrder)
   const ids = (await onPage.limit(limit).offset(offset).execute()).map(({ id }) => id)
-  // A page that is not full shows where the list ends.
+  // A page that is not full ends the list, so the total is known without a count.
   const isLast = ids.length < limit && (ids.length > 0 || page === 1)
   const [rows, total] = await Promise.all([
     ids.length === 0 ? [] : find(ids),
@@ -71,10 +72,10 @@ async function countOf<Database, Table extends keyof Database>(matching: Ids<Dat
   return (await counted.executeTakeFirstOrThrow()).total
 }
 
-/** The searchable text in lower case, one field a line, so that a match never spans two fields. */
+/** The searchable text in lower case, with one field per line so that a match never spans two fields. */
 export const toSearchText = (...texts: string[]): string => texts.join('\n').toLowerCase()
 
-/** Whether the column contains `text`, ignoring case; `%` and `_` are literal. */
+/** Whether the column contains `text`, ignoring case. `%` and `_` are literal. */
 export function contains(column: string, text: string): Expression<SqlBool> {
   const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   return sql<SqlBool>`${sql.ref(column)} like ${pattern} escape '\\'`

@@ -38,13 +38,13 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {
-  // STRICT: a column rejects values of another type, as PostgreSQL does.
+  // STRICT: a column rejects values of another type, as in PostgreSQL.
   sqlite: { engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' },
-  // Text compares by code point on both engines, so lists have the same order whatever the server's locale.
+  // Text is compared by code point on both engines, so the sort order does not depend on the server's locale.
   postgres: { engine: 'postgres', text: 'text collate "C"', integer: 'bigint', tableEnd: '' },
 }
 
-/** A newer aigwd wrote the database. Nothing was changed. */
+/** Thrown if a newer aigwd has migrated the database. Nothing was changed. */
 export class NewerSchemaError extends Error {
   override name = 'NewerSchemaError'
 
@@ -57,10 +57,9 @@ export class NewerSchemaError extends Error {
 }
 
 /**
- * Migrates the schema, all or nothing. Daemons that start at the same time on one PostgreSQL migrate one after the
- * other.
- * @throws NewerSchemaError, before anything is written, when the database has migrations that this version does not
- * know.
+ * Migrates the schema, all or nothing. If several daemons start at the same time on one PostgreSQL server, their
+ * migrations run one after the other.
+ * @throws NewerSchemaError, before anything is written, if the database has migrations that this version does not know.
  */
 export async function migrateDatabase(db: Db): Promise<void> {
   await refuseNewerSchema(db)
@@ -70,12 +69,12 @@ export async function migrateDatabase(db: Db): Promise<void> {
     if (results.length > 0 && engineOf(db).name === 'sqlite') await fixSqliteStatistics(db)
     return
   }
-  // A newer daemon may have migrated between the first check and our lock.
+  // A newer daemon may have migrated after the first check and before we got the lock.
   await refuseNewerSchema(db)
   throw error
 }
 
-/** Whether exactly the migrations of this aigwd have run. */
+/** Whether the migrations in the database are exactly those of this version. */
 export async function isMigrated(db: Db): Promise<boolean> {
   const applied = await appliedMigrations(db)
   return applied.length === Object.keys(STEPS).length && applied.every(isKnown)

@@ -12,23 +12,23 @@ const STATEMENT_TIMEOUT_MS = 30_000
 // A live server would have ended the statement by then, so the connection is closed.
 const SILENCE_TIMEOUTS: SilenceTimeouts = { runningMs: STATEMENT_TIMEOUT_MS + 2_000, closingMs: 5_000 }
 
-/** Object ids of int8 and of numeric, which is what sum() of an int8 column returns (pg_type). */
+/** Type ids (pg_type) of int8, and of numeric, the type of sum() over an int8 column. */
 const INT8 = 20
 const NUMERIC = 1700
 
-/** How long the server may be silent while a query waits for it, and while the store closes. */
+/** Maximum time without data from the server: while a query is running, and while the store closes. */
 export type SilenceTimeouts = { runningMs: number; closingMs: number }
 
 /**
- * Kysely's dialect for a PostgreSQL server. Connections that break, or are silent for too long, are logged and
- * replaced, never thrown; the waiting query rejects.
+ * Kysely's dialect for a PostgreSQL server. If a connection breaks or times out, the error is logged, the running query
+ * rejects, and the connection is replaced.
  */
 export async function openPostgresDialect(
   url: string,
   log: StoreLog | undefined,
   silence: SilenceTimeouts = SILENCE_TIMEOUTS,
 ): Promise<Dialect> {
-  // Loaded here, so that a daemon on SQLite does not pay for it.
+  // Imported here, so a daemon on SQLite does not load the package.
   const { default: pg } = await import('pg')
   const types: CustomTypesConfig = {
     getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
@@ -48,12 +48,12 @@ export async function openPostgresDialect(
     types,
   })
   const sockets = new Set<Socket>()
-  // A lent connection that breaks emits `error` on its client, not on the pool. Without a listener that would end the
-  // process, so every client gets one.
+  // If a borrowed connection breaks, its client emits `error`, but the pool does not. Without a listener, `error` would
+  // end the process, so every client gets a listener.
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.error({ err: error }, 'a PostgreSQL connection broke'))
-    // pg's query_timeout would return the connection to the pool with the lost query still on it, and the next query
-    // would wait behind it. The socket's timeout costs nothing per query, and it ends the connection.
+    // pg's query_timeout would return the connection to the pool while the lost query still occupies it, and the next
+    // query would wait for that one. The socket's timeout costs nothing per query and closes the connection.
     const socket = client.connection.stream as Socket
     socket.setTimeout(silence.runningMs, () => socket.destroy(new Error('PostgreSQL did not answer in time')))
     sockets.add(socket)
@@ -91,12 +91,12 @@ const postgresEngine: Engine = {
   },
   rowList(columns) {
     const values = Object.entries(columns).map(([name, type], position) =>
-      // Uses the collation of our columns; otherwise the two could not be compared.
+      // Uses the collation of our columns. With another collation, the texts could not be compared with them.
       type === 'text' ? `(value->>${position}) collate "C" as ${name}` : `(value->>${position})::bigint as ${name}`,
     )
     return { before: `(select ${values.join(', ')} from json_array_elements(`, after: '::json))' }
   },
-  // The server rejects a text with an escaped NUL, even outside the member.
+  // PostgreSQL rejects a JSON text that contains an escaped NUL anywhere, so escaped NULs are replaced first.
   jsonMember: (column, name) => `(replace(${column}, '\\u0000', '\\ufffd')::json ->> '${name}')`,
   failureOf(error) {
     if (error instanceof UnstorableValueError || error instanceof RangeError) return 'row'
@@ -115,7 +115,10 @@ const postgresEngine: Engine = {
   },
 }
 
-/** Counts and sums arrive as text because they could exceed 2^53. Ours stay below; a rounded number must not pass. */
+/**
+ * PostgreSQL returns counts and sums as text, because they could exceed 2^53. A number that would be rounded is
+ * rejected.
+ */
 function toNumber(text: string): number {
   const value = Number(text)
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {

@@ -7,9 +7,9 @@ type ListedRow<Columns extends ColumnTypes> = {
 }
 
 /**
- * Rows as a table to join with, passed as one parameter, so the statement is the same for any number of rows. Takes
- * text, null and whole numbers.
- * @throws UnstorableValueError naming a column whose text has a NUL or lone surrogate, which PostgreSQL rejects.
+ * Rows as a table to join with, passed as one parameter, so the SQL is the same for any number of rows. Accepts text,
+ * null and integers.
+ * @throws UnstorableValueError naming a column with a NUL or lone surrogate, which PostgreSQL rejects.
  */
 export function rowList<const Columns extends ColumnTypes>(
   db: Parameters<typeof engineOf>[0],
@@ -18,11 +18,12 @@ export function rowList<const Columns extends ColumnTypes>(
 ): RawBuilder<ListedRow<Columns>> {
   const engine: Engine = engineOf(db)
   const names = Object.keys(columns)
-  // Names come from our own code. This check enforces it.
+  // Column names come from our own code. This check enforces it.
   for (const name of names)
     if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a valid column name`)
   const json = JSON.stringify(rows.map((row) => names.map((name) => row[name])))
-  // Only JSON with such escapes can contain an unstorable value, so only then is every value checked.
+  // An unstorable value always appears as one of these escapes in the JSON. Values are checked only if an escape is
+  // found.
   if (json.includes('\\u0000') || json.includes('\\ud')) for (const row of rows) checkText(row)
   const { before, after } = engine.rowList(columns)
   return sql`${sql.raw(before)}${json}${sql.raw(after)}`

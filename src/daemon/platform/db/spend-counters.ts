@@ -6,7 +6,7 @@ import type { SpendCounterRow, SpendReservationRow } from './tables.ts'
 /** Identifies a counter. */
 export type SpendCounterKey = Pick<SpendCounterRow, 'tenant_id' | 'holder' | 'holder_id' | 'period'>
 
-/** The request that reservations belong to. */
+/** Identifies the request that owns a reservation. */
 export type ReservedRequest = Pick<SpendReservationRow, 'tenant_id' | 'request_id'>
 
 /** The amount that one request may add to a counter. */
@@ -18,21 +18,21 @@ const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 
 export const spendCounterName = ({ tenant_id, holder, holder_id, period }: SpendCounterKey): string =>
   `${tenant_id} ${holder} ${holder_id} ${period}`
 
-/** The order in which counters are always locked and written, which prevents deadlocks. */
+/** Counters are always locked and written in this order, which prevents deadlocks. */
 const inSpendOrder = <Row extends SpendCounterKey>(rows: readonly Row[]): Row[] =>
   rows
     .map((row) => ({ row, name: spendCounterName(row) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .map(({ row }) => row)
 
-/** Adds to these counters, each named once; a missing counter starts at 0. */
+/** Inserts that add to these counters. Each counter may occur once; a missing counter starts at 0. */
 export const toSpendInsert = (rows: readonly SpendCounterRow[]): TableRows<'spend_counters'> => ({
   table: 'spend_counters',
   rows: inSpendOrder(rows),
   onConflict: { addTo: ['tenant_id', 'holder', 'holder_id', 'period'] },
 })
 
-/** The holder's spend in this month; zero when there is no row yet. */
+/** The spend of this account or key in this month; zero if there is no row yet. */
 export async function findSpend(db: Db, key: SpendCounterKey): Promise<SpendCounterRow> {
   const found = await db
     .selectFrom('spend_counters')
@@ -46,13 +46,13 @@ export async function findSpend(db: Db, key: SpendCounterKey): Promise<SpendCoun
 }
 
 /**
- * Locks these counters until the transaction ends and returns their current values; missing counters are created. Fails
- * as `busy` when a counter stays locked for longer than `waitMs`. PostgreSQL only.
+ * Locks these counters until the transaction ends and returns their current values. Missing counters are created. Fails
+ * as `busy` if a counter stays locked for longer than `waitMs`. PostgreSQL only.
  */
 export async function lockSpend(tx: Db, keys: readonly SpendCounterKey[], waitMs: number): Promise<SpendCounterRow[]> {
   await sql`select set_config('lock_timeout', ${String(waitMs)}, true)`.execute(tx)
   const rows = JSON.stringify(inSpendOrder(keys).map(emptySpend))
-  // An update that changes nothing, because only a written row is locked and returned.
+  // The update changes no value: only a written row is locked and returned.
   const locked = sql<SpendCounterRow>`
     insert into spend_counters (tenant_id, holder, holder_id, period, nanos, points)
     select tenant_id, holder, holder_id, period, nanos, points
@@ -62,7 +62,7 @@ export async function lockSpend(tx: Db, keys: readonly SpendCounterKey[], waitMs
   return (await locked.execute(tx)).rows
 }
 
-/** The sum of all unexpired reservations of running requests for these counters. PostgreSQL only. */
+/** The sum of all unexpired reservations for these counters. PostgreSQL only. */
 export async function sumReservations(tx: Db, keys: readonly SpendCounterKey[]): Promise<SpendCounterRow[]> {
   const sums = sql<SpendCounterRow>`
     select r.tenant_id, r.holder, r.holder_id, r.period,
@@ -75,8 +75,8 @@ export async function sumReservations(tx: Db, keys: readonly SpendCounterKey[]):
 }
 
 /**
- * Creates reservations that expire after `leaseMs` unless they are renewed. A request may create them again: after its
- * Idempotency-Key was lost and reclaimed, old reservations may remain. PostgreSQL only.
+ * Creates reservations that expire after `leaseMs` unless they are renewed. Existing reservations of the same request
+ * are accepted: they may remain if its Idempotency-Key claim was lost and reclaimed. PostgreSQL only.
  */
 export async function insertReservations(tx: Db, rows: readonly Reservation[], leaseMs: number): Promise<void> {
   if (rows.length === 0) return
@@ -91,7 +91,7 @@ export async function insertReservations(tx: Db, rows: readonly Reservation[], l
 
 /** Extends the reservations of these requests to `leaseMs` from now. PostgreSQL only. */
 export async function renewReservations(db: Db, requests: readonly ReservedRequest[], leaseMs: number): Promise<void> {
-  // `SKIP LOCKED` skips reservations that a commit is ending: waiting for them could deadlock.
+  // `SKIP LOCKED` skips reservations that another transaction is deleting: waiting for them could deadlock.
   const renewal = sql`
     update spend_reservations set expires_at = ${storeTime(leaseMs)}
     where (tenant_id, holder, holder_id, request_id) in (
@@ -103,7 +103,7 @@ export async function renewReservations(db: Db, requests: readonly ReservedReque
   await renewal.execute(db)
 }
 
-/** The store's clock, so that the clocks of several daemons need not agree: ISO 8601, `afterMs` from now. */
+/** The time `afterMs` from now by the store's clock, as ISO 8601. The daemons' own clocks may differ. */
 const storeTime = (afterMs: number) =>
   sql`to_char(
     clock_timestamp() at time zone 'UTC' + ${afterMs}::int * interval '1 millisecond', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
@@ -123,7 +123,7 @@ export async function deleteReservations(db: Db, requests: readonly ReservedRequ
     .execute()
 }
 
-/** Deletes expired reservations of all tenants, left behind by killed daemons. PostgreSQL only. */
+/** Deletes expired reservations of all tenants, which killed daemons have left. PostgreSQL only. */
 export async function deleteExpiredReservations(db: Db): Promise<void> {
   await sql`delete from spend_reservations where expires_at <= ${storeTime(0)}`.execute(db)
 }

@@ -3,20 +3,20 @@ import type { ConnectionPool } from './connection-pool.ts'
 import type { SqliteConnection } from './sqlite-driver.ts'
 
 /**
- * About 400 pages of the log for chats, and 1,000 and more for documents. With a larger number, commits wait for the
- * disk.
+ * Some 400 pages of the log for chats, and 1,000 or more for documents. With a higher limit, commits wait for the disk.
  */
 const WRITES_PER_CHECKPOINT = 32
 
 export type Checkpoints = {
-  /** Call after a write, when the writer is free again. */
+  /** Call it after a write, once the writer is idle. */
   written(): void
 }
 
 /**
- * Checkpoints the write-ahead log in parallel with commits, over a separate connection. By default SQLite checkpoints
- * in the commit that fills 1,000 pages: one chat in 65 then takes 2 to 10 ms more, which was their p99. A running
- * checkpoint borrows one of the `readers`, so that a thread is always free for the commit that every request waits for.
+ * Checkpoints the write-ahead log in parallel with commits, over a separate connection. By default, SQLite checkpoints
+ * inside the commit that fills 1,000 pages: one chat in 65 then took 2 to 10 ms more, which determined their p99. A
+ * running checkpoint borrows one of the `readers`, so one thread is always free for commits, which every request waits
+ * for.
  */
 export function createCheckpoints(
   connection: SqliteConnection,
@@ -41,8 +41,8 @@ export function createCheckpoints(
       writes = 0
       running = true
       writeBack()
-        // The next checkpoint retries, or a commit does once the log is long; its error then names the disk's fault.
-        // Closing checkpoints at the end.
+        // The next checkpoint retries. Once the log is long, a commit checkpoints instead, and its error names the
+        // disk's fault. Closing the store also checkpoints.
         .catch(() => undefined)
         .finally(() => {
           running = false

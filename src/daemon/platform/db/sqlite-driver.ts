@@ -6,7 +6,7 @@ export type SqliteValue = string | number | Uint8Array | null
 
 /** One open connection. Its calls must not overlap: await each one before making the next. */
 export type SqliteConnection = {
-  /** Runs a statement to its end and returns its rows. */
+  /** Runs a statement to completion and returns its rows. */
   all(sql: string, parameters: readonly SqliteValue[]): Promise<Record<string, unknown>[]>
   /** Runs a statement that returns no rows; `changes` is valid only for INSERT, UPDATE and DELETE. */
   run(sql: string, parameters: readonly SqliteValue[]): Promise<{ changes: number }>
@@ -20,10 +20,10 @@ export type SqliteConnection = {
 /** The functions of a SQLite library that the store needs, so that the library can be replaced. */
 export type SqliteDriver = { open(file: string, mode: 'read' | 'write'): Promise<SqliteConnection> }
 
-/** Prepared statements on each connection: enough for every statement of the daemon, and a bound on memory. */
+/** Prepared statements per connection: enough for every statement of the daemon, and a limit on memory. */
 const STATEMENTS_PER_CONNECTION = 128
 
-/** The `sqlite3` package. It works on libuv's thread pool; each call costs one thread switch. */
+/** The `sqlite3` package. It runs statements on libuv's thread pool; each call costs one thread switch. */
 export const sqlite3Driver: SqliteDriver = {
   async open(file, mode) {
     const access = mode === 'read' ? sqlite3.OPEN_READONLY : sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE
@@ -36,7 +36,7 @@ export const sqlite3Driver: SqliteDriver = {
   },
 }
 
-/** Each value takes one lookaside slot. There are 123 slots, of 128 and 1,200 bytes. */
+/** A statement that occupies all lookaside slots, one slot per value. There are 123 slots, of 128 and 1,200 bytes. */
 const HOLDER = {
   sql: `select ${Array<string>(150).fill('?').join(',')}`,
   values: Array<string>(150).fill('x'.repeat(100)),
@@ -45,7 +45,7 @@ const HOLDER = {
 const CHANGES_SCHEMA = /^\s*(create|drop|alter|analyze)\b/i
 
 function createConnection(database: sqlite3.Database): SqliteConnection {
-  // A statement stays prepared from its second use on. Statements of migrations run once.
+  // A statement is kept prepared from its second use on, because statements of migrations run only once.
   const statements = new LRUCache<string, sqlite3.Statement | 'used once'>({
     max: STATEMENTS_PER_CONNECTION,
     // The evicted statement is idle, because calls do not overlap.
@@ -63,9 +63,9 @@ function createConnection(database: sqlite3.Database): SqliteConnection {
   }
 
   /**
-   * Prepares a statement to be cached. SQLite has a few lookaside slots for each connection. If cached statements
-   * occupy them, each column of each commit locks the allocator that all threads share (measured: a fifth of a commit's
-   * work). So another statement occupies all slots during the preparation, and the new one gets its memory from the
+   * Prepares a statement to be cached. Each SQLite connection has a few lookaside slots. If cached statements occupy
+   * them, each column of each commit locks the allocator that all threads share (measured: a fifth of a commit's work).
+   * So a helper statement occupies all slots during the preparation, and the cached statement gets its memory from the
    * heap.
    */
   async function prepareToKeep(sql: string): Promise<sqlite3.Statement> {
@@ -81,7 +81,7 @@ function createConnection(database: sqlite3.Database): SqliteConnection {
   }
 
   async function use<Result>(sql: string, execute: (statement: sqlite3.Statement) => Promise<Result>): Promise<Result> {
-    // SQLite would re-prepare all of them by itself and use the lookaside slots that are free then.
+    // After a schema change, SQLite would re-prepare all cached statements by itself, in the lookaside slots.
     if (CHANGES_SCHEMA.test(sql)) statements.clear()
     const known = statements.get(sql)
     if (known !== undefined && known !== 'used once') return execute(known)

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import type { Db } from './db.ts'
 
-/** The size that the planner assumes for every table: large, with most rows in one tenant. */
+/** The size that the planner assumes for every table: large, with most rows belonging to one tenant. */
 const ROWS = 100_000
-/** Number of distinct values of a column in such a table; other columns are assumed to be unique. */
+/** Number of distinct values of these columns in such a table. All other columns are assumed to be unique. */
 const DISTINCT_VALUES: Record<string, number> = {
   tenant_id: 2,
   role: 3,
@@ -21,9 +21,10 @@ const DISTINCT_VALUES: Record<string, number> = {
 }
 
 /**
- * Gives SQLite's planner fixed statistics for large tables. Without them it uses any index that begins with tenant_id
- * to find ten rows, and scans all of a tenant's users instead of looking up twenty by id. Running ANALYZE at the right
- * moment is not reliable. Fixed figures also keep the plans fixed (sqlite.org: "ANALYZE", fixed results).
+ * Gives SQLite's planner fixed statistics for large tables. Without them, the planner uses any index that begins with
+ * tenant_id to find ten rows, and scans all users of a tenant instead of looking up twenty by id. Running ANALYZE at
+ * the right moment is not reliable. Fixed figures also keep the query plans fixed (sqlite.org: "ANALYZE", fixed
+ * results).
  */
 export async function fixSqliteStatistics(db: Db): Promise<void> {
   await db.transaction().execute(async (tx) => {
@@ -43,11 +44,15 @@ export async function fixSqliteStatistics(db: Db): Promise<void> {
       await sql`insert into sqlite_stat1 (tbl, idx, stat) values (${ofIndex[0]?.tbl}, ${idx}, ${stat})`.execute(tx)
     }
   })
-  // Connections read the statistics together with the schema. The connection that wrote them must reload them.
+  // A connection reads the statistics together with the schema. The connection that wrote the statistics must reload
+  // them.
   await sql`analyze sqlite_schema`.execute(db)
 }
 
-/** The number of rows, then how many rows share the first column, the first two, … */
+/**
+ * A row of sqlite_stat1: the number of rows, then the average number of rows with equal first column, first two
+ * columns, …
+ */
 function toStatistics(columns: readonly string[], isUnique: boolean): string {
   let share = ROWS
   const shares = columns.map((column, at) => {

@@ -1,5 +1,5 @@
-// SQLite: opens the file and commits in groups. Long, because the connection, its dialect and its failures are one
-// thing.
+// SQLite: opens the file and commits in groups. The file is long because the connection, its dialect and its error
+// handling belong together.
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -15,21 +15,25 @@ import type { Engine } from './engine.ts'
 import { createCheckpoints } from './sqlite-checkpoints.ts'
 import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-driver.ts'
 
-/** libuv has four threads by default. Three slow reads must leave one for the commit that every request waits for. */
+/**
+ * libuv has four threads by default. With three slow reads, one thread remains for commits, which every request waits
+ * for.
+ */
 const READERS = 3
-/** How long to wait for a lock of another process, such as a backup. */
+/** Maximum wait for a lock of another process, such as a backup. */
 const BUSY_TIMEOUT_MS = 5_000
 /**
- * The write-ahead log is truncated to this size after a checkpoint, so a large import does not occupy the disk forever.
+ * After a checkpoint, the write-ahead log is truncated to this size, so a large import does not occupy the disk
+ * permanently.
  */
 const WAL_BYTES = 67_108_864
 /**
- * A commit checkpoints only at this many pages (32 MB). That happens when the parallel checkpoints never find a moment
- * without writers. By then most pages are already written back, so little work remains.
+ * A commit checkpoints only if the log has this many pages (32 MB), that is, if parallel checkpoints never find a
+ * moment without writers. By then most pages are already written back, so little work remains.
  */
 const WAL_PAGES_OF_COMMITS = 8_000
 
-// FULL: a commit is on the disk when it returns, even after a power cut. NORMAL would lose the last commits.
+// FULL: a commit is on disk when it returns, even after a power cut. NORMAL could lose the last commits.
 const WRITER_SETUP = `
   pragma busy_timeout = ${BUSY_TIMEOUT_MS};
   pragma journal_mode = wal;
@@ -43,14 +47,14 @@ const READER_SETUP = `pragma busy_timeout = ${BUSY_TIMEOUT_MS};`
 type Pools = {
   writer: ConnectionPool<SqliteConnection>
   readers: ConnectionPool<SqliteConnection>
-  /** Reserved for checkpoints (createCheckpoints). */
+  /** Used only for checkpoints (createCheckpoints). */
   checkpointer: SqliteConnection
 }
 
 /**
  * Opens `file` and returns Kysely's dialect for it: one writer and a few readers on a write-ahead log. A SELECT outside
- * a transaction uses a reader and never waits for a writer. Everything else queues for the one writer, which a
- * transaction keeps until it ends. A transaction declared `read only` keeps a reader instead and sees one snapshot.
+ * a transaction uses a reader and never waits for a writer. All other statements queue for the writer. A transaction
+ * keeps the writer until it ends. A transaction declared `read only` keeps a reader instead and reads one snapshot.
  * Readers load `extension`, the path of a library, if possible.
  */
 export async function openSqliteDialect(driver: SqliteDriver, file: string, extension?: string): Promise<Dialect> {
@@ -69,7 +73,7 @@ export async function openSqliteDialect(driver: SqliteDriver, file: string, exte
     for (let count = 0; count < READERS; count++) {
       const reader = await open('read', READER_SETUP)
       readers.push(reader)
-      // Callers check for themselves whether the extension was loaded.
+      // A load error is ignored: callers check whether the extension was loaded.
       if (extension !== undefined) await reader.loadExtension(extension).catch(() => undefined)
     }
     return dialectOf(toPools(writer, readers, checkpointer))
@@ -117,19 +121,19 @@ const sqliteEngine: Engine = {
         if (common.includes(column)) return `?${common.indexOf(column) + (long < 0 ? 2 : 3)}`
         const position = own.indexOf(column)
         const value = `value->>p${position}`
-        // The value is the start position; its length follows after the columns.
+        // The value is the text's start position. The length of the text is the last element of the row.
         return position === long ? `cast(substr(?2, ${value}, value->>p${own.length}) as text)` : value
       })
       .join(', ')
-    // A call with a constant argument has its own registers, each with a copy of the whole row, until the statement
-    // ends. They exhaust the connection's lookaside memory, and every call locks the allocator that all threads share
-    // (measured: a third of a commit's work). So paths are columns.
+    // A function call with a constant argument has its own registers until the statement ends, each with a copy of the
+    // whole row. The registers exhaust the connection's lookaside memory, and every call locks the allocator that all
+    // threads share (measured: a third of a commit's work). So the paths are passed as columns.
     const paths = Array.from({ length: own.length + 1 }, (_, at) => `'$[${at}]' as p${at}`).join(', ')
-    // Without WHERE the parser would take ON CONFLICT for a join condition.
+    // Without WHERE, the parser would read ON CONFLICT as a join condition.
     const conflict = onConflict === '' ? '' : ` where true ${onConflict}`
     return {
-      // jsonb_each parses the text once. json_each would parse a row again for each of its columns, which doubles the
-      // cost of a row.
+      // jsonb_each parses the text once. json_each would parse a row again for each column, which doubles the cost of a
+      // row.
       sql: `insert into ${table} (${columns.join(', ')}) select ${values} from (select ${paths}) cross join jsonb_each(?1)${conflict}`,
       toParameters([first], values) {
         const once = common.map((column) => first?.[column] as string | number | null)
@@ -142,8 +146,8 @@ const sqliteEngine: Engine = {
     const values = Object.keys(columns).map((name, position) => `value->>'$[${position}]' as ${name}`)
     return { before: `(select ${values.join(', ')} from jsonb_each(`, after: '))' }
   },
-  // A view that passes its columns to the statements of its trigger. BEGIN and COMMIT would need four or five thread
-  // switches instead of one, and these are most of a commit's cost (measured: a third of its CPU time).
+  // Creates a view whose trigger runs the statements with the view's columns. BEGIN and COMMIT would need four or five
+  // thread switches instead of one, and these switches are most of a commit's cost (measured: a third of its CPU time).
   joinInserts(name, statements) {
     const columns: string[] = []
     const steps = statements.map((statement, position) => {
@@ -175,7 +179,7 @@ const sqliteEngine: Engine = {
 /** A numbered parameter in a statement of `bulkInsert`. */
 const PARAMETER = /\?[1-9]\d*/g
 
-/** Removes the values of these columns. */
+/** Removes the values of these columns from a row. */
 function removeColumns(row: unknown[], columns: readonly string[], names: readonly string[]): void {
   let kept = 0
   for (let at = 0; at < columns.length; at++) {
@@ -185,16 +189,16 @@ function removeColumns(row: unknown[], columns: readonly string[], names: readon
 }
 
 /**
- * Concatenates the long texts of a column and replaces each text in its row by its start position. As JSON, every quote
+ * Concatenates the long texts of a column and replaces each text in its row by its start position. In JSON, every quote
  * of a text that is itself JSON would be escaped and unescaped again (measured: 20 µs for an entry of 2 KB).
  */
 function withSeparateTexts(values: unknown[][], column: number): [json: string, texts: Buffer] {
   const texts = values.map((row) => row[column])
-  // The library binds an empty buffer as NULL, so the buffer is never empty. The full stop separates a high and a low
-  // surrogate of two texts, which would otherwise merge into one character.
+  // The library binds an empty buffer as NULL, so the buffer starts with a full stop. The full stops between texts keep
+  // a high surrogate and a following low surrogate from merging into one character.
   const together = `.${texts.map((text) => (typeof text === 'string' ? `${text}.` : '')).join('')}`
   const bytes = Buffer.from(together)
-  // The usual case: byte lengths equal text lengths.
+  // The usual case: every character is one byte, so positions in the text equal positions in the buffer.
   const isAscii = bytes.length === together.length
   let begin = 1
   for (let at = 0; at < values.length; at++) {
@@ -244,12 +248,12 @@ class SqliteKyselyDriver {
   async destroy(): Promise<void> {
     const { readers, writer, checkpointer } = this.#pools
     const [idle, writers] = await Promise.all([readers.drain(), writer.drain()])
-    // Readers first: the last connection to close checkpoints the log, and a reader may not.
+    // Readers close first: the last connection to close checkpoints the log, and a reader cannot write.
     for (const connection of [...idle, checkpointer, ...writers]) await connection.close()
   }
 }
 
-/** A connection for Kysely, which borrows one for each statement or for the duration of a transaction. */
+/** A Kysely connection. It borrows an SQLite connection for each statement, or for the duration of a transaction. */
 class SqliteSession implements DatabaseConnection {
   readonly #pools: Pools
   #transaction: { pool: ConnectionPool<SqliteConnection>; connection: SqliteConnection } | undefined
@@ -262,7 +266,8 @@ class SqliteSession implements DatabaseConnection {
     const pool = readOnly ? this.#pools.readers : this.#pools.writer
     const connection = await pool.acquire()
     this.#transaction = { pool, connection }
-    // IMMEDIATE takes the file's write lock now. A deferred transaction could fail half-way because the lock is taken.
+    // IMMEDIATE takes the file's write lock now. A deferred transaction could fail half-way if another process has the
+    // lock.
     await connection.run(readOnly ? 'begin' : 'begin immediate', [])
   }
 
@@ -274,12 +279,13 @@ class SqliteSession implements DatabaseConnection {
     try {
       await this.#transaction?.connection.run('rollback', [])
     } catch (error) {
-      // SQLite rolls back by itself on a full disk or an I/O error. The caller must see that error, not this one.
+      // SQLite rolls back by itself after a full disk or an I/O error. The caller must get that first error instead of
+      // this one.
       if (!(error instanceof Error && error.message.includes('no transaction is active'))) throw error
     }
   }
 
-  /** Returns the connection of a transaction; safe to call when there is none. */
+  /** Returns the transaction's connection to the pool. Safe to call without a transaction. */
   end(): void {
     this.#transaction?.pool.release(this.#transaction.connection)
     this.#transaction = undefined
@@ -305,7 +311,7 @@ class SqliteSession implements DatabaseConnection {
   }
 }
 
-/** `read` only reads; `change` counts the rows it changed; `other` may do anything and may return rows. */
+/** `read`: only reads. `change`: returns the number of changed rows. `other`: may do anything and return rows. */
 type QueryKind = 'read' | 'change' | 'other'
 
 function kindOf({ query, sql }: CompiledQuery): QueryKind {
@@ -339,8 +345,8 @@ async function execute<Row>(
 }
 
 /**
- * The library would bind a Date as a number and NaN as NULL, unlike PostgreSQL. Only values that both understand are
- * allowed.
+ * The library would bind a Date as a number and NaN as NULL, unlike PostgreSQL. Only values that both engines bind
+ * alike are allowed.
  */
 function toSqliteValue(value: unknown): SqliteValue {
   if (value === null || typeof value === 'string' || value instanceof Uint8Array) return value

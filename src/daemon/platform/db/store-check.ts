@@ -2,17 +2,17 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Db } from './db.ts'
 import { isMigrated } from './migrate.ts'
 
-/** Whether the store answers, and whether its schema matches this version. */
+/** Whether the store is reachable, and whether its schema matches this version. */
 export type StoreState = { store: boolean; migrations: boolean }
 
-/** Load balancers' probes time out after a few seconds; this check answers earlier. */
+/** Probes of load balancers time out after a few seconds, so this check times out earlier. */
 const STORE_CHECK_MS = 1_500
 
 const AWAY: StoreState = { store: false, migrations: false }
 
 /**
- * Creates the check behind the probes. It answers within STORE_CHECK_MS and never rejects; a slower store counts as
- * down. Callers share one query, so probes cannot use up the connections of a store that hangs.
+ * Creates the store check for the probes. It resolves within STORE_CHECK_MS and never rejects; a slower store counts as
+ * down. Concurrent callers share one query, so probes cannot exhaust the connections of a store that hangs.
  */
 export function createStoreCheck({ db, clock }: { db: Db; clock: Clock }): () => Promise<StoreState> {
   let asked: Promise<StoreState> | undefined

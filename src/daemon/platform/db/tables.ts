@@ -1,12 +1,12 @@
-// The type of every row, on one page so that the whole schema can be read at once.
+// The row types of all tables, in one file so that the schema can be read as a whole.
 import type { SystemRole } from '../../../shared/permissions.ts'
 import type { BillingMode } from '../../../shared/wire/billing.ts'
 import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../../../shared/wire/incidents.ts'
 import type { License } from '../../../shared/wire/users.ts'
 
 /**
- * All row types. Times are ISO 8601 text, flags are 0 or 1, and every row of a customer has its tenant_id. SQLite and
- * PostgreSQL have the same columns.
+ * All row types. Times are ISO 8601 text, and flags are 0 or 1. Every row with customer data has a tenant_id. SQLite
+ * and PostgreSQL have the same columns.
  */
 export type Tables = {
   tenants: {
@@ -34,9 +34,9 @@ export type Tables = {
     auth_type: 'basic' | 'enterprise'
     is_verified: number
     setup_completed: number
-    /** Name, email and username in lower case, one a line, for searches. */
+    /** Name, email and username in lower case, one per line, for searches. */
     search_text: string
-    /** 1: may be billed in dollars, up to `dollar_limit_nanos` a month; null is no limit. */
+    /** 1: may be billed in dollars, up to `dollar_limit_nanos` per month. A null limit means unlimited. */
     usage_by_model: number
     dollar_limit_nanos: number | null
   }
@@ -53,14 +53,14 @@ export type Tables = {
     permissions: string
     can_interact_with_ai: number
     can_use_chat: number
-    /** Name, display name and description in lower case, one a line, for searches. */
+    /** Name, display name and description in lower case, one per line, for searches. */
     search_text: string
     /** User id; null for system roles. The user may have been deleted. */
     created_by: string | null
     created_at: string
     updated_at: string
   }
-  /** The custom role of a user: at most one. */
+  /** The custom role of a user. A user has at most one. */
   user_roles: { tenant_id: string; user_id: string; role_id: string }
   groups: {
     id: string
@@ -69,9 +69,9 @@ export type Tables = {
     name: string
     description: string
     status: 'Active' | 'Inactive'
-    /** Number of group_members, updated with every change of them, so that lists can be sorted by it. */
+    /** Number of rows in group_members, updated with every change of members, so that lists can be sorted by it. */
     user_count: number
-    /** Name and description in lower case, one a line, for searches. */
+    /** Name and description in lower case, one per line, for searches. */
     search_text: string
     created_at: string
     updated_at: string
@@ -89,30 +89,33 @@ export type Tables = {
     updated_at: string
     expires_at: string | null
     revoked_at: string | null
-    /** JSON: StoredSettings; absent members have their defaults. */
+    /** JSON: StoredSettings; absent properties have their defaults. */
     settings: string
     /** The name in lower case, for searches. */
     search_text: string
   }
   smltp_policies: {
     tenant_id: string
-    /** The name in lower case, with hyphens for spaces. Unique in its tenant, and never the id of a built-in policy. */
+    /**
+     * The name in lower case, with hyphens for spaces. Unique in its tenant, and never equal to the id of a built-in
+     * policy.
+     */
     id: string
     name: string
     description: string
-    /** JSON: PolicyDocument; absent members have their defaults. */
+    /** JSON: PolicyDocument; absent properties have their defaults. */
     document: string
     created_at: string
     updated_at: string
   }
-  /** The active policy of a tenant, built-in or custom; no row for the system default. */
+  /** The active policy of a tenant, built-in or custom. A tenant without a row uses the system default. */
   smltp_active_policies: { tenant_id: string; policy_id: string; activated_at: string }
   rate_counters: RateCounterRow
   evidence_entries: EvidenceEntryRow
   evidence_commits: EvidenceCommitRow
   evidence_checkpoints: EvidenceCheckpointRow
   /**
-   * Roots of complete subtrees of a chain's Merkle tree, of 256 to the power of `level` entries. They shorten proofs.
+   * Roots of complete subtrees of a chain's Merkle tree, each over 256^`level` entries. They make proofs fast.
    */
   evidence_nodes: { tenant_id: string; chain: string; level: number; node_index: number; hash: string }
   evidence_keys: EvidenceKeyRow
@@ -122,7 +125,7 @@ export type Tables = {
   guard_rules: GuardRuleRow
   webhook_endpoints: WebhookEndpointRow
   webhook_deliveries: WebhookDeliveryRow
-  /** One row: a text sealed under the master key of this installation. */
+  /** One row: a text encrypted under the master key of this installation. */
   master_key_check: { id: string; sealed: string; created_at: string }
   usage_records: UsageRecordRow
   spend_counters: SpendCounterRow
@@ -132,8 +135,8 @@ export type Tables = {
     id: string
     tenant_id: string
     /**
-     * Unique in its tenant. A deleted index is named `~<id>`, which no index name allows; its name moves to another
-     * column.
+     * Unique in its tenant. A deleted index is renamed to `~<id>`, which is not a valid index name; the old name moves
+     * to another column.
      */
     name: string
     deleted_name: string | null
@@ -143,8 +146,8 @@ export type Tables = {
     updated_at: string
     deleted_at: string | null
     /**
-     * The owner of the index: this user or this group; with neither, all of the tenant. The owner may have been
-     * deleted.
+     * The owner of the index: this user or this group. If neither is set, the index belongs to the whole tenant. The
+     * owner may have been deleted.
      */
     assigned_user_id: string | null
     assigned_group_id: string | null
@@ -153,27 +156,27 @@ export type Tables = {
     id: string
     tenant_id: string
     index_id: string
-    /** File name or given name; unique among the published documents of its index. */
+    /** File name or given name. Unique among the published documents of an index. */
     source: string
     title: string
     /** SHA-256 of the file, hex; an unchanged document is skipped. */
     content_hash: string
     passage_count: number
     /**
-     * Only `published` documents are searched. A document begins as a `draft`, and a `discarded` one never returns.
-     * `buried`: its passages are deleted, but a segment still contains their words.
+     * Only `published` documents are searched. A document begins as a `draft`. A `discarded` document is never
+     * published again. `buried`: the passages are deleted, but a segment still contains their words.
      */
     state: 'draft' | 'published' | 'discarded' | 'buried'
     created_at: string
-    /** Its passages have consecutive ids from this one. Null until the daemon has re-indexed an old document. */
+    /** The id of the first passage; the ids are consecutive. Null until the daemon has re-indexed an old document. */
     first_passage_id: number | null
-    /** 1 once a segment contains words of it and of other documents. */
+    /** 1 once a segment contains words of this document and of other documents. */
     in_shared_segment: number
-    /** The embedding model that has embedded all of it; 0, the initial value, for none. */
+    /** The embedding model that has embedded the whole document; 0, the initial value, if there is none. */
     embedded_by?: number | undefined
   }
   passages: {
-    /** Whole number that we assign in ascending order, because FTS5 refers to passages by rowid. */
+    /** Integer ids that we assign in ascending order, because FTS5 refers to passages by rowid. */
     id: number
     tenant_id: string
     index_id: string
@@ -183,15 +186,15 @@ export type Tables = {
     /** Headings above the passage, outermost first, joined by " > ". */
     headings: string
     body: string
-    /** The page where it begins, in documents that have pages. */
+    /** The page on which the passage begins, in documents that have pages. */
     page: number | null
   }
-  /** The words of some passages: a part of the inverted index. Only its state changes. */
+  /** A segment is a part of the inverted index: the words of some passages. Only its state changes. */
   segments: {
     id: string
     tenant_id: string
     index_id: string
-    /** Set while it contains passages of this document only. */
+    /** Set while all passages of the segment belong to this document. */
     document_id: string | null
     /** Only `published` segments are searched. */
     state: 'draft' | 'published'
@@ -199,7 +202,7 @@ export type Tables = {
     merged_into: string | null
     passage_count: number
     page_count: number
-    /** Runs of ids (knowledge/segment.ts). */
+    /** Runs of passage ids (knowledge/segment.ts). */
     passages: Uint8Array
     /** Two bytes for each passage. */
     lengths: Uint8Array
@@ -208,7 +211,7 @@ export type Tables = {
   postings: {
     tenant_id: string
     segment_id: string
-    /** `<segment id>.<number of the page>` */
+    /** `<segment id>.<page number>` */
     page: string
     /** Terms with their postings (knowledge/postings.ts). */
     terms: Uint8Array
@@ -220,14 +223,14 @@ export type Tables = {
     model: string
     /** The number of dimensions requested; 0: the model's default. */
     asked_dimensions: number
-    /** The number of dimensions of its vectors; 0 until the first one arrived. */
+    /** The number of dimensions of the model's vectors; 0 until the first vector has arrived. */
     dimensions: number
   }
   /** One row: the current embedding model, and the daemon that runs the embedding. */
   embedding_work: { id: number; model_id: number; lease_owner: string | null; lease_until: string | null }
   /**
-   * For indexes with vectors: the model whose vectors are searched, and whether vectors of others may remain to be
-   * deleted.
+   * For each index with vectors: the model whose vectors are searched. `is_clean` is 0 while vectors of other models
+   * may remain to be deleted.
    */
   index_vectors: { tenant_id: string; index_id: string; model_id: number; is_clean: number }
   passage_vectors: {
@@ -235,62 +238,67 @@ export type Tables = {
     model_id: number
     tenant_id: string
     index_id: string
-    /** Bits that approximate the distance of two vectors (knowledge/vectors/signature.ts). PostgreSQL takes a text. */
+    /**
+     * Bits that approximate the distance of two vectors (knowledge/vectors/signature.ts). Bound as text on PostgreSQL.
+     */
     signature: Uint8Array | string
-    /** The vector, normalised to length 1. PostgreSQL takes a text. */
+    /** The vector, normalised to length 1. Bound as text on PostgreSQL. */
     vector: Uint8Array | string
   }
 }
 
-/** Requests of a key in the current window of one counter. */
+/** The number of requests of a key in the current window of one counter. */
 export type RateCounterRow = {
   tenant_id: string
   api_key_id: string
-  /** `minute`, `hour`, `day` or `month`, optionally after a route: `POST /api/external/groups minute`. */
+  /** `minute`, `hour`, `day` or `month`, optionally preceded by a route: `POST /api/external/groups minute`. */
   counter: string
-  /** ISO 8601. A later window overwrites the earlier one. */
+  /** ISO 8601. A later window overwrites an earlier one. */
   window_start: string
   used: number
   last_used_at: string
 }
 
-/** One link of a hash chain: a request or an administrative change. Never edited; its payload may be expunged. */
+/**
+ * One entry of a hash chain: a request or an administrative change. It is never edited, but its payload may be
+ * expunged.
+ */
 export type EvidenceEntryRow = {
   tenant_id: string
   /** `changes`, or `requests-` and the id of the daemon that writes it. */
   chain: string
   /** From 0, without a gap. */
   seq: number
-  /** The bundle id, for a request. */
+  /** For a request, the bundle id. */
   id: string
   created_at: string
-  /** Canonical JSON; null when it was expunged. */
+  /** Canonical JSON; null if the payload was expunged. */
   payload: string | null
-  /** Hashes are hex. */
+  /** Hashes are in hex. */
   payload_hash: string
   entry_hash: string
   commit_id: string
-  /** Its position among the leaves of its commit. */
+  /** The index of the entry among the leaves of its commit. */
   leaf_index: number
 }
 
-/** The signature over the entries of one commit, of all tenants. */
+/** The signature of one commit over its entries, which may belong to several tenants. */
 export type EvidenceCommitRow = {
   id: string
   created_at: string
   kid: string
-  /** The name of the key. */
+  /** The name of the signing key. */
   signer: string
   tree_size: number
   /** Root of the Merkle tree over the entries, hex. */
   root: string
-  /** The entries' hashes in order, hex, joined. */
+  /** The entries' hashes in order, hex, concatenated. */
   leaves: string
   /** base64 */
   signature: string
 }
 
-/** The signed state of a chain at some length. */
+/** The signed state of a chain at one size. */
 export type EvidenceCheckpointRow = {
   tenant_id: string
   chain: string
@@ -303,20 +311,20 @@ export type EvidenceCheckpointRow = {
   created_at: string
 }
 
-/** A key that signs evidence, or a retired one. */
+/** A key that signs evidence, current or retired. */
 export type EvidenceKeyRow = {
   /** RFC 7638 thumbprint. */
   kid: string
   name: string
   /** 32 bytes, base64. */
   public_key: string
-  /** Null once it is retired. */
+  /** Null once the key is retired. */
   sealed_private_key: string | null
   created_at: string
   retired_at: string | null
 }
 
-/** One event, kept before and after its delivery. */
+/** One event, stored before and after its delivery. */
 export type OutboxEventRow = {
   /** `evt_` and 24 hex characters. */
   id: string
@@ -325,7 +333,7 @@ export type OutboxEventRow = {
   created_at: string
   /** JSON object: the event's `data`. */
   data: string
-  /** When its deliveries were created; null until then. Inserts omit it. */
+  /** The time when the event's deliveries were created; null until then. Inserts omit it. */
   fanned_out_at?: string | null | undefined
 }
 
@@ -338,31 +346,31 @@ export type WebhookEndpointRow = {
   /** JSON: event types, or `["*"]`. */
   events: string
   enabled: number
-  /** Why it is disabled: `failures` for automatic disabling. Null while it is enabled. */
+  /** Why the endpoint is disabled: `failures` for automatic disabling. Null while it is enabled. */
   disabled_reason: 'failures' | 'manual' | null
-  /** Consecutive deliveries that used up their attempts. */
+  /** Number of consecutive deliveries that failed after all attempts. */
   failure_count: number
-  /** Total number of held deliveries that were dropped because too many were held. */
+  /** Total number of held deliveries that were dropped because the limit was exceeded. */
   held_dropped: number
-  /** Sealed (secrets/seal.ts): the `whsec_…` text. */
+  /** Encrypted (secrets/seal.ts): the `whsec_…` text. */
   secret: string
-  /** Sealed like `secret`. It also signs until `previous_secret_until`, when a rotation requested an overlap. */
+  /** Encrypted like `secret`. It also signs until `previous_secret_until` if a rotation requested an overlap. */
   previous_secret: string | null
   previous_secret_until: string | null
   created_at: string
   updated_at: string
-  /** When the last attempt ended, and its HTTP status; null for no attempt or no response. */
+  /** The time and HTTP status of the last attempt. Null if there was no attempt or no response. */
   last_delivery_at: string | null
   last_status: number | null
 }
 
 /**
- * One delivery of an event to one endpoint. `pending` waits for `due_at`. `held` waits for its disabled endpoint.
- * `failed` has used up its attempts. `cancelled` was dropped: its endpoint was deleted, too many were held, or its
- * event has expired.
+ * One delivery of an event to one endpoint. `pending`: is due at `due_at`. `held`: waits until its disabled endpoint is
+ * enabled. `failed`: all attempts have failed. `cancelled`: dropped because its endpoint was deleted, too many
+ * deliveries were held, or its event expired.
  */
 export type WebhookDeliveryRow = {
-  /** UUID: X-Service-Delivery, the same over all attempts. */
+  /** UUID for X-Service-Delivery, the same for all attempts. */
   id: string
   tenant_id: string
   endpoint_id: string
@@ -371,9 +379,9 @@ export type WebhookDeliveryRow = {
   created_at: string
   due_at: string
   state: 'pending' | 'delivered' | 'failed' | 'held' | 'cancelled'
-  /** Finished attempts. */
+  /** Number of finished attempts. */
   attempts: number
-  /** The daemon that sends it, when its lease expires, and a number that rises with each claim. */
+  /** The lease: the daemon that sends the delivery, the expiry time, and a number that increases with each claim. */
   lease_owner: string | null
   lease_until: string | null
   fence: number
@@ -383,7 +391,7 @@ export type WebhookDeliveryRow = {
   /** The first 4 KiB of the last response. */
   last_response: string | null
   delivered_at: string | null
-  /** The delivery that an administrator resent with this one. */
+  /** The earlier delivery that an administrator resent as this one. */
   resend_of: string | null
   is_test: number
 }
@@ -395,7 +403,7 @@ export type UsageRecordRow = {
   request_id: string
   tenant_id: string
   api_key_id: string
-  /** The account that pays. */
+  /** The account that is billed. */
   user_id: string
   created_at: string
   route: string
@@ -416,20 +424,20 @@ export type UsageRecordRow = {
   first_token_ms: number | null
   /** The billing unit: points or dollars. */
   billing_mode: BillingMode
-  /** The month in which the request began: `2026-11`. */
+  /** The month in which the request started: `2026-11`. */
   billing_period: string
-  /** The cost of its tokens, whatever the billing mode. */
+  /** The cost of the tokens in nano-dollars, in either billing mode. */
   cost_nanos: number
   /** 0 when billed in dollars. */
   points: number
-  /** 1: the price of the model is unknown, and a default was applied. */
+  /** 1: the price of the model is unknown, and a default price was applied. */
   price_missing: number
 }
 
-/** The spend of an account, or a key, in one month: the sum over its usage_records. */
+/** The spend of an account or a key in one month: the sum over its usage_records. */
 export type SpendCounterRow = {
   tenant_id: string
-  /** `user`: everything billed to this account. `key`: the dollars spent through this key. */
+  /** `user`: all spend that was billed to this account. `key`: the dollars that were spent through this key. */
   holder: 'user' | 'key'
   holder_id: string
   period: string
@@ -443,7 +451,8 @@ export type SpendReservationRow = SpendCounterRow & { request_id: string; expire
 
 /**
  * The stored response to a request with an Idempotency-Key; unique by tenant, key, route and idempotency_key. While
- * `lease_until` is set there is no response yet: the row is the claim of the daemon that runs the request `request_id`.
+ * `lease_until` is set, there is no response yet: the row is the claim of the daemon that runs the request
+ * `request_id`.
  */
 export type IdempotencyResultRow = {
   tenant_id: string
@@ -459,11 +468,14 @@ export type IdempotencyResultRow = {
   body: string
   created_at: string
   expires_at: string
-  /** ISO 8601. After it, another daemon may take over the claim. Null for a response, and always on SQLite. */
+  /**
+   * ISO 8601. After this time, another daemon may take over the claim. Null for a stored response, and always null on
+   * SQLite.
+   */
   lease_until: string | null
 }
 
-/** A finding of a guard in one request: the type, the count and the action, never the text itself. */
+/** A finding of a guard in one request: the type, the count and the action, but not the text itself. */
 export type IncidentRow = {
   id: string
   tenant_id: string
@@ -475,7 +487,7 @@ export type IncidentRow = {
   user_id: string
   /** The route's path. */
   endpoint: string
-  /** Null when no model had been called. */
+  /** Null if no model had been called. */
   model: string | null
   kind: IncidentKind
   rule_id: string
@@ -487,11 +499,11 @@ export type IncidentRow = {
   severity: Severity
   direction: GuardDirection
   action: IncidentAction
-  /** 0 when the policy or rule only monitors, so no action was taken. */
+  /** 0 if the policy or rule only monitors, so no action was taken. */
   enforced: number
   /** 0 to 100, from the prompt shield. */
   risk_score: number | null
-  /** Canonical name. */
+  /** The canonical name of the policy. */
   policy: string
 }
 

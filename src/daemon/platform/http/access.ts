@@ -3,7 +3,7 @@ import { excessOf, grantableBy, mayUse, type Rights } from '../../../shared/perm
 import type { Caller } from './caller.ts'
 import type { Access, Method } from './route.ts'
 
-/** Whether the caller may call a route with this access. @throws INSUFFICIENT_PERMISSIONS */
+/** Checks that the caller may call a route with this access. @throws INSUFFICIENT_PERMISSIONS */
 export function requireAccess(caller: Caller, access: Access, method: Method): void {
   if (access === 'none' || access === 'key') return
   if (access === 'operator') {
@@ -19,10 +19,10 @@ export function requireAccess(caller: Caller, access: Access, method: Method): v
 }
 
 /**
- * Checks that callers neither grant rights they lack, nor change users and roles with more rights.
+ * Checks that callers neither grant rights that they lack, nor change users and roles with more rights.
  * @param subject who or what has the rights, as the beginning of a sentence: `The role "ops"`.
- * @param hint what to do instead, a sentence.
- * @throws INSUFFICIENT_PERMISSIONS naming everything that `granted` contains and `own` lacks.
+ * @param hint what to do instead, as a sentence.
+ * @throws INSUFFICIENT_PERMISSIONS naming every right in `granted` that is missing in `own`.
  */
 export function requireCovered(
   own: Rights,

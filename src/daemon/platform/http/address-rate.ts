@@ -6,13 +6,13 @@ const MINUTE_MS = 60_000
 
 /** The rate limit of an address on public routes. */
 export type AddressRate = {
-  /** Counts one request. Returns the seconds to wait when the limit for this minute is exceeded. */
+  /** Counts one request. Returns the seconds to wait if the limit for this minute is exceeded, else undefined. */
   refuses(address: string | undefined): number | undefined
 }
 
 /**
- * Counts by the minute and in memory. It bounds the cost of unauthenticated clients and is no quota. A client with one
- * IPv6 address usually has its whole /64, so all addresses of a /64 count as one.
+ * Counts requests per minute, in memory. The limit bounds the cost of unauthenticated clients; it is not a quota. A
+ * client with one IPv6 address usually has its whole /64, so all addresses of a /64 count as one.
  */
 export function createAddressRate({
   clock,
@@ -21,7 +21,7 @@ export function createAddressRate({
 }: {
   clock: Clock
   perMinute: number
-  /** Maximum number of addresses to remember. */
+  /** Maximum number of addresses to count separately. */
   addresses: number
 }): AddressRate {
   const counts = new LRUCache<string, { minute: number; requests: number }>({ max: addresses })
@@ -39,7 +39,7 @@ export function createAddressRate({
   }
 }
 
-/** Connections with an unknown address count as one. */
+/** All connections with an unknown address count as one address. */
 function networkOf(address: string | undefined): string {
   if (address === undefined || !ipaddr.isValid(address)) return ''
   const parsed = ipaddr.process(address)

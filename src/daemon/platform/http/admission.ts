@@ -3,7 +3,10 @@ import type { RateCounterRow } from '../db/tables.ts'
 import type { Caller } from './caller.ts'
 import type { Route } from './route.ts'
 
-/** Decides whether a key may make one more request. It runs first on every route that needs a key. */
+/**
+ * Decides whether a key may make one more request. This is the first check after authentication on every route that
+ * requires a key.
+ */
 export type Limiter = {
   /** Counts the request, unless it is rejected. */
   admit(caller: Caller, route: Route): Admission | Promise<Admission>
@@ -15,11 +18,15 @@ export type Admission = {
   readonly headers: Readonly<Record<string, string>>
   /** Why the request is rejected. */
   readonly refusal: GatewayError | undefined
-  /** The counters that must be durable before the last byte of the response. The caller commits them, or throws. */
+  /**
+   * Returns the counters that must be durable before the last byte of the response is sent. The caller must commit
+   * them, or throw.
+   */
   takeCounters(): readonly RateCounterRow[]
   /**
-   * Commits the counters that were not taken, or that a handler took before it threw (`thrown`): it may have failed
-   * before the commit. Called once for each admitted request, before its response is sent. Never rejects.
+   * Commits counters that the handler did not take. If the handler took counters and then threw (`thrown`), commits
+   * these too, because the handler may have failed before its commit. Called once for each admitted request, before its
+   * response is sent. Never rejects.
    */
   finish(ending: 'answered' | 'thrown'): Promise<void> | undefined
 }

@@ -3,19 +3,19 @@ import { getHeapStatistics } from 'node:v8'
 import { GatewayError } from '../../../shared/errors.ts'
 import { BODY_COPIES, BODY_MEMORY_BYTES } from '../../../shared/spec-limits.ts'
 
-/** This much of each body does not count towards the memory of all bodies. */
+/** The first bytes of each body, up to this size, do not count towards the memory limit. */
 export const FREE_BODY_BYTES = 65_536
 /** `Retry-After` when there is no memory for a body. */
 const MEMORY_RETRY_AFTER_SECONDS = 5
 
-/** The uncounted memory of each body: that of a body of FREE_BODY_BYTES, whatever its text. */
+/** The uncounted memory per body: the memory of a body of FREE_BODY_BYTES with any text. */
 const FREE_BYTES = FREE_BODY_BYTES * BODY_COPIES.other
 
 /**
  * Bounds the memory of all request bodies in one daemon: their bytes and the copies made of them (BODY_COPIES). A body
- * counts from its arrival until its request has ended. Small requests are not counted, so they never wait for large
- * ones. A single body always fits. The bodies of one tenant together may take half, so a tenant cannot starve the
- * others.
+ * counts from its arrival until its request has ended. Small bodies are not counted, so they never wait for large ones.
+ * If no other body is counted, a body of any size is accepted. All bodies of one tenant may use half of the memory, so
+ * a tenant cannot starve the others.
  */
 export class BodyMemory {
   readonly #limitBytes: number
@@ -35,8 +35,8 @@ export class BodyMemory {
   }
 
   /**
-   * Changes a tenant's share from `countedBytes` by `bytes`. @throws OVERLOADED when all requests, or the tenant's own,
-   * would use too much
+   * Changes a tenant's share from `countedBytes` by `bytes`. @throws OVERLOADED if all requests, or the requests of
+   * this tenant, would exceed their limit
    */
   hold(tenantId: string, countedBytes: number, bytes: number): void {
     const ofTenant = this.#tenants.get(tenantId) ?? 0
@@ -57,7 +57,7 @@ export class BodyMemory {
   }
 }
 
-/** The memory of one request's body. */
+/** The memory that is reserved for one request's body. */
 export class BodyShare {
   readonly #memory: BodyMemory
   readonly #tenantId: string
@@ -70,7 +70,8 @@ export class BodyShare {
   }
 
   /**
-   * Reserves this much more memory. @throws OVERLOADED when all requests, or those of the tenant, would use too much
+   * Reserves `bytes` more memory. @throws OVERLOADED if all requests, or the requests of this tenant, would exceed
+   * their limit
    */
   hold(bytes: number): void {
     this.#totalBytes += bytes
@@ -80,7 +81,7 @@ export class BodyShare {
     this.#countedBytes += more
   }
 
-  /** Releases everything. May be called again. */
+  /** Releases the whole reservation. Safe to call again. */
   release(): void {
     if (this.#countedBytes > 0) this.#memory.release(this.#tenantId, this.#countedBytes)
     this.#totalBytes = 0
@@ -92,7 +93,10 @@ export class BodyShare {
 export const defaultBodyMemory = (heapBytes = getHeapStatistics().heap_size_limit, machineBytes = machineMemory()) =>
   Math.min(BODY_MEMORY_BYTES.default, Math.floor(heapBytes / 2), Math.floor(machineBytes / 2))
 
-/** A container may have less than the machine. Without a limit, some systems report 0 and some a huge number. */
+/**
+ * The memory limit of a container may be less than the machine's memory. Without a limit, some systems report 0 and
+ * others a huge number.
+ */
 const machineMemory = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 
 const full = (whose: string) =>

@@ -7,25 +7,28 @@ import { BODY_COPIES, JSON_DEPTH, REQUEST_TIMEOUT_MS } from '../../../shared/spe
 import type { Clock } from '../../../shared/time.ts'
 import type { BodyShare } from './body-memory.ts'
 
-/** For each further part of this size that arrives in time, a body gets REQUEST_TIMEOUT_MS again. */
+/** The timeout REQUEST_TIMEOUT_MS starts again each time that a part of this size has arrived. */
 const BODY_PART_BYTES = 1_048_576
-/** How long the connection of a rejected request stays open for the rest of its body after the response was sent. */
+/** After a rejected request's response, how long the connection stays open for the rest of the request body. */
 export const LINGER_MS = 2_000
 /** Maximum number of values in one JSON body. Millions of empty values take many times the memory of their bytes. */
 export const JSON_VALUES = 1_000_000
 /** Approximate memory of a parsed value in addition to its text. */
 const JSON_VALUE_BYTES = 64
 
-/** Maximum bytes to read of a rejected body: a client that is still sending might otherwise miss its response. */
+/**
+ * Maximum number of bytes to read of a rejected body. If the connection closed earlier, a client that is still sending
+ * might miss its response.
+ */
 export const DISCARD_BYTES = { known: 64 * 1024 * 1024, unknown: 8 * 1024 * 1024 } as const
 
 /**
- * Reads a whole body. `share` counts its memory, BODY_COPIES.ascii for each byte: at once when the length is declared,
- * else as bytes arrive.
+ * Reads a whole body. `share` counts its memory, BODY_COPIES.ascii for each byte: in one step if the length is
+ * declared, otherwise as bytes arrive.
  * @param proceed called before anything is read, unless the declared length is rejected
- * @throws OVERLOADED when `share` has no room, PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT when less than
- * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS, INVALID_HTTP when the client stops half way, and the signal's
- * reason when it is aborted.
+ * @throws OVERLOADED if `share` has no room, PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT if less than
+ * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS, INVALID_HTTP if the client disconnects before the end, and the
+ * signal's reason on abort.
  */
 export function readBody(
   request: Readable & Pick<IncomingMessage, 'headers' | 'complete'>,
@@ -50,7 +53,7 @@ export function readBody(
     if (declared === 0) share.hold(more * BODY_COPIES.ascii)
   }
   if (request.complete) {
-    // Fast path: the body arrived with the headers, as nearly always. It needs no listener and no timer.
+    // Fast path for nearly all requests: the body arrived together with the headers, so no listener or timer is needed.
     const body: Buffer = request.read() ?? EMPTY
     try {
       holdArrived(body.length, body.length)
@@ -60,7 +63,7 @@ export function readBody(
     return Promise.resolve(body)
   }
   return new Promise((resolve, reject) => {
-    // One buffer when the length is known: joining pieces would take its size twice.
+    // Preallocated if the length is known: concatenating chunks needs twice the memory.
     const whole = declared > 0 ? Buffer.allocUnsafe(declared) : undefined
     const pieces: Buffer[] = []
     let bytes = 0
@@ -112,7 +115,9 @@ const cutShort = () => new GatewayError('INVALID_HTTP', 'The request ended befor
 const tooLarge = (limit: number) =>
   new GatewayError('PAYLOAD_TOO_LARGE', `The request body may have at most ${limit} bytes. Send a smaller body.`)
 
-/** Discards the rest of a rejected request's body: until its end, `maxBytes` or LINGER_MS, whichever comes first. */
+/**
+ * Discards the rest of a rejected request's body, up to its end, `maxBytes` or LINGER_MS, whichever is reached first.
+ */
 export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: number): Promise<void> {
   if (request.complete || request.destroyed) return Promise.resolve()
   return new Promise((resolve) => {
@@ -135,15 +140,15 @@ export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: nu
  * Parses and validates a body.
  * @param share counts the parsed values, and the memory of non-ASCII text in addition to BODY_COPIES.ascii
  * @param maxDepth maximum nesting of arrays and objects
- * @throws OVERLOADED when `share` has no room, INVALID_JSON when the bytes are not JSON, nest too deep or have too many
- * values, VALIDATION_ERROR naming the first invalid field.
+ * @throws OVERLOADED if `share` has no room, INVALID_JSON if the bytes are not JSON, are nested too deeply or have too
+ * many values, VALIDATION_ERROR naming the first invalid field.
  */
 export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxDepth: number = JSON_DEPTH): unknown {
   holdParsed(raw, share, valuesOf(raw, maxDepth))
   return checkAgainst(schema, toJson(raw, raw.toString()))
 }
 
-/** The same in steps: it yields between steps that take long for a large body. */
+/** Like `parseBody`, in steps: yields between steps, which take long for a large body. */
 export function* parsingBody(
   raw: Buffer,
   schema: z.ZodType,
@@ -175,13 +180,16 @@ function toJson(raw: Buffer, text: string): unknown {
   }
 }
 
-/** Whether all its texts consist of one-byte characters. Many clients escape all others. */
+/** Whether every string in the body consists of one-byte characters. Many clients escape all other characters. */
 const isPlain = (raw: Buffer): boolean => isAscii(raw) && !raw.includes('\\u')
 
 const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c]
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
 
-/** Counts the values and checks their depth before parsing: a hostile body would take many times its size in memory. */
+/**
+ * Counts the values and checks their depth before parsing: a parsed malicious body could take many times its size in
+ * memory.
+ */
 function valuesOf(raw: Buffer, maxDepth: number): number {
   if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be encoded as UTF-8.')
   let depth = 0
@@ -202,7 +210,10 @@ function valuesOf(raw: Buffer, maxDepth: number): number {
   return values
 }
 
-/** The position of the closing quote of the string that begins at `start`; the end of the body if there is none. */
+/**
+ * The position of the closing quote of the string that begins at `start`. The end of the body if there is no closing
+ * quote.
+ */
 function stringEnd(raw: Buffer, start: number): number {
   for (let end = raw.indexOf(QUOTE, start + 1); end >= 0; end = raw.indexOf(QUOTE, end + 1)) {
     let escapes = 0
@@ -212,7 +223,7 @@ function stringEnd(raw: Buffer, start: number): number {
   return raw.length
 }
 
-/** Parses and validates a query string. @throws VALIDATION_ERROR as for bodies, also for a repeated parameter. */
+/** Parses and validates a query string. @throws VALIDATION_ERROR naming the first invalid or repeated parameter. */
 export function parseQuery(search: string, schema: z.ZodType): unknown {
   const values: Record<string, string> = Object.create(null)
   for (const [name, value] of new URLSearchParams(search)) {
@@ -223,14 +234,14 @@ export function parseQuery(search: string, schema: z.ZodType): unknown {
   return checkAgainst(schema, values)
 }
 
-/** The value as the schema outputs it. @throws VALIDATION_ERROR naming the first invalid field */
+/** Validates the value and returns the schema's output. @throws VALIDATION_ERROR naming the first invalid field */
 export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  // Parsed a second time for the invalid input: zod's fast path does not keep it.
+  // Validated a second time to get the invalid input, which zod's fast path does not report.
   const { error } = schema.safeParse(value, { reportInput: true })
   const { issues } = error ?? result.error
-  // A misspelt required member is both unknown and missing. Reporting the misspelling helps more.
+  // A misspelt required property is reported both as unknown and as missing. The unknown name helps the caller more.
   throw toValidationError(issues.find(isUnknownMember) ?? (issues[0] as z.core.$ZodIssue))
 }
 
@@ -241,7 +252,7 @@ function toValidationError(issue: z.core.$ZodIssue): GatewayError {
   const field = issue.path.join('.')
   const message = /[.?]$/.test(issue.message) ? issue.message : `${issue.message}.`
   if (field === '') return new GatewayError('VALIDATION_ERROR', message)
-  // The message of an unknown member already names its path.
+  // The message about an unknown property already contains its path.
   return invalidField(field, isUnknownMember(issue) ? message : `${field}: ${message}`, issue.input)
 }
 

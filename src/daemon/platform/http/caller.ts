@@ -9,9 +9,9 @@ export type Caller = {
   tenantName: string
   keyId: string
   keyName: string
-  /** ISO 8601; null for never. */
+  /** ISO 8601; null means that the key never expires. */
   expiresAt: string | null
-  /** SHA-256 of the presented secret, hex: the key is looked up by it. */
+  /** SHA-256 of the presented key, hex. The key is looked up by this hash. */
   secretHash: string
   userId: string
   userName: string
@@ -20,7 +20,7 @@ export type Caller = {
   userLicense: License
   /** Whether the owner may be billed in dollars, and the monthly limit. */
   userUsageByModel: UsageByModel
-  /** The key's rights: never more than its owner's. */
+  /** The key's rights, which never exceed its owner's rights. */
   rights: Rights
   /** May act for other users of the tenant: has the section `user-management` at level `admin`. */
   isAdmin: boolean

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 
-/** Addresses and blocks, IPv4 and IPv6. An IPv4-mapped IPv6 address counts as IPv4. */
+/** A set of IPv4 and IPv6 addresses and blocks. An IPv4-mapped IPv6 address counts as IPv4. */
 export type AddressList = { has(address: string): boolean }
 
-/** @param blocks each one passes `isAddressBlock` */
+/** @param blocks each must pass `isAddressBlock` */
 export function createAddressList(blocks: readonly string[]): AddressList {
   const list = new BlockList()
   for (const block of blocks) {
@@ -22,9 +22,10 @@ export type ClientRequest = Pick<IncomingMessage, 'headers'> & {
 }
 
 /**
- * The client's address: that of the connection, unless it is a trusted proxy. Then it is the last untrusted entry of
- * X-Forwarded-For, because the client may have written the entries before it. When all entries are trusted, it is the
- * first. Undefined when the header is no list of addresses, or the connection is closed.
+ * The client's address. If the connection's address is not a trusted proxy, this is the connection's address. Otherwise
+ * it is the last untrusted entry of X-Forwarded-For, because the client may have written the entries before that one.
+ * If all entries are trusted, it is the first entry. Undefined if the header is not a list of addresses, or the
+ * connection is closed.
  */
 export function clientAddress(request: ClientRequest, trustedProxies: AddressList): string | undefined {
   const peer = request.socket.remoteAddress
@@ -39,7 +40,7 @@ export function clientAddress(request: ClientRequest, trustedProxies: AddressLis
   return client
 }
 
-/** Some proxies add the port, and brackets around IPv6. */
+/** Some proxies append the port, and put brackets around IPv6 addresses. */
 function addressOf(entry: string): string | undefined {
   const [, address = entry, port = '0'] =
     /^\[([^\]]*)\](?::(\d{1,5}))?$/.exec(entry) ?? /^([\d.]+):(\d{1,5})$/.exec(entry) ?? []

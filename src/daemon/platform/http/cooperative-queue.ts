@@ -1,9 +1,9 @@
-/** Runs long CPU-bound work one at a time and in steps, so that the event loop stays responsive. */
+/** Runs long CPU-bound work in steps, one job at a time, so that the event loop stays responsive. */
 export class CooperativeQueue {
   #last: Promise<void> = Promise.resolve()
 
   /**
-   * Returns the result of `work`; each step runs in a separate turn of the event loop. @throws errors of `work`, and
+   * Runs `work`, each step in a separate turn of the event loop, and returns its result. @throws errors of `work`, and
    * the signal's reason
    */
   async run<T>(work: Generator<void, T>, signal: AbortSignal): Promise<T> {

@@ -1,5 +1,5 @@
-// What happens to every HTTP request, in order: head, route, key, rate, rights, body, handler, response. Long for that
-// reason.
+// Processes every HTTP request in order: head, route, key, rate, rights, body, handler, response. The file is long
+// because it contains this whole sequence.
 import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -31,11 +31,11 @@ import { checkRequestHead, type Target } from './request-head.ts'
 import { type ErrorShape, endpointOf, type Reply, type Route } from './route.ts'
 import type { Router } from './router.ts'
 
-/** Maximum number of concurrent requests; further ones get 503. */
+/** Maximum number of concurrent requests; further requests get 503. */
 const RUNNING_REQUESTS = 10_000
-/** Larger bodies are parsed one at a time, in steps that yield to other requests. */
+/** Bodies larger than this are parsed one at a time, in steps that yield to other requests. */
 const LARGE_BODY_BYTES = 1_048_576
-/** How long aborted requests may take to end after the drain timeout. */
+/** After the drain timeout, how long aborted requests may take to end. */
 const DRAIN_ABORT_MS = 1_000
 
 export type EdgeOptions = {
@@ -47,12 +47,12 @@ export type EdgeOptions = {
   log: Log
   /** Maximum number of concurrent requests; default RUNNING_REQUESTS. */
   runningMax?: number | undefined
-  /** The memory of all request bodies; default `defaultBodyMemory`. */
+  /** Limits the memory of all request bodies; default `defaultBodyMemory`. */
   bodies?: BodyMemory
 }
 
 /**
- * Handles a parsed request up to its response, in a fixed order of checks. It also tracks running requests and
+ * Handles a parsed request until its response is sent, with a fixed order of checks. Also tracks running requests and
  * shutdown.
  */
 export class Edge {
@@ -62,7 +62,7 @@ export class Edge {
   readonly #largeBodies = new CooperativeQueue()
   readonly #running = new RunningExchanges()
   readonly #connections = new WeakMap<Socket, AbortController>()
-  /** Connections whose request head was rejected. Node may have parsed more requests from the same bytes. */
+  /** Connections whose request head was rejected. Node may have parsed further requests from the same bytes. */
   readonly #ending = new WeakSet<Socket>()
   readonly #shutdown = new AbortController()
   #onIdle: (() => void) | undefined
@@ -70,7 +70,7 @@ export class Edge {
   constructor(options: EdgeOptions) {
     this.#options = options
     this.#bodies = options.bodies ?? new BodyMemory(defaultBodyMemory())
-    // Every running request may listen; Node would report a leak above ten.
+    // Every running request may add a listener; above ten, Node would warn of a leak.
     setMaxListeners(0, this.#shutdown.signal)
   }
 
@@ -124,7 +124,7 @@ export class Edge {
     }
   }
 
-  /** Probes are always answered; other requests only while there is capacity. */
+  /** Probes are always handled; other requests only while there is capacity. */
   #refuseWhenBusy(): void {
     if (this.draining) throw shuttingDown()
     if (this.#running.count <= (this.#options.runningMax ?? RUNNING_REQUESTS)) return
@@ -134,8 +134,8 @@ export class Edge {
   }
 
   /**
-   * The controller that is aborted when the client disconnects. Requests of a connection are sequential and share it: a
-   * new AbortController for each would cost more than their authentication.
+   * The controller that is aborted when the client disconnects. Requests on one connection are sequential and share it:
+   * creating an AbortController for each request would cost more than authenticating the request.
    */
   #connectionOf(socket: Socket): AbortController {
     const known = this.#connections.get(socket)
@@ -161,7 +161,7 @@ export class Edge {
       ending = 'answered'
       return answer
     } finally {
-      // The request counts whatever its response, and the counter is durable before the response is sent.
+      // The request counts regardless of its response status, and the counter is durable before the response is sent.
       await admission.finish(ending)
     }
   }
@@ -174,8 +174,8 @@ export class Edge {
   }
 
   /**
-   * A separate function, so that the raw bytes can be freed when the handler runs. A stream would keep them for
-   * minutes.
+   * A separate function, so that the raw bytes can be freed while the handler runs. A streaming handler would retain
+   * the bytes for minutes.
    */
   async #readBody(route: Route, limit: number, schema: z.ZodType, exchange: Exchange): Promise<void> {
     const { request, signal, caller } = exchange
@@ -187,7 +187,7 @@ export class Edge {
     if (route.bodyOptional && raw.length === 0) exchange.body = checkAgainst(schema, {})
     else {
       if (route.bodyOptional) requireJson(request)
-      // Most bodies are small, and each generator step costs more than it gains.
+      // Most bodies are small. For small bodies, the overhead of generator steps exceeds their benefit.
       exchange.body =
         raw.length > LARGE_BODY_BYTES
           ? await this.#largeBodies.run(parsingBody(raw, schema, bodyShare, route.jsonDepth), signal)
@@ -205,7 +205,7 @@ export class Edge {
       'content-length': Buffer.byteLength(text),
       'x-request-id': exchange.requestId,
     }
-    // An early rejection may come before the rest of the packet that contains the request.
+    // An early rejection may happen before Node has parsed the rest of the packet that contains the request.
     if (!request.complete) await new Promise(setImmediate)
     if (!request.complete || this.draining || isLast) sent.connection = 'close'
     if (exchange.bundleId !== undefined) sent[BUNDLE_ID_HEADER] = exchange.bundleId
@@ -216,8 +216,8 @@ export class Edge {
       response.end(text)
       return
     }
-    // The response is sent at once, and the connection stays open for a moment. Closing it with unread bytes would
-    // reset it, and the client might never see the response.
+    // The response is sent immediately, and the connection stays open for a moment. Closing a connection with unread
+    // bytes would reset it, and the client might miss the response.
     response.write(text)
     const kind = exchange.caller === NOBODY ? 'unknown' : 'known'
     await discardBody(request, this.#options.clock, DISCARD_BYTES[kind])
@@ -235,11 +235,11 @@ export class Edge {
       this.#options.log.error(facts, 'a request failed with an unexpected error')
     })
     if (!response.headersSent) await this.#send(exchange, answer)
-    // A stream broke for an unexpected reason. Without [DONE], the cut stream does not look complete.
+    // The stream failed because of a bug. Without [DONE], clients recognise the stream as incomplete.
     else if (!response.writableEnded) response.destroy()
   }
 
-  /** Handles bytes that are no HTTP request, headers that are too large or too slow, and bodies that never end. */
+  /** Handles malformed HTTP, headers that are too large or too slow, and incomplete bodies. */
   onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     const running = this.#runningOn(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || running?.response.headersSent === true) socket.destroy()
@@ -247,15 +247,16 @@ export class Edge {
     else refuseOnSocket(socket, connectionFault(error), this.#options.clock.now())
   }
 
-  /** Garbage followed a valid request: the request gets its response, and then the connection closes. */
+  /** Invalid bytes followed a valid request: the request gets its response, and then the connection closes. */
   #closeAfter({ response }: Exchange, socket: Socket): void {
     response.shouldKeepAlive = false
     response.once('finish', () => socket.destroySoon())
   }
 
   /**
-   * The connection was idle for SOCKET_QUIET_MS. That is normal while an upstream works. A client that does not read
-   * its response, does not send its upload or is just idle is disconnected.
+   * Called when the connection was idle for SOCKET_QUIET_MS. Idle time is normal while an upstream works. The
+   * connection is closed if the client has stopped reading its response, has stopped sending its body, or has no
+   * request.
    */
   onQuietSocket(socket: Socket): void {
     const running = this.#runningOn(socket)
@@ -267,7 +268,10 @@ export class Edge {
     return this.#running.find(({ request }) => request.socket === socket)
   }
 
-  /** Resolves when no request is left, or DRAIN_ABORT_MS after those left at `timeoutMs` were aborted. */
+  /**
+   * Resolves when no request is running. Requests still running after `timeoutMs` are aborted, and drain resolves at
+   * most DRAIN_ABORT_MS later.
+   */
   drain(timeoutMs: number): Promise<void> {
     const { clock } = this.#options
     this.draining = true
@@ -289,7 +293,7 @@ export class Edge {
   }
 }
 
-/** @throws VALIDATION_ERROR; its message names the parameter, except where the contract has no label for each. */
+/** @throws VALIDATION_ERROR; the message names the parameter, unless the contract has no label per parameter. */
 function queryOf({ unnamedParameters }: Route, schema: z.ZodType, search: string): unknown {
   try {
     return parseQuery(search, schema)

@@ -4,13 +4,13 @@ import type { OpenAiError } from '../../../shared/wire/openai.ts'
 import { RequestAborted } from './request-aborted.ts'
 import type { ErrorShape, Reply } from './route.ts'
 
-/** The request id, and the id of its evidence if there is some. */
+/** The request id, and the evidence id if the request leaves evidence. */
 export type RequestIds = { requestId: string; bundleId?: string | undefined }
 
 /**
- * Converts an error to the body that the route documents. The same error and ids give the same bytes.
- * @param error a GatewayError, or RequestAborted by a shutdown. Anything else is a bug: it is passed to `onBug` and
- * answered as a bare 500.
+ * Converts an error to the body that the route documents. The same error and ids always produce the same bytes.
+ * @param error a GatewayError, or RequestAborted after a shutdown. Any other error is a bug: it is passed to `onBug`,
+ * and the response is a bare 500.
  */
 export function toErrorReply(
   error: unknown,
@@ -75,7 +75,10 @@ function flatBody(error: GatewayError, { requestId, bundleId }: RequestIds): obj
   }
 }
 
-/** These statuses are flat on every surface: they are decided before the handler runs, or are the same everywhere. */
+/**
+ * Responses with these statuses have the flat shape on every route: they are decided before the handler runs, or are
+ * the same everywhere.
+ */
 const FLAT_STATUSES: readonly number[] = [401, 403, 429]
 
 function openAiBody(error: GatewayError, ids: RequestIds): object {
@@ -89,7 +92,7 @@ function openAiBody(error: GatewayError, ids: RequestIds): object {
   } satisfies OpenAiError
 }
 
-/** Codes that OpenAI clients look for, by our code or by the provider's reason for rejecting the request. */
+/** Codes that OpenAI clients check, by our error code or by the provider's reason for rejecting the request. */
 const OPENAI_CODES = new Map<unknown, string>([
   ['ALL_MODELS_FAILED', 'all_models_failed'],
   ['ALL_MODELS_RATE_LIMITED', 'all_models_failed'],
@@ -110,7 +113,7 @@ function anthropicBody(error: GatewayError, { requestId }: RequestIds): object {
     error: {
       type: type ?? (ERRORS[error.code].status < 500 ? 'invalid_request_error' : 'api_error'),
       message: error.message,
-      // Anthropic's client looks for it, and then sends the whole conversation again.
+      // Anthropic's client checks this code, and then sends the whole conversation again.
       ...(error.code === 'THREAD_NOT_FOUND' && { details: { error_code: 'thread_not_found' } }),
     },
     request_id: requestId,
@@ -134,7 +137,7 @@ export function flatLabel({ code, details }: GatewayError): string {
   return code === 'VALIDATION_ERROR' && topField ? `Invalid ${topField}` : ERRORS[code].label
 }
 
-/** Shows the sent value, shortened to a readable length. */
+/** The invalid value as the error shows it, shortened to a readable length. */
 function shownValue(value: unknown): unknown {
   if (value === undefined) return null
   if (typeof value === 'string') return value.length > 200 ? `${value.slice(0, 200)}…` : value

@@ -8,10 +8,10 @@ import type { RequestAborted } from './request-aborted.ts'
 import type { Access, RequestContext } from './route.ts'
 import { type EventStream, openEventStream } from './sse.ts'
 
-/** The header with the evidence id, on every response to a request that leaves evidence. */
+/** The header with the evidence id, set on every response to a request that leaves evidence. */
 export const BUNDLE_ID_HEADER = 'x-smltp-bundle-id'
 
-/** One request and its response: the handler's context, and whether the client is still connected. */
+/** One request and its response: the handler's context, and the state of the client's connection. */
 export class Exchange implements RequestContext {
   readonly requestId: string
   readonly request: IncomingMessage
@@ -27,11 +27,11 @@ export class Exchange implements RequestContext {
   bundleId: string | undefined
   /** The client sent `Expect: 100-continue` and has not received `100 Continue` yet. */
   bodyHeldBack: boolean
-  /** The connection closes after this request. */
+  /** True if the connection closes after this request. */
   isLast = false
-  /** The memory reserved for its body, once it is read. */
+  /** The memory that is reserved for the request's body, once the body is read. */
   bodyShare: BodyShare | undefined
-  /** Its index among the running requests. */
+  /** The request's index among the running requests. */
   slot = -1
   readonly shutdown: AbortSignal
   readonly #connection: AbortController
@@ -49,7 +49,7 @@ export class Exchange implements RequestContext {
     this.bodyHeldBack = bodyHeldBack
     this.shutdown = shutdown
     this.#connection = connection
-    // A broken socket is detected by its 'close'. Without a listener, 'error' would end the process.
+    // 'close' signals a broken socket. Without a listener, 'error' would end the process.
     response.on('error', ignore)
     request.on('error', ignore)
   }
@@ -85,8 +85,8 @@ export class Exchange implements RequestContext {
 const ignore = () => {}
 
 /**
- * The running requests. Not a Set, because of V8: whenever a Set is resized, its old table keeps pointing at the new
- * one. Through such chains dead requests survive the young generation (measured: a quarter of all CPU).
+ * The running requests. Not a Set, because of V8: whenever a Set is resized, its old table keeps pointing to the new
+ * one. Through these references, finished requests survive the young generation (measured: a quarter of all CPU).
  */
 export class RunningExchanges {
   readonly #list: Exchange[] = []

@@ -4,7 +4,7 @@ import { INTERFACE_VERSION } from '../../../shared/spec-limits.ts'
 import { IdempotencyKey } from '../../../shared/wire/common.ts'
 import type { ResponseDoc, Route } from './route.ts'
 
-/** The OpenAPI 3.1 description of these routes, from the schemas that validate the requests. */
+/** Generates the OpenAPI 3.1 document of these routes from the schemas that validate the requests. */
 export function openApiDocument(routes: readonly Route[]): object {
   const paths: ZodOpenApiPathsObject = {}
   for (const route of routes) {

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { invalidField } from '../../../shared/errors.ts'
 
-/** Read-only members that change on their own, so a value read a moment ago may be outdated. */
+/** Read-only properties that change on their own, so a client may send back an outdated value. */
 const MOVING: ReadonlySet<string> = new Set(['updatedAt', 'lastUsedAt', 'lastActive', 'userCount'])
 
 /**
- * The changes that a PUT body requests: the body without the members in `readOnly`, which it may repeat as GET shows
- * them. Null means "not sent".
- * @param shown the resource as GET shows it now
- * @throws VALIDATION_ERROR for another value of a read-only member
+ * The changes that a PUT body requests: the body without the properties in `readOnly`, which a client may send back
+ * unchanged. Null means "not sent".
+ * @param shown the resource as GET returns it now
+ * @throws VALIDATION_ERROR if a read-only property has another value
  */
 export function changesIn<Body extends object, Name extends string & keyof Body>(
   body: Body,

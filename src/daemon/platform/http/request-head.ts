@@ -4,16 +4,16 @@ import { GatewayError } from '../../../shared/errors.ts'
 
 const HEADER_COUNT = 100
 
-/** Repeating one of these headers could make two programs read different requests from the same bytes. */
+/** If one of these headers were repeated, two programs could read different requests from the same bytes. */
 const ONCE = new Set(['host', 'authorization', 'content-length', 'content-type', 'idempotency-key'])
 const ONCE_LENGTHS = new Set([...ONCE].map((name) => name.length))
 
 export type Target = { path: string; search: string }
 
 /**
- * Checks what is known before the body, and splits the target.
- * @throws INVALID_HTTP, HEADERS_TOO_LARGE or TRANSFER_CODING_UNSUPPORTED naming the fault. The end of such a request is
- * uncertain, so the rest of its connection must not be read.
+ * Checks the parts of a request that precede the body, and splits the target.
+ * @throws INVALID_HTTP, HEADERS_TOO_LARGE or TRANSFER_CODING_UNSUPPORTED naming the fault. The end of an invalid
+ * request is uncertain, so no further requests must be read from its connection.
  */
 export function checkRequestHead(request: IncomingMessage): Target {
   checkHeaders(request)
@@ -41,8 +41,8 @@ function checkHeaders(request: IncomingMessage): void {
 }
 
 /**
- * Node decodes `chunked` when it comes last, whatever precedes it. A proxy may find another end of the body, and the
- * bytes in between would be read as someone else's request (RFC 9112 §6.1).
+ * Node decodes `chunked` if it is the last coding, regardless of the codings before it. A proxy may find another end of
+ * the body, and the bytes in between would be read as another client's request (RFC 9112 §6.1).
  */
 function checkTransferCoding({ headers, httpVersionMinor }: IncomingMessage): void {
   const coding = headers['transfer-encoding']

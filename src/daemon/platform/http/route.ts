@@ -8,27 +8,27 @@ import type { RateCounterRow } from '../db/tables.ts'
 import type { Caller } from './caller.ts'
 import type { EventStream } from './sse.ts'
 
-/** Maximum size of a body, unless the route says otherwise. */
+/** Default maximum size of a body. */
 const DEFAULT_BODY_BYTES = 65_536
 
 /**
- * The callers of a route. It has no default: a route without it does not compile. A section of the administration
+ * Who may call a route. It has no default, so a route without it does not compile. A section of the administration
  * requires level `reader` for GET and `admin` for all other methods.
  */
 export type Access = 'none' | 'key' | 'operator' | Section
 
 /**
- * How often a key may call a route. `write` and `read` are the classes of administration, counted for each route in
+ * The rate limits of a route. `write` and `read` are the classes of administration, which are counted per route in
  * addition to the key's own limits. `unmetered` skips the daily and monthly counters.
  */
 export type RateClass = 'write' | 'read' | 'general' | 'unmetered'
 
-/** The shape of a route's error bodies: one of our two, or that of OpenAI or Anthropic. */
+/** The shape of a route's error bodies: one of our two shapes, OpenAI's or Anthropic's. */
 export type ErrorShape = 'flat' | 'structured' | 'openai' | 'anthropic'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** A finished response. `body` is an object to be sent as JSON, or a string that is JSON already. */
+/** A finished response. `body` is an object that is sent as JSON, or a string that is already JSON. */
 export type Reply = { status: number; body: object | string; headers?: Record<string, string> }
 
 export const reply = (status: number, body: object | string, headers?: Record<string, string>): Reply =>
@@ -47,25 +47,26 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   body: Body
   /** SHA-256 of the body as received, hex; empty unless the route sets `hashesBody`. */
   bodySha256: string
-  /** The evidence id of this request, once it is certain to leave evidence. Set by the handler. */
+  /** The evidence id of this request. The handler sets it once the request is certain to leave evidence. */
   bundleId: string | undefined
   request: IncomingMessage
   response: ServerResponse
-  /** Aborted when the client disconnects before its response is complete, or when the drain times out. */
+  /** Aborted if the client disconnects before its response is complete, or if the drain times out. */
   signal: AbortSignal
-  /** Aborted only when the drain times out: for work that must outlive its client. */
+  /** Aborted only if the drain times out. For work that must outlive its client. */
   shutdown: AbortSignal
   /**
-   * The key's counters that this request has raised. A handler that commits before its last byte commits them too, and
-   * throws when it cannot commit. For all other handlers the edge commits them.
+   * Returns the key's counters that this request has incremented. A handler that commits before the last byte of its
+   * response must commit these counters too, and throw if it cannot. For all other handlers, the edge commits them.
    */
   takeCounters(): readonly RateCounterRow[]
-  /** Starts a text/event-stream response; the handler then returns undefined. */
+  /** Starts a text/event-stream response. The handler must then return undefined. */
   openStream(headers?: Record<string, string>): EventStream
 }
 
 /**
- * A documented response: its JSON, the frames if it can be a text/event-stream, and the type if it can be another text.
+ * A documented response: its JSON schema, the frames if the response can be a text/event-stream, and the media type if
+ * it can be another text.
  */
 export type ResponseDoc = {
   description: string
@@ -76,31 +77,34 @@ export type ResponseDoc = {
 
 export type Route = {
   method: Method
-  /** Absolute. A `{name}` segment is decoded and passed to the handler. */
+  /** The full path. A `{name}` segment is decoded and passed to the handler. */
   path: string
-  /** The last segment of the path matches the rest, including slashes. */
+  /** The last segment of the pattern matches the rest of the path, including slashes. */
   takesRest?: true
   access: Access
   rate: RateClass
-  /** The rate class of this request, instead of `rate`, for a route with two kinds of response. */
+  /** The rate class of this request; overrides `rate`. For a route with two kinds of response. */
   rateOf?(request: IncomingMessage): RateClass
   errors: ErrorShape
   /** Shown in /openapi.json. */
   summary: string
   tags: string[]
   body?: z.ZodType
-  /** The body of a POST or DELETE has no required member, so an empty body means `{}`, whatever its Content-Type. */
+  /** The body of a POST or DELETE has no required property. So an empty body means `{}`, with any Content-Type. */
   bodyOptional: boolean
   query?: z.ZodType
-  /** Flat errors read `Invalid request` instead of `Invalid <parameter>`, as the contract requires for some routes. */
+  /**
+   * The text of flat errors is `Invalid request` instead of `Invalid <parameter>`, as the contract requires for some
+   * routes.
+   */
   unnamedParameters?: true
-  /** The route honours the Idempotency-Key header. */
+  /** The route supports the Idempotency-Key header. */
   takesIdempotencyKey?: true
   /** Schemas of the documented responses by status; shown in /openapi.json and checked by the tests. */
   responses: Record<number, ResponseDoc>
   /** Maximum size of a JSON body in bytes; `'unread'` leaves the body to the handler. */
   bodyLimit: number | 'unread'
-  /** Maximum nesting of its JSON; default JSON_DEPTH. */
+  /** Maximum nesting of the JSON body; default JSON_DEPTH. */
   jsonDepth?: number
   /** The handler needs the hash of the received body. */
   hashesBody?: boolean
@@ -121,8 +125,8 @@ type RouteOptions<Body extends z.ZodType, Query extends z.ZodType> = Omit<
 }
 
 /**
- * Declares a route; the handler's `body` and `query` have the types of their schemas. `responses` are those of the
- * handler. Rejections before the handler are added, unless the route describes that status itself.
+ * Declares a route. The handler's `body` and `query` have the types of their schemas. `responses` describes the
+ * handler's responses. Rejections before the handler are added, unless the route describes their status itself.
  */
 export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.ZodType = z.ZodUndefined>(
   options: RouteOptions<Body, Query>,
@@ -130,14 +134,15 @@ export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.Z
   const { bodyRequired, ...described } = options
   const { bodyLimit = DEFAULT_BODY_BYTES, rate = 'general', body } = described
   const responses = { ...refusalsOf({ ...described, bodyLimit }), ...described.responses }
-  // PUT with {} changes nothing. A client that sends no body has lost it, so it must not get a success.
+  // A PUT with {} changes nothing. A client that sends no body has lost it, so the request must fail.
   const mayBeLeftOut = described.method === 'POST' || described.method === 'DELETE'
   const bodyOptional = mayBeLeftOut && !bodyRequired && bodyLimit !== 'unread' && body?.safeParse({}).success === true
   return { ...described, bodyLimit, bodyOptional, rate, responses } as Route
 }
 
 /**
- * The id in a path, in lower case. An invalid id is rejected without a query. @throws the error that `unknown` makes
+ * Returns the id from a path, in lower case. An invalid id is rejected without a query. @throws the error that
+ * `unknown` creates
  */
 export function idOf(text: string | undefined, unknown: (text: string) => GatewayError): string {
   const id = toObjectId(text)
@@ -145,17 +150,17 @@ export function idOf(text: string | undefined, unknown: (text: string) => Gatewa
   return id
 }
 
-/** An invalid id is shown in the error, shortened to this length. */
+/** Errors show an invalid id, shortened to this length. */
 const SHOWN_ID_CHARS = 100
 
-/** Method and path pattern: the name of a route in logs, counters and audit entries. */
+/** Method and path pattern. This is the name of a route in logs, counters and audit entries. */
 export const endpointOf = ({ method, path }: Pick<Route, 'method' | 'path'>): string => `${method} ${path}`
 
 type Described = Pick<Route, 'access' | 'errors' | 'path' | 'bodyLimit'> & Partial<Pick<Route, 'body' | 'query'>>
 
 /**
- * The responses that a route may send before its handler runs, by status. Routes in the shape of OpenAI's or
- * Anthropic's API describe these statuses themselves.
+ * The responses that a route may send before its handler runs, by status. Routes with OpenAI's or Anthropic's error
+ * shape describe these statuses themselves.
  */
 function refusalsOf({ access, errors, path, body, query, bodyLimit }: Described): Record<number, ResponseDoc> {
   const schema = errors === 'structured' ? StructuredError : FlatError

@@ -7,21 +7,24 @@ export type Match = { route: Route; params: Record<string, string> }
 export type Router = {
   /** @throws NOT_FOUND, METHOD_NOT_ALLOWED, or INVALID_HTTP for a path that cannot be decoded. */
   match(method: string, path: string): Match
-  /** The error shape for errors of `match`: that of the route that the path matches or, in `/v1`, is below. */
+  /**
+   * The shape of errors that `match` throws: the shape of the route that the path matches. In `/v1`, an unknown path
+   * uses the route above it.
+   */
   shapeOf(method: string, path: string): ErrorShape
 }
 
 type Pattern = { segments: string[]; takesRest: boolean; byMethod: Map<string, Route> }
 
-/** Many clients put `/v1` right after the host, whatever their base URL. */
+/** Many clients put `/v1` directly after the host, regardless of their base URL. */
 const toLongPath = (path: string): string => (path.startsWith('/v1/') ? `/api/external${path}` : path)
 
-/** The segment of a full path below which the routes for other APIs' clients are. */
+/** Routes for clients of other APIs are below this segment of a full path. */
 const CLIENTS = { at: 3, name: 'v1' } as const
 
 const NO_PARAMS: Record<string, string> = Object.freeze({})
 
-/** Builds the route table. @throws Error when two routes have the same method and path. */
+/** Builds the route table. @throws Error if two routes have the same method and path. */
 export function createRouter(routes: readonly Route[]): Router {
   const fixed = new Map<string, Map<string, Route>>()
   const patterns: Pattern[] = []
@@ -111,7 +114,7 @@ function decodeSegment(segment: string): string {
     const decoded = decodeURIComponent(segment)
     if (!decoded.includes('\0')) return decoded
   } catch {
-    // A broken escape and a NUL get the same response.
+    // An invalid escape and a NUL get the same response.
   }
   throw new GatewayError('INVALID_HTTP', 'The path contains an invalid percent-escape.')
 }

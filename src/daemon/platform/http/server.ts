@@ -9,12 +9,12 @@ import type { Route } from './route.ts'
 import { createRouter } from './router.ts'
 
 const HEADERS_TIMEOUT_MS = 10_000
-/** How long an idle connection of a client is kept. */
+/** How long an idle client connection stays open. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000
 /** How often node:http checks its timeouts. */
 const CONNECTIONS_CHECK_MS = 1_000
 
-/** Limits of connections, times in milliseconds; tests shorten them. */
+/** Connection limits; times are in milliseconds. Tests shorten them. */
 export type ConnectionLimits = {
   runningMax: number
   headersTimeoutMs: number
@@ -34,17 +34,17 @@ export type HttpServer = {
   url: string
   isDraining(): boolean
   /**
-   * Rejects new requests with 503, waits up to `timeoutMs` for running ones, then aborts the rest (streams get an error
-   * frame) and gives them a moment to end.
+   * Rejects new requests with 503 and waits up to `timeoutMs` for running ones. Then aborts the rest (streams get an
+   * error frame) and waits briefly for them to end.
    */
   drain(timeoutMs: number): Promise<void>
   /** Closes the listener and every connection. */
   close(): Promise<void>
 }
 
-/** The server, for rooms that open before it listens. */
+/** The server, for modules that open before it listens. */
 export type Http = {
-  /** Undefined until it listens. */
+  /** The port; undefined until the server listens. */
   port(): number | undefined
   isDraining(): boolean
   /** See `startHttpServer`. Call it once. */
@@ -63,7 +63,7 @@ export function createHttp(): Http {
   }
 }
 
-/** Listens; resolves when connections are accepted. @throws the error of `listen` (EADDRINUSE, EACCES …). */
+/** Starts listening; resolves when connections are accepted. @throws errors of `listen` (EADDRINUSE, EACCES …). */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { clock, limits = {} } = options
   const edge = new Edge({ ...options, runningMax: limits.runningMax, router: createRouter(options.routes) })
@@ -71,17 +71,16 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     {
       maxHeaderSize: HEADER_BYTES,
       headersTimeout: limits.headersTimeoutMs ?? HEADERS_TIMEOUT_MS,
-      // The upper bound for uploads; other bodies have REQUEST_TIMEOUT_MS, enforced by readBody.
+      // The upper limit for uploads. For other bodies, readBody enforces REQUEST_TIMEOUT_MS.
       requestTimeout: UPLOAD_TIMEOUT_MS,
       keepAliveTimeout: limits.keepAliveTimeoutMs ?? KEEP_ALIVE_TIMEOUT_MS,
-      // The interval of Node's check for late connections. Its default of 30 s would apply the limits above far too
-      // late.
+      // How often Node checks connections for timeouts. Its default of 30 s would apply the limits above far too late.
       connectionsCheckingInterval: limits.checkEveryMs ?? CONNECTIONS_CHECK_MS,
       requireHostHeader: false,
     },
     (request, response) => void edge.handle(request, response, 'nothing'),
   )
-  // Counted by checkRequestHead; Node would silently drop the headers above its own limit.
+  // No limit here: checkRequestHead counts the headers. Node would silently drop headers above its own limit.
   server.maxHeadersCount = 0
   server.setTimeout(limits.quietMs ?? SOCKET_QUIET_MS, (socket) => edge.onQuietSocket(socket))
   server.on('checkContinue', (request, response) => void edge.handle(request, response, '100-continue'))
@@ -108,7 +107,7 @@ function listen(server: Server, { host, port }: { host: string; port: number }):
   })
 }
 
-/** Responses in flight may still be flushed; the rest is cut after a second. */
+/** Responses in flight may still be flushed; after a second, all remaining connections are closed. */
 function close(server: Server, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     const cut = clock.after(1000, () => server.closeAllConnections())

@@ -6,14 +6,14 @@ import { type Route, reply, route } from './route.ts'
 
 export type SystemDeps = {
   clock: Clock
-  /** Whether the store answers, and whether its schema matches this version. */
+  /** Whether the store is reachable, and whether its schema matches this version. */
   checkStore(): Promise<{ store: boolean; migrations: boolean }>
   isDraining(): boolean
   /** Every route of the daemon, for /openapi.json. */
   allRoutes(): readonly Route[]
 }
 
-/** Probes and the OpenAPI document: public, and available while draining. */
+/** The routes of the probes and the OpenAPI document. They are public, and available while draining. */
 export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: SystemDeps): Route[] {
   let description: Promise<string> | undefined
   return [
@@ -75,7 +75,7 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       tags: ['System'],
       responses: { 200: { description: 'The OpenAPI document' } },
       async handle() {
-        // Loaded on first use, because the generator is large and most daemons never need it.
+        // Imported on first use, because the generator is large and most daemons never need it.
         description ??= import('./openapi.ts').then(({ openApiDocument }) =>
           JSON.stringify(openApiDocument(allRoutes())),
         )

@@ -1,9 +1,11 @@
-// Repeats a task while it is needed.
+// Repeats a task as long as it is needed.
 import type { Clock, Timer } from '../../../shared/time.ts'
 
 export type RepeatedTask = { isNeeded(): boolean; run(): Promise<void>; failed(error: unknown): void }
 
-/** Repeats a task while it is needed, never concurrently. Call `check` after anything that may change the need. */
+/**
+ * Repeats a task as long as it is needed, never concurrently. Call `check` after any event that may change the need.
+ */
 export function createRepeater(
   clock: Clock,
   everyMs: number,

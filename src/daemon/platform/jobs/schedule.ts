@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 export type Job = { name: string; cron: string; run(): Promise<void> }
 
 export type Schedule = {
-  /** Starts no further run and waits for the current ones. */
+  /** Starts no further run, and waits for the current runs. */
   stop(): Promise<void>
 }
 
@@ -16,16 +16,16 @@ const systemCron: Cron = (expression, run) =>
   schedule(expression, run, {
     timezone: 'UTC',
     unref: true,
-    // A run that is late, for instance after the machine slept, is made up for once instead of skipped.
+    // A delayed run, for instance after the machine slept, runs once instead of being skipped.
     missedExecutionTolerance: Number.POSITIVE_INFINITY,
     suppressMissedWarning: true,
-    // Several daemons on one store do not all start at the same moment.
+    // Random delay, so that daemons on the same store do not all start a job at the same moment.
     maxRandomDelay: 10_000,
   })
 
 /**
- * Runs each job at once and then at the times of its expression, never twice at the same time. A failed run is logged;
- * the next one is the retry. Tests pass a `cron` that follows their clock.
+ * Runs each job immediately, and then at the times of its expression, never concurrently with itself. A failed run is
+ * logged; the next run is the retry. Tests pass a `cron` that uses their fake clock.
  */
 export function startSchedule(jobs: readonly Job[], { log, cron = systemCron }: { log: Log; cron?: Cron }): Schedule {
   const running = new Map<Job, Promise<void>>()

@@ -1,4 +1,7 @@
 import { Registry } from 'prom-client'
 
-/** The metrics registry, in Prometheus format. One for each daemon, never the library's global one. */
+/**
+ * Creates the metrics registry, in Prometheus format. Each daemon has its own registry and never uses the library's
+ * global one.
+ */
 export const createMetrics = (): Registry => new Registry()

@@ -20,14 +20,14 @@ import { writeSecretFile } from './secret-file.ts'
 export const masterKeyFile = (dataDir: string): string => join(dataDir, 'master.key')
 
 export type MasterKeyOptions = {
-  /** The configured key, 64 hex characters; undefined to use `<dataDir>/master.key`, created when needed. */
+  /** The configured key, 64 hex characters. Undefined to use `<dataDir>/master.key`, which is created if needed. */
   configured: string | undefined
   dataDir: string
   clock: Clock
   log: Pick<Log, 'warn'>
 }
 
-/** The master key is missing, or does not open the secrets of the store. */
+/** Thrown if the master key is missing, or cannot decrypt the secrets of the store. */
 export class MasterKeyError extends Error {
   override name = 'MasterKeyError'
 }
@@ -36,13 +36,14 @@ const CHECK: SealedLocation = { purpose: 'check', table: 'master_key_check', row
 const CHECK_TEXT = 'aigw'
 
 /**
- * Returns the master key of this store. The store keeps a text sealed with it, so a daemon with another key fails here
- * and seals nothing. Safe at every start, in many daemons at once, and after a start that was killed at any point.
+ * Returns the master key of this store. The store contains a text encrypted with this key. So a daemon with another key
+ * fails here, before it encrypts anything. Safe at every start, in concurrent daemons, and after a start that was
+ * killed at any point.
  * @throws MasterKeyError
  */
 export function openMasterKey(db: Db, { configured, dataDir, clock, log }: MasterKeyOptions): Promise<MasterKey> {
   return db.transaction().execute(async (tx) => {
-    // One daemon at a time; on SQLite transactions are already exclusive.
+    // One daemon at a time; on SQLite, transactions are already exclusive.
     if (engineOf(tx).name === 'postgres') await sql`lock table master_key_check in exclusive mode`.execute(tx)
     const check = await tx
       .selectFrom('master_key_check')
@@ -111,7 +112,7 @@ async function readWithMode(path: string): Promise<{ text: string; mode: number 
   }
 }
 
-/** The file is written before anything is sealed with its key. */
+/** The file is written before the key encrypts anything. */
 async function newMasterKey(dataDir: string): Promise<string> {
   const key = randomBytes(32).toString('hex')
   await writeSecretFile(masterKeyFile(dataDir), key)

@@ -1,15 +1,17 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 
-/** Purposes of sealed texts; each has its own key. */
+/** Purposes of encrypted texts. Each purpose has its own derived key. */
 export type SealPurpose = 'check' | 'webhook-signing' | 'pseudonyms' | 'canaries' | 'evidence-signing'
 
-/** The location of a sealed text. The text opens only there, so a copied row reveals nothing. */
+/**
+ * The location of an encrypted text. The text can be decrypted only for this location, so a copied row reveals nothing.
+ */
 export type SealedLocation = { purpose: SealPurpose; table: string; row: string; tenant: string }
 
-/** The key that seals secrets in the store. Its bytes are hidden from logs and JSON. */
+/** The key that encrypts secrets in the store. Its bytes never appear in logs or JSON. */
 export type MasterKey = { keyFor(purpose: SealPurpose): KeyObject }
 
-/** This master key or location does not open the sealed text, or the text was changed. */
+/** Thrown if a text cannot be decrypted: the master key or the location is wrong, or the text was changed. */
 export class SealBrokenError extends Error {
   override name = 'SealBrokenError'
 }
@@ -17,7 +19,7 @@ export class SealBrokenError extends Error {
 const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** The version of the format. */
+/** The version prefix of the format. */
 const FORM = 'v1.'
 
 /** @param hex 64 hex characters */
@@ -37,7 +39,7 @@ export function createMasterKey(hex: string): MasterKey {
   }
 }
 
-/** Seals a text for the store: AES-256-GCM with a random nonce, bound to its location. */
+/** Encrypts a text for the store with AES-256-GCM and a random nonce, bound to its location. */
 export function sealSecret(masterKey: MasterKey, location: SealedLocation, text: string): string {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, masterKey.keyFor(location.purpose), nonce).setAAD(toAad(location))
@@ -45,7 +47,9 @@ export function sealSecret(masterKey: MasterKey, location: SealedLocation, text:
   return FORM + sealed.toString('base64url')
 }
 
-/** Opens the text that was sealed for this location. @throws SealBrokenError, which reveals nothing of the text */
+/**
+ * Decrypts a text that was encrypted for this location. @throws SealBrokenError, which reveals nothing about the text
+ */
 export function openSecret(masterKey: MasterKey, location: SealedLocation, sealed: string): string {
   const bytes = Buffer.from(sealed.slice(FORM.length), 'base64url')
   if (!sealed.startsWith(FORM) || bytes.length < NONCE_BYTES + TAG_BYTES) throw broken(location)

@@ -2,8 +2,8 @@ import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /**
- * Writes one line to a file that only this user may read, and creates its directory. When this returns, the file
- * survives a power cut. If the process is killed earlier, the previous file remains, or none.
+ * Writes one line to a file that only this user may read, and creates its directory. The write is atomic, and durable
+ * when the function returns. If the process is killed earlier, the previous file may remain, or no file may exist.
  */
 export async function writeSecretFile(path: string, line: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })

@@ -1,4 +1,4 @@
-/** The fence that begins or ends a code block on this line (CommonMark §4.5); undefined for other lines. */
+/** The fence on a line that begins or ends a code block (CommonMark §4.5). Undefined for other lines. */
 export const fenceOf = (line: string): string | undefined => /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
 
 /** Whether the line ends the block that `fence` began. */

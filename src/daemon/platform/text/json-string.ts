@@ -1,14 +1,14 @@
 /** Characters that JSON escapes: quotes, backslashes, control characters and lone surrogates. */
 const SPELLED_DIFFERENTLY = /["\\\u0000-\u001f\ud800-\udfff]/
-/** The same without the two characters that `includes` can search quickly. */
+/** The same characters, except the two that `includes` can search quickly. */
 const CONTROL_OR_HALF = /[\u0000-\u001f\ud800-\udfff]/
-/** From this length, three searches are faster than one pattern. */
+/** From this length on, three searches are faster than one pattern. */
 const LONG = 128
 
 /**
- * A text as a JSON string, exactly as JSON.stringify writes it. JSON.stringify inspects each character; a pattern
- * detects several times faster that nothing needs an escape, which is the usual case (measured: 5 % of the instructions
- * of a request with 2 KB of prompt).
+ * A text as a JSON string, exactly as JSON.stringify writes it. Usually no character needs an escape. A pattern detects
+ * this several times faster than JSON.stringify, which inspects each character (measured: 5 % of the instructions of a
+ * request with 2 KB of prompt).
  */
 export const toJsonString = (text: string): string => (isPlain(text) ? `"${text}"` : JSON.stringify(text))
 

@@ -1,4 +1,4 @@
-/** The parsed JSON object of a server, not yet validated. */
+/** A parsed JSON object from a server, not yet validated. */
 export type Json = Record<string, unknown>
 
 export const isObject = (value: unknown): value is Json =>
@@ -10,7 +10,7 @@ export const member = (value: unknown, name: string): unknown => (isObject(value
 export const tokenCount = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 
-/** Undefined when the text is not a JSON object. */
+/** Parses a JSON object. Returns undefined if the text is not one. */
 export function parseObject(text: string): Json | undefined {
   try {
     const value: unknown = JSON.parse(text)

@@ -1,26 +1,30 @@
 import { characterBorder } from './words.ts'
 
 const sentenceSegmenter = new Intl.Segmenter('und', { granularity: 'sentence' })
-/** Each step of Intl.Segmenter is linear in its input, so it gets short pieces. */
+/**
+ * The time of each step of Intl.Segmenter is linear in the length of its input, so the input is split into short
+ * windows.
+ */
 const WINDOW_CHARS = 1_000
 const ONE_SENTENCE = /^[^.!?\u0080-\uffff]*$/
 
 /**
- * The end of each sentence between `start` and `end`; the last one is at `end`. A line break inside is a space. Each is
- * at most 1,000 characters: longer text is cut at a space, or else between characters. Linear in the length.
+ * Yields the end of each sentence between `start` and `end`; the last one is at `end`. A line break inside a sentence
+ * counts as a space. A sentence has at most 1,000 characters: longer text is cut at a space, or between characters if
+ * there is none. The time is linear in the length.
  */
 export function* sentenceEnds(text: string, start: number, end: number): Generator<number> {
   while (start < end) {
     const windowEnd = Math.min(end, characterBorder(text, start + WINDOW_CHARS))
     const window = text.slice(start, windowEnd).replaceAll('\n', ' ')
-    // Most lines of lists, tables and code are this simple, and starting the segmenter takes microseconds.
+    // Most lines of lists, tables and code are one simple sentence, and starting the segmenter takes microseconds.
     if (windowEnd === end && ONE_SENTENCE.test(window)) {
       yield end
       return
     }
     const ends: number[] = []
     for (const { index, segment } of sentenceSegmenter.segment(window)) ends.push(start + index + segment.length)
-    // The window may have cut the last sentence, so the next window begins at its start.
+    // The window may end inside the last sentence, so the next window begins at the start of that sentence.
     if (windowEnd < end) {
       ends.pop()
       if (ends.length === 0) ends.push(start + spaceBorder(window))
@@ -30,7 +34,7 @@ export function* sentenceEnds(text: string, start: number, end: number): Generat
   }
 }
 
-/** After the last space of the second half, or the whole window. */
+/** The position after the last space in the second half of the window. The length of the window if there is none. */
 function spaceBorder(window: string): number {
   const space = window.lastIndexOf(' ')
   return space >= window.length / 2 ? space + 1 : window.length

@@ -6,25 +6,23 @@ import { stemmer as stemRussian } from '@orama/stemmers/russian'
 import { characterBorder, withoutInvisible, wordPieces } from './words.ts'
 
 /**
- * The terms of one word, in the index and in a query. `term` represents the word: it counts in the length of a text and
- * has a position. `further` are alternative terms for the same word; a text need not contain them.
+ * The terms of one word, in the index and in a query. `term` represents the word: it counts towards the length of a
+ * text and has a position. `further` contains alternative terms for the same word, which a text need not contain.
  */
 export type IndexTerm = { term: string; further: readonly Further[] }
-/** `exact`: the word with its diacritics. `prefix`: its beginning. `part`: one or a few of its characters. */
+/** `exact`: the word with its diacritics. `prefix`: its first characters. `part`: one or more of its characters. */
 export type Further = { kind: 'exact' | 'prefix' | 'part'; term: string }
 
-/**
- * Length of the prefix by which words with different endings match, in any language: it covers what a stemmer misses.
- */
+/** Length of the prefix by which words with different endings match in any language, where the stemmer fails. */
 const PREFIX_CHARS = 4
-/** Longer runs are no words. They are cut to this length, so that no term is longer than a page of postings. */
+/** Longer runs of characters are not words. They are cut to this length, so that no term exceeds a page of postings. */
 const WORD_CHARS = 64
 
-// Characters that words never contain, so the two kinds of term collide neither with words nor with each other.
+// Words never contain these characters. So exact and prefix terms collide neither with words nor with each other.
 const EXACT = '^'
 const PREFIX = '*'
 
-/** The terms of a text in order. They are the same on every engine, because the database plays no part. */
+/** The terms of a text, in order. They do not depend on the database engine. */
 export function indexTermsOf(text: string): IndexTerm[] {
   const indexTerms: IndexTerm[] = []
   for (const [run] of withoutInvisible(text).matchAll(RUN)) {
@@ -36,17 +34,17 @@ export function indexTermsOf(text: string): IndexTerm[] {
 
 const RUN = /[\p{L}\p{N}\p{M}]+/gu
 const ASCII = /^[\0-\x7f]*$/
-/** Optional signs: Hebrew and Arabic vowels, and the stroke that lengthens an Arabic word. */
+/** Optional characters: Hebrew and Arabic vowel marks, and the tatweel that lengthens Arabic words. */
 const VOWEL_POINTS = /[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]/g
-/** With a group, so that split() keeps the separators. */
+/** The group makes split() keep the separators. */
 const UNSPACED =
   /([\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー々]+|[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+)/u
-/** Whether a word is of a script without spaces. */
+/** Whether a word is written in a script without spaces. */
 export const isUnspaced = (term: string): boolean => UNSPACED.test(term)
 
 const CHINESE_OR_JAPANESE = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー々]/u
 
-/** Some single characters represent several words, or numbers with a sign between them. */
+/** After normalization, one character may be several words, or numbers with a sign between them. */
 function addRun(indexTerms: IndexTerm[], normalized: string): void {
   for (const [run] of normalized.matchAll(RUN)) {
     for (const piece of run.split(UNSPACED)) addPiece(indexTerms, piece)
@@ -60,13 +58,13 @@ function addPiece(indexTerms: IndexTerm[], piece: string): void {
   else addWord(indexTerms, piece)
 }
 
-/** Accents without a letter below them are no word. */
+/** Skips accents without a base letter, which are not a word. */
 function addWord(indexTerms: IndexTerm[], word: string): void {
   const indexTerm = indexTermOf(word)
   if (indexTerm.term !== '') indexTerms.push(indexTerm)
 }
 
-/** Two characters are nearly a word, and do not depend on a dictionary. */
+/** Pairs of characters: nearly words, and independent of a dictionary. */
 function addPairs(indexTerms: IndexTerm[], run: string): void {
   const characters = [...run]
   const part = (term: string): Further => ({ kind: 'part', term })
@@ -78,9 +76,7 @@ function addPairs(indexTerms: IndexTerm[], run: string): void {
   }
 }
 
-/**
- * Words as the segmenter's dictionary cuts them, and every three characters, because the dictionary cuts names wrongly.
- */
+/** Words from the segmenter's dictionary, and every three characters, because the dictionary segments names wrongly. */
 function addSegmentedWords(indexTerms: IndexTerm[], run: string): void {
   const characters = [...run]
   let start = 0
@@ -95,7 +91,7 @@ function addSegmentedWords(indexTerms: IndexTerm[], run: string): void {
   }
 }
 
-/** The same words repeat, and stemming takes longer than a look-up. */
+/** A cache, because words repeat and stemming takes longer than a look-up. */
 const known = new Map<string, IndexTerm>()
 const KNOWN_WORDS = 50_000
 
@@ -104,7 +100,7 @@ function indexTermOf(word: string): IndexTerm {
   if (stored !== undefined) return stored
   const indexTerm = makeIndexTerm(shortened(word))
   if (word.length > WORD_CHARS) return indexTerm
-  // Refilling is cheap; tracking recent use would cost as much as stemming.
+  // When full, the cache is cleared: refilling is cheap, and an LRU would cost as much as stemming.
   if (known.size === KNOWN_WORDS) known.clear()
   known.set(word, indexTerm)
   return indexTerm
@@ -124,15 +120,15 @@ function makeIndexTerm(word: string): IndexTerm {
 const HANGUL = /\p{Script=Hangul}/u
 const LATIN = /[a-z]/
 
-/** Korean attaches particles to the word, so a word is also found by each two of its syllables. */
+/** Korean attaches particles to the word. So a word is also found by each pair of its consecutive syllables. */
 function hangulPairs(word: string): Further[] {
   const syllables = [...word]
   return syllables.slice(1).map((syllable, at) => ({ kind: 'part', term: `${syllables[at]}${syllable}` }))
 }
 
 /**
- * One stemmer for each script. English suffixes do little harm to other Latin words, and the language of a short query
- * is unknown. The prefix finds what the stemmer misses.
+ * Applies the stemmer of the word's script. English suffix rules do little harm to other languages in Latin script, and
+ * the language of a short query is unknown. The prefix term covers words that the stemmer misses.
  */
 function stem(word: string, folded: string): string {
   if (LATIN.test(folded)) return stemEnglish(folded)
@@ -165,7 +161,7 @@ const LETTERS: Readonly<Record<string, string>> = {
 }
 const LETTER = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
 
-/** The word without what people omit when they type in a hurry. */
+/** Removes accents and unifies letters, because people often omit accents and marks when they type quickly. */
 function fold(word: string): string {
   if (ASCII.test(word)) return word
   const letters = word.normalize('NFD').replace(ACCENTS, '').normalize('NFC')

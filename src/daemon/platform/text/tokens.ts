@@ -1,18 +1,23 @@
 import { estimateTokenCount } from 'tokenx'
 
-/** Maximum characters counted in one step: a few milliseconds in the worst case. */
+/** Maximum number of characters counted in one step, which takes at most a few milliseconds. */
 const PIECE_CHARS = 8_192
-/** A cut after a blank does not change the count, because words are counted separately. */
+/** Cutting after a blank does not change the count, because words are counted separately. */
 const BLANK = /\s(?=\S)/g
-/** How far before the end of a piece to look for a blank. Without one, the piece is cut at its end. */
+/**
+ * How many characters before the end of a piece to search for a blank. If there is none, the piece is cut at its end.
+ */
 const LOOK_BACK_CHARS = 256
 
-/** Estimates how many tokens a model would count in `text`; 0 only for the empty text. Linear in its length. */
+/**
+ * Estimates how many tokens a model would count in `text`. The result is 0 only for the empty text. The time is linear
+ * in the length.
+ */
 export function countTokens(text: string): number {
   return text === '' ? 0 : Math.max(1, estimateTokenCount(text))
 }
 
-/** The same in steps: yields between the pieces of a long text, so that others get a turn. */
+/** Like `countTokens`, in steps: yields between the pieces of a long text, so that other work can run. */
 export function* countingTokens(text: string): Generator<void, number> {
   if (text.length <= PIECE_CHARS) return countTokens(text)
   let tokens = 0

@@ -9,15 +9,18 @@ const UNSPACED_RUN =
 const WORD = /[\p{L}\p{N}\p{M}]+/gu
 
 const wordSegmenter = new Intl.Segmenter('und', { granularity: 'word' })
-/** Each step of Intl.Segmenter is linear in its input, so it gets short pieces. */
+/**
+ * The time of each step of Intl.Segmenter is linear in the length of its input, so the input is split into short
+ * pieces.
+ */
 const SEGMENTER_CHARS = 256
 
-/** Separates the words of scripts without spaces by WORD_BORDER. */
+/** Inserts WORD_BORDER between the words of scripts without spaces. */
 function withWordBorders(text: string): string {
   return text.replace(UNSPACED_RUN, (run) => WORD_BORDER + wordPieces(run).join(WORD_BORDER) + WORD_BORDER)
 }
 
-/** The words of a run of text without spaces, in order. */
+/** The words of a run of text that has no spaces, in order. */
 export function wordPieces(run: string): string[] {
   const words: string[] = []
   for (const piece of pieces(run)) {
@@ -26,40 +29,43 @@ export function wordPieces(run: string): string[] {
   return words
 }
 
-/** The words of a text in order, in lower case. They consist of letters, digits and their marks. */
+/** The words of a text in lower case, in order. Words consist of letters, digits and their marks. */
 export function wordsOf(text: string): string[] {
   return withWordBorders(withoutInvisible(text)).toLowerCase().match(WORD) ?? []
 }
 
-/** Soft hyphens, joiners, zero-width spaces and byte order marks: invisible, and each would cut a word in two. */
+/** Soft hyphens, joiners, zero-width spaces and byte order marks. They are invisible, and would split words. */
 const INVISIBLE = /[\u00ad\u200b-\u200d\u2060\ufeff]/g
 export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')
 
 /** Whether an English word, in lower case, is a stop word. */
 export const isStopWord = (word: string): boolean => STOP_WORDS.has(word)
 
-/** The distinct content words in order; all distinct words when there are no content words. */
+/** The distinct content words, in order. If there are none, all distinct words. */
 export function contentWords(text: string): string[] {
   const meaningful = wordsOf(withoutStopWords(text))
   return [...new Set(meaningful.length > 0 ? meaningful : wordsOf(text))]
 }
 
 /**
- * A text without English stop words. A word in capitals among lower-case letters is a name, even if it spells a stop
- * word: "US holidays", "the extension of IT".
+ * Removes English stop words from a text. A word in capitals in a text with lower-case letters is a name, even if it is
+ * spelt like a stop word: "US holidays", "the extension of IT".
  */
 export const withoutStopWords = (text: string): string => withoutWords(text, () => NO_WORDS)
 
 /**
- * The words that say what a question is about: "backup" in "How do I make a backup?". Removes stop words, and from short
- * English questions also everyday words, unless a question consists of them ("How does it work?").
+ * The topic words of a question: "backup" in "How do I make a backup?". Removes stop words and, from short English
+ * questions, everyday words. If no word would remain ("How does it work?"), everyday words are kept.
  */
 export function topicOf(question: string): string {
   const topic = withoutWords(question, (line) => (isEverydayQuestion(line) ? EVERYDAY_WORDS : NO_WORDS))
   return /[\p{L}\p{N}]/u.test(topic) ? topic : withoutStopWords(question)
 }
 
-/** In a long question, everyday words weigh little anyway, and rather say something. */
+/**
+ * Everyday words are removed from short questions only: in a long question, they have little weight and can be
+ * informative.
+ */
 const isEverydayQuestion = (line: string): boolean =>
   ENGLISH_QUESTION.test(line) && (line.match(WORD)?.length ?? 0) <= SHORT_QUESTION_WORDS
 
@@ -82,23 +88,23 @@ function withoutWords(text: string, furtherIn: (line: string) => ReadonlySet<str
 
 const NO_WORDS: ReadonlySet<string> = new Set()
 /**
- * Beginnings of English questions that begin a sentence of no other common language: "was", "will" and "die" would.
- * Everyday words are words of other languages too, such as "see" for a German lake.
+ * Words that begin English questions but do not begin sentences in other common languages, unlike "was", "will" and
+ * "die". This check is needed because everyday words also occur in other languages, such as German "See" (lake).
  */
 const ENGLISH_QUESTION =
   /^[\s\p{P}]*(?:how|what|which|when|where|who|whom|whose|why|can|could|do|does|did|is|are|should|may|must|tell me|show me|explain|describe)(?![\p{L}\p{N}])/iu
 
-/** Includes the part after an apostrophe, which is no word alone. */
+/** Also matches the part after an apostrophe, which is not a word on its own. */
 const WORD_OR_REST = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|[\p{L}\p{N}\p{M}]+/giu
 const APOSTROPHE = /^['’]/
 const OTHER_THAN_CAPITAL = /[\p{Ll}\p{Lo}]/u
 const CAPITALS = /^[A-Z]{2,}$/
-/** Search operators, and capitals for emphasis. */
+/** Search operators, which may also be capitalised for emphasis. They are not names. */
 const OPERATORS: ReadonlySet<string> = new Set(['AND', 'OR', 'NOT'])
 
 /**
- * Adjacent words joined into one, in order, each with its two parts: "back up" → "backup", as another text may spell
- * it. Two stop words are not joined.
+ * Adjacent words joined into one, in order, each with its two parts: "back up" → "backup", because another text may
+ * spell it as one word. Two stop words are not joined.
  */
 export function joinedWords(text: string): Map<string, readonly [string, string]> {
   const words = wordsOf(text)
@@ -121,7 +127,7 @@ function* pieces(run: string): Generator<string> {
   }
 }
 
-/** The last index up to `index` that does not split a surrogate pair. */
+/** The last index, at most `index`, that does not split a surrogate pair. */
 export function characterBorder(text: string, index: number): number {
   if (index >= text.length) return text.length
   const code = text.charCodeAt(index)
@@ -138,7 +144,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
     'will with would you your'
   ).split(' '),
 )
-/** Words of questions about anything: they say what kind of answer is asked for, and not about what. */
+/** Everyday words of questions: they describe the kind of answer, but not the topic. */
 const EVERYDAY_WORDS: ReadonlySet<string> = new Set(
   (
     'able ask asked asks big come comes describe describes exist exists explain explains find found get gets getting give ' +

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Tenants, their users and API keys. Keys refer to (tenant_id, id) of their user, so a key cannot belong to a user of
- * another tenant. A tenant that still owns something cannot be deleted. Deleting a user deletes its keys.
+ * Tenants, their users and API keys. A key refers to its user by (tenant_id, id), so a key cannot belong to a user of
+ * another tenant. A tenant with users cannot be deleted. Deleting a user deletes the user's keys.
  */
 export const accounts: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table tenants (

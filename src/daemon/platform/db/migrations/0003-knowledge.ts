@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Indexes, their documents, and passages with a full-text index that the database maintains. While a document is
- * replaced it exists twice; only one of the two is `published`.
+ * Indexes, their documents, and passages with a full-text index that the database maintains. While a document is being
+ * replaced, it exists twice, and only one version is `published`.
  */
 export const knowledge: MigrationStep = (dialect) => {
   const { text, integer, tableEnd } = dialect

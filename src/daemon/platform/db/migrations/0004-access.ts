@@ -2,7 +2,7 @@ import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Groups, roles, permissions and usage of keys, the log of administrative changes, and the outbox. Audit entries,
- * counters and events refer to no account: they outlive it, and writing them looks up nothing.
+ * counters and events have no foreign key to an account: they outlive it, and inserts need no look-up.
  */
 export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
   `alter table tenants add column status ${text} not null default 'Active'`,
@@ -20,11 +20,11 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
   `alter table users add column search_text ${text} not null default ''`,
   `update users set search_text = lower(name) || '\n' || email || '\n' || username`,
   'create unique index users_by_name on users (tenant_id, name)',
-  // Lists read it in their order, and a search finds all it needs in the index itself.
+  // Covering index: lists read it in their sort order, and a search needs no table rows.
   'create index users_by_age on users (tenant_id, created_at, id, search_text)',
   'create index users_by_change on users (tenant_id, updated_at, id)',
   'create index users_by_role on users (tenant_id, role, created_at, id)',
-  // As narrow as possible: counting a tenant's users, or those of a role, scans it.
+  // As narrow as possible, because counting a tenant's users, or the users of a role, scans this index.
   'create index users_by_count on users (tenant_id, role)',
   'create index users_by_license on users (tenant_id, license, created_at, id)',
   'create index users_by_status on users (tenant_id, status, created_at, id)',
@@ -136,9 +136,9 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
 ]
 
 /**
- * Lets PostgreSQL find a part of a name through an index. The extension is part of every usual installation, and the
- * owner of a database may create it. Without it, a search reads all of a tenant's rows. Managed databases often keep
- * the extension in a separate schema, which is not on the search path.
+ * Lets PostgreSQL find a part of a name through an index. Every usual installation includes the extension, and the
+ * owner of a database may create it. Without the extension, a search reads all rows of a tenant. Managed databases
+ * often install extensions in a separate schema, which is not on the search path.
  */
 const TRIGRAM_SEARCH = `do $$ declare place text; begin
   create extension if not exists pg_trgm;

@@ -2,7 +2,7 @@ import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * The cost of each request, the monthly spend of each account and key, and the reservations of running requests. Money
- * is in nano-dollars. Spend refers to no account: it outlives the account.
+ * is in nano-dollars. Spend counters have no foreign key to the account, because they outlive it.
  */
 export const billing: MigrationStep = ({ text, integer, tableEnd }) => [
   `alter table users add column usage_by_model ${integer} not null default 0`,
@@ -24,7 +24,7 @@ export const billing: MigrationStep = ({ text, integer, tableEnd }) => [
     points ${integer} not null,
     primary key (tenant_id, holder, holder_id, period)
   )${tableEnd}`,
-  // Used only if several daemons share a store; the one daemon of an SQLite store keeps reservations in memory.
+  // Used only if several daemons share a store. On SQLite, the only daemon keeps reservations in memory.
   `create table spend_reservations (
     tenant_id ${text} not null,
     holder ${text} not null,

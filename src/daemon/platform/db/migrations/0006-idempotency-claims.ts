@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * A row of idempotency_results may also be the claim of a daemon that runs the request; `lease_until` is then set. The
- * index contains only claims, so finished responses cost it nothing.
+ * A row of idempotency_results with a `lease_until` is a claim: its daemon is still running the request. The index
+ * contains only claims, so stored responses do not enlarge it.
  */
 export const idempotencyClaims: MigrationStep = ({ text }) => [
   `alter table idempotency_results add column lease_until ${text}`,

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Webhook endpoints, and every delivery. Deliveries refer to no endpoint: the log outlives it. Events from before this
- * migration count as dispatched.
+ * Webhook endpoints, and every delivery. Deliveries have no foreign key to the endpoint, because the delivery log
+ * outlives it. Events from before this migration count as dispatched.
  */
 export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table webhook_endpoints (
@@ -46,23 +46,24 @@ export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
     resend_of ${text},
     is_test ${integer} not null
   )${tableEnd}`,
-  // Due deliveries of one endpoint, however many wait for the others.
+  // Finds the due deliveries of one endpoint without reading the deliveries of other endpoints.
   "create index webhook_deliveries_pending on webhook_deliveries (endpoint_id, due_at) where state = 'pending'",
   'create index webhook_deliveries_by_endpoint on webhook_deliveries (endpoint_id, created_at, id)',
   'create index webhook_deliveries_by_age on webhook_deliveries (tenant_id, created_at, id)',
-  // Counted whenever an endpoint is shown; most have none. Above the limit, the oldest are dropped.
+  // Held deliveries are counted whenever an endpoint is shown; most endpoints have none. Above the limit, the oldest
+  // are dropped.
   `create index webhook_deliveries_held on webhook_deliveries (endpoint_id, created_at, id)
     where state = 'held' and is_test = 0`,
   // An event is kept while a delivery refers to it.
   'create index webhook_deliveries_by_event on webhook_deliveries (event_id)',
-  // Dispatching an event twice, after a crash or from two daemons, creates no second delivery.
+  // Even if an event is dispatched twice (after a crash, or by two daemons), each endpoint gets one delivery.
   `create unique index webhook_deliveries_once on webhook_deliveries (endpoint_id, event_id) where resend_of is null`,
 
   `alter table outbox_events add column fanned_out_at ${text}`,
   'update outbox_events set fanned_out_at = created_at',
   'create index outbox_events_waiting on outbox_events (created_at, id) where fanned_out_at is null',
 
-  // One row, so that a daemon with another master key notices before it seals anything with it.
+  // One row, by which a daemon with another master key detects the mismatch before it encrypts anything.
   `create table master_key_check (
     id ${text} primary key,
     sealed ${text} not null,

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Our own inverted index, the same on both engines, replaces their full-text indexes. It is built when the daemon
- * starts: documents without a `first_passage_id` are not indexed yet (see `knowledge/reindex.ts`).
+ * Our own inverted index, the same on both engines, replaces the full-text indexes of the engines. The daemon builds
+ * the index at start: documents without a `first_passage_id` are not indexed yet (see `knowledge/reindex.ts`).
  */
 export const knowledgeRanking: MigrationStep = ({ engine, text, integer, tableEnd }) => {
   const bytes = engine === 'sqlite' ? 'blob' : 'bytea'
@@ -15,7 +15,7 @@ export const knowledgeRanking: MigrationStep = ({ engine, text, integer, tableEn
           'drop table passages_fts',
         ]
       : ['alter table passages drop column tsv']),
-    // Passages contained U+200B between words of scripts without spaces, for the full-text indexes.
+    // For the old full-text indexes, passages contained U+200B between words of scripts without spaces.
     `update passages set headings = replace(headings, ${zeroWidthSpace(engine)}, ''),
       body = replace(body, ${zeroWidthSpace(engine)}, '')
       where body like '%' || ${zeroWidthSpace(engine)} || '%' or headings like '%' || ${zeroWidthSpace(engine)} || '%'`,

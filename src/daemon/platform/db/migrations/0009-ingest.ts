@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Indexes that belong to a user or a group, and deleted indexes, whose rows stay. No foreign key refers to the user or
- * group: an index whose owner was deleted must not become visible to everyone.
+ * Adds owners (a user or a group) to indexes, and keeps the rows of deleted indexes. There is no foreign key to the
+ * user or group: if an owner is deleted, the index must not become visible to everyone.
  */
 export const ingest: MigrationStep = ({ text, integer }) => [
   `alter table indexes add column deleted_name ${text}`,

@@ -1,6 +1,6 @@
 import type { MigrationStep } from '../migration-step.ts'
 
-/** Policies of tenants. The built-in policies are in the program. */
+/** Policies of tenants. Built-in policies have no rows; they are defined in the code. */
 export const policies: MigrationStep = ({ text, tableEnd }) => [
   `create table smltp_policies (
     tenant_id ${text} not null references tenants (id),

@@ -1,9 +1,9 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Embeddings of passages. `documents.embedded_by` is the model that has embedded the whole document, 0 for none, so
- * pending work is found through an index. Each vector is stored twice: a search scans the `signature` of all (see
- * `knowledge/vectors/signature.ts`), and reads the full vectors of a few.
+ * Embeddings of passages. `documents.embedded_by` is the model that has embedded the whole document, or 0, so an index
+ * finds pending work. Each vector is stored twice: a search scans every `signature` (see
+ * `knowledge/vectors/signature.ts`), and reads the full vectors of a few candidates.
  */
 export const vectors: MigrationStep = ({ engine, text, integer, tableEnd }) => {
   const [bits, numbers] = engine === 'sqlite' ? ['blob', 'blob'] : ['bit varying', 'real[]']
@@ -41,13 +41,14 @@ export const vectors: MigrationStep = ({ engine, text, integer, tableEnd }) => {
       primary key (passage_id, model_id)
     )${tableEnd}`,
     ...(engine === 'sqlite'
-      ? // The index contains the signatures, so scanning them reads nothing else.
+      ? // A covering index: scanning the signatures reads no table rows.
         [
           'create index passage_vectors_by_index on passage_vectors (tenant_id, index_id, model_id, passage_id, signature)',
         ]
       : [
           'create index passage_vectors_by_index on passage_vectors (tenant_id, index_id, model_id)',
-          // The same on PostgreSQL: vectors are stored externally, and signatures close together.
+          // The equivalent on PostgreSQL: vectors are stored out of line, so signatures are close together in the
+          // table.
           'alter table passage_vectors alter column vector set storage external',
           'alter table passage_vectors set (toast_tuple_target = 128)',
         ]),

@@ -1,6 +1,6 @@
 import type { MigrationStep } from '../migration-step.ts'
 
-/** Findings of guards. They refer to no key, user or policy: they outlive them. */
+/** Findings of guards. They have no foreign key to a key, user or policy, because findings outlive these. */
 export const incidents: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table incidents (
     id ${text} primary key,

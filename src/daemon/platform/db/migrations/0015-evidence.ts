@@ -5,10 +5,10 @@ import { entryHash, GENESIS_HASH, payloadHash } from '../../../../shared/evidenc
 import { newCommitId } from '../../../../shared/ids.ts'
 import type { MigrationWithData } from '../migration-step.ts'
 
-/** The hash chains, their signing keys, and the previous log of changes as the beginning of the chains. */
+/** The hash chains and their signing keys. The existing log of changes becomes the beginning of the chains. */
 export const evidence: MigrationWithData = {
   before: ({ text, integer, tableEnd }) => [
-    // The key is named after its columns, as SQLite names it when it rejects a row.
+    // The primary key has the name that SQLite reports when it rejects a row: the list of its columns.
     `create table evidence_entries (
       tenant_id ${text} not null,
       chain ${text} not null,
@@ -34,7 +34,8 @@ export const evidence: MigrationWithData = {
       leaves ${text} not null,
       signature ${text} not null
     )${tableEnd}`,
-    // Only commits of this migration, until a daemon has opened its key. All others are signed when they are written.
+    // Contains only commits of this migration, until a daemon has opened its signing key. All later commits are signed
+    // when they are written.
     `create index evidence_commits_unsigned on evidence_commits (id) where signature = ''`,
     `create table evidence_checkpoints (
       tenant_id ${text} not null,
@@ -88,7 +89,7 @@ export const evidence: MigrationWithData = {
 
 const ROWS_PER_COMMIT = 1_000
 
-/** The tables as of this migration, whatever changes later. */
+/** The tables as of this migration, regardless of later changes. */
 type FormerTables = {
   users: { id: string; tenant_id: string }
   audit_entries: Omit<FormerEntry, 'home'>
@@ -112,7 +113,7 @@ type FormerEntry = {
   outcome: string
   compliance_category: string
   metadata: string
-  /** The tenant of the user; null when the user was deleted. */
+  /** The tenant of the user; null if the user was deleted. */
   home: string | null
 }
 type Entry = {
@@ -129,7 +130,7 @@ type Entry = {
 }
 type Head = { tenantId: string; size: number; hash: string }
 
-/** The next page of all entries, by tenant and age. */
+/** The next page of all entries, ordered by tenant and age. */
 function formerEntries(tx: Kysely<FormerTables>, last: FormerEntry | undefined): Promise<FormerEntry[]> {
   let query = tx
     .selectFrom('audit_entries as entry')
@@ -162,8 +163,8 @@ function linked(head: Head, row: FormerEntry): Omit<Entry, 'commit_id' | 'leaf_i
 }
 
 /**
- * Omits the name and address of the person: they stay with the user, and are deleted with it. For a deleted user, the
- * tenant cannot be determined any more.
+ * Omits the person's name and address, because these must be deleted together with the user. If the user was deleted,
+ * the user's tenant is unknown.
  */
 function toPayload(row: FormerEntry): string {
   const isForeign = row.home !== null && row.home !== row.tenant_id
@@ -195,7 +196,7 @@ const OF_PEOPLE: ReadonlySet<string> = new Set(['user_management', 'key_manageme
 const toDescription = ({ type, operation, resource_type, resource_id, description }: FormerEntry): string =>
   OF_PEOPLE.has(type) ? `External API: ${operation} ${resource_type} ${resource_id}` : description
 
-/** Facts in today's format: without personal data and without the search texts of guard rules. */
+/** Converts facts to the current format: without personal data, and without the search texts of guard rules. */
 function toFacts({ changes, ...facts }: Facts, type: string): Facts {
   if (type === 'guard_rule_management') {
     const { words, pattern, ...rest } = facts
@@ -215,7 +216,7 @@ const withoutPerson = ({ name, email, username, ...facts }: Facts): Facts => fac
 type Facts = Record<string, unknown>
 const isFacts = (value: unknown): value is Facts => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The first daemon that starts signs it. */
+/** A commit without a signature. The first daemon that starts signs it. */
 const unsignedCommit = (id: string, entries: readonly Entry[]) => ({
   id,
   created_at: entries.at(-1)?.created_at ?? '',
