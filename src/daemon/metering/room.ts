@@ -1,4 +1,4 @@
-// The metering room: rate limits, budgets and licences. They decide before a call and count after it.
+// The metering module: rate limits, budgets and licences. It decides before a model call and counts after it.
 import type { Clock } from '../../shared/time.ts'
 import type { License } from '../../shared/wire/users.ts'
 import type { ProviderConfig } from '../models/config.ts'
@@ -27,7 +27,7 @@ export type MeteringRoom = {
   close(): Promise<void>
 }
 
-/** @param config prices are part of the providers' configuration */
+/** @param config prices are part of the configuration of providers */
 export function openMetering(
   config: {
     providers: readonly ProviderConfig[]
@@ -39,7 +39,7 @@ export function openMetering(
   const { db, clock, log } = deps
   const billing = createBilling(config, { db, clock, log })
   const jobs = [{ name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) }]
-  // On a shared store, daemons that were killed leave reservations behind.
+  // On a shared store, killed daemons leave reservations, which are deleted here.
   const purgeReservations = () => deleteExpiredReservations(db)
   if (engineOf(db).name === 'postgres')
     jobs.push({ name: 'purge-reservations', cron: '*/10 * * * *', run: purgeReservations })

@@ -3,13 +3,13 @@ import { EVIDENCE_RETENTION_DAYS } from '../../shared/spec-limits.ts'
 
 /** Settings of signed evidence (docs/evidence.md). */
 export type EvidenceConfig = {
-  /** The name of new signing keys. Undefined: the name of the last key, or a random one. */
+  /** The name of new signing keys. If undefined, the name of the last key, or a random name if there is no key. */
   name: string | undefined
   /** Whether receipts are served. They are stored in any case. */
   receipts: boolean
-  /** The content of request entries is expunged after so many days; 0: never. */
+  /** Age in days at which the content of request entries is expunged; 0 means never. */
   retentionDays: number
-  /** Further destinations of checkpoints besides the store: a file (absolute path, appended to) and a URL (POST). */
+  /** Additional destinations of checkpoints: a file (absolute path; notes are appended) and a URL (POST). */
   checkpointFile: string | undefined
   checkpointUrl: string | undefined
 }

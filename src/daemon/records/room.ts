@@ -1,4 +1,4 @@
-// The records room: the ledger, and the signed evidence that it stores with each commit.
+// The records module: the ledger, and the signed evidence that the ledger stores with each commit.
 import { EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -32,18 +32,20 @@ export type RecordsRoom = {
   receipts: boolean
   /** Calls `listener` after each commit that stored events for webhooks. */
   onEvents(listener: () => void): void
-  /** Reports events that were stored without the ledger. */
+  /** Call it after storing events without the ledger. */
   announceEvents(): void
   /**
-   * @param access the dependencies of changes in this room, and the lookup of user names, which belongs to a higher
-   * layer
+   * @param access the dependencies of changes in this module, and the lookup of user names, which a higher layer
+   * provides
    */
   routes(access: ChangeDeps & Pick<LogDeps, 'findUserNames'>): Route[]
   jobs: Job[]
   close(): Promise<void>
 }
 
-/** Opens the signing keys and compares the store with its published checkpoints. @throws when the keys cannot be opened */
+/**
+ * Opens the signing keys and compares the store with its published checkpoints. @throws if the keys cannot be opened
+ */
 export async function openRecords(
   { evidence = DEFAULT_EVIDENCE, dataDir, trustedProxies }: RecordsConfig,
   { db, masterKey, clock, log }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log },
@@ -92,7 +94,7 @@ export async function openRecords(
 
 type RecordsConfig = {
   evidence?: EvidenceConfig | undefined
-  /** The id of this daemon is stored there. */
+  /** The directory in which the id of this daemon is stored. */
   dataDir: string
   trustedProxies?: readonly string[] | undefined
 }

@@ -9,8 +9,8 @@ import { insertRows } from '../../platform/db/insert-rows.ts'
 import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 
-// Changes of members and of users run inside a `change`, one at a time for a tenant. Otherwise a group could gain a
-// user who is being deleted: the database would delete the membership, but user_count would still include it.
+// Changes of members and users run inside a `change`, which serialises the changes of a tenant. Without this, a user
+// could be added to a group while being deleted: the membership would be deleted, but user_count would include it.
 
 export type GroupRow = Tables['groups']
 export type GroupWithMembers = GroupRow & { members: UserReference[] }

@@ -3,7 +3,7 @@ import { LICENSES, type License } from '../../../shared/wire/users.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { LicensePools } from '../config.ts'
 
-/** How many users of the tenant have each licence, active or not. */
+/** Number of users of the tenant with each licence, active or not. */
 export async function countLicenses(db: Db, tenantId: string): Promise<Record<License, number>> {
   const rows = await db
     .selectFrom('users')
@@ -15,7 +15,10 @@ export async function countLicenses(db: Db, tenantId: string): Promise<Record<Li
   return Object.fromEntries(LICENSES.map((license) => [license, used.get(license) ?? 0])) as Record<License, number>
 }
 
-/** The count is exact only while the transaction holds the tenant's lock. @throws LICENSE_UNAVAILABLE if none is left */
+/**
+ * Checks that a licence of this kind is free. The count is exact only while the transaction has the tenant's lock.
+ * @throws LICENSE_UNAVAILABLE if none is free
+ */
 export async function requireFreeLicense(
   tx: Db,
   tenantId: string,

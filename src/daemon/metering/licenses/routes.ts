@@ -5,7 +5,7 @@ import { type Route, reply, route } from '../../platform/http/route.ts'
 import type { LicensePools } from '../config.ts'
 import { countLicenses } from './pool.ts'
 
-/** The route that reports how many licences are left. */
+/** The route that reports the number of free licences. */
 export function licenseRoutes({ db, licenses: limits }: { db: Db; licenses: LicensePools }): Route[] {
   return [
     route({
@@ -23,7 +23,7 @@ export function licenseRoutes({ db, licenses: limits }: { db: Db; licenses: Lice
       },
       async handle({ caller }) {
         const usage = await countLicenses(db, caller.tenantId)
-        // A pool may have been reduced below the number of licences in use.
+        // A pool may have been reduced below the number of licences in use; then 0 are free.
         const left = (license: License) =>
           limits[license] === 0 ? null : Math.max(0, limits[license] - usage[license])
         const remaining = Object.fromEntries(LICENSES.map((license) => [license, left(license)]))

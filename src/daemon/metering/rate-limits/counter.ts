@@ -12,10 +12,10 @@ export const emptyRow = (key: CounterKey, window: WindowName, nowMs: number): Ra
   return { ...key, window_start: startsAt, used: 0, last_used_at: startsAt }
 }
 
-/** One counter of a key in its current window. `row` is updated in place, and stored as it is. */
+/** One counter of a key in its current window. `row` is updated in place and stored without conversion. */
 export class Counter implements Count {
   readonly row: RateCounterRow
-  /** Set while the event for an exhausted window is being stored, and `'durably'` once it is. */
+  /** A promise while the event for an exhausted window is being stored; `'durably'` once it is stored. */
   announced: Promise<void> | 'durably' | undefined
   readonly #window: WindowName
   #startMs: number
@@ -40,7 +40,7 @@ export class Counter implements Count {
     return this.#endMs
   }
 
-  /** Starts the window of this moment if the previous one has ended. */
+  /** Starts a new window if the current one has ended. */
   moveTo(nowMs: number): void {
     if (isCurrent({ startMs: this.#startMs, endMs: this.#endMs }, nowMs)) return
     const { startMs, endMs } = windowAt(this.#window, nowMs)

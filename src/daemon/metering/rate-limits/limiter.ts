@@ -4,8 +4,8 @@ import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { createSharedLimiter } from './shared-limiter.ts'
 
 /**
- * Counts the requests of every key and rejects those above its limits, exactly. On SQLite there is one daemon, so it counts
- * in memory and stores through the ledger. On PostgreSQL all daemons share the counter rows.
+ * Counts the requests of every key and rejects requests above its limits, exactly. An SQLite store has only one daemon,
+ * which counts in memory and stores counters through the ledger. On PostgreSQL, all daemons share the counter rows.
  */
 export const createRateLimiter = (deps: LimiterDeps): RateLimiter =>
   engineOf(deps.db).name === 'sqlite' ? createMemoryLimiter(deps) : createSharedLimiter(deps)

@@ -10,15 +10,15 @@ import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { findCounters } from './store.ts'
 import { WINDOWS, type WindowName } from './windows.ts'
 
-/** Above this number of keys, keys that were idle for IDLE_MS are evicted; the store still has their counters. */
+/** Above this number of keys, keys that were idle for IDLE_MS are evicted; their counters remain in the store. */
 const KEYS_IN_MEMORY = 10_000
 const IDLE_MS = 60_000
-/** The shortest time between evictions: when most keys are in use, evicting for each new key would be wasted work. */
+/** Minimum time between evictions. While most keys are in use, evicting for each new key would be wasted work. */
 const SWEEP_EVERY_MS = 10_000
 
 /**
- * For the only daemon of a store. The counters in memory are authoritative, so admission is synchronous and exact. They are
- * durable before the answer is sent. Only the first request of a key waits for the store.
+ * Rate limiter for the only daemon of a store. The counters in memory are authoritative, so admission is synchronous
+ * and exact. Counters are durable before the response is sent. Only the first request of a key waits for the store.
  */
 export function createMemoryLimiter({
   db,
@@ -79,13 +79,13 @@ export function createMemoryLimiter({
         return 'durably' as const
       },
       (error: unknown) => {
-        // The rejection stays valid; the next one retries the event.
+        // The rejection stays valid; the next rejected request retries the event.
         log.error({ error, event: event.id }, 'an event could not be stored')
         return undefined
       },
     )
     const announcing: Promise<void> = writing.then((announced) => {
-      // Another window may have begun while the event was stored.
+      // A new window may have started while the event was being stored.
       if (counter.announced === announcing) counter.announced = announced
     })
     return announcing
@@ -95,7 +95,8 @@ export function createMemoryLimiter({
     try {
       await ledger.commit({ counters: rows })
     } catch (error) {
-      // The request has taken effect, so it is answered. The counters stay in memory and are stored with the next request.
+      // The request has taken effect, so its response is sent. The counters stay in memory and are stored with the next
+      // request.
       key.hasUnstored = true
       log.error({ error }, 'counters of a request could not be stored')
     }
@@ -116,14 +117,14 @@ export function createMemoryLimiter({
 
 /** The counters of one key. */
 class CountedKey {
-  /** Admitted requests whose counters may not be durable yet. */
+  /** Number of admitted requests whose counters may not be durable yet. */
   running = 0
-  /** A commit of its counters has failed. */
+  /** True after a commit of the key's counters has failed. */
   hasUnstored = false
   lastUsedMs: number
   readonly #counters = new Map<string, Counter>()
   readonly #stored: Map<string, RateCounterRow>
-  /** By route; cleared when the caller's limits change. */
+  /** Cached by route; cleared when the caller's limits change. */
   readonly #quotaUsages = new Map<Route, QuotaUsage>()
   #caller: Caller
 
@@ -150,7 +151,7 @@ class CountedKey {
     return quotaUsage
   }
 
-  /** The rows to store after a request: the counters of its quotas, or all counters of the key if an earlier commit failed. */
+  /** The rows to store after a request: the counters of its quotas. All counters if an earlier commit failed. */
   rowsToStore(quotaUsage: QuotaUsage): readonly RateCounterRow[] {
     if (!this.hasUnstored) return quotaUsage.rows
     this.hasUnstored = false
@@ -215,7 +216,7 @@ class Admitted implements Admission {
       this.#key.running -= 1
       return undefined
     }
-    // The rows are totals, so storing them twice is harmless.
+    // The rows contain totals, so storing them twice is harmless.
     return this.#commit(this.#key, this.#rows).finally(() => {
       this.#key.running -= 1
     })

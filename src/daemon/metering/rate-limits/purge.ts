@@ -2,7 +2,7 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { RateCounterRow } from '../../platform/db/tables.ts'
 
-/** How long counters are kept after their window. */
+/** How long counters are kept after the end of their window. */
 const COUNTERS_KEPT_DAYS = 62
 /** Maximum number of counters to delete in one statement. */
 const COUNTERS_PURGE_ROWS = 500
@@ -11,17 +11,17 @@ const COUNTERS_PURGE_ROWS = 500
 const WINDOW_DAYS = 31
 
 /**
- * Deletes the counters of windows that ended COUNTERS_KEPT_DAYS ago. The counter `minute` of an existing key stays, because
- * it records when the key was last used. Deletes in small batches, so that other writers do not wait long.
+ * Deletes the counters of windows that ended COUNTERS_KEPT_DAYS ago. The counter `minute` of an existing key is kept,
+ * because it records when the key was last used. Deletes in small batches, so that other writers do not wait long.
  */
 export async function purgeCounters({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = isoTime(clock.now() - (COUNTERS_KEPT_DAYS + WINDOW_DAYS) * 86_400_000)
   while ((await deleteSome(db, before)) === COUNTERS_PURGE_ROWS);
 }
 
-/** Returns how many counters it found. */
+/** Returns the number of counters found. */
 async function deleteSome(db: Db, before: string): Promise<number> {
-  // Not a subquery of the DELETE: the scan runs on a reader, so SQLite's only writer just deletes the rows found.
+  // Selects on a read connection instead of in a subquery, so SQLite's single writer only deletes the rows found.
   const found = await db
     .selectFrom('rate_counters as c')
     .select(['c.tenant_id', 'c.api_key_id', 'c.counter'])
@@ -40,7 +40,7 @@ async function deleteSome(db: Db, before: string): Promise<number> {
   return found.length
 }
 
-/** Deletes the counter unless it was used again after the scan. */
+/** Deletes the counter, unless it was used after the scan. */
 async function deleteCounter(
   tx: Db,
   { tenant_id, api_key_id, counter }: Pick<RateCounterRow, 'tenant_id' | 'api_key_id' | 'counter'>,

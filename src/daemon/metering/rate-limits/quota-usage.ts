@@ -17,7 +17,7 @@ const LIMIT_TYPES: Record<WindowName, LimitReached['limitType']> = {
   month: 'monthly',
 }
 
-/** The usage of a key under every quota that applies to one route. */
+/** The usage of a key under all quotas that apply to one route. */
 export class QuotaUsage {
   /** The rows of the counters, for storing. */
   readonly rows: readonly RateCounterRow[]
@@ -28,7 +28,7 @@ export class QuotaUsage {
   #policy = ''
   #policyEndMs = 0
 
-  /** @param counters one for each quota, in the same order; the routes of a key may share some. */
+  /** @param counters one per quota, in the same order; routes of the same key may share counters. */
   constructor(caller: Caller, quotas: readonly Quota[], counters: readonly Counter[]) {
     this.rows = counters.map(({ row }) => row)
     this.#caller = caller
@@ -36,13 +36,15 @@ export class QuotaUsage {
     this.#counters = counters
   }
 
-  /** Counts a request against all quotas and returns true. If a quota is used up, counts nothing and returns false. */
+  /**
+   * Counts a request against all quotas and returns true. If a quota is exhausted, counts nothing and returns false.
+   */
   take(nowMs: number): boolean {
     for (const counter of this.#counters) counter.moveTo(nowMs)
     const at = strictest(this.#quotas, this.#counters)
     this.#strictest = at
     if (at !== undefined && this.#leftAt(at) === 0) return false
-    // Every request counts in the minute window, so its start is the time of last use, to the minute.
+    // Every request counts in the minute window, so the start of this window is the time of last use, to the minute.
     const lastUsedAt = (this.rows[0] as RateCounterRow).window_start
     for (const row of this.rows) {
       row.used += 1
@@ -51,7 +53,10 @@ export class QuotaUsage {
     return true
   }
 
-  /** The `RateLimit-*` headers, after `take`, for the quota with the least left; the policy lists all quotas. */
+  /**
+   * The `RateLimit-*` headers, for the quota with the fewest requests left. Call it after `take`. The policy header
+   * lists all quotas.
+   */
   headers(nowMs: number): Readonly<Record<string, string>> {
     const at = this.#strictest
     if (at === undefined) return NO_HEADERS
@@ -63,7 +68,7 @@ export class QuotaUsage {
     }
   }
 
-  /** The error RATE_LIMIT_EXCEEDED, after `take` returned false. */
+  /** The error RATE_LIMIT_EXCEEDED. Call it after `take` has returned false. */
   refusal(nowMs: number): GatewayError {
     const at = this.#strictest as number
     const { window, endpoint } = this.#quotas[at] as Quota
@@ -77,7 +82,7 @@ export class QuotaUsage {
     )
   }
 
-  /** The exhausted counters, each with its event, after `take` returned false. */
+  /** The exhausted counters, each with its event. Call it after `take` has returned false. */
   usedUp(nowMs: number): { counter: Counter; event: OutboxEventRow }[] {
     return this.#quotas.flatMap((quota, at) => {
       const counter = this.#counterAt(at)
@@ -104,7 +109,7 @@ export class QuotaUsage {
     )
   }
 
-  /** Cached: it changes only with the month, whose length varies. */
+  /** Cached, because the policy changes only when a new month has another length. */
   #policyAt(nowMs: number): string {
     if (nowMs < this.#policyEndMs) return this.#policy
     this.#policy = this.#quotas
@@ -134,7 +139,7 @@ export class QuotaUsage {
   }
 }
 
-/** An admission decision with nothing left to store. */
+/** An admission decision without counters to store. */
 export const decided = (headers: Readonly<Record<string, string>>, refusal?: GatewayError): Admission => ({
   headers,
   refusal,

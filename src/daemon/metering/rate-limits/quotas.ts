@@ -8,9 +8,9 @@ export type Quota = {
   /** The name in rate_counters: the window, prefixed with the route if the quota covers one route. */
   counter: string
   window: WindowName
-  /** Null: requests are counted, but never rejected. */
+  /** Null: requests are counted but never rejected. */
   limit: number | null
-  /** The only route that counts; undefined when all do. */
+  /** The only route whose requests count. Undefined if all requests count. */
   endpoint: string | undefined
 }
 
@@ -18,8 +18,8 @@ export type Quota = {
 export type Count = { readonly used: number; readonly endMs: number }
 
 /**
- * The quotas that apply to this key on this route; the first is always the key's minute. The operator key is counted like
- * any other, but only the limits of administration routes apply to it.
+ * The quotas that apply to this key on this route. The first is always the key's minute. Requests with the operator key
+ * are counted like all others, but only the limits of administration routes apply to them.
  */
 export function quotasOf({ settings, isOperator }: Caller, route: Pick<Route, 'method' | 'path' | 'rate'>): Quota[] {
   const { dailyLimit, monthlyLimit, rateLimit } = settings
@@ -41,13 +41,14 @@ export function quotasOf({ settings, isOperator }: Caller, route: Pick<Route, 'm
   ]
 }
 
-/** How many more requests the quota allows. */
+/** Number of further requests that the quota allows. */
 export const leftOf = ({ limit }: Quota, { used }: Count): number =>
   limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - used)
 
 /**
- * The index of the quota with the least left; of equals, the one that ends last. Undefined without limits. A request is
- * allowed if this quota has requests left; otherwise its end is the time to retry.
+ * The index of the quota with the fewest requests left. If several have equally few, the one that ends last. Undefined
+ * without limits. A request is allowed if this quota has requests left; if not, the end of this quota is the time to
+ * retry.
  */
 export function strictest(quotas: readonly Quota[], counts: readonly Count[]): number | undefined {
   let found: number | undefined

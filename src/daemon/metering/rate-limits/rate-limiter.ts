@@ -6,7 +6,7 @@ import type { Log } from '../../platform/log.ts'
 import type { Ledger } from '../../records/ledger/ledger.ts'
 import type { WindowName } from './windows.ts'
 
-/** Requests of a key in the current windows. */
+/** The number of requests of a key in each current window. */
 export type RequestCounts = Readonly<Record<WindowName, number>>
 
 export type RateLimiter = Limiter & {
@@ -19,8 +19,8 @@ export type LimiterDeps = {
   ledger: Ledger
   clock: Clock
   log: Pick<Log, 'error'>
-  /** For counters in memory: above this number of keys, idle ones are evicted. */
+  /** For counters in memory: above this number of keys, idle keys are evicted. */
   keysInMemory?: number
-  /** Called when an event was stored, except through the ledger. */
+  /** Called after an event was stored, unless the ledger stored it. */
   onEvents?(): void
 }

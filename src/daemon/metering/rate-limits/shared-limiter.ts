@@ -13,7 +13,9 @@ import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { findCounters, lockCounters } from './store.ts'
 import { WINDOWS } from './windows.ts'
 
-/** More requests are decided in several transactions, so that the first ones need not wait for the last. */
+/**
+ * Larger groups of requests are split into several transactions, so that the first requests need not wait for the last.
+ */
 const REQUESTS_PER_TRANSACTION = 500
 const EVENTS_REMEMBERED = 10_000
 
@@ -25,8 +27,9 @@ type Waiting = {
 }
 
 /**
- * For any number of daemons on one PostgreSQL. The rows are authoritative and locked while requests are decided, so the
- * limits are exact across daemons. Requests that arrive during a transaction are decided together in the next.
+ * Rate limiter for any number of daemons on one PostgreSQL store. The rows are authoritative, and are locked while
+ * requests are decided. So the limits are exact across daemons. Requests that arrive during a transaction are decided
+ * together in the next one.
  */
 export function createSharedLimiter({
   db,
@@ -67,7 +70,7 @@ export function createSharedLimiter({
         return decision
       })
     const { admissions, events } = await attempt().catch((error: unknown) => {
-      // Retry after a lost connection, but not if it was lost during COMMIT: the requests may already be counted.
+      // Retry after a lost connection, unless it was lost during COMMIT: then the requests may already be counted.
       if (isDecided || failureOf(error) !== 'transient') throw error
       return attempt()
     })
@@ -78,7 +81,7 @@ export function createSharedLimiter({
 
   async function decideIn(tx: Db, batch: readonly Waiting[]) {
     const counters = await lockAll(tx, batch)
-    // Read the clock after locking: another daemon may have held the locks for a while.
+    // The clock is read after locking, because another daemon may have kept the locks for a while.
     const nowMs = clock.now()
     const counted = new Set<RateCounterRow>()
     const events = new Map<string, OutboxEventRow>()
@@ -110,7 +113,7 @@ export function createSharedLimiter({
         if (!wanted.has(name)) wanted.set(name, { quota, row: emptyRow(key, quota.window, nowMs) })
       }
     }
-    // Every daemon locks in this order, which prevents deadlocks.
+    // Every daemon locks counters in this order, which prevents deadlocks.
     const names = [...wanted.keys()].sort()
     const rows = await lockCounters(
       tx,

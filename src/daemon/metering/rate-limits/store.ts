@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
 import type { RateCounterRow } from '../../platform/db/tables.ts'
 
-/** All counters of this key, including those of past windows. */
+/** Returns all counters of this key, including counters of past windows. */
 export function findCounters(db: Db, tenantId: string, keyId: string): Promise<RateCounterRow[]> {
   return db
     .selectFrom('rate_counters')
@@ -13,11 +13,11 @@ export function findCounters(db: Db, tenantId: string, keyId: string): Promise<R
 }
 
 /**
- * Locks these counters until the transaction ends, in the given order, and returns their current rows. A missing counter is
- * inserted as given. Transactions that pass the same order cannot deadlock. PostgreSQL only.
+ * Locks these counters until the transaction ends, in the given order, and returns their current rows. A missing
+ * counter is inserted as given. Transactions that pass counters in the same order cannot deadlock. PostgreSQL only.
  */
 export async function lockCounters(tx: Db, rows: readonly RateCounterRow[]): Promise<RateCounterRow[]> {
-  // The no-op update is needed: only a written row is locked and returned.
+  // The update changes no value: only a written row is locked and returned.
   const locked = sql<RateCounterRow>`
     insert into rate_counters (tenant_id, api_key_id, counter, window_start, used, last_used_at)
     select tenant_id, api_key_id, counter, window_start, used, last_used_at

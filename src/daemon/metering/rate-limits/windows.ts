@@ -2,12 +2,12 @@
 export const WINDOWS = ['minute', 'hour', 'day', 'month'] as const
 export type WindowName = (typeof WINDOWS)[number]
 
-/** From `startMs`, up to but excluding `endMs`; milliseconds since 1970. */
+/** From `startMs` (inclusive) to `endMs` (exclusive), in milliseconds since 1970. */
 export type Window = { readonly startMs: number; readonly endMs: number }
 
 const LENGTH_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 
-/** The window that contains this moment. */
+/** The window that contains `nowMs`. */
 export function windowAt(name: WindowName, nowMs: number): Window {
   if (name === 'month') {
     const now = new Date(nowMs)
@@ -19,13 +19,16 @@ export function windowAt(name: WindowName, nowMs: number): Window {
   return { startMs, endMs: startMs + length }
 }
 
-/** How far daemons' clocks may differ, or one clock be set back, without starting a window twice. */
+/**
+ * Tolerance for differences between the daemons' clocks, and for a clock that is set back. Within it, no window starts
+ * twice.
+ */
 export const CLOCK_SKEW_MS = 60_000
 
 /**
- * Whether a request at this moment counts in a window that has already begun. A window that starts slightly later also
- * counts: it was begun by a clock slightly ahead, and starting the earlier window again would admit its requests twice. A
- * window further ahead came from a wrong clock and is ignored.
+ * Whether a request at `nowMs` counts in this window, which has already been started. A window whose start is slightly
+ * in the future also counts: a daemon with a faster clock started it. Starting the earlier window again would admit its
+ * requests twice. A window further in the future came from a wrong clock and is ignored.
  */
 export const isCurrent = ({ startMs, endMs }: Window, nowMs: number): boolean =>
   nowMs < endMs && nowMs >= startMs - CLOCK_SKEW_MS

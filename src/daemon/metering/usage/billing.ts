@@ -14,22 +14,22 @@ import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts
 import { type BudgetsDeps, limitsOf } from './spend-request.ts'
 
 /**
- * A request is rejected when its budget covers fewer output tokens. `alone` applies when it could use all of the
- * unspent budget. `shared` applies while other requests have reservations, most of which are released soon.
+ * Minimum output tokens: a request is rejected if its budget covers fewer. `alone` applies if the request could use all
+ * of the unspent budget. `shared` applies while other requests have reservations, most of which are released soon.
  */
 const LEAST_OUTPUT_TOKENS = { alone: 256, shared: 1_024 } as const
-/** How often a model without a price is reported. */
+/** Minimum time between two reports of the same model without a price. */
 const PRICE_ALARM_MS = 3_600_000
 
-/** A request before its first model call. */
+/** A request to bill, before its first model call. */
 export type Order = {
   requestId: string
   caller: Pick<Caller, 'tenantId' | 'keyId' | 'settings'>
   payer: Payer
-  /** The models of the chain, with the tokens that each needs for the requested reasoning. */
+  /** The models of the chain, each with the tokens that it needs for the requested reasoning. */
   attempts: readonly OrderedModel[]
   call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
-  /** The operator's limit on the tokens of an answer. */
+  /** The operator's limit on the output tokens of an answer. */
   operatorLimit?: number | undefined
   /** Computed on first use, because measuring long prompts is slow. */
   inputTokensAtMost?: number
@@ -38,17 +38,17 @@ export type Order = {
 type OrderedModel = {
   modelId: string
   thinkingTokens?: number
-  /** The model's output limit; undefined if unknown. */
+  /** The model's maximum output tokens; undefined if unknown. */
   outputTokens?: () => number | undefined
 }
 
-/** The upper bound of input tokens over all models, computed once per order. */
+/** The upper bound of input tokens over all models. Computed once per order. */
 export function inputOf(order: Order): number {
   order.inputTokensAtMost ??= inputTokensAtMost(order.call)
   return order.inputTokensAtMost
 }
 
-/** The cost of an answer as stored: columns of the usage record, and counters of account and key. */
+/** The cost of an answer in the format of the store: columns of the usage record, and counters of account and key. */
 export type Charge = {
   columns: Pick<UsageRecordRow, 'billing_mode' | 'billing_period' | 'cost_nanos' | 'points' | 'price_missing'>
   spend: readonly SpendCounterRow[]
@@ -62,13 +62,17 @@ export type Billing = {
    */
   reserve(order: Order): Payment | Promise<Payment>
   /**
-   * How many output tokens of this model the payer's budget covers. Undefined if no budget applies, or if the request sets
-   * its own limit, whose full cost is reserved.
+   * Number of output tokens of this model that the payer's budget covers. Undefined if no budget applies. Also
+   * undefined if the request sets its own limit, because then the full cost is reserved.
    */
   coveredTokens(order: Order, payment: Payment, modelId: string): number | undefined
-  /** The cost of the serving model. Unknown models are never billed as free; an unknown price is logged. */
+  /**
+   * The cost at the model that served the request. Unknown models are never billed as free; an unknown price is logged.
+   */
   charge(order: Order, payment: Payment, served: { modelId: string; usage: TokenUsage }): Charge
-  /** The points of the most expensive of these models, and the account's points per month; null for no limit. */
+  /**
+   * The points of the most expensive of these models, and the account's points per month. A null limit means unlimited.
+   */
   pointsOf(attempts: readonly { modelId: string }[], payer: Payer): { required: number; limit: number | null }
   /** Stops background work. Call it after the last request has ended. */
   close(): void
@@ -80,7 +84,7 @@ const ALARMS_REMEMBERED = 1_000
 const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, { outputTokens }: OrderedModel): number =>
   Math.min(maxTokens ?? outputTokens?.() ?? UNKNOWN_OUTPUT_TOKENS, operatorLimit ?? Number.POSITIVE_INFINITY)
 
-/** The fewest output tokens worth a call: a minimum answer plus the requested reasoning. */
+/** The minimum output tokens worth a call: a short answer plus the requested reasoning. */
 const outputAtLeast = (order: Order, model: OrderedModel, isShared: boolean): number =>
   Math.min((model.thinkingTokens ?? 0) + LEAST_OUTPUT_TOKENS[isShared ? 'shared' : 'alone'], outputAtMost(order, model))
 
@@ -161,7 +165,7 @@ export function createBilling(
   }
 }
 
-/** Billing for free requests, which are accepted regardless of the account's budget. */
+/** Wraps billing for free requests, which are accepted regardless of the account's budget. */
 export const unbilled = (billing: Billing, clock: Clock): Billing => ({
   ...billing,
   reserve: ({ caller }): Payment => ({

@@ -4,8 +4,8 @@ import { createSharedBudgets } from './shared-budgets.ts'
 import type { Budgets, BudgetsDeps } from './spend-request.ts'
 
 /**
- * Enforces the limits of points and dollars exactly, also for concurrent requests. On SQLite there is one daemon, so it
- * counts in memory. On PostgreSQL all daemons share the counter rows.
+ * Enforces the limits in points and dollars exactly, even for concurrent requests. An SQLite store has only one daemon,
+ * which counts in memory. On PostgreSQL, all daemons share the counter rows.
  */
 export const createBudgets = (deps: BudgetsDeps): Budgets =>
   engineOf(deps.db).name === 'sqlite' ? createMemoryBudgets(deps) : createSharedBudgets(deps)

@@ -3,8 +3,8 @@ import { countingTokens } from '../../platform/text/tokens.ts'
 import { countingInputTokens, type Input, inputTokensAtMost } from './input-tokens.ts'
 
 /**
- * A provider's token counts are trusted up to `times` our own estimate plus `beyond`. `output` is the maximum for an
- * answer without a limit.
+ * Limits for a provider's token counts. A count is plausible up to `times` our own estimate plus `beyond`. `output` is
+ * the assumed maximum of an answer without a limit.
  */
 export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000, output: 128_000 } as const
 
@@ -22,9 +22,9 @@ export type AnswerSoFar = {
 export type Counts = { usage: TokenUsage; doubts: Partial<Record<keyof TokenUsage, number>> | undefined }
 
 /**
- * Computes the tokens to bill. The provider's counts apply. Input or output is estimated instead if its count is zero or
- * implausibly high. If the counts do not cover the whole answer, the higher of count and estimate applies. The results are
- * safe for arithmetic, and no part exceeds its total. Yields regularly while it estimates.
+ * Computes the tokens to bill. By default, these are the provider's counts. If the input or output count is zero or
+ * implausibly high, it is replaced by an estimate. If the counts do not cover the whole answer, the higher of count and
+ * estimate is used. The results are safe integers, and no part exceeds its total. Yields regularly while estimating.
  * @param maxTokens the limit that was sent to the model
  */
 export function* counting(
@@ -68,7 +68,7 @@ function* countSide(
 
 const plausible = (tokens: number) => tokens * PLAUSIBLE_TOKENS.times + PLAUSIBLE_TOKENS.beyond
 
-/** The counts that were lowered. A raised count is no doubt: the provider had not finished counting. */
+/** The provider's counts that were lowered. Raised counts are not included: they were only incomplete. */
 function doubtsOf(counted: TokenUsage, final: TokenUsage): Counts['doubts'] {
   const names = ['inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const
   const lowered = names.filter((name) => counted[name] > final[name])

@@ -2,27 +2,29 @@ import type { Content } from '../../models/conversation.ts'
 import type { ProviderCall } from '../../models/provider.ts'
 import { countingTokens } from '../../platform/text/tokens.ts'
 
-/** Input tokens reserved before a call for each of these, in addition to the bytes of its text. */
+/** Input tokens to reserve for each message, the tools and each image, in addition to the bytes of the text. */
 export const RESERVED_TOKENS = { message: 32, tools: 1_024, image: 5_000 } as const
-/** The likely number of tokens of each, for estimates when the provider reports no count. */
+/**
+ * Likely input tokens of each message, the tools and each image. Used for estimates if the provider reports no count.
+ */
 export const ESTIMATED_TOKENS = { message: 4, tools: 100, image: 1_000 } as const
 
 /** The input of a provider call. */
 export type Input = Pick<ProviderCall, 'system' | 'messages' | 'options'>
 
-/** Tokens in addition to the texts: per message, for tools, per image. */
+/** Tokens in addition to the text: per message, for all tools, per image. */
 type Frames = { message: number; tools: number; image: number }
 
 /**
- * An upper bound of the input tokens of this call. No tokenizer makes more tokens than bytes; message frames, tools and
- * images are added. Some models count more for images (docs/billing.md).
+ * An upper bound of the input tokens of this call. The text counts as one token per byte, which no tokenizer exceeds;
+ * message frames, tools and images are added. Some models count more for images (docs/billing.md).
  */
 export function inputTokensAtMost(input: Input): number {
   const { texts, frameTokens } = measure(input, RESERVED_TOKENS)
   return texts.reduce((tokens, text) => tokens + Buffer.byteLength(text), frameTokens)
 }
 
-/** Estimates the input tokens of this call; yields regularly. */
+/** Estimates the input tokens of this call. Yields regularly. */
 export function* countingInputTokens(input: Input): Generator<void, number> {
   const { texts, frameTokens } = measure(input, ESTIMATED_TOKENS)
   let tokens = frameTokens
@@ -33,7 +35,7 @@ export function* countingInputTokens(input: Input): Generator<void, number> {
   return tokens
 }
 
-/** Shared by bound and estimate, so that reservation and bill cover the same texts. */
+/** Shared by the bound and the estimate, so that reservation and bill cover the same texts. */
 function measure({ system, messages, options }: Input, frames: Frames): { texts: string[]; frameTokens: number } {
   const texts = [system]
   let frameTokens = frames.message
@@ -55,7 +57,7 @@ function measure({ system, messages, options }: Input, frames: Frames): { texts:
   return { texts, frameTokens }
 }
 
-/** Adds the texts of a message. @returns the tokens of its images */
+/** Adds the texts of a message to `texts`. @returns the tokens of the message's images */
 function addContent(texts: string[], content: Content, { image }: Frames): number {
   if (typeof content === 'string') {
     texts.push(content)

@@ -14,13 +14,16 @@ import {
   type SpendRequest,
 } from './spend-request.ts'
 
-/** Above this number of accounts or keys, those without a running request are evicted; the store still has them. */
+/**
+ * Above this number of accounts or keys, those without a running request are evicted; their amounts remain in the
+ * store.
+ */
 const ACCOUNTS_IN_MEMORY = 20_000
 
 /**
- * For the only daemon of a store. The amounts in memory are authoritative, so reserving is synchronous and exact. Unlimited
- * requests are counted too, to keep memory and store equal. Only the first request of an account or key in a month waits
- * for the store.
+ * Budgets for the only daemon of a store. The amounts in memory are authoritative, so reserving is synchronous and
+ * exact. Unlimited requests are also counted, so that memory and store stay equal. Only the first request of an account
+ * or key in a month waits for the store.
  */
 export function createMemoryBudgets({
   db,
@@ -53,7 +56,7 @@ export function createMemoryBudgets({
     const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
     const mode = modeFor(request, standing)
     if (mode === undefined) throw refusalOf(request, standing, period, clock.now())
-    // Reserve even without a limit: one may be set while the request runs.
+    // Reserve even if no limit is set, because a limit may be set while the request runs.
     const nanos = mode === 'usage-by-model' ? nanosFor(request, standing) : 0
     return new MemoryPayment(request, { mode, nanos }, user, key)
   }
@@ -65,17 +68,17 @@ export function createMemoryBudgets({
     const key = known('key', keyId, period)
     if (user && key) return reserveFrom(request, user, key, period)
     const loads = [user ?? load('user', tenantId, payerId, period), key ?? load('key', tenantId, keyId, period)]
-    // Start over: while one was loaded, the other may have been evicted.
+    // Start again: while the account was loading, the key may have been evicted, or the reverse.
     return Promise.all(loads).then(() => reserve(request))
   }
 
   return { reserve, close: () => {} }
 }
 
-// Includes the month: a look-up that ends after midnight must not overwrite the new month's account.
+// The name includes the month: a look-up that ends after midnight must not overwrite the new month's account.
 const accountName = (id: string, { name }: Period) => `${id} ${name}`
 
-/** Safe: the store has their amounts, and no running request refers to them. */
+/** Evicts idle accounts. This is safe: their amounts are in the store, and no running request refers to them. */
 function forgetIdle(accounts: Map<string, Account>): void {
   for (const [id, account] of accounts) if (account.running === 0) accounts.delete(id)
 }
@@ -85,7 +88,7 @@ class Account {
   readonly period: string
   readonly points = { spent: 0, reserved: 0 }
   readonly nanos = { spent: 0, reserved: 0 }
-  /** Requests whose bill may not be in the store yet. */
+  /** Number of requests whose bill may not be in the store yet. */
   running = 0
 
   constructor({ period, points, nanos }: SpendCounterRow) {

@@ -6,11 +6,11 @@ import type { ReservedRequest } from '../../platform/db/spend-counters.ts'
 export type Payment = {
   readonly mode: BillingMode
   readonly fallback: BillingFallback | undefined
-  /** The month that it is billed in. */
+  /** The month in which the request is billed. */
   readonly period: string
   /** The maximum cost of the answer, reserved in the budget, in nano-dollars. Undefined if no budget applies. */
   readonly coveredNanos: number | undefined
-  /** The reservation that the commit of the bill must delete. */
+  /** The reservation to delete in the transaction that stores the bill. */
   readonly reserved: ReservedRequest | undefined
   /** Call it once the bill is durable. */
   settled(charge: { amount: SpendAmount }): void
@@ -18,7 +18,7 @@ export type Payment = {
   release(): Promise<void> | undefined
 }
 
-/** The cost of one request, in dollars or in points; the other is 0. */
+/** The cost of one request, either in dollars or in points; the other amount is 0. */
 export type SpendAmount = { nanos: number; points: number }
 
 /** The account that a request is billed to. */

@@ -1,13 +1,13 @@
 /**
- * List prices of well-known models, in dollars per million tokens. They are the providers' public prices for direct calls
- * without batching, and for prompts below the long-context tiers. Nothing is fetched: correct a changed price in `prices`
- * of the configuration, or here.
+ * List prices of well-known models, in dollars per million tokens. They are the providers' public prices for direct,
+ * unbatched calls with prompts below the long-context tiers. Prices are never downloaded. To correct a price, set
+ * `prices` in the configuration, or edit this table.
  */
 
 /** When the prices were last checked. */
 export const PRICES_AS_OF = '2026-11-21'
 
-/** Prices of input, output, cache reads and cache writes; an undefined cache price equals the input price. */
+/** Prices of input, output, cache reads and cache writes. If a cache price is undefined, the input price applies. */
 export type ListPrice = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number]
 
 /** The price of an answer in points. */
@@ -15,18 +15,23 @@ export const POINTS = { free: 0, standard: 1, premium: 2 } as const
 export type Bucket = keyof typeof POINTS
 
 export type ProviderPrices = {
-  /** By bucket, then by the provider's model name without date or version. `*` is any model. */
+  /** By bucket, then by the provider's model name without date or version. `*` matches any model. */
   models: { readonly [In in Bucket]?: Readonly<Record<string, ListPrice>> }
-  /** Dated or numbered editions known to cost the same as their model. For others that is assumed and logged. */
+  /**
+   * Dated or numbered editions that are known to cost the same as their model. For other editions, this price is
+   * assumed and logged.
+   */
   editions?: readonly string[]
-  /** The price of an unlisted model, if the provider's most expensive common model costs more than UNKNOWN_PRICE. */
+  /**
+   * The price of an unlisted model. Set if the provider's most expensive common model costs more than UNKNOWN_PRICE.
+   */
   unlisted?: ListPrice
 }
 
 /** The price of an unlisted model, in the premium bucket. */
 export const UNKNOWN_PRICE: ListPrice = [15, 75, 15, 18.75]
 
-/** For local providers; applies only at private addresses. */
+/** Prices of local providers, which apply only at private addresses. */
 const FREE: ProviderPrices = { models: { free: { '*': [0, 0] } } }
 
 const CLAUDE_EDITIONS = [
@@ -281,7 +286,7 @@ export const PRICE_TABLE: Readonly<Record<string, ProviderPrices>> = {
   },
 }
 
-/** Resellers at list prices: their prefix of each maker → that maker's provider in this table. */
+/** Resellers that charge list prices: the reseller's prefix for each maker → the maker's provider in this table. */
 export const RESOLD: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   openrouter: { openai: 'openai', anthropic: 'anthropic', google: 'google', mistralai: 'mistral', 'x-ai': 'xai' },
 }

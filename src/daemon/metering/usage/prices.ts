@@ -14,14 +14,17 @@ import {
 } from './price-table.ts'
 import { isPrivateHost } from './private-host.ts'
 
-/** The price of a model: whole pico-dollars per token, so that every list price is exact; points per answer. */
+/**
+ * The price of a model, in points per answer and integer pico-dollars per token. In this unit, every list price is
+ * exact.
+ */
 export type Price = {
   readonly input: number
   readonly output: number
   readonly cacheRead: number
   readonly cacheWrite: number
   readonly points: number
-  /** False if the price is assumed, even if only by taking an edition's price from its model. */
+  /** False if the price is assumed. This includes an edition that takes the price of its model. */
   readonly isKnown: boolean
 }
 
@@ -36,12 +39,12 @@ const PICOS_PER_TOKEN = 1_000_000
 const PRICES_REMEMBERED = 10_000
 
 /**
- * Precedence: the configuration's price for the model, then for `*`; then the price table; then an assumed price, which is
- * UNKNOWN_PRICE or the price of the provider's most expensive model, if higher.
+ * Order of precedence: the configured price of the model, the configured price of `*`, the price table, an assumed
+ * price. The assumed price is UNKNOWN_PRICE, or the price of the provider's most expensive model if that is higher.
  */
 export function createPriceList(configs: readonly ProviderConfig[]): PriceList {
   const providers = new Map(configs.map((config) => [config.name, config]))
-  // Callers choose model names, so the cache must be bounded.
+  // Callers choose model names, so the size of the cache must be bounded.
   const known = new LRUCache<string, Price>({ max: PRICES_REMEMBERED })
   return {
     priceOf(modelId) {
@@ -68,7 +71,7 @@ function findPrice(provider: string, model: string, config: ProviderConfig | und
 const ownEntry = <T>(record: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined
 
-/** Identifies a provider by its host, otherwise by its name, otherwise by its kind if that belongs to one company. */
+/** Identifies a provider by its host, else by its name, else by its kind if only one company uses that kind. */
 function tableOf(
   provider: string,
   config: ProviderConfig | undefined,
@@ -78,7 +81,7 @@ function tableOf(
     if (candidate === undefined) continue
     const name = ownEntry(SAME_MODELS, candidate) ?? candidate
     const prices = ownEntry(PRICE_TABLE, name)
-    // A local provider's name does not make a public server free.
+    // A public server is not free, even if it has the name of a local provider.
     if (prices?.models.free && config?.baseUrl !== undefined && !isPrivateHost(config.baseUrl)) continue
     if (prices) return { name, prices }
     if (ownEntry(RESOLD, name)) return { name }
@@ -117,16 +120,19 @@ function findListed(provider: string, model: string): Listed | undefined {
   return undefined
 }
 
-/** Removes Bedrock's prefix of region and maker, and the dots and @ with which resellers write Claude's versions. */
+/**
+ * Removes the prefixes for region and maker from Bedrock's model names. In the names of Claude models, replaces dots
+ * and @, with which resellers write versions, by hyphens.
+ */
 function plainName(provider: string, model: string): string {
   if (provider === 'bedrock') return model.replace(/^(?:[a-z]+\.)?(?:anthropic|amazon|cohere)\./, '')
   return provider === 'anthropic' ? model.replaceAll('.', '-').replace('@', '-') : model
 }
 
-/** The suffix of an edition: `latest`, `preview`, Bedrock's `-v1:0`, or a date. Prices may change with dates. */
+/** The suffix of an edition: `latest`, `preview`, Bedrock's `-v1:0`, or a date. The price may differ between dates. */
 const EDITION = /-(?:latest|preview|exp|v\d+:\d+|(\d{2}-\d{2}|\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}))$/
 
-/** The name, and its shorter forms without edition suffixes; `isDated`: a date was removed. */
+/** The name, and its shorter forms without edition suffixes. `isDated`: a date was removed. */
 function namesOf(model: string): { name: string; isDated: boolean }[] {
   const names = [{ name: model, isDated: false }]
   let [name, isDated] = [model, false]
@@ -153,8 +159,8 @@ const ofConfig = ({ input, output, cacheRead, cacheWrite, points }: PriceConfig,
   ofList([input, output, cacheRead, cacheWrite] as ListPrice, points ?? POINTS[bucket], true)
 
 /**
- * The cost of these tokens in nano-dollars, rounded once per request, half up. Output tokens include reasoning tokens; input
- * tokens include cache reads and cache writes.
+ * The cost of these tokens in nano-dollars, rounded once per request, half up. Output tokens include reasoning tokens.
+ * Input tokens include cache reads and cache writes.
  */
 export function costOf(
   price: Price,
@@ -169,7 +175,10 @@ export function costOf(
   return Math.min(Number.MAX_SAFE_INTEGER, Math.round(picos / PICOS_PER_NANO))
 }
 
-/** How many output tokens these nano-dollars cover after the input's cost; undefined if output is free. */
+/**
+ * Number of output tokens that remain affordable after the input is paid, given this amount in nano-dollars. Undefined
+ * if output is free.
+ */
 export function coveredOutput(price: Price, inputTokens: number, nanos: number): number | undefined {
   if (price.output === 0) return undefined
   const picosLeft = nanos * PICOS_PER_NANO - inputTokens * dearestInput(price)
@@ -178,7 +187,7 @@ export function coveredOutput(price: Price, inputTokens: number, nanos: number):
 
 const dearestInput = (price: Price): number => Math.max(price.input, price.cacheRead, price.cacheWrite)
 
-/** The maximum cost of these tokens in nano-dollars, whichever of them are cached. */
+/** The maximum cost of these tokens in nano-dollars, regardless of caching. */
 export const highestCost = (price: Price, inputTokens: number, outputTokens: number): number =>
   Math.min(
     Number.MAX_SAFE_INTEGER,

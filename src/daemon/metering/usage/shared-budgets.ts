@@ -28,23 +28,25 @@ import {
   type SpendRequest,
 } from './spend-request.ts'
 
-/** On PostgreSQL: the lease of a reservation, and how often its daemon renews it. */
+/** Duration of a reservation's lease on PostgreSQL, and the interval at which its daemon renews the lease. */
 export const RESERVATION_LEASE_MS = 60_000
 export const RESERVATION_RENEW_MS = 15_000
-/** How long a request waits for locked counters before it is decided separately. */
+/** Maximum wait of a request for locked counters. After that, the request is decided separately. */
 export const SPEND_LOCK_WAIT_MS = 1_000
 
-/** More requests are decided in several transactions, so that the first ones need not wait for the last. */
+/**
+ * Larger groups of requests are split into several transactions, so that the first requests need not wait for the last.
+ */
 const REQUESTS_PER_TRANSACTION = 500
 
 type SpendDecision = { period: string; mode: BillingMode; coveredNanos: number | undefined }
 type Decision = SpendDecision | { refusal: GatewayError }
 
 /**
- * For any number of daemons on one PostgreSQL. The rows are authoritative and locked while requests are decided, so the
- * limits are exact across daemons. Requests that arrive during a transaction are decided together in the next. Unlimited
- * requests skip the database. Reservations are leases: they are renewed while their request runs, and expire soon after
- * their daemon was killed.
+ * Budgets for any number of daemons on one PostgreSQL store. The rows are authoritative, and are locked while requests
+ * are decided. So the limits are exact across daemons. Requests that arrive during a transaction are decided together
+ * in the next one. Unlimited requests skip the database. Reservations are leases: they are renewed while their request
+ * runs, and expire soon after their daemon was killed.
  */
 export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
   const decided = createBatches({
@@ -53,7 +55,10 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
     groupOf: ({ tenantId, payerId }) => `${tenantId} ${payerId}`,
     run: decideIn,
   })
-  /** This daemon's reservations by request: `running`, and `leftOver`, which could not be deleted yet. */
+  /**
+   * This daemon's reservations by request. `running`: the request is running. `leftOver`: the reservation could not be
+   * deleted yet.
+   */
   const running = new Map<string, ReservedRequest>()
   const leftOver = new Map<string, ReservedRequest>()
   const renewal = createRepeater(clock, RESERVATION_RENEW_MS, {

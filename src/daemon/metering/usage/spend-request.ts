@@ -10,10 +10,10 @@ import { toNanosLimit } from './money.ts'
 import type { Payer, Payment } from './payment.ts'
 import type { Period } from './period.ts'
 
-/** `Retry-After` when the remaining budget is reserved, but not spent. */
+/** `Retry-After` if the remaining budget is reserved but not spent. */
 export const RESERVED_RETRY_AFTER_SECONDS = 2
 
-/** The amount that one request may spend, and the limits that apply to it. Null is no limit. */
+/** The amount that one request may spend, and the limits that apply to it. A null limit means unlimited. */
 export type SpendRequest = {
   requestId: string
   tenantId: string
@@ -21,7 +21,7 @@ export type SpendRequest = {
   keyId: string
   /** The billing mode of the key. */
   mode: BillingMode
-  /** The account has usage-by-model enabled, so it may be billed in dollars. */
+  /** Whether the account has usage-by-model enabled, so that it may be billed in dollars. */
   mayPayDollars: boolean
   license: License
   /** The maximum cost in points, over all models of the chain. */
@@ -32,13 +32,13 @@ export type SpendRequest = {
   /** The maximum cost of the answer in nano-dollars. */
   nanosAtMost(): number
   /**
-   * The maximum cost of the shortest useful answer, in nano-dollars. Less than `nanosAtMost` only if the gateway may limit
-   * the answer's length. Higher while other requests have reservations (`isShared`).
+   * The maximum cost of the shortest useful answer, in nano-dollars. It is less than `nanosAtMost` only if the gateway
+   * may limit the answer's length. It is higher while other requests have reservations (`isShared`).
    */
   nanosAtLeast(isShared: boolean): number
 }
 
-/** The amounts spent this month, and those reserved by running requests. */
+/** The amounts that were spent this month, and the amounts that running requests have reserved. */
 export type Standing = {
   points: SpendState
   userNanos: SpendState
@@ -46,7 +46,7 @@ export type Standing = {
 }
 export type SpendState = { readonly spent: number; readonly reserved: number }
 
-/** The limits for a request of this key that is billed to this account. */
+/** The limits for a request with this key that is billed to this account. */
 export function limitsOf(
   { license, usageByModel }: Payer,
   key: Pick<KeySettings, 'billingMode' | 'usageByModel'>,
@@ -62,16 +62,16 @@ export function limitsOf(
   }
 }
 
-/** Whether a limit applies to the request, so that it needs a reservation. */
+/** Whether a limit applies to the request, so that the request needs a reservation. */
 export const isLimited = (request: SpendRequest): boolean =>
   request.mode === 'user-completions'
     ? request.pointsLimit !== null && request.points > 0
     : hasBudget(request) && request.nanosAtMost() > 0
 
 /**
- * The billing mode of the request: the key's mode, or dollars if the key's points are used up. A request that exceeds the
- * remaining unreserved budget is rejected; a free request never is.
- * @returns undefined when the request must be rejected
+ * The billing mode of the request: the key's mode, or dollars if the key's points are exhausted. A request that exceeds
+ * the remaining unreserved budget is rejected. A free request is never rejected.
+ * @returns undefined if the request must be rejected
  */
 export function modeFor(request: SpendRequest, standing: Standing): BillingMode | undefined {
   if (request.mode === 'user-completions' && fits(request.points, request.pointsLimit, standing.points))
@@ -83,7 +83,10 @@ export function modeFor(request: SpendRequest, standing: Standing): BillingMode 
 export const hasBudget = ({ userLimitNanos, keyLimitNanos }: SpendRequest): boolean =>
   userLimitNanos !== null || keyLimitNanos !== null
 
-/** The reservation of a request billed in dollars: its maximum cost or the remaining budget. Call it after `modeFor`. */
+/**
+ * The amount to reserve for a request billed in dollars: its maximum cost, or the remaining budget if that is less.
+ * Call it after `modeFor`.
+ */
 export function nanosFor(request: SpendRequest, { userNanos, keyNanos }: Standing): number {
   const left = ({ spent, reserved }: SpendState, limit: number | null) =>
     limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - spent - reserved)
@@ -102,7 +105,7 @@ const fitsDollars = (request: SpendRequest, limit: number | null, state: SpendSt
 const fits = (amount: number, limit: number | null, { spent, reserved }: SpendState): boolean =>
   amount === 0 || limit === null || spent + reserved + amount <= limit
 
-/** The fallback to report when the request is not billed in the key's mode. */
+/** The billing fallback to report. Undefined if the request is billed in the key's mode. */
 export const fallbackOf = (keyMode: BillingMode, mode: BillingMode): BillingFallback | undefined =>
   keyMode === mode ? undefined : { original_mode: keyMode, fallback_mode: mode, reason: 'quota_exhausted' }
 
@@ -113,7 +116,7 @@ export function refusalOf(request: SpendRequest, standing: Standing, period: Per
     userNanos: { ...standing.userNanos, reserved: 0 },
     keyNanos: { ...standing.keyNanos, reserved: 0 },
   }
-  // Most reserved amounts are released when the running requests end.
+  // True if the request would fit without the reservations of running requests, most of which are released soon.
   const mayFitSoon = modeFor(request, withoutOthers) !== undefined
   const resetTime = isoTime(period.endMs)
   const when = mayFitSoon
@@ -137,7 +140,7 @@ function outOfPoints(
   return `The licence "${license}" has ${pointsLimit} points a month; ${spent} are used, and this request may cost ${points}.${ofBudget}`
 }
 
-/** Names the budget that rejects the request, in cents; GET /usage has the details. */
+/** Names the exhausted budget, in cents. GET /usage has the details. */
 function outOfDollars(request: SpendRequest, { userNanos, keyNanos }: Standing): string {
   const ofUser = !fitsDollars(request, request.userLimitNanos, userNanos)
   const [whose, limit, state] = ofUser

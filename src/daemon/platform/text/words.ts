@@ -1,4 +1,4 @@
-/** The definition of a word for all code that compares texts: search terms, the built-in model, splitting into passages. */
+/** The definition of a word for all code that compares texts: search terms, the built-in model, passage splitting. */
 
 /** U+200B, the word separator in scripts without spaces. It is invisible. */
 const WORD_BORDER = '\u200b'

@@ -12,7 +12,7 @@ import { appendChanges } from '../evidence/change-entry.ts'
 import type { SigningKeys } from '../evidence/signing-keys.ts'
 import type { EntryDraft } from '../ledger/records.ts'
 
-/** One administrative change, as the audit log describes it. */
+/** One administrative change, as described in the audit log. */
 export type Activity = {
   /** The `type` of the log entry. */
   type:
@@ -46,18 +46,21 @@ export type Activity = {
     | 'evidence_export'
     | 'signing_key'
   resourceId: string
-  /** Completes "External API: …", such as `created group "ops"`. Names, never secrets. */
+  /** Completes "External API: …", such as `created group "ops"`. Contains names but never secrets. */
   description: string
   severity?: 'warning'
-  /** Defaults to `authorization`, which is kept for as long as the log. */
+  /** Defaults to `authorization`, whose entries are never expunged. */
   complianceCategory?: 'data_protection'
-  /** The tenant whose log gets the entry; defaults to the caller's tenant. */
+  /** The tenant in whose log the entry is written; defaults to the caller's tenant. */
   tenantId?: string
-  /** Further facts: which fields changed, to what. Never secrets. */
+  /** Further facts, such as changed fields and their values. Never secrets. */
   metadata?: Record<string, unknown>
 }
 
-/** The caller and the request. They decide whether a change is allowed, and the audit entry records them. */
+/**
+ * The caller and the request of a change. They decide whether the change is allowed, and are recorded in the audit
+ * entry.
+ */
 export type Actor = Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'access'>
 
 export type ChangeDeps = {
@@ -67,16 +70,17 @@ export type ChangeDeps = {
   signingKeys: Pick<SigningKeys, 'currentIn'>
   /** Invalidates cached keys and their owners, so that changed rights apply from the next request on. */
   forgetKeys(): void
-  /** Reads the caller from the store again. @throws UNAUTHORIZED when the key is no longer accepted */
+  /** Reads the caller from the store again. @throws UNAUTHORIZED if the key is no longer accepted */
   lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
 }
 
 /**
- * The transaction of a change, and its caller with their current rights. Recorded activities are written at its end.
+ * The transaction of a change, and its caller with their current rights. Recorded activities are written at the end of
+ * the transaction.
  */
 export type Change = { tx: Db; caller: Caller; record(...activities: Activity[]): Promise<void> }
 
-/** Changes of these types may affect the rights of a key. */
+/** Types of changes that may affect the rights of a key. */
 const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
   'user_management',
   'role_management',
@@ -85,13 +89,13 @@ const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
 ])
 
 /**
- * Runs one administrative change and writes its audit entries in the same transaction: both become durable, or neither.
- * Once it resolves, no request of this daemon uses cached keys or users from before the change.
+ * Runs one administrative change and writes its audit entries in the same transaction, so both become durable or
+ * neither. Once it resolves, no request of this daemon uses keys or users that were cached before the change.
  *
- * Changes of one tenant are serialised. Each one checks the caller's rights again, because the key may have been
- * revoked while the request body was read. `run` may be called twice, when the store rolled back the first transaction.
- * @throws Error when `run` records no activity, because every change needs an audit entry. UNAUTHORIZED,
- * INSUFFICIENT_PERMISSIONS. Whatever `run` throws.
+ * Changes of one tenant are serialised. Each change checks the caller's rights again, because the key may have been
+ * revoked while the request body was read. `run` may be called twice if the store rolled back the first transaction.
+ * @throws Error if `run` records no activity, because every change needs an audit entry. UNAUTHORIZED,
+ * INSUFFICIENT_PERMISSIONS. Errors of `run`.
  */
 export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Change) => Promise<T>): Promise<T> {
   let changesKeys = false
@@ -110,7 +114,7 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
         },
       })
       if (drafts.length === 0) throw new Error(`${actor.endpoint} changed something without an audit entry`)
-      // Entries come last, so that they share one signature and the chain is locked only briefly.
+      // Audit entries are written last, so that they share one signature and the chain is locked only briefly.
       const chains = { keys: deps.signingKeys, clock: deps.clock, lockedTenantId: actor.caller.tenantId }
       await appendChanges(tx, drafts, chains)
       isCommitting = true
@@ -119,7 +123,7 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
 
   try {
     return await attempt().catch((error: unknown) => {
-      // A COMMIT without a response may have succeeded, so it must not be repeated.
+      // If COMMIT fails, the transaction may have been committed, so it must not be repeated.
       const mayRepeat = !isCommitting && !(error instanceof GatewayError)
       if (mayRepeat && engineOf(deps.db).failureOf(error) === 'transient') return attempt()
       throw error
@@ -134,14 +138,14 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
 async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Caller> {
   await lockTenant(tx, actor.caller.tenantId)
   const caller = await deps.lookUpAgain(tx, actor.caller)
-  // Changes are never made by GET.
+  // Changes require the level for writing. No change is made by GET.
   requireAccess(caller, actor.access, 'POST')
   return caller
 }
 
 /**
- * The log entry of an activity. Used directly for activities without a transaction of their own, such as those of a
- * chat request. In the log of another tenant, the caller appears only as an operator.
+ * The log entry of an activity. Called directly for activities without a transaction, such as activities of a chat
+ * request. In the log of another tenant, the caller is recorded only as an operator.
  */
 export function toEntryDraft(
   { caller, requestId, endpoint }: Omit<Actor, 'access'>,
@@ -167,7 +171,7 @@ export function toEntryDraft(
     key_id: isForeign ? null : caller.keyId,
     resource_type: activity.resourceType,
     resource_id: activity.resourceId,
-    // JSON drops undefined members.
+    // A JSON round trip removes undefined properties.
     metadata: JSON.parse(JSON.stringify(activity.metadata ?? {})),
   })
   return { id: newId(nowMs), tenantId, createdAtMs: nowMs, payload }

@@ -5,12 +5,12 @@ import { isoTime } from '../../../shared/time.ts'
 import type { EventData, EventType } from '../../../shared/wire/events.ts'
 import type { OutboxEventRow } from '../../platform/db/tables.ts'
 
-// One constructor for each event type. The id of an event is derived from what happened, so that storing an occurrence
-// again creates no second event.
+// One constructor for each event type. The id of an event is derived from its occurrence, so storing the same
+// occurrence twice creates only one event.
 
-/** When an event happened and for which tenant; `createdAt` is ISO 8601. */
+/** The time and the tenant of an event; `createdAt` is ISO 8601. */
 type Occurrence = { tenantId: string; createdAt: string }
-/** An occurrence in one request. */
+/** An occurrence within one request. */
 type InRequest = Occurrence & { requestId: string }
 
 /** The limit that a key reached. */
@@ -46,7 +46,10 @@ export const dlpIncident = (at: Occurrence, data: DlpIncident): OutboxEventRow =
 export const piiIncident = (at: Occurrence, data: PiiIncident): OutboxEventRow =>
   inRequest('pii:incident', at, data, data.incidentId)
 
-/** `api:limit_reached`: one per window of a counter, for all requests and daemons that reach the limit. */
+/**
+ * `api:limit_reached`: one per window of a counter, regardless of the number of requests and daemons that reach the
+ * limit.
+ */
 export const limitReached = (
   at: Occurrence & { counter: string; windowStart: string },
   data: LimitReached,
@@ -57,14 +60,14 @@ export const modelFailover = (at: InRequest & { step: number }, data: ModelFailo
   toRow('api:model_failover', at, data, [at.tenantId, at.requestId, 'api:model_failover', at.step])
 
 /**
- * `webhook:test`: one per call. It is sent to one endpoint and is not fanned out to subscribers.
+ * `webhook:test`: one per call. It is sent to one endpoint, and not to subscribers.
  * @param now milliseconds since 1970
  */
 export function webhookTest({ tenantId, now }: { tenantId: string; now: number }, endpointId: string): OutboxEventRow {
   return toTestRow(TEST_EVENT, { tenantId, now }, { message: 'This is a test delivery.', endpointId })
 }
 
-/** A sample event for testing a receiver. It is not fanned out to subscribers. */
+/** A sample event for testing a receiver. It is not sent to subscribers. */
 export const sampleEvent = <Type extends SubscribableEvent>(
   type: Type,
   at: { tenantId: string; now: number },

@@ -3,18 +3,18 @@ import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { OutboxEventRow } from '../../platform/db/tables.ts'
 
-/** Adds an event to the outbox; an existing event with this id stays as it is. */
+/** Adds an event to the outbox. An existing event with the same id is not changed. */
 export async function insertEvent(db: Db, event: OutboxEventRow): Promise<void> {
   await insertRows(db, 'outbox_events', [event], { onConflict: 'ignore' })
 }
 
 /**
- * The position of an event among those of its tenant: by time, then by id. An empty id precedes all events of that
+ * The position of an event among its tenant's events: by time, then by id. An empty id precedes all events of the same
  * time.
  */
 export type EventPlace = { createdAt: string; id: string }
 
-/** The first events after a position, or the latest ones; the oldest first, without those of the test route. */
+/** The first events after a position, or the latest events, oldest first. Events of the test route are excluded. */
 export async function listEvents(
   db: Db,
   tenantId: string,

@@ -26,8 +26,8 @@ import { proveConsistency, proveInclusion, rootOfChain } from './proofs.ts'
 import { findCommits, listChains, readChain } from './store.ts'
 
 /**
- * The raw log, for offline verification (docs/evidence.md). A verification takes many requests, so they do not count
- * towards the key's daily limit.
+ * Routes that serve the raw log for offline verification (docs/evidence.md). A verification needs many requests, so
+ * these do not count towards the key's daily limit.
  */
 export function chainRoutes({ db }: { db: Db }): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
@@ -40,7 +40,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
   const noSuchChain: ResponseDoc = { description: 'No chain of this tenant has this name', schema: StructuredError }
   const hole: ResponseDoc = { description: 'Entries of the chain are missing from the store', schema: StructuredError }
 
-  /** @throws CHAIN_NOT_FOUND, and EVIDENCE_MISMATCH when only checkpoints of the chain are left */
+  /** @throws CHAIN_NOT_FOUND, and EVIDENCE_MISMATCH if only checkpoints of the chain are left */
   async function sizeOf(tenantId: string, chain: string): Promise<number> {
     const { size } = isChainName(chain) ? await findHead(db, tenantId, chain) : { size: 0 }
     if (size > 0) return size
@@ -48,7 +48,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
     throw checkpoint ? broken(chain) : new GatewayError('CHAIN_NOT_FOUND', 'No chain of this tenant has this name.')
   }
 
-  /** @throws what sizeOf throws, and VALIDATION_ERROR naming `field` for a size beyond the end of the chain */
+  /** @throws the errors of sizeOf, and VALIDATION_ERROR naming `field` if the size exceeds the chain */
   async function requireSize(tenantId: string, chain: string, field: string, size: number): Promise<void> {
     const entries = await sizeOf(tenantId, chain)
     if (size > entries)
@@ -98,8 +98,8 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
         200: { description: 'The commits that exist, of the requested ids', schema: ListCommitsResponse },
       },
       async handle({ query: { ids } }) {
-        // A commit may contain hashes of other tenants' entries. They reveal nothing, and the caller already has the
-        // commit's id.
+        // The hashes in a commit may include entries of other tenants. Hashes reveal nothing, and the caller already
+        // has the commit's id.
         const commits = (await findCommits(db, ids)).map(({ leaves, ...commit }) => ({
           ...commit,
           leaves: [...leaves],
@@ -174,7 +174,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
   ]
 }
 
-/** @throws EVIDENCE_MISMATCH when entries of the chain are missing in the store */
+/** @throws EVIDENCE_MISMATCH if entries of the chain are missing in the store */
 async function provenOf<T>(chain: string, proof: Promise<T>): Promise<T> {
   try {
     return await proof

@@ -9,7 +9,7 @@ import type { Signer } from './signing-keys.ts'
 /** The end of a chain: its number of entries, and the hash of the last one. */
 export type ChainHead = { size: number; hash: string }
 
-/** The head of a chain in the store; that of an empty chain if it has no entries yet. */
+/** The head of a chain in the store. For a chain without entries, the head of an empty chain. */
 export async function findHead(db: Db, tenantId: string, chain: string): Promise<ChainHead> {
   const last = await db
     .selectFrom('evidence_entries')
@@ -22,7 +22,7 @@ export async function findHead(db: Db, tenantId: string, chain: string): Promise
   return last ? { size: last.seq + 1, hash: last.entry_hash } : { size: 0, hash: GENESIS_HASH }
 }
 
-/** The row of the entry that follows this head. */
+/** Creates the row of the entry that follows this head. */
 export function linkEntry(
   head: ChainHead,
   { chain, commitId, leafIndex }: { chain: string; commitId: string; leafIndex: number },
@@ -45,7 +45,7 @@ export function linkEntry(
   }
 }
 
-/** The row of a commit: one signature over the Merkle root of its entries. */
+/** Creates the row of a commit: one signature over the Merkle root of its entries. */
 export function signCommit(
   id: string,
   entries: readonly EvidenceEntryRow[],

@@ -11,8 +11,8 @@ import type { SigningKeys } from './signing-keys.ts'
 
 /**
  * Appends the entries of one change to the logs of their tenants, with one signature, in the transaction of the change.
- * The caller already has the lock of `lockedTenantId`. The locks of other tenants are taken here; all last until the
- * transaction ends.
+ * The caller must already have the lock of `lockedTenantId`. This function takes the locks of other tenants. All locks
+ * last until the transaction ends.
  */
 export async function appendChanges(
   tx: Db,

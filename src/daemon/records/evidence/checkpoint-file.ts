@@ -18,20 +18,22 @@ import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 export type LostHistory = { origin: string; size: number; problem: string }
 
 export type FileComparison = {
-  /** The first contradiction of each chain. */
+  /** The first contradiction in each chain. */
   lost: LostHistory[]
-  /** The last checkpoint of each chain that is missing in the file. */
+  /** The last checkpoint of each chain whose last checkpoint is missing in the file. */
   unpublished: EvidenceCheckpointRow[]
 }
 
 const ENTRIES_PER_READ = 1_000
 
 /**
- * The comparison of the store with its checkpoint file at start. It runs while requests are served, and takes some 3 s
- * for 1,000,000 entries.
+ * Compares the store with its checkpoint file at start. Requests are served in the meantime. It takes some 3 s for
+ * 1,000,000 entries.
  */
 export type StartComparison = {
-  /** Whether the store lost published history or could not be compared. Resolves when the comparison is complete. */
+  /**
+   * Whether the store has lost published history or could not be compared. Resolves when the comparison is complete.
+   */
   hasLost(): Promise<boolean>
   /** Aborts the comparison. */
   close(): Promise<void>
@@ -39,7 +41,7 @@ export type StartComparison = {
 
 export type StartComparisonDeps = {
   db: Db
-  /** Undefined: no comparison. */
+  /** The checkpoint file. If undefined, nothing is compared. */
   file: string | undefined
   keys: Pick<SigningKeys, 'published'>
   publisher: CheckpointPublisher
@@ -73,10 +75,10 @@ export function startComparison({ db, file, keys, publisher, log }: StartCompari
 }
 
 /**
- * Compares all checkpoints of each chain in a file with the store. A chain with fewer or other entries than were
- * published comes from an old backup, or was changed. All hashes up to the last checkpoint are read, and stored tree
- * nodes are not trusted. A missing file is no contradiction.
- * @throws what the file and the store throw, and the reason of the signal
+ * Compares all checkpoints of each chain in a file with the store. If the store has fewer or other entries than were
+ * published, it was restored from an old backup or changed. All hashes up to the last checkpoint are read; stored tree
+ * nodes are not trusted. A missing file is not a contradiction.
+ * @throws errors of the file and the store, and the reason of the signal
  */
 export async function compareWithFile(
   db: Db,
@@ -98,7 +100,7 @@ export async function compareWithFile(
     if (last && isSignedByUs(last.note, keys)) unpublished.push(last)
   }
   for (const notes of noted.values()) {
-    // Another gateway may write to the same file; its chains are ignored.
+    // Another gateway may write to the same file. Its chains are ignored.
     const ours = notes.find(({ note }) => isSignedByUs(note, keys))
     if (ours) lost.push({ ...placeOf(ours.checkpoint), problem: 'the store does not contain this log' })
   }
@@ -147,12 +149,13 @@ function isSignedByUs(note: string, keys: readonly PublishedKey[]): boolean {
 
 type Noted = { checkpoint: Checkpoint; note: string }
 
-/** Notes by log id. Text that is not a note is skipped, such as half a note after a crash. */
+/** Returns notes by log id. Skips text that is not a note, such as a partial note after a crash. */
 async function readNotes(path: string): Promise<Map<string, Noted[]>> {
   const noted = new Map<string, Noted[]>()
   let lines: string[] = []
   for await (const line of linesOf(path)) {
-    // A note has three lines, an empty line and the signature. It may start at any line, so half a note hides no other.
+    // A note has three lines, an empty line and the signature. Every line is tried as the start of a note, so a partial
+    // note cannot hide the next one.
     lines = [...lines.slice(-4), line]
     const note = `${lines.join('\n')}\n`
     const checkpoint = lines[3] === '' && line !== '' ? toCheckpoint(note) : undefined

@@ -2,7 +2,7 @@ import type { ShownCheckpoint } from '../../../shared/wire/evidence.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 
-/** Checkpoints of a chain that cover more than `from` entries, in order. */
+/** Checkpoints of a chain that cover more than `from` entries, in ascending order of size. */
 export const listCheckpointsFrom = (
   db: Db,
   tenantId: string,
@@ -19,7 +19,10 @@ export const listCheckpointsFrom = (
     .limit(limit)
     .execute()
 
-/** A checkpoint as routes show it. It has no tenant, because callers see only checkpoints of their own tenant. */
+/**
+ * A checkpoint in the format of the routes. It omits the tenant, because callers get only checkpoints of their own
+ * tenant.
+ */
 export const toShownCheckpoint = ({
   chain,
   tree_size,

@@ -3,10 +3,10 @@ import { request } from 'undici'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 
-/** Timeout of a request to a collector of checkpoints. */
+/** Timeout of a POST request with a checkpoint. */
 const EVIDENCE_POST_MS = 5_000
 
-/** Publishes checkpoints outside the store, so that an old or rewritten database is detected. */
+/** Publishes checkpoints outside of the store, so that an old or rewritten database can be detected. */
 export type CheckpointPublisher = {
   /** Logs a checkpoint, writes it to the file and starts to POST it. Never rejects: failures are logged. */
   publish(checkpoint: EvidenceCheckpointRow): Promise<void>
@@ -26,13 +26,14 @@ export type CheckpointPublisherOptions = {
 const NOTES_WAITING = 1_000
 
 export function createCheckpointPublisher({ file, url, log }: CheckpointPublisherOptions): CheckpointPublisher {
-  /** By chain, the last pending note. It covers the earlier ones. */
+  /** The last pending note of each chain. It covers the chain's earlier notes. */
   const waiting = new Map<string, string>()
   let posting: Promise<void> | undefined
   let hasNew = false
 
   /**
-   * Sends each pending note once, and repeats while new ones arrive. A failed note is retried with the next checkpoint.
+   * Sends each pending note once, and repeats while new notes arrive. A failed note is retried together with the next
+   * checkpoint.
    */
   async function postAll(target: string): Promise<void> {
     do {
@@ -43,14 +44,18 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
           if (waiting.get(origin) === note) waiting.delete(origin)
         } catch (error) {
           log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
-          // After a rejection, the others may still be accepted. Without a response, each would cost EVIDENCE_POST_MS.
+          // After a rejection, the receiver may still accept the other notes. If there is no response, each further
+          // note would cost EVIDENCE_POST_MS.
           if (!(error instanceof RefusedNoteError)) return putLast(origin)
         }
       }
     } while (hasNew)
   }
 
-  /** The next round begins with the other notes, in case only this one gets no response. */
+  /**
+   * Moves a note to the end, so that the next round starts with the other notes. Possibly only this note gets no
+   * response.
+   */
   function putLast(origin: string): void {
     const note = waiting.get(origin)
     waiting.delete(origin)
@@ -83,7 +88,7 @@ class RefusedNoteError extends Error {
   override name = 'RefusedNoteError'
 }
 
-/** @throws RefusedNoteError for a status other than 2xx, and what the network throws */
+/** @throws RefusedNoteError if the status is not 2xx, and network errors */
 async function post(url: string, note: string): Promise<void> {
   const { statusCode, body } = await request(url, {
     method: 'POST',
@@ -96,7 +101,7 @@ async function post(url: string, note: string): Promise<void> {
     throw new RefusedNoteError(`the receiver responded with status ${statusCode}`)
 }
 
-/** Durable when this resolves. An empty line ends each note. */
+/** Appends a note and an empty line. The note is durable when this resolves. */
 async function appendNote(path: string, note: string): Promise<void> {
   const file = await open(path, 'a+', 0o600)
   try {
@@ -108,8 +113,8 @@ async function appendNote(path: string, note: string): Promise<void> {
 }
 
 /**
- * The newlines that complete the end of a file after a crash in the middle of a note. Otherwise the next note would
- * continue that one.
+ * The newlines to append if the file ends inside a note, after a crash. Without them, the next note would continue the
+ * partial note.
  */
 async function missingEnd(file: FileHandle): Promise<string> {
   const { size } = await file.stat()

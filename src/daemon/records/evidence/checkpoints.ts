@@ -16,23 +16,23 @@ import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 
-/** Number of chains whose tree a daemon caches, up to its last checkpoint; the others are rebuilt. */
+/** Number of chains whose tree a daemon caches, up to the last checkpoint. The trees of other chains are rebuilt. */
 const EVIDENCE_TREES = 1_000
 
-/** Signed heads of the chains. With an older checkpoint, anyone can detect that a chain was cut or rewritten since. */
+/** Signed heads of the chains. With a checkpoint, anyone can detect if the chain was later cut or rewritten. */
 export type Checkpoints = {
   /**
-   * Checkpoints that cover all current entries of the tenant's chains, or of one chain. Missing ones are created, and
-   * all are published. A chain that contradicts its last checkpoint gets none.
+   * Returns checkpoints that cover all current entries of the tenant's chains, or of one chain. Creates missing
+   * checkpoints and publishes all of them. A chain that contradicts its last checkpoint gets no new checkpoint.
    */
   make(tenantId: string, chain?: string): Promise<EvidenceCheckpointRow[]>
-  /** Creates the checkpoints that are due: EVIDENCE_CHECKPOINT. */
+  /** Creates the checkpoints that are due (EVIDENCE_CHECKPOINT). */
   run(): Promise<void>
-  /** Requests a `run` soon; requests before it starts are coalesced. */
+  /** Requests a `run` soon. Requests before the start of the run are coalesced. */
   wake(): void
-  /** Whether a chain of any tenant contradicted its last checkpoint when the next one was due. */
+  /** Whether a chain of any tenant contradicted its last checkpoint when the next checkpoint was due. */
   foundDamage(): boolean
-  /** Waits for work in progress; starts no new work. */
+  /** Waits for work in progress, and starts no new work. */
   close(): Promise<void>
 }
 
@@ -45,24 +45,28 @@ export type CheckpointDeps = {
 }
 
 const ENTRIES_PER_READ = 1_000
-/** Each full group of this many entries has a stored node once a later checkpoint exists. */
+/** Once a later checkpoint exists, each complete group of this many entries has a stored node. */
 const NODE_LEAVES = 2 ** BITS_PER_LEVEL
 
-/** A chain that contradicts its last checkpoint. A new checkpoint would make the manipulation look genuine. */
+/**
+ * Thrown for a chain that contradicts its last checkpoint. A new checkpoint would make the manipulation look genuine.
+ */
 class DamagedChainError extends Error {
   override name = 'DamagedChainError'
 }
 
-/** A checkpoint that was made here, its signed root, and the part of its tree that later entries do not change. */
+/**
+ * A checkpoint that this daemon created, its signed root, and the part of its tree that later entries do not change.
+ */
 type Grown = { checkpoint: EvidenceCheckpointRow; root: Buffer; tree: Frontier }
 
 export function createCheckpoints({ db, clock, log, keys, publisher }: CheckpointDeps): Checkpoints {
   let running: Promise<void> | undefined
   let isAskedAgain = false
   let isClosed = false
-  /** Log ids. */
+  /** Log ids of the damaged chains. */
   const damaged = new Set<string>()
-  /** By log id. */
+  /** Cached trees by log id. */
   const grown = new LRUCache<string, Grown>({ max: EVIDENCE_TREES })
 
   async function make(tenantId: string, only?: string): Promise<EvidenceCheckpointRow[]> {
@@ -75,7 +79,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     return made
   }
 
-  /** @throws what the store throws */
+  /** Returns undefined if the chain is damaged. @throws errors of the store */
   async function makeUnlessDamaged(measured: MeasuredChain): Promise<EvidenceCheckpointRow | undefined> {
     const id = logId(measured.tenant_id, measured.chain)
     try {
@@ -98,11 +102,11 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     const id = logId(tenant_id, chain)
     const last = checkpointed > 0 ? await findCheckpoint(db, tenant_id, chain, checkpointed) : undefined
     const known = grown.get(id)
-    // A checkpoint that was signed here and is unchanged needs no verification.
+    // A checkpoint that this daemon signed and that is unchanged needs no verification.
     const own = last && known && isSameRow(known.checkpoint, last) ? known : undefined
     const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
     if (last && size === checkpointed) {
-      // Publishing may have failed when it was made.
+      // Published again, because publishing may have failed when the checkpoint was created.
       await publisher.publish(last)
       return last
     }
@@ -123,7 +127,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       await insertRows(tx, 'evidence_nodes', nodes, { onConflict: 'ignore' })
       return (await insertRows(tx, 'evidence_checkpoints', [checkpoint], { onConflict: 'ignore' })) === 1
     })
-    // Another daemon may have just made it; that one is used.
+    // If another daemon has just created this checkpoint, its checkpoint is returned.
     if (!isNew) return (await findCheckpoint(db, tenant_id, chain, size)) ?? checkpoint
     grown.set(id, { checkpoint, root, tree })
     await publisher.publish(checkpoint)
@@ -138,13 +142,14 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       const isDue =
         size < checkpointed ||
         size - checkpointed >= EVIDENCE_CHECKPOINT.entries ||
-        // An entry with a time far ahead was written by a clock that was ahead. Without this it could wait for years.
+        // A time far in the future comes from a wrong clock. Without this condition, such an entry could wait for
+        // years.
         (waiting_since !== null && (waiting_since <= hourAgo || waiting_since >= inAnHour))
       if (!isDue || isClosed) continue
       try {
         await makeUnlessDamaged(measured)
       } catch (error) {
-        // The other chains still get theirs.
+        // Continue with the other chains.
         log.error({ error, tenant_id, chain }, 'a checkpoint could not be created')
       }
     }
@@ -157,7 +162,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     } while (isAskedAgain && !isClosed)
   }
 
-  /** Runs never overlap: a caller during a run waits for the next run. */
+  /** Runs never overlap: a call during a run waits for that run and starts another one. */
   function runOnce(): Promise<void> {
     if (isClosed) return Promise.resolve()
     if (running) isAskedAgain = true
@@ -178,7 +183,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     foundDamage: () => damaged.size > 0,
     async close() {
       isClosed = true
-      // The caller that started it handles its failure.
+      // The caller that started the run handles its failure.
       await running?.catch(() => {})
       await publisher.close()
     },
@@ -189,7 +194,7 @@ function isSameRow(a: EvidenceCheckpointRow, b: EvidenceCheckpointRow): boolean 
   return a.tree_size === b.tree_size && a.root === b.root && a.kid === b.kid && a.note === b.note
 }
 
-/** The signed root. @throws DamagedChainError for a checkpoint that was changed */
+/** The signed root. @throws DamagedChainError if the checkpoint was changed */
 function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]): Buffer {
   try {
     return Buffer.from(signedCheckpoint(checkpoint, keys).root, 'base64')
@@ -200,11 +205,11 @@ function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]
 }
 
 /**
- * Computes the root over all entries of a chain, continuing from the tree of its last checkpoint. Returns the root, the
+ * Computes the root over all entries of a chain, starting from the tree of its last checkpoint. Returns the root, the
  * new nodes, and the tree up to the last node.
- * @param lastRoot the root of that checkpoint; undefined without one
- * @param known its tree up to its last node, if cached
- * @throws DamagedChainError when entries are missing, or the tree differs from the signed one
+ * @param lastRoot the root of the last checkpoint; undefined if there is none
+ * @param known the tree of the last checkpoint up to its last node, if cached
+ * @throws DamagedChainError if entries are missing, or the tree differs from the signed one
  */
 async function growTree(
   db: Db,

@@ -5,8 +5,8 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Entitle } from '../../models/provider.ts'
 
 /**
- * The result of an entitlement: accepted, or why it was rejected. `unused`: no call was attempted. `unchecked`: the
- * look-up of the key has not succeeded, so nothing was sent.
+ * The result of an entitlement: accepted, or the reason for its rejection. `unused`: no call was attempted.
+ * `unchecked`: the look-up of the key has not completed successfully, so nothing was sent.
  */
 export type EntitlementVerdict =
   | 'unused'
@@ -18,7 +18,7 @@ export type EntitlementVerdict =
   | 'replayed'
   | 'revoked'
 
-/** The permission for one call to one model, as the receipt shows it. Times in seconds since 1970. */
+/** The permission for one call to one model, as the receipt shows it. Times are in seconds since 1970. */
 export type Entitlement = {
   jti: string
   /** The id of the caller's API key. */
@@ -33,7 +33,7 @@ export type Entitlement = {
   verdict: EntitlementVerdict
 }
 
-/** The terms of one attempt. */
+/** The terms of the entitlement for one attempt. */
 export type EntitlementTerms = {
   jti: string
   keyId: string
@@ -41,16 +41,16 @@ export type EntitlementTerms = {
   /** The provider's name of the model. */
   model: string
   policyHash: string
-  /** False for a policy in monitor mode: a violation is recorded, and the call is sent. */
+  /** False for a policy in monitor mode: a violation is recorded, but the call is still sent. */
   enforced: boolean
-  /** Whether key, user and tenant are unchanged since the request began. */
+  /** Whether key, user and tenant are still valid and unchanged since the request began. */
   isAccepted(): boolean | Promise<boolean>
 }
 
 /**
- * Entitles one attempt to send exactly the bytes that it was minted for. It is valid once, for the model of its terms,
- * within ENTITLEMENT_SECONDS, and while the key is valid.
- * @param minted gets each entitlement; its verdict changes when it is used
+ * Entitles one attempt to send exactly the bytes for which the entitlement was issued. The entitlement is valid once,
+ * for the model in its terms, within ENTITLEMENT_SECONDS, and while the key is valid.
+ * @param minted is called with each entitlement; the verdict changes when the entitlement is used
  */
 export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlement: Entitlement) => void): Entitle {
   return (model, body) => {
@@ -78,11 +78,11 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
       return accepted.then((isGood) => decide(isGood ? 'allowed' : 'revoked'))
     }
 
-    /** The first check that fails, in the documented order. */
+    /** The first failed check, in the documented order. */
     function faultOf(sentModel: string, sent: string): EntitlementVerdict | undefined {
       if (clock.now() >= mintedMs + ENTITLEMENT_SECONDS * 1000) return 'expired'
       if (sentModel !== terms.model || model !== terms.model) return 'model_mismatch'
-      // The same string has the hash that was minted.
+      // Comparing the strings is enough: an equal string has the hash in the entitlement.
       if (sent !== body) return 'body_mismatch'
       return entitlement.verdict === 'unused' ? undefined : 'replayed'
     }

@@ -4,7 +4,7 @@ import { engineOf } from '../../platform/db/engine.ts'
 import { type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
 
-/** The filter of a list of entries. Dates are ISO 8601 in UTC with milliseconds, both ends included. */
+/** The filter of a list of entries. Dates are ISO 8601 in UTC with milliseconds; both ends are inclusive. */
 export type EntryFilter = {
   startDate?: string | undefined
   endDate?: string | undefined
@@ -13,7 +13,7 @@ export type EntryFilter = {
   userId?: string | undefined
   keyId?: string | undefined
   result?: string | undefined
-  /** Every result except this one. */
+  /** Excludes entries with this result. */
   notResult?: string | undefined
   complianceCategory?: string | undefined
   operation?: string | undefined
@@ -21,17 +21,17 @@ export type EntryFilter = {
   model?: string | undefined
   requestId?: string | undefined
   id?: string | undefined
-  /** HTTP status, both ends included. */
+  /** HTTP status; both ends are inclusive. */
   status?: { min: number; max: number } | undefined
   search?: string | undefined
   searchIn?: readonly SearchedPart[] | undefined
 }
 
-/** The fields that a search covers; `actor` is the ids of user and key. */
+/** The fields that a search covers; `actor` means the ids of user and key. */
 export type SearchedPart = 'description' | 'operation' | 'endpoint' | 'type' | 'actor'
 
 const MEMBERS: Record<SearchedPart, readonly string[]> = {
-  // The description of a request is generated from these (entry-payload.ts).
+  // The description of a request is generated from these fields (entry-payload.ts).
   description: ['description', 'requested_model', 'error'],
   operation: ['operation'],
   endpoint: ['endpoint'],
@@ -45,9 +45,9 @@ export type EntryPage = Page & { sortOrder: 'asc' | 'desc' }
 export type EntryCount = { type: string | null; severity: string | null; count: number }
 
 /**
- * One page of a tenant's matching entries by age, and the total. Filters on payload fields exclude entries whose
- * payload was expunged.
- * @param total number of matches if known; then they are not counted, and no query reads beyond the last one
+ * One page of a tenant's matching entries, ordered by age, and the total. Filters on payload fields exclude entries
+ * whose payload was expunged.
+ * @param total the number of matches, if known. Then matches are not counted, and no query reads beyond the last match.
  */
 export const listEntries = (
   db: Db,
@@ -65,7 +65,7 @@ export const listEntries = (
     find: (ids) => db.selectFrom('evidence_entries').selectAll().where('id', 'in', ids).execute(),
   })
 
-/** The same, with counts by type and severity. Both are null for expunged entries. */
+/** Like `listEntries`, with counts by type and severity. Both are null for expunged entries. */
 export async function listAndCountEntries(
   db: Db,
   tenantId: string,
@@ -77,7 +77,7 @@ export async function listAndCountEntries(
   return { ...(await listEntries(db, tenantId, filter, page, total)), counts }
 }
 
-/** The first matching entries of one chain, by position from `from` on and before `size`. */
+/** The first matching entries of one chain, by position, from `from` (inclusive) to `size` (exclusive). */
 export const listChainEntries = (
   db: Db,
   tenantId: string,
@@ -96,7 +96,7 @@ export const listChainEntries = (
 function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
   const type = sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
   const facts = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])
-  // Grouping in the same query would make SQLite parse each payload twice.
+  // Grouping in this query would make SQLite parse each payload twice.
   return db
     .with(
       (name) => name('facts').materialized(),
@@ -109,8 +109,8 @@ function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<En
 }
 
 /**
- * Most entries are of requests and have a distinct id prefix. So their type is known without parsing the payload, which
- * is the main cost of a list.
+ * Most entries belong to requests, which have a distinct id prefix. So their type is known without parsing the payload,
+ * which is the main cost of a list.
  */
 const isRequest = sql<SqlBool>`(substr(id, 1, 4) = 'jti-' and payload is not null)`
 const REQUEST_TYPE = 'api_access'
@@ -158,11 +158,11 @@ function matching(db: Db, tenantId: string, filter: EntryFilter) {
   return found
 }
 
-/** A member of the payload, as text. `name` is never user input. */
+/** A property of a table's payload, as text. `name` is never user input. */
 const member = (db: Db, name: string): RawBuilder<string | null> =>
   sql<string | null>`${sql.raw(engineOf(db).jsonMember('payload', name))}`
 
-/** Whether a text contains another, ignoring case; `%` and `_` are literal. */
+/** Whether a text contains another, ignoring case. `%` and `_` are literal. */
 function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
   const pattern = `%${part.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   return sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`

@@ -1,6 +1,6 @@
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 
-/** The members of every log entry (docs/evidence.md). Members that only some entries have are optional. */
+/** The properties of a log entry's payload (docs/evidence.md). Properties that only some entries have are optional. */
 export type LoggedPayload = {
   kind: 'request' | 'change'
   type: string
@@ -14,7 +14,7 @@ export type LoggedPayload = {
   user_id: string | null
   key_id: string | null
   metadata: Record<string, unknown>
-  /** Changes have these three. */
+  /** Only administrative changes have these three properties. */
   description?: string
   resource_type?: string
   resource_id?: string
@@ -37,16 +37,16 @@ export type LoggedAttempt = {
   model: string
   status: string
   reason?: string
-  /** HTTP status of a failed attempt; missing without a response, and in older entries. */
+  /** HTTP status of a failed attempt. Missing if there was no response, and in older entries. */
   provider_status?: number
-  /** The provider's id of the request, of a failed attempt; also missing when the provider gave no id. */
+  /** The provider's request id of a failed attempt. Also missing if the provider sent no id. */
   provider_request_id?: string
   latency_ms: number
-  /** Null when nothing was to be sent. */
+  /** Null if no request was to be sent. */
   entitlement?: object | null
 }
 
-/** The payload of an entry; undefined when it was expunged or is unreadable. */
+/** The payload of an entry. Undefined if the payload was expunged or is unreadable. */
 export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): LoggedPayload | undefined {
   if (payload === null) return undefined
   try {
@@ -56,7 +56,7 @@ export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): Logge
   }
 }
 
-/** The action as a sentence. For a request it is generated, so it is not stored. */
+/** The action as a sentence. For a request, the sentence is generated, so it is not stored. */
 export function descriptionOf({ description, operation, result, requested_model, error }: LoggedPayload): string {
   if (description !== undefined) return description
   const what = OPERATIONS.get(operation) ?? 'chat'

@@ -7,14 +7,14 @@ import type { SigningKeys } from './signing-keys.ts'
 import { readChain } from './store.ts'
 import { type CheckedChain, verifyTenant } from './verification.ts'
 
-/** The result of verifying one chain; `entryId` is the id of its first invalid entry, if it has one. */
+/** The result of verifying one chain. `entryId` is the id of the first invalid entry, if there is one. */
 export type ChainFindings = CheckedChain & { entryId: string | null }
 
-/** Verifies tenants' logs and remembers the last results. */
+/** Verifies tenants' logs and caches the last results. */
 export type Integrity = {
-  /** Verifies every chain of the tenant, or joins a verification in progress. */
+  /** Verifies every chain of the tenant, or waits for a verification in progress. */
   check(tenantId: string): Promise<ChainIntegrity>
-  /** The last result in this daemon, if any. */
+  /** The last result of this daemon for the tenant, if any. */
   last(tenantId: string): ChainIntegrity | undefined
 }
 
@@ -23,8 +23,8 @@ const TENANTS_REMEMBERED = 1_000
 export type IntegrityDeps = { db: Db; clock: Clock; keys: Pick<SigningKeys, 'published'> }
 
 /**
- * A verification reads a whole log. So only one runs at a time in this daemon, and requests for the same tenant share
- * it.
+ * A verification reads the whole log. So only one runs at a time in this daemon, and requests for the same tenant share
+ * its result.
  */
 export function createIntegrity({ db, clock, keys }: IntegrityDeps): Integrity {
   const found = new LRUCache<string, ChainIntegrity>({ max: TENANTS_REMEMBERED })
@@ -62,7 +62,7 @@ export function createIntegrity({ db, clock, keys }: IntegrityDeps): Integrity {
   }
 }
 
-/** In an invalid chain, no entry from the first invalid one on counts as valid. */
+/** In an invalid chain, the first invalid entry and all later entries count as invalid. */
 function toIntegrity(findings: readonly ChainFindings[], timestamp: string, verificationTime: number): ChainIntegrity {
   let totalEntries = 0
   let validEntries = 0

@@ -2,16 +2,17 @@ import { invalidField } from '../../../shared/errors.ts'
 import { LOG_WINDOW_DAYS } from '../../../shared/spec-limits.ts'
 import { DAY_MS, isoTime } from '../../../shared/time.ts'
 
-/** The period that a caller gave, in ISO times. */
+/** The period in the caller's request, as ISO times. */
 export type Period = { startDate?: string | undefined; endDate?: string | undefined }
 
 /**
- * The period that a list covers. Without a start it begins LOG_WINDOW_DAYS before its end, or before now. `filter` has
- * an end only if the caller gave one: clocks of daemons differ, and the newest entries must not be missing.
- * @throws VALIDATION_ERROR when it ends before it starts
+ * The period that a list covers. If it has no start, it begins LOG_WINDOW_DAYS before its end, or before now if it has
+ * no end. `filter` has an end only if the caller has set one: daemons' clocks differ, and the newest entries must not
+ * be missing.
+ * @throws VALIDATION_ERROR if the period ends before it starts
  */
 export function windowOf({ startDate, endDate }: Period, nowMs: number) {
-  // The clock of the caller, or of another daemon, may be ahead of this one.
+  // The start may be in the future, because the clock of the caller or of another daemon may be ahead.
   const end = endDate ?? latest(isoTime(nowMs), startDate)
   const start = startDate ?? isoTime(Date.parse(end) - LOG_WINDOW_DAYS * DAY_MS)
   if (start > end) {

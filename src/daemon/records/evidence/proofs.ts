@@ -5,14 +5,14 @@ import { HASH_BYTES, treeRoot } from '../../../shared/evidence/merkle.ts'
 import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../../shared/evidence/subtrees.ts'
 import type { Db } from '../../platform/db/db.ts'
 
-/** A stored node is the root of 2^8 nodes of the level below; a node of level 0 is a leaf. */
+/** A stored node is the root over 2^8 nodes of the level below. Nodes of level 0 are the leaves. */
 export const BITS_PER_LEVEL = 8
 const CHILDREN = 2 ** BITS_PER_LEVEL
 const HASH_CHARS = 2 * HASH_BYTES
 
 /**
- * The RFC 6962 inclusion path from the entry at `index` to the root of the first `size`. @throws RangeError when there
- * are fewer
+ * The RFC 6962 inclusion path from the entry at `index` to the root of the first `size` entries. @throws RangeError if
+ * there are fewer entries
  */
 export const proveInclusion = (
   db: Db,
@@ -23,8 +23,8 @@ export const proveInclusion = (
 ): Promise<Buffer[]> => inclusionProof(index, size, subtreeReader(db, tenantId, chain))
 
 /**
- * The RFC 6962 consistency path from the first `from` entries to the first `to`. @throws RangeError when there are
- * fewer
+ * The RFC 6962 consistency path from the first `from` entries to the first `to` entries. @throws RangeError if there
+ * are fewer entries
  */
 export const proveConsistency = (
   db: Db,
@@ -34,11 +34,11 @@ export const proveConsistency = (
   to: number,
 ): Promise<Buffer[]> => consistencyProof(from, to, subtreeReader(db, tenantId, chain))
 
-/** The root over the first `size` entries of a chain. @throws RangeError when there are fewer */
+/** The root over the first `size` entries of a chain. @throws RangeError if there are fewer entries */
 export const rootOfChain = (db: Db, tenantId: string, chain: string, size: number): Promise<Buffer> =>
   rootOfSize(size, subtreeReader(db, tenantId, chain))
 
-/** The tree over the first `size` entries, which can be extended. @throws RangeError when there are fewer */
+/** The tree over the first `size` entries, which can be extended. @throws RangeError if there are fewer entries */
 export async function frontierOf(db: Db, tenantId: string, chain: string, size: number): Promise<Frontier> {
   const read = subtreeReader(db, tenantId, chain)
   const roots: Buffer[] = []
@@ -52,9 +52,9 @@ export async function frontierOf(db: Db, tenantId: string, chain: string, size: 
   return new Frontier(size, roots)
 }
 
-/** Reads at most 256 rows per subtree, where nodes are stored. */
+/** Reads at most 256 rows per subtree if its nodes are stored. */
 function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
-  /** Roots of consecutive subtrees, concatenated. */
+  /** Returns the roots of consecutive subtrees, concatenated. */
   async function nodes(level: number, from: number, count: number): Promise<Buffer> {
     if (level === 0) return leaves(from, count)
     const rows = await db
@@ -66,7 +66,7 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
       .where('node_index', '>=', from)
       .where('node_index', '<', from + count)
       .execute()
-    // A stored node that is not a hash is recomputed from the level below.
+    // If a stored node is not a hash, the node is recomputed from the level below.
     const whole = rows.filter(({ hash }) => HASH_PATTERN.test(hash))
     const stored = new Map(whole.map(({ node_index, hash }) => [node_index, Buffer.from(hash, 'hex')]))
     const found: Buffer[] = []
@@ -92,8 +92,8 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
 }
 
 /**
- * The hashes of the entries from `from` to before `to`, 32 bytes each. Fewer at the end of the chain; empty if one of
- * them is not a hash.
+ * The hashes of the entries from `from` (inclusive) to `to` (exclusive), 32 bytes each. Fewer at the end of the chain.
+ * Empty if one of the stored values is not a hash.
  */
 export async function readHashes(
   db: Db,
@@ -101,7 +101,7 @@ export async function readHashes(
   chain: string,
   { from, to }: { from: number; to: number },
 ): Promise<Buffer> {
-  // The subquery orders the rows, because an ORDER BY in the aggregate makes SQLite sort them again.
+  // The subquery orders the rows: with ORDER BY in the aggregate, SQLite would sort them again.
   const ordered = db
     .selectFrom('evidence_entries')
     .select('entry_hash')
@@ -111,7 +111,7 @@ export async function readHashes(
     .where('seq', '<', to)
     .orderBy('seq')
     .as('ordered')
-  // One text: one row for each hash would cost several times as much as hashing.
+  // Read as one text, because one row per hash would cost several times as much as hashing.
   const { joined, odd } = await db
     .selectFrom(ordered)
     .select(sql<string | null>`string_agg(entry_hash, '')`.as('joined'))

@@ -10,9 +10,9 @@ import { proveInclusion } from './proofs.ts'
 import { findCheckpointOver, findCommit, findPublicEntry, type StoredEntry } from './store.ts'
 
 /**
- * The public proof of a request, for anyone with its bundle id. It contains hashes, positions and times, and neither
- * the tenant nor the content. Undefined when the id is unknown. Stored data is verified before a layer is reported as
- * valid. Each layer depends on the previous one and fails with it.
+ * The public proof of a request, for anyone with its bundle id. The proof contains hashes, positions and times, but
+ * neither the tenant nor any content. Undefined if the id is unknown. Stored data is verified before a layer is
+ * reported as valid. Each layer depends on the previous layer and fails with it.
  * @param keys the published keys
  */
 export async function findPublicProof(
@@ -20,7 +20,7 @@ export async function findPublicProof(
   keys: readonly PublishedKey[],
   bundleId: string,
 ): Promise<PublicProof | undefined> {
-  // Ids of changes can be guessed, so they are not served here.
+  // Ids of changes can be guessed, so changes are not served here.
   const entry = bundleId.startsWith('jti-') ? await findPublicEntry(db, bundleId) : undefined
   if (!entry) return undefined
   const isWhole = isAsHashed(entry)
@@ -29,7 +29,7 @@ export async function findPublicProof(
     bundle_id: bundleId,
     layer1: {
       current_hash: hashOrNull(entry.entry_hash),
-      // Empty when the previous entry is missing.
+      // Empty if the previous entry is missing.
       prev_hash: hashOrNull(entry.prev_hash),
       payload_hash: hashOrNull(entry.payload_hash),
       seq: entry.seq,
@@ -48,7 +48,7 @@ function isAsHashed(entry: StoredEntry): boolean {
   return entryHash(entry, prev_hash, payload_hash) === entry_hash
 }
 
-/** Its position among the entries of one commit, which share a signature. */
+/** The second layer: the position of the entry among the entries of its commit, which share a signature. */
 async function inCommit(
   db: Db,
   keys: readonly PublishedKey[],
@@ -72,7 +72,7 @@ async function inCommit(
   }
 }
 
-/** Its position in its log, by the first checkpoint that covers it. */
+/** The third layer: the position of the entry in its log, by the first checkpoint that covers it. */
 async function inLog(
   db: Db,
   keys: readonly PublishedKey[],
@@ -96,7 +96,7 @@ async function inLog(
   }
 }
 
-/** Whether the note of a checkpoint is signed, is for its chain, and matches its row. */
+/** Whether the note of a checkpoint is correctly signed, belongs to its chain, and matches its row. */
 function isSigned({ tenant_id, chain, tree_size, root, note }: EvidenceCheckpointRow, keys: readonly PublishedKey[]) {
   try {
     const signed = verifyNote(note, keys)
@@ -111,7 +111,7 @@ function isSigned({ tenant_id, chain, tree_size, root, note }: EvidenceCheckpoin
   }
 }
 
-/** The path from an entry to the root of a checkpoint; undefined when the stored tree does not lead there. */
+/** The path from an entry to the root of a checkpoint. Undefined if the stored tree does not lead to this root. */
 async function pathTo(
   db: Db,
   { tenant_id, chain, seq, entry_hash }: StoredEntry,
@@ -121,7 +121,7 @@ async function pathTo(
     const path = await proveInclusion(db, tenant_id, chain, seq, tree_size)
     return rootOfInclusion(toBytes(entry_hash), seq, tree_size, path)?.toString('hex') === root ? path : undefined
   } catch (error) {
-    // Entries that the checkpoint covers are missing.
+    // RangeError: entries that the checkpoint covers are missing.
     if (error instanceof RangeError) return undefined
     throw error
   }

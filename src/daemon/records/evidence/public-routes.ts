@@ -15,7 +15,10 @@ import { findPublicProof } from './public-proof.ts'
 import { requireBundleId } from './receipt-routes.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
-/** Public proofs: requests of one address in a minute, concurrent look-ups, and addresses to remember. */
+/**
+ * Limits on public proofs: requests per address and minute, concurrent look-ups, and addresses that are counted
+ * separately.
+ */
 export const PUBLIC_PROOF_RATE = { perMinute: 120, atOnce: 8, addresses: 10_000 } as const
 /** How long clients may cache the published keys. */
 const KEY_SET_MAX_AGE_SECONDS = 300
@@ -24,21 +27,23 @@ export type PublicRouteDeps = {
   db: Db
   clock: Clock
   keys: Pick<SigningKeys, 'published'>
-  /** A short-lived cache of the published keys: anyone may read them, so a request need not query the store. */
+  /**
+   * A short-lived cache of the published keys. Anyone may request the keys, so most requests must not query the store.
+   */
   keySet: Pick<FreshCache<PublishedKey[]>, 'of'>
-  /** Addresses and blocks of proxies whose X-Forwarded-For is trusted; none by default. */
+  /** Addresses and blocks of trusted proxies, whose X-Forwarded-For header is used; none by default. */
   trustedProxies?: readonly string[] | undefined
 }
 
-/** Public routes: the proof that a request is on record, and the keys that verify it. */
+/** Public routes: the proof that a request is recorded, and the keys that verify the proof. */
 export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies = [] }: PublicRouteDeps): Route[] {
   const rate = createAddressRate({ clock, ...PUBLIC_PROOF_RATE })
   const proxies = createAddressList(trustedProxies)
   let running = 0
 
   /**
-   * @throws INVALID_BUNDLE_ID, RECEIPT_NOT_FOUND, and the limits on unauthenticated clients: RATE_LIMIT_EXCEEDED,
-   * OVERLOADED
+   * @throws INVALID_BUNDLE_ID, RECEIPT_NOT_FOUND, and RATE_LIMIT_EXCEEDED or OVERLOADED for too many unauthenticated
+   * requests
    */
   async function prove(request: IncomingMessage, bundleId: string): Promise<PublicProof> {
     requireBundleId(bundleId)
@@ -107,7 +112,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
         429: { description: 'Too many requests with Cache-Control: no-cache from this address', schema: FlatError },
       },
       async handle({ request }) {
-        // A client that meets an unknown kid sends `no-cache`: another daemon may have just rotated the key.
+        // A client that finds an unknown kid sends `no-cache`: another daemon may have just rotated the key.
         const isAnew = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
         const waitSeconds = isAnew ? rate.refuses(clientAddress(request, proxies)) : undefined
         if (waitSeconds !== undefined) throw tooOften(waitSeconds)
@@ -119,7 +124,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
   ]
 }
 
-/** A proof changes: a pending layer becomes anchored soon. */
+/** Not cacheable, because a proof changes: a pending layer becomes anchored soon. */
 const NOT_KEPT = { 'cache-control': 'no-store' }
 
 const tooOften = (retryAfterSeconds: number) =>

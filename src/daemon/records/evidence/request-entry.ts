@@ -7,17 +7,17 @@ import type { Outcome, ProviderHead, TokenUsage } from '../../models/provider.ts
 import type { EntryDraft } from '../ledger/records.ts'
 import type { Entitlement } from './entitlement.ts'
 
-/** The inspectors of a request, as receipts name them. */
+/** The inspectors of a request, by their names in receipts. */
 export type Inspector = 'canary' | 'dlp' | 'pii' | 'policy' | 'prompt_shield'
 
-/** A finding, as receipts count it. */
+/** A finding, in the form in which receipts count it. */
 export type RecordedIncident = { action: IncidentAction; enforced: boolean } & (
   | { kind: 'prompt_shield'; shieldPolicy: string }
   | { kind: 'canary'; canaryId: string }
   | { kind: 'dlp' | 'pii' | 'policy'; ruleId: string; types: Readonly<Record<string, number>> }
 )
 
-/** The policy of a request, as receipts name it. */
+/** The policy of a request, in the form of receipts. */
 export type RecordedPolicy = {
   canonical: string
   source: string
@@ -25,7 +25,7 @@ export type RecordedPolicy = {
   document: { mode: 'enforce' | 'monitor' }
 }
 
-/** The facts about a governed request. Each stage fills in what it finds out. */
+/** The facts about a governed request. Each processing stage adds its facts. */
 export type RequestFacts = {
   bundleId: string
   requestId: string
@@ -35,27 +35,27 @@ export type RequestFacts = {
   tenantId: string
   keyId: string
   userId: string
-  /** The user that the request is billed to. */
+  /** The user to whom the request is billed. */
   payerId: string
   startedAtMs: number
   requestSha256: string
   /**
-   * Callers choose these two, and entries of rejected requests are kept as long as the log. So only names that exist
-   * here are recorded.
+   * Callers choose these two names, and entries of rejected requests are never expunged. So only names that exist in
+   * this installation are recorded.
    */
   requestedModel: string | null
   index: string | null
   streamed: boolean
-  /** Undefined until it is known. */
+  /** Undefined until the policy is known. */
   policy: RecordedPolicy | undefined
-  /** Which inspectors have inspected the request, or will. */
+  /** The inspectors that have inspected the request, or will. */
   inspectors: Record<Inspector, boolean>
   incidents: readonly RecordedIncident[]
   documentsRetrieved: number
   attempts: readonly FailoverAttempt[]
   /** The entitlements of the attempts, by index. */
   entitlements: (Entitlement | undefined)[]
-  /** The first response head of each attempt, by index; undefined without an HTTP response. */
+  /** The head of the first response of each attempt, by index. Undefined if there was no HTTP response. */
   heads: readonly (ProviderHead | undefined)[]
 }
 
@@ -68,7 +68,7 @@ export type Answered = {
   firstTokenMs: number
 }
 
-/** The error code of a request whose client disconnected before its end. */
+/** The error code of a request whose client disconnected before the response was complete. */
 export const CLIENT_LEFT = 'CLIENT_LEFT'
 
 /** The result of a request. */
@@ -76,22 +76,22 @@ export type RequestEnd = {
   atMs: number
   latencyMs: number
   result: 'success' | 'denied' | 'failure'
-  /** HTTP status; 499 when the client disconnected before there was anything to send. */
+  /** HTTP status; 499 if the client disconnected before there was anything to send. */
   status: number
-  /** The error code of a rejected or failed request; undefined for a complete answer. */
+  /** The error code of a rejected or failed request. Undefined for a complete answer. */
   error: ErrorCode | typeof CLIENT_LEFT | 'SHUTDOWN' | undefined
-  /** SHA-256 of the response body that was passed to the connection; null when nothing was. */
+  /** SHA-256 of the response body that was written to the connection. Null if nothing was written. */
   responseSha256: string | null
-  /** Undefined when no model began to answer. */
+  /** Undefined if no model began to answer. */
   answered: Answered | undefined
 }
 
 /**
- * The log entry of a governed request, which is also its receipt (docs/evidence.md, Receipts). It contains ids, names
- * of models, policies, indexes and rules, counts, hashes and times, and no text of the conversation.
+ * The log entry of a governed request, which is also its receipt (docs/evidence.md, Receipts). The entry contains ids,
+ * counts, hashes, times, and names of models, policies, indexes and rules. It contains no text of the conversation.
  *
- * Every request pays for this. So its canonical JSON (RFC 8785) is written directly, with members in order and
- * derivable ones left out. Two entries fit into one SQLite page, so a request costs half a page.
+ * Every request pays this cost. So the canonical JSON (RFC 8785) is written directly, with properties in order, and
+ * derivable properties are omitted. Two entries fit into one SQLite page, so a request costs half a page.
  */
 export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft {
   const { policy } = facts
@@ -118,7 +118,7 @@ function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
   let all = ''
   for (let at = 0; at < attempts.length; at++) {
     const { model, status, reason, latency_ms } = attempts[at] as FailoverAttempt
-    // `served` implies 200, so it is not stored.
+    // The head of a `served` attempt is not stored, because its status is always 200.
     const head = status === 'served' ? undefined : heads[at]
     all +=
       `${at === 0 ? '' : ','}{"entitlement":${entitlementOf(entitlements[at])},"latency_ms":${latency_ms},"model":${toText(model)},` +
@@ -173,7 +173,7 @@ const severityOf = ({ result, error }: RequestEnd): string => {
 
 const INSPECTORS = ['canary', 'dlp', 'pii', 'policy', 'prompt_shield'] as const satisfies readonly Inspector[]
 
-/** The number of findings of each inspector, and its strongest action. */
+/** The number of findings of each inspector, and the strongest action. */
 function inspectionOf({ inspectors, incidents }: RequestFacts): string {
   if (incidents.length === 0) return foundNothing(inspectors)
   const verdicts = INSPECTORS.map((inspector) => {
@@ -183,7 +183,10 @@ function inspectionOf({ inspectors, incidents }: RequestFacts): string {
   return toCanonicalJson(Object.fromEntries(verdicts))
 }
 
-/** By bit mask of the inspectors: nearly all requests have one of a few combinations. */
+/**
+ * Cached JSON of an inspection without findings, by bit mask of the inspectors. Nearly all requests have one of a few
+ * combinations.
+ */
 const nothingFound = new Map<number, string>()
 
 function foundNothing(inspectors: RequestFacts['inspectors']): string {
@@ -225,20 +228,23 @@ const toTextOrNull = (text: string | null): string => (text === null ? 'null' : 
 const toHash = (hash: string | null): string => (hash === null ? 'null' : `"${hash}"`)
 
 const SHOWN_CHARS = 300
-/** An unpaired surrogate has no UTF-8. Stores parse payloads as JSON, and some of them reject control characters. */
+/**
+ * A lone surrogate cannot be encoded in UTF-8. Stores parse payloads as JSON, and some stores reject control
+ * characters.
+ */
 const UNFIT = /[\p{Surrogate}\p{Cc}]/gu
 
 const NAMES_KEPT = 1_000
 /** A cache of names as JSON strings: most requests use the same names. */
 const known = new Map<string, string>()
 
-/** A name as a JSON string. Callers choose some names, so they may contain any character. */
+/** A name as a JSON string. Callers choose some of the names, so a name may contain any character. */
 function toText(name: string): string {
   const found = known.get(name)
   if (found !== undefined) return found
   const text = name.slice(0, SHOWN_CHARS)
   const json = JSON.stringify(text.replace(UNFIT, '\u{fffd}'))
-  // A truncated name is not cached: its key would retain the caller's whole text.
+  // A truncated name is not cached: its key would keep the caller's whole text in memory.
   if (text !== name) return json
   if (known.size >= NAMES_KEPT) known.clear()
   known.set(name, json)

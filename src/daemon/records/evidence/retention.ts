@@ -6,15 +6,15 @@ import { payloadOf } from './entry-payload.ts'
 /** Maximum number of payloads to expunge in one statement. */
 const EVIDENCE_EXPUNGE_ROWS = 500
 
-/** Categories that are kept for as long as the log. */
+/** Categories whose payloads are never expunged. */
 const KEPT_CATEGORIES: ReadonlySet<string> = new Set(['authorization', 'security', 'pii', 'phi'])
 
-/** Expunges the payloads of old request entries. Their hashes stay, so the chains remain valid. */
+/** Expunges the payloads of old request entries. Their hashes are kept, so the chains remain valid. */
 export type Retention = { run(): Promise<void> }
 
-/** @param days how long payloads are kept; 0: without limit */
+/** @param days age in days at which payloads are expunged; 0 means never */
 export function createRetention({ db, clock, days }: { db: Db; clock: Clock; days: number }): Retention {
-  /** By tenant, the last entry that was read. Entries that are kept are read once per run of the daemon. */
+  /** The last entry that was read, by tenant. So each run of the daemon reads the kept entries only once. */
   const seen = new Map<string, { created_at: string; id: string }>()
 
   async function expungePart(tenantId: string, before: string): Promise<number> {
@@ -31,7 +31,7 @@ export function createRetention({ db, clock, days }: { db: Db; clock: Clock; day
       .execute()
     const ids: string[] = []
     for (const { id, chain, payload } of rows) {
-      // An unreadable payload stays, as material for an investigation.
+      // An unreadable payload is kept for investigation.
       const category = payloadOf({ payload })?.compliance_category
       if (chain !== CHANGES_CHAIN && category !== undefined && !KEPT_CATEGORIES.has(category)) ids.push(id)
     }

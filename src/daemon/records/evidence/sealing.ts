@@ -11,26 +11,26 @@ import type { EntryDraft } from '../ledger/records.ts'
 import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
 import type { Signer, SigningKeys } from './signing-keys.ts'
 
-/** Number of chains whose last entry a daemon caches; the others are looked up. */
+/** Number of chains whose last entry a daemon caches. The last entries of other chains are looked up. */
 const EVIDENCE_HEADS = 10_000
 
-/** Entries in their chains and the commit that signs them, before they are stored. */
+/** Entries that are linked into their chains, and the commit that signs them, before they are stored. */
 export type Sealed = {
   inserts: readonly TableRows[]
-  /** Call it when they are stored: the chains continue from them. */
+  /** Call it once the entries are stored. The next entries then continue from these. */
   stored(): void
 }
 
 /**
- * Appends entries of requests to the chains of this daemon, one for each tenant. Before the next `seal`, call `stored`
+ * Appends entries of requests to the chains of this daemon, one chain per tenant. Before the next `seal`, call `stored`
  * on the last result, or `forgetHeads` if it was not stored. So the caller must write one transaction at a time.
  */
 export type Sealer = {
-  /** Synchronous unless a head or the key has to be read. @throws what the store throws */
+  /** Synchronous unless a head or the key must be read. @throws errors of the store */
   seal(drafts: readonly EntryDraft[]): Sealed | Promise<Sealed>
-  /** Reads the heads again: a commit failed, or its result is unknown. */
+  /** Discards cached heads, because a commit failed or its result is unknown. They are then read from the store. */
   forgetHeads(): void
-  /** Starts new chains, because another process writes to those of this daemon. */
+  /** Starts new chains, because another process writes to the chains of this daemon. */
   leaveChains(): void
 }
 
@@ -40,12 +40,12 @@ export type SealerDeps = {
   keys: Pick<SigningKeys, 'current'>
   /** The id of the daemon: 12 hex characters. */
   daemonId: string
-  /** Called when a chain has grown by the size that makes a checkpoint due (EVIDENCE_CHECKPOINT). */
+  /** Called when a chain has grown so much that a checkpoint is due (EVIDENCE_CHECKPOINT). */
   onGrowth?(): void
 }
 
 const OF_ALL = ['chain', 'commit_id'] as const
-/** Columns that are equal in all rows when a batch has entries of one tenant only. */
+/** Columns that are equal in all rows if all entries of a batch belong to one tenant. */
 const OF_ONE_TENANT = ['chain', 'commit_id', 'tenant_id'] as const
 
 export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps): Sealer {
@@ -113,6 +113,8 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
   }
 }
 
-/** Whether a write failed because its position in a chain was taken: another process writes to the same chain. */
+/**
+ * Whether a write failed because its position in a chain was taken, that is, another process writes to the same chain.
+ */
 export const isPlaceTaken = (db: Db, error: unknown): boolean =>
   /evidence_entries.*seq/.test(engineOf(db).uniqueKeyOf(error) ?? '')

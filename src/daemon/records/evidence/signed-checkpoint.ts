@@ -4,8 +4,8 @@ import { type Checkpoint, NoteError, verifyNote } from '../../../shared/evidence
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 
 /**
- * The signed content of a stored checkpoint. The note must match its row and chain, and be signed with the key that it
- * names.
+ * The signed content of a stored checkpoint. The note must match its row and chain, and must be signed by the key that
+ * it names.
  * @throws NoteError
  */
 export function signedCheckpoint(

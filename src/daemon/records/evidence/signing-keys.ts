@@ -16,22 +16,22 @@ export type Signer = {
   name: string
   /** 32 bytes */
   publicKey: Buffer
-  /** Ed25519 over the text's UTF-8: 64 bytes. */
+  /** The Ed25519 signature (64 bytes) of the text in UTF-8. */
   sign(text: string): Buffer
 }
 
-/** The keys that sign evidence: one current key, and earlier ones, which stay published. */
+/** The keys that sign evidence: one current key, and the retired keys, which stay published. */
 export type SigningKeys = {
   /**
-   * The current key, cached for up to EVIDENCE_KEY_CACHE_MS; synchronous while the cache is fresh. @throws what the
-   * store throws
+   * The current key, cached for up to EVIDENCE_KEY_CACHE_MS. Synchronous while the cache is fresh. @throws errors of
+   * the store
    */
   current(): Signer | Promise<Signer>
-  /** The same within a transaction: if a query is needed, it uses `tx`. */
+  /** Like `current`, within a transaction: if a query is needed, it uses `tx`. */
   currentIn(tx: Db): Signer | Promise<Signer>
-  /** All keys, current and retired, the newest first. */
+  /** All keys, current and retired, newest first. */
   published(): Promise<PublishedKey[]>
-  /** Retires the current key, erases its private half and creates the next key. Call `forget` after the commit. */
+  /** Retires the current key, deletes its private key and creates the next key. Call `forget` after the commit. */
   rotate(tx: Db): Promise<PublishedKey>
   /** Invalidates the cached key. */
   forget(): void
@@ -39,13 +39,13 @@ export type SigningKeys = {
 
 export type SigningKeyOptions = {
   masterKey: MasterKey
-  /** The name of new keys. Undefined: the name of the last key, or a random one. */
+  /** The name of new keys. If undefined, the name of the last key, or a random name if there is no key. */
   name: string | undefined
   clock: Clock
   log?: Pick<Log, 'error'>
 }
 
-/** Opens the keys of this store; creates the first one if there is none. @throws SealBrokenError */
+/** Opens the keys of this store. Creates the first key if there is none. @throws SealBrokenError */
 export async function openSigningKeys(
   db: Db,
   { masterKey, name, clock, log }: SigningKeyOptions,
@@ -53,7 +53,7 @@ export async function openSigningKeys(
   const isShared = engineOf(db).name === 'postgres'
   let known: { signer: Signer; loadedAtMs: number } | undefined
 
-  // With SQLite, no other process rotates the keys.
+  // With SQLite, no other process can rotate the keys, so the cache never expires.
   const isFresh = (loadedAtMs: number) => !isShared || clock.monotonic() - loadedAtMs < EVIDENCE_KEY_CACHE_MS
   const freshSigner = () => (known !== undefined && isFresh(known.loadedAtMs) ? known.signer : undefined)
 
@@ -80,7 +80,7 @@ export async function openSigningKeys(
     await lockKeys(tx)
     const isFirst = !(await hasKeys(tx))
     const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
-    // Fails at start, and not at the first request, if the master key is wrong.
+    // If the master key is wrong, this fails at start and not at the first request.
     const signer = toSigner(masterKey, row)
     if (isFirst) await signWhatIsUnsigned(tx, signer, clock)
   })
@@ -90,7 +90,7 @@ export async function openSigningKeys(
 
   return {
     current: () => freshSigner() ?? loadAndKeep(),
-    // Not cached: a transaction may read its own key and then roll back.
+    // Not cached: the transaction may have created the key, and may still roll back.
     currentIn: (tx) => freshSigner() ?? load(tx),
     async published() {
       const rows = await db
@@ -117,7 +117,7 @@ export async function openSigningKeys(
   }
 }
 
-/** One daemon at a time; on SQLite our transactions are serialised already. */
+/** One daemon at a time; on SQLite, our transactions are already serialised. */
 async function lockKeys(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table evidence_keys in exclusive mode`.execute(tx)
 }
@@ -138,8 +138,8 @@ async function countUnsigned(db: Db): Promise<number> {
 }
 
 /**
- * Signs entries that a migration has converted. Only the first key of a store does so. Later unsigned entries are not
- * ours, and signing them would make a forgery genuine.
+ * Signs entries that a migration has converted. Called only with the first key of a store. Unsigned entries that appear
+ * later are not ours, and signing them would make a forgery look genuine.
  */
 async function signWhatIsUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
   const commits = await tx
@@ -187,7 +187,7 @@ const placeOf = (kid: string): SealedLocation => ({
   tenant: '',
 })
 
-/** The 32 bytes of the public half: the end of its DER form (RFC 8410). */
+/** The 32 bytes of the public key: the end of its DER encoding (RFC 8410). */
 const publicBytes = (privateKey: KeyObject): Buffer =>
   createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32)
 

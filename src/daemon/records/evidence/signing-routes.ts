@@ -22,19 +22,19 @@ import { rootOfChain } from './proofs.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { listChains, measureChains, readChain } from './store.ts'
 
-/** Fits an export of EVIDENCE_PAGE chains. */
+/** Large enough for an export of EVIDENCE_PAGE chains. */
 const SIGN_EXPORT_BODY_BYTES = 524_288
-/** Maximum duration of an export of the log: it must contain all earlier entries. */
+/** Maximum duration of an export of the log. Entries older than this must be in the export. */
 export const EVIDENCE_EXPORT_MS = 3_600_000
 
 export type SigningRouteDeps = ChangeDeps & {
   signingKeys: SigningKeys
   checkpoints: Pick<Checkpoints, 'make'>
-  /** The cache of published keys. */
+  /** The cache of the published keys. */
   keySet: Pick<FreshCache<PublishedKey[]>, 'forget'>
 }
 
-/** Routes that sign on demand or rotate the signing key. Each call leaves an entry in the log. */
+/** Routes that sign on request or rotate the signing key. Each call creates a log entry. */
 export function signingRoutes(deps: SigningRouteDeps): Route[] {
   const { db, signingKeys, checkpoints, keySet } = deps
   const common: Pick<Route, 'method' | 'errors' | 'tags'> = {
@@ -169,7 +169,7 @@ const damaged = (chains: readonly string[]) =>
     `Signed entries of ${chains.join(', ')} are missing from the store or were changed. See GET /transparency/chain-integrity.`,
   )
 
-/** @throws EVIDENCE_MISMATCH unless the first entries of the chain equal the exported ones */
+/** @throws EVIDENCE_MISMATCH unless the first entries of the stored chain equal the exported entries */
 async function requireHeld(db: Db, tenantId: string, { chain, size, head, root }: ExportedChain): Promise<void> {
   const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
   const isHead = last?.seq === size - 1 && last.entry_hash === head
@@ -180,7 +180,7 @@ async function requireHeld(db: Db, tenantId: string, { chain, size, head, root }
   )
 }
 
-/** The root of the first entries of a chain, hex; undefined when some of them are missing. */
+/** The root over the first `size` entries of the chain, hex. Undefined if entries are missing. */
 async function rootIn(db: Db, tenantId: string, chain: string, size: number): Promise<string | undefined> {
   try {
     return (await rootOfChain(db, tenantId, chain, size)).toString('hex')
@@ -191,9 +191,10 @@ async function rootIn(db: Db, tenantId: string, chain: string, size: number): Pr
 }
 
 /**
- * A signed export must be complete. Entries that were written during the export cannot be in it, so those of the last
- * EVIDENCE_EXPORT_MS may be missing.
- * @throws EVIDENCE_MISMATCH naming the chain of which the export lacks older entries, or the store lacks signed ones
+ * Checks that an export is complete before it is signed. Entries that were written during the export cannot be in it,
+ * so entries of the last EVIDENCE_EXPORT_MS may be missing.
+ * @throws EVIDENCE_MISMATCH naming the chain if the export lacks older entries, or the store lacks entries that a
+ * checkpoint covers
  */
 async function requireWhole(db: Db, tenantId: string, chains: readonly ExportedChain[], nowMs: number): Promise<void> {
   const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))

@@ -8,11 +8,11 @@ import type { EvidenceCheckpointRow, EvidenceCommitRow, EvidenceEntryRow, Tables
 /** An entry with the hash of the previous one. */
 export type StoredEntry = EvidenceEntryRow & { prev_hash: string }
 
-/** The entry with this id in the log of a tenant. */
+/** The entry with this id in the log of this tenant. */
 export const findEntry = (db: Db, tenantId: string, id: string): Promise<StoredEntry | undefined> =>
   findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id).where('tenant_id', '=', tenantId))
 
-/** The entry with this id, of any tenant: for proofs that show only hashes and times. */
+/** The entry with this id in the log of any tenant. For proofs, which show only hashes and times. */
 export const findPublicEntry = (db: Db, id: string): Promise<StoredEntry | undefined> =>
   findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id))
 
@@ -36,20 +36,22 @@ async function prevHashOf(db: Db, { tenant_id, chain, seq }: EvidenceEntryRow): 
   return before?.entry_hash ?? ''
 }
 
-/** A commit as it is verified and published; its leaves may include hashes of other tenants' entries. */
+/**
+ * A commit in the form in which it is verified and published. Its leaves may include hashes of other tenants' entries.
+ */
 export type StoredCommit = CommitRow & { created_at: string }
 
 export const findCommit = async (db: Db, id: string): Promise<StoredCommit | undefined> =>
   (await findCommits(db, [id]))[0]
 
-/** Those of these commits that exist, in any order. */
+/** Returns the commits with these ids, in any order. Unknown ids are omitted. */
 export async function findCommits(db: Db, ids: readonly string[]): Promise<StoredCommit[]> {
   if (ids.length === 0) return []
   const rows = await db.selectFrom('evidence_commits').selectAll().where('id', 'in', ids).execute()
   return rows.map(toCommit)
 }
 
-/** Leaves that are not a list of hashes become an empty list; then verification of the commit fails. */
+/** If `leaves` is not a list of hashes, it becomes an empty list, so that verification of the commit fails. */
 const toCommit = ({ leaves, ...row }: EvidenceCommitRow): StoredCommit => ({
   ...row,
   leaves: HASHES.test(leaves) ? (leaves.match(/.{64}/g) ?? []) : [],
@@ -84,13 +86,13 @@ export type MeasuredChain = {
   size: number
   /** The size of the last checkpoint, or 0. */
   checkpointed: number
-  /** When the first entry after it was made; null when there is none. */
+  /** Creation time of the first entry after the last checkpoint. Null if there is no such entry. */
   waiting_since: string | null
 }
 
 /**
- * The sizes of the chains of one tenant, or of all; 0 for a deleted chain that has checkpoints. Reads a few rows per
- * chain, whatever its size.
+ * The sizes of the chains of one tenant, or of all tenants. The size is 0 for a deleted chain that has checkpoints.
+ * Reads only a few rows per chain.
  */
 export async function measureChains(db: Db, tenantId?: string): Promise<MeasuredChain[]> {
   const only = tenantId === undefined ? sql`` : sql`where id = ${tenantId}`
@@ -120,7 +122,7 @@ export async function measureChains(db: Db, tenantId?: string): Promise<Measured
   return rows
 }
 
-/** The first chain of a tenant by name after another. */
+/** The tenant's next chain by name, after `after`. */
 const firstChain = (tenantId: RawBuilder<unknown>, after: RawBuilder<unknown>) => sql`(
   select min(first) from (
     select min(chain) as first from evidence_entries as entry where entry.tenant_id = ${tenantId} and entry.chain > ${after}
@@ -129,7 +131,10 @@ const firstChain = (tenantId: RawBuilder<unknown>, after: RawBuilder<unknown>) =
   ) as either
 )`
 
-/** Entries of a chain by position, from `from` on; fewer than `limit` at its end. */
+/**
+ * Returns entries of a chain by position, starting at `from`. Returns fewer than `limit` entries only at the end of the
+ * chain.
+ */
 export const readChain = (
   db: Db,
   tenantId: string,

@@ -37,13 +37,13 @@ export type TransparencyDeps = {
   clock: Clock
   integrity: Integrity
   /**
-   * Whether the store contradicted a checkpoint of any tenant, at start or when the next one was due. Resolves after
-   * the comparison at start.
+   * Whether the store contradicted a checkpoint of any tenant, at start or when the next checkpoint was due. Resolves
+   * after the comparison at start.
    */
   isDoubted(): Promise<boolean>
 }
 
-/** Routes for administrators to view and verify the log of their tenant. */
+/** Routes by which administrators view and verify the log of their tenant. */
 export function transparencyRoutes({ db, clock, integrity, isDoubted }: TransparencyDeps): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
     method: 'GET',
@@ -161,14 +161,14 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
 
 type Chains = Awaited<ReturnType<typeof listChains>>
 
-/** The root over all checkpoints, computed like that of an export; null without checkpoints. */
+/** The root over all checkpoints, computed like the root of an export. Null without checkpoints. */
 async function rootOfCheckpoints(db: Db, tenantId: string, chains: Chains): Promise<string | null> {
   const covered = await Promise.all(
     chains.map(async ({ chain, checkpoint }) => {
       if (!checkpoint) return []
       const { tree_size: size, root } = checkpoint
       const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
-      // A missing entry is reported by a verification of the log; this route proves nothing.
+      // Missing entries are skipped here, because this route proves nothing. A verification of the log reports them.
       return last ? [{ chain, size, head: last.entry_hash, root }] : []
     }),
   )
@@ -212,7 +212,7 @@ const SEARCHES: Record<(typeof SEARCH_FIELDS)[number], (text: string) => EntryFi
   all: (search) => ({ search, searchIn: ['type', 'actor', 'description', 'operation', 'endpoint'] }),
   event: (search) => ({ search, searchIn: ['type'] }),
   actor: (search) => ({ search, searchIn: ['actor'] }),
-  // Also by the result that an ERROR stands for: denied, failure.
+  // The status ERROR stands for the results denied and failure, so it searches for both.
   status: (text) => (text.toUpperCase() === ERROR ? ofStatus(ERROR) : { result: text.toLowerCase() }),
   details: (search) => ({ search, searchIn: ['description', 'operation', 'endpoint'] }),
 }
@@ -232,7 +232,7 @@ const toCells = ({ entryId, timestamp, event, actor, status, details }: FoundEnt
   JSON.stringify(details),
 ]
 
-/** In pages, so that each statement is short. */
+/** Reads page by page, so that each statement is short. */
 async function allOf(db: Db, tenantId: string, filter: EntryFilter, total: number): Promise<EvidenceEntryRow[]> {
   const rows: EvidenceEntryRow[] = []
   for (let page = 1; rows.length < total; page += 1) {

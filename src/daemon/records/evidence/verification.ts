@@ -11,14 +11,15 @@ import { findCommits, measureChains, readChain } from './store.ts'
 /** The result of verifying one chain. */
 export type CheckedChain = ChainReport & { chain: string }
 
-/** Rows in memory at a time. */
+/** Number of rows in memory at a time. */
 const ROWS = 500
 
 /**
  * Verifies every chain of a tenant: each link, each commit with its signature, each checkpoint. Entries that are
- * appended after the start are not read. Memory does not grow with the chains, except for the root of each checkpoint.
+ * appended after the start are not read. Memory use does not depend on the size of the chains, except for the root of
+ * each checkpoint.
  * @param keys the published keys
- * @param newerKeys reads the published keys again; called for a signature with an unknown key, which may be new
+ * @param newerKeys reads the published keys again; called if a signature names an unknown key, which may be new
  */
 export async function verifyTenant(
   db: Db,
@@ -35,9 +36,9 @@ export async function verifyTenant(
 }
 
 type KeyRing = {
-  /** One list, which grows when keys are added. */
+  /** The list grows when newer keys are read. */
   keys: readonly PublishedKey[]
-  /** Reads the published keys again, unless all of these are known. */
+  /** Reads the published keys again if one of these key ids is unknown. */
   require(kids: readonly string[]): Promise<void>
 }
 
@@ -58,7 +59,7 @@ function createKeyRing(
 type Walk = { tenantId: string; chain: string; ring: KeyRing }
 
 async function verifyChain(db: Db, { tenantId, chain, ring }: Walk): Promise<ChainReport> {
-  // Checkpoints are read before the size, because a newer one would cover entries that are not read.
+  // Checkpoints are read before the size, because a later checkpoint would cover entries that are not read.
   const { checkpoints, broken } = await readCheckpoints(db, { tenantId, chain, ring })
   const { size } = await findHead(db, tenantId, chain)
   const check = new ChainCheck(tenantId, chain, { checkpoints, keys: ring.keys })
@@ -80,7 +81,7 @@ async function verifyChain(db: Db, { tenantId, chain, ring }: Walk): Promise<Cha
   return firstBad ? { ...report, ok: false, firstBad } : report
 }
 
-/** The signed checkpoints, and the first whose signature is invalid. */
+/** The checkpoints with a valid signature, and the first checkpoint with an invalid one. */
 async function readCheckpoints(
   db: Db,
   { tenantId, chain, ring }: Walk,

@@ -5,20 +5,21 @@ import type { Log } from '../../platform/log.ts'
 import { isPlaceTaken, type Sealer } from '../evidence/sealing.ts'
 import { ClaimLostError, type EntryDraft, isStored, type LedgerRecords, writeRecords } from './records.ts'
 
-/** Larger batches are split into several transactions, which bounds the memory of one. */
+/** Larger batches are split into several transactions, which bounds the memory of a transaction. */
 const ENTRIES_PER_COMMIT = 500
-/** How long a record may wait for others to share its commit. */
+/** Maximum wait of a record for other records to share its commit. */
 const GATHERING_MS = 2
 
-/** Makes requests durable, many in one commit. */
+/** Makes the records of requests durable, many in one commit. */
 export type Ledger = {
   /**
-   * Resolves when all of `records` is durable, and rejects when nothing of it is. Records that the database rejects,
-   * for example with a duplicate request id, fail alone; others in the same transaction are unaffected.
-   * @throws ClaimLostError when another daemon has taken over the request's Idempotency-Key.
+   * Resolves when all of `records` is durable. Rejects if none of it is durable. If the database rejects a record, for
+   * example for a duplicate request id, only that request's records fail; others in the same transaction are
+   * unaffected.
+   * @throws ClaimLostError if another daemon has taken over the request's Idempotency-Key.
    */
   commit(records: LedgerRecords): Promise<void>
-  /** Commits pending records, then rejects further ones. */
+  /** Commits pending records, then rejects further records. */
   close(): Promise<void>
 }
 
@@ -28,7 +29,7 @@ export type LedgerDeps = {
   db: Db
   clock: Clock
   log: Pick<Log, 'error'>
-  /** Appends evidence to its chains; without it, records with evidence are rejected. */
+  /** Appends evidence to its chains. Without it, records with evidence are rejected. */
   sealer?: Sealer
   /** Called after a commit that may have stored events. */
   onEvents?(): void
@@ -45,13 +46,12 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
   let flushing: Promise<void> | undefined
   let closed = false
 
-  // Idle -> gathering: a record came. Gathering -> gathering: this turn of the event loop brought another one.
-  // Gathering -> flushing: none came, GATHERING_MS are over, or we close. Flushing -> flushing: records came meanwhile.
-  // Flushing -> idle: none came.
-  // There is no timer: a lone request waits for one idle turn. While the disk works on one commit, other records gather
-  // for the next, so a slower disk makes larger batches. Under concurrent load, a batch waits for records that are
-  // about to come and gets nearly all of them. Measured with 50 clients: 47 per batch, and 28 with half of
-  // GATHERING_MS.
+  // Idle -> gathering: a record arrived. Gathering -> gathering: another record arrived in this turn of the event loop.
+  // Gathering -> flushing: no record arrived, GATHERING_MS have passed, or the ledger is closing. Flushing -> flushing:
+  // records arrived during the flush. Flushing -> idle: no record arrived during the flush. There is no timer: a single
+  // request waits for one idle turn. During one commit, further records gather for the next, so a slower disk makes
+  // larger batches. Under concurrent load, a batch waits for records that are about to arrive and contains nearly all
+  // of them. Measured with 50 clients: 47 per batch, and 28 with half of GATHERING_MS.
   function schedule(): void {
     if (flushing !== undefined || waiting.length === 0) return
     if (closed) startFlush()
@@ -74,7 +74,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     gathering = undefined
     flushing = flush().finally(() => {
       flushing = undefined
-      // Records that came just after the loop ended would otherwise wait for the next request.
+      // Without this, records that arrived just after the loop ended would wait for the next request.
       schedule()
     })
   }
@@ -100,7 +100,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     if (batch.some(({ records }) => records.events !== undefined)) onEvents?.()
   }
 
-  /** Writes records and their evidence in one transaction. The chains continue only from what the store has. */
+  /** Writes records and their evidence in one transaction. Chain heads are taken from stored entries only. */
   async function write(batch: readonly Entry[]): Promise<void> {
     const records: LedgerRecords[] = []
     const drafts: EntryDraft[] = []
@@ -117,7 +117,8 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
         return stored()
       } catch (error) {
         sealer.forgetHeads()
-        // Another daemon uses our data directory. Once it may be our own earlier commit whose response was lost.
+        // Another daemon uses our data directory. The first time, the cause may be our own earlier commit whose
+        // response was lost.
         if (!isPlaceTaken(db, error) || attempt === 3) throw error
         if (attempt === 2) sealer.leaveChains()
       }
@@ -125,7 +126,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
   }
 
   async function settleFailed(batch: readonly Entry[], error: unknown): Promise<void> {
-    // If the connection broke during COMMIT, the result is unknown. Writing again resolves it: either the rows are
+    // If the connection broke during COMMIT, the result is unknown. Writing again resolves this: either the rows are
     // inserted now, or the primary keys show that they exist.
     const mayBeStored = failureOf(error) === 'transient'
     if (failureOf(error) === 'other' || (failureOf(error) === 'row' && batch.length === 1)) {
@@ -139,11 +140,11 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
         resolve()
       } catch (cause) {
         if (failureOf(cause) !== 'row') {
-          // The store is down. Querying it once for each of hundreds of requests would delay all of them.
+          // The store is down. Retrying hundreds of requests one by one would delay all of them.
           for (const { reject: refuse } of batch.slice(position)) refuse(cause)
           return
         }
-        // If even that query fails, the rejection stands.
+        // If this query fails too, the request is rejected.
         if (mayBeStored && (await isStored(db, records).catch(() => false))) resolve()
         else reject(cause)
       }
@@ -161,7 +162,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     async close() {
       closed = true
       schedule()
-      // A flush that ends may start another one, for records that came meanwhile.
+      // When a flush ends, another one may start for records that arrived in the meantime.
       while (flushing !== undefined) await flushing
     },
   }

@@ -20,7 +20,8 @@ import type {
 } from '../../platform/db/tables.ts'
 
 /**
- * The records of one request, stored atomically. A new kind that is written once needs one line here and one in TABLES.
+ * The records of one request, stored atomically. To add a new kind that is written once, add one line here and one in
+ * TABLES.
  */
 export type LedgerRecords = {
   usage?: UsageRecordRow
@@ -32,27 +33,27 @@ export type LedgerRecords = {
   /** Findings of guards. */
   incidents?: readonly IncidentRow[]
   /**
-   * Rate counters that the request raised. They are totals, so the values at the start of the commit are stored, and a
-   * counter that several requests share is stored once.
+   * Rate counters that the request has incremented. They are totals, so their values at the start of the commit are
+   * stored. A counter that several requests share is stored once.
    */
   counters?: readonly RateCounterRow[]
   /**
-   * Amounts to add to spend counters. Only together with a usage record, whose key rejects a second write of the same
-   * request.
+   * Amounts to add to spend counters. Allowed only together with a usage record, whose primary key rejects a second
+   * write of the same request.
    */
   spend?: readonly SpendCounterRow[]
-  /** The request whose reservations end with the commit. */
+  /** The request whose reservations are deleted in the same transaction. */
   reserved?: ReservedRequest
-  /** The claim on an Idempotency-Key, by the id of its request. It ends with the commit. */
+  /** The claim on an Idempotency-Key, identified by the id of its request. The claim ends with the commit. */
   claim?: string
 }
 
-/** Another daemon has taken over the Idempotency-Key, so no record of this request may be stored. */
+/** Thrown if another daemon has taken over the Idempotency-Key. Then no record of this request may be stored. */
 export class ClaimLostError extends Error {
   override name = 'ClaimLostError'
 }
 
-/** The table of each kind. Each table has a key that rejects a second write of the same record. */
+/** The table of each kind of record. Each table has a key that rejects a second write of the same record. */
 const TABLES = {
   usage: 'usage_records',
   idempotency: 'idempotency_results',
@@ -64,8 +65,8 @@ const TABLES = {
 const KINDS = Object.keys(TABLES) as (keyof typeof TABLES)[]
 
 /**
- * Writes the records of several requests durably and atomically, with one statement per kind. Evidence is written as
- * `sealed`.
+ * Writes the records of several requests durably and atomically, with one statement per kind. `sealed` contains the
+ * rows of their evidence.
  * @throws ClaimLostError
  */
 export async function writeRecords(
@@ -85,7 +86,7 @@ export async function writeRecords(
   })
 }
 
-/** One insert for each kind with rows. */
+/** One insert for each kind of record that has rows. */
 function toInserts(batch: readonly LedgerRecords[]): TableRows[] {
   const inserts: TableRows[] = []
   for (const kind of KINDS) {
@@ -101,7 +102,7 @@ function toInserts(batch: readonly LedgerRecords[]): TableRows[] {
   return inserts
 }
 
-/** One row for each counter, so that many requests of one account cost one write. */
+/** Adds up amounts to one row per counter, so that many requests of one account cost one write. */
 function sumOf(batch: readonly LedgerRecords[]): SpendCounterRow[] {
   const sums = new Map<string, SpendCounterRow>()
   for (const { spend = [] } of batch) {
@@ -118,8 +119,8 @@ function sumOf(batch: readonly LedgerRecords[]): SpendCounterRow[] {
 }
 
 /**
- * Ends the claims, if this daemon still owns all of them, so that the answers can be stored. The locks last until the
- * commit.
+ * Ends the claims if this daemon still owns all of them, so that the responses can be stored. The row locks last until
+ * the commit.
  */
 async function endClaims(tx: Db, requestIds: readonly string[]): Promise<void> {
   const { numDeletedRows } = await tx
@@ -142,7 +143,7 @@ function addRows(records: LedgerRecords, kind: keyof typeof TABLES, rows: Row[])
 
 const isList = (found: Row | readonly Row[]): found is readonly Row[] => Array.isArray(found)
 
-/** Stores the current values of counters; new and existing rows are treated alike. */
+/** Stores the current values of counters. Inserts new rows and overwrites existing ones. */
 export async function saveCounters(db: Db, rows: readonly RateCounterRow[]): Promise<void> {
   await insertEach(db, [toCounterInsert(rows)])
 }
@@ -153,7 +154,7 @@ const toCounterInsert = (rows: readonly RateCounterRow[]): TableRows<'rate_count
   onConflict: { replace: ['tenant_id', 'api_key_id', 'counter'] },
 })
 
-/** Whether exactly these records are stored. Counters are not checked, because writing them again is harmless. */
+/** Whether exactly these records are stored. Counters are not compared, because writing them again is harmless. */
 export async function isStored(db: Db, records: LedgerRecords): Promise<boolean> {
   for (const kind of KINDS) {
     const rows: Row[] = []
@@ -167,7 +168,7 @@ export async function isStored(db: Db, records: LedgerRecords): Promise<boolean>
     }
   }
   for (const { id, tenantId, payload } of records.evidence ?? []) {
-    // Without its position in the chain, which may have changed.
+    // The position in the chain is not compared, because it may have changed.
     const found = await db
       .selectFrom('evidence_entries')
       .select('id')

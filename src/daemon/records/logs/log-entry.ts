@@ -2,10 +2,10 @@ import { type ActivityLog, EXPUNGED } from '../../../shared/wire/logs.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { descriptionOf, type LoggedPayload, payloadOf, resourceOf } from '../evidence/entry-payload.ts'
 
-/** The user of an entry, as it is shown. */
+/** The user of an entry in the response format. */
 export type UserName = { id: string; name: string; email: string }
 
-/** One entry as the logs show it. Users are found by id and shown with their current names. */
+/** One entry in the response format of the logs. Users are looked up by id and shown with their current names. */
 export function toLogEntry(
   entry: Pick<EvidenceEntryRow, 'id' | 'created_at' | 'payload'>,
   users: ReadonlyMap<string, UserName>,
@@ -57,7 +57,7 @@ const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...p
   latencyMs: times?.latency_ms,
 })
 
-/** Only hashes are left of an entry whose content was expunged. */
+/** The values for an entry whose content was expunged, so that only hashes are left. */
 const GONE = {
   type: EXPUNGED,
   severity: null,

@@ -5,16 +5,16 @@ import { type EntryFilter, listChainEntries } from '../evidence/entry-list.ts'
 import { measureChains, readChain } from '../evidence/store.ts'
 
 /**
- * A read position in the log of a tenant: the number of entries of each chain. Chains only grow at their end, so this
- * is reliable. Times are not: a commit may take long, and clocks differ.
+ * A read position in the log of a tenant: the number of entries of each chain. This is reliable, because chains only
+ * grow at their end. Times are not reliable, because a commit may take long and clocks differ.
  */
 type Position = {
   atMs: number
-  /** Chains without an entry in the last QUIET_MS are left out, because there may be many. */
+  /** Omits chains without an entry in the last QUIET_MS, because there may be many. */
   sizes: ReadonlyMap<string, number>
 }
 
-/** In a chain that is left out, entries younger than this are new. */
+/** In an omitted chain, entries younger than this are new. */
 const QUIET_MS = DAY_MS
 
 /** The text that clients store and send back (wire/logs.ts: LOG_POSITION). */
@@ -30,7 +30,7 @@ function parsePosition(text: string): Position {
   return { atMs: Date.parse(time), sizes: new Map(sizes) }
 }
 
-/** The position at the end of a tenant's log. */
+/** The position after the last entry of a tenant's log. */
 export async function endOfLog(db: Db, tenantId: string, nowMs: number): Promise<string> {
   const sizes = new Map<string, number>()
   for (const { chain, size } of await measureChains(db, tenantId)) {
@@ -40,8 +40,8 @@ export async function endOfLog(db: Db, tenantId: string, nowMs: number): Promise
 }
 
 /**
- * The first `limit` matching entries that came after a position, the oldest first, and the next position. Fewer than
- * `limit` means that there are no more.
+ * The first `limit` matching entries after a position, oldest first, and the next position. If there are fewer than
+ * `limit` entries, these are the last.
  */
 export async function entriesAfter(
   db: Db,

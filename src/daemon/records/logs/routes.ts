@@ -23,11 +23,11 @@ import { endOfLog, entriesAfter } from './position.ts'
 export type LogDeps = {
   db: Db
   clock: Clock
-  /** The names of users by id; unknown ids are missing. */
+  /** The names of users by id. Unknown ids are omitted. */
   findUserNames(db: Db, tenantId: string, userIds: readonly string[]): Promise<ReadonlyMap<string, UserName>>
 }
 
-/** Routes that show the evidence of a tenant as readable logs. */
+/** Routes that list the entries of a tenant's evidence as readable logs. */
 export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
     method: 'GET',
@@ -67,7 +67,7 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
     route({
       ...common,
       path: '/api/external/activity-logs',
-      // Clients poll it, so it does not count towards the key's daily limit.
+      // Clients poll this route, so it does not count towards the key's daily limit.
       rate: 'unmetered',
       summary: 'List all activity, newest first; with a position, only newer entries',
       query: ListActivityLogsQuery,
@@ -104,7 +104,10 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
   ]
 }
 
-/** The entries after a position, as a page of a list. For `now` only the position is returned. */
+/**
+ * The entries after a position, as a page of a list. For the position `now`, returns no entries, only the next
+ * position.
+ */
 async function newEntries(
   db: Db,
   tenantId: string,

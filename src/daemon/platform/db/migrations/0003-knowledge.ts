@@ -48,8 +48,9 @@ export const knowledge: MigrationStep = (dialect) => {
   ]
 }
 
-// External content: the text is stored once, in passages. Deleting from such an index needs the old values, hence the
-// triggers. index_id is a word of each passage, so a search in a small index need not scan the entries of a large one.
+// External content: the text is stored once, in `passages`. Deleting from an external-content index needs the old
+// values, hence the triggers. index_id is indexed as a word of each passage, so a search in a small knowledge index
+// does not scan the entries of a large one.
 const sqliteFullText = [
   `create virtual table passages_fts using fts5 (
     index_id, headings, body,
@@ -71,8 +72,8 @@ const sqliteFullText = [
   end`,
 ]
 
-// By default, PostgreSQL treats README.md, a/b and a-b as one word each and skips <tags>. In the C locale it does not
-// know that U+200B (between words of scripts without spaces) is no letter. SQLite breaks words at all of them.
+// By default, PostgreSQL treats README.md, a/b and a-b as one word each and skips <tags>. In the C locale, it treats
+// U+200B, which separates words of scripts without spaces, as a letter. SQLite splits words at all of these characters.
 const SIGNS = '/.-_:@#=&?%+~<>\\'
 const spaced = (column: string) => `translate(${column}, '${SIGNS}' || chr(8203), '${' '.repeat(SIGNS.length + 1)}')`
 
