@@ -26,14 +26,14 @@ import { openWebhooks } from './webhooks/room.ts'
 /** A running daemon. */
 export type App = {
   url: string
-  /** Every route it serves, for the description of the interface. */
+  /** All routes that the daemon serves, for the OpenAPI document. */
   routes: readonly Route[]
   db: Db
   /** The memory that request bodies use. */
   bodies: BodyMemory
-  /** Lets running requests finish within the configured time, rejects new ones, then closes everything. */
+  /** Rejects new requests, waits for running ones within the configured time, then closes everything. */
   drain(): Promise<void>
-  /** Closes everything; requests that still run are aborted. */
+  /** Aborts running requests and closes everything. */
   close(): Promise<void>
 }
 
@@ -42,14 +42,14 @@ export type AppDeps = {
   log: Log
   limits?: Partial<ConnectionLimits>
   extraction?: Extraction
-  /** When jobs run; by default by the system's clock. */
+  /** Decides when jobs run; the default uses the system's clock. */
   cron?: Cron
 }
 
 /**
- * Opens the rooms from the bottom up, listens, and starts the schedule. Closing happens in reverse order.
- * @throws when the data directory is in use, the store cannot be opened or is newer than this binary, or the address is
- * in use. Everything opened until then is closed first.
+ * Opens the modules from the lowest layer up, listens, and starts the scheduled jobs. Closing happens in reverse order.
+ * @throws if the data directory is in use, the store cannot be opened or is newer than this binary, or the address is
+ * in use. Everything that was opened is closed first.
  */
 export async function startApp(
   config: Config,

@@ -9,12 +9,12 @@ import { createLog, type DaemonLog, withoutSecrets } from './platform/log.ts'
 import { notifySystemd } from './platform/systemd.ts'
 
 const EXIT_FAILURE = 1
-/** EX_CONFIG of sysexits.h; the unit file tells systemd not to try again. */
+/** EX_CONFIG of sysexits.h. The unit file tells systemd not to restart after this exit code. */
 const EXIT_CONFIG = 78
-/** How long the exit waits for a slow reader of the log. */
+/** Maximum wait for a slow reader of the log on exit. */
 const LOG_FLUSH_MS = 1_000
 
-/** The daemon as a program: environment → config → app, then signals until the end. */
+/** The daemon's main program: loads the configuration, starts the app, and runs until a signal stops it. */
 export async function runDaemon(): Promise<void> {
   const argv = process.argv.slice(2)
   const { flags } = parseFlags(argv)
@@ -29,7 +29,7 @@ export async function runDaemon(): Promise<void> {
   }
   if (flags.check) return print('The configuration is valid.\n')
 
-  // The store, its lock and admin.key are private to this user, whatever the umask of the starting shell.
+  // Makes the store, its lock and admin.key private to this user, regardless of the umask of the starting shell.
   process.umask(0o077)
   const log = createLog(config.log.level)
   process.on('uncaughtException', (error) => {
@@ -38,7 +38,7 @@ export async function runDaemon(): Promise<void> {
   })
   try {
     const parentGone = config.parentPipe === undefined ? undefined : endOfPipe(config.parentPipe)
-    // Loaded only now, so that --check and --help answer at once.
+    // Imported here, so that --check and --help respond immediately.
     const { startApp } = await import('./app.ts')
     const app = await startApp(config, { clock: systemClock, log })
     stopInTime(app, log, parentGone)
@@ -52,8 +52,8 @@ export async function runDaemon(): Promise<void> {
 }
 
 /**
- * Drains and exits with 0 at the first SIGTERM, SIGINT or SIGHUP, or when the parent process has ended. A second
- * SIGTERM or SIGINT exits at once with 128 + its number.
+ * Drains and exits with 0 on the first SIGTERM, SIGINT or SIGHUP, or when the parent process has ended. A second
+ * SIGTERM or SIGINT exits immediately with 128 + the signal's number.
  */
 function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefined): void {
   let stopping = false
@@ -80,7 +80,7 @@ function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefi
   parentGone?.then(() => stop({ parent: 'gone' }))
 }
 
-/** Resolves when the other end of this pipe is closed. @throws Error when the descriptor is not a pipe. */
+/** Resolves when the other end of this pipe is closed. @throws Error if the descriptor is not a pipe. */
 function endOfPipe(fd: number): Promise<void> {
   const pipe = openPipe(fd)
   pipe.unref().resume()
@@ -99,13 +99,13 @@ function openPipe(fd: number): Socket {
   }
 }
 
-/** Ends the process as soon as the log is written, or its reader has had LOG_FLUSH_MS. */
+/** Ends the process when the log is written, or after LOG_FLUSH_MS at the latest. */
 function exit(code: number, log: DaemonLog): void {
   setTimeout(() => process.exit(code), LOG_FLUSH_MS)
   log.flush().then(() => process.exit(code))
 }
 
-/** The cause as one line for a person. */
+/** The cause of an error as one line for people. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {

@@ -4,7 +4,7 @@ import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 
-/** The name that implies this kind. */
+/** The provider name that implies the kind bedrock. */
 export const BEDROCK = 'bedrock'
 
 const KEY_VARIABLE = 'AWS_BEARER_TOKEN_BEDROCK'
@@ -17,10 +17,10 @@ const TOKEN_VARIABLE = 'AWS_SESSION_TOKEN'
 type Environment = ConfigSources['env']
 
 /**
- * The settings that only entries of kind bedrock have. `given` are the keys of the entry: an API key, credentials, or
- * neither, which uses those of the environment. `secret` makes the schema of a secret from the error message for a
- * missing one. Credentials of the environment are sent only to Amazon, or to the address that the environment sets for
- * the well-known name.
+ * The settings that only entries of kind bedrock have. `given` contains the entry's name and keys. An entry has an API
+ * key or credentials; without either, the environment's are used. `secret` creates the schema of a secret from the
+ * error message for a missing secret. Credentials of the environment are sent only to Amazon, or to the address that
+ * the environment sets for the well-known name.
  */
 export function bedrockSettings(
   given: { name: string; keys: ReadonlySet<string> },
@@ -75,8 +75,8 @@ export function bedrockSettings(
 }
 
 /**
- * The provider that the environment configures: it needs a Bedrock API key and a region. AWS credentials alone are not
- * enough, because they exist for many other reasons. Throws ValueFault.
+ * The provider that the environment configures. This requires a Bedrock API key and a region. AWS credentials alone are
+ * not enough, because they are often set for other purposes. Throws ValueFault.
  */
 export function bedrockOfEnvironment(env: Environment): BedrockConfig | undefined {
   if (!env[KEY_VARIABLE] || !regionVariable(env)) return undefined
@@ -114,7 +114,7 @@ function secretOfEnvironment(variable: string, env: Environment): string {
   return ofVariable(variable, () => parseApiKey(secret))
 }
 
-/** The region becomes a part of the host that receives the key. */
+/** Validated because the region becomes part of the host that receives the key. */
 function parseRegion(text: string): string {
   if (/^[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}$/.test(text)) return text
   throw new ValueFault(`"${text}" is not the name of an AWS region; write one such as eu-central-1`)

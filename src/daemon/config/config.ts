@@ -20,19 +20,21 @@ import { readSecret, reasonOf } from './secret.ts'
 import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSwitch, ValueFault } from './values.ts'
 
-/** How long requests may take to end after SIGTERM. */
+/** After SIGTERM, how long running requests may take to end. */
 export const DRAIN_TIMEOUT_MS = 25_000
 
-/** The daemon's configuration after flags, environment and file are merged, checked and frozen. */
+/** The daemon's configuration. Flags, environment and file are merged and validated; the result is frozen. */
 export type Config = {
   listen: { host: string; port: number }
-  /** Absolute path of the directory with the SQLite file, the lock and admin.key. */
+  /** Absolute path of the directory that contains the SQLite file, the lock and admin.key. */
   dataDir: string
   /** `sqlite` in the data directory, or a postgres:// URL. */
   database: { kind: 'sqlite' } | { kind: 'postgres'; url: string }
-  /** The first administrator key, if the operator configured one. */
+  /** The first administrator key, if it is configured. */
   bootstrapKey: string | undefined
-  /** The key that seals secrets in the store, 64 hex characters; undefined for the one in `<dataDir>/master.key`. */
+  /**
+   * The key that encrypts secrets in the store, 64 hex characters. Undefined to use the key in `<dataDir>/master.key`.
+   */
   masterKey?: string | undefined
   /** Whether webhooks may be delivered to private, loopback and link-local addresses. */
   webhooks?: { allowPrivate: boolean }
@@ -41,13 +43,13 @@ export type Config = {
   /** The responses of the models `local/script/<name>`. */
   scripts?: Scripts | undefined
   log: { level: LogLevel }
-  /** How long SIGTERM waits for running requests. */
+  /** After SIGTERM, how long to wait for running requests. */
   drainTimeoutMs: number
-  /** Maximum number of users of each tenant with each licence; 0 is no limit. */
+  /** Maximum number of users per tenant and licence; 0 means unlimited. */
   licenses: LicensePools
-  /** Monthly points of a user with each licence; a tier that is not named is unlimited. */
+  /** Points per month of a user with each licence. A licence that is not named is unlimited. */
   points?: PointAllowances | undefined
-  /** Addresses and blocks of the proxies whose X-Forwarded-For is trusted. */
+  /** Addresses and blocks of trusted proxies, whose X-Forwarded-For header is used. */
   trustedProxies?: readonly string[] | undefined
   /** Whether to discover model servers on this machine. */
   discoverLocal?: boolean | undefined
@@ -55,14 +57,14 @@ export type Config = {
   concurrency?: ConcurrencyLimits
   /** Default DEFAULT_LIMITS. */
   limits?: RequestLimits
-  /** How to search knowledge bases in addition to full-text search. */
+  /** The search methods for knowledge bases, in addition to full-text search. */
   knowledge?: RetrievalConfig | undefined
   evidence?: EvidenceConfig | undefined
-  /** Descriptor of a pipe; it closes when the parent process has ended. */
+  /** Descriptor of a pipe that closes when the parent process ends. */
   parentPipe?: number | undefined
 }
 
-/** All faults of a configuration, one line each, without secrets. */
+/** All faults of a configuration, one line per fault, without secrets. */
 export class ConfigFaults {
   readonly faults: readonly string[]
 
@@ -87,7 +89,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   const { settings } = file
 
   const value = <T>(source: string, text: string | undefined, parse: (text: string) => T): T | undefined => {
-    // Compose files and shells express "not set" by an empty variable.
+    // An empty variable counts as not set, because Compose files and shells express "not set" this way.
     if (text === undefined || text === '') return undefined
     try {
       return parse(text)
@@ -202,7 +204,7 @@ function readConfigFile(
     text = sources.readFile(path)
   } catch (error) {
     const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    // A missing file is a fault only if it was named explicitly.
+    // A missing file is a fault only if the operator named the file.
     const faults = absent && named === undefined ? [] : [`${path}: cannot be read (${reasonOf(error)})`]
     return { settings: { providers: [], namedProviders: [] }, directory: dirname(path), faults }
   }
@@ -214,12 +216,12 @@ function readConfigFile(
 function defaultDataDir(env: ConfigSources['env']): string | undefined {
   const stateDirectory = firstOf(env.STATE_DIRECTORY)
   if (stateDirectory !== undefined) return stateDirectory
-  // The XDG base directory specification says to ignore a relative path.
+  // A relative path is ignored, as the XDG base directory specification requires.
   if (env.XDG_STATE_HOME && isAbsolute(env.XDG_STATE_HOME)) return join(env.XDG_STATE_HOME, 'aigw')
   return env.HOME ? join(env.HOME, '.local', 'state', 'aigw') : undefined
 }
 
-/** systemd joins several directories with colons. */
+/** systemd separates several directories by colons. */
 const firstOf = (directories: string | undefined): string | undefined => directories?.split(':')[0] || undefined
 
 function deepFreeze<T extends object>(value: T): T {

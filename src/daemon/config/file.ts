@@ -1,4 +1,4 @@
-// The YAML file: its schema, and every fault in it with its line. Long, because it lists every section of the file.
+// The YAML file: its schema, and all its faults with their lines. The file is long because it lists every section.
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'
@@ -23,7 +23,7 @@ import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } from './values.ts'
 
-/** Bounds of the timeouts of an attempt. */
+/** Minimum and maximum of configurable timeouts of an attempt. */
 const CONFIGURED_TIMEOUT_MS = { min: 1_000, max: 3_600_000 } as const
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
@@ -47,14 +47,14 @@ export type EvidenceSettings = {
 
 /** The content of `limits` in the file. */
 export type LimitSettings = {
-  /** Bytes. */
+  /** In bytes. */
   body_size?: number | undefined
   body_memory?: number | undefined
   json_depth?: number | undefined
   messages?: number | null | undefined
   max_tokens?: number | null | undefined
   output_tokens?: Record<string, number> | null | undefined
-  /** Milliseconds, like the next two. */
+  /** In milliseconds, like the next two properties. */
   first_token_timeout?: number | undefined
   attempt_timeout?: number | undefined
   silence_timeout?: number | undefined
@@ -63,16 +63,16 @@ export type LimitSettings = {
 /** The content of a configuration file; omitted keys are undefined. */
 export type FileSettings = {
   listen?: { host: string; port: number } | undefined
-  /** As written: relative paths start at the folder of the file. */
+  /** The path as written. A relative path starts at the folder of the configuration file. */
   data_dir?: string | undefined
   bootstrap_key?: string | undefined
   database?: { url?: string | undefined } | null | undefined
   log?: { level?: (typeof LOG_LEVELS)[number] | undefined } | null | undefined
-  /** Milliseconds. */
+  /** In milliseconds. */
   drain_timeout?: number | undefined
   /** Maximum number of users with each licence. */
   licenses?: { [Tier in License]?: number | undefined } | null | undefined
-  /** Monthly points of a user with each licence; null is no limit. */
+  /** Points per month of a user with each licence. Null means unlimited. */
   points?: { [Tier in License]?: number | null | undefined } | null | undefined
   /** Addresses and blocks in CIDR notation. */
   trusted_proxies?: string[] | null | undefined
@@ -98,8 +98,8 @@ export type FileSettings = {
 }
 
 /**
- * Parses the text of a configuration file. Every fault is one line: the file, the line if the parser knows it, the
- * dotted key, what is wrong and what to do. Settings of faulty parts are omitted.
+ * Parses the text of a configuration file. Every fault is one line with the file, the line number if known, the dotted
+ * key, the problem and the remedy. Settings of faulty parts are omitted.
  */
 export function parseConfigFile(
   text: string,
@@ -107,7 +107,7 @@ export function parseConfigFile(
   sources: ConfigSources,
 ): { settings: FileSettings; faults: string[] } {
   const lines = new LineCounter()
-  // Pretty errors quote the source, which may hold secrets.
+  // Pretty errors quote the source, which may contain secrets.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const nothing: FileSettings = { providers: [], namedProviders: [] }
   const notYaml = [...document.errors, ...document.warnings].map(
@@ -236,8 +236,8 @@ function rootSchema(sources: ConfigSources, path: string) {
         },
         'may contain name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
       ).nullish(),
-      // Parsed separately, so that a fault here does not hide those of a provider. Listed here so that it can be
-      // suggested.
+      // Providers are parsed separately, so that faults in this schema do not hide faults of a provider. The key is
+      // listed here so that it can be suggested for a misspelt key.
       providers: z.undefined().optional(),
     },
     'must be a mapping of keys',
@@ -305,7 +305,8 @@ const allowance = z
   .int({ error: 'must be a whole number of points, or null for no limit' })
   .min(0, { error: 'must not be negative' })
 
-// The name appears in a line with other words, and before a plus sign in key files (C2SP signed-note).
+// In key files (C2SP signed-note), the name is followed by a plus sign, and a line has several words. So the name must
+// not contain spaces or plus signs.
 const signerName = z
   .string({ error: 'must be a name, such as gateway.example.com' })
   .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/, {
@@ -321,7 +322,7 @@ const retentionDays = z
 
 const checkpointUrl = z.url({ protocol: /^https?$/, error: 'must be a URL, such as https://log.example.com/aigw' })
 
-/** `sk-` and 64 lower-case hex characters. Throws ValueFault, which does not repeat the key. */
+/** Parses a key: `sk-` and 64 lower-case hex characters. Throws ValueFault, which does not contain the key. */
 export function parseBootstrapKey(text: string): string {
   if (!API_KEY_PATTERN.test(text)) {
     throw new ValueFault(
@@ -337,7 +338,7 @@ function checkPath(path: string): string {
   return path
 }
 
-/** Some messages of the parser end with a piece of the file, which may be a secret. */
+/** Some messages of the parser end with a part of the file, which may be a secret. */
 const withoutSource = (message: string): string => message.replace(/:? *".*$/s, '')
 
 const TOO_MANY_ALIASES = Symbol()
@@ -346,7 +347,7 @@ function toValue(document: Document): unknown {
   try {
     return document.toJS()
   } catch (error) {
-    // The parser's guard against aliases that expand endlessly.
+    // The parser throws ReferenceError when aliases expand endlessly.
     if (error instanceof ReferenceError) return TOO_MANY_ALIASES
     throw error
   }
@@ -355,7 +356,7 @@ function toValue(document: Document): unknown {
 const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The line of the deepest existing part of `key` in the file. */
+/** The line of `key` in the file. If the key does not exist, the line of its deepest existing parent. */
 function lineOf(document: Document, lines: LineCounter, key: readonly PropertyKey[]): number | undefined {
   let node: unknown = document.contents
   let offset: number | undefined

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { suggestion } from '../../shared/nearest-name.ts'
 
-/** The daemon's command line. Values are unparsed; they are validated when all sources are merged. */
+/** The daemon's command-line flags. Values are not parsed yet; they are validated when all sources are merged. */
 export type Flags = {
   config: string | undefined
   listen: string | undefined
@@ -35,14 +35,14 @@ const OPTIONS = {
 
 const isOption = (name: string): name is keyof typeof OPTIONS => Object.hasOwn(OPTIONS, name)
 
-/** Parses the command line and reports every fault, not just the first. The last value of a repeated flag counts. */
+/** Parses the command line and reports all faults. If a flag is repeated, its last value counts. */
 export function parseFlags(argv: readonly string[]): { flags: Flags; faults: string[] } {
   const { tokens } = parseArgs({ args: [...argv], options: OPTIONS, strict: false, tokens: true })
   const faults: string[] = []
   const values = new Map<string, string>()
   let unknownAt = -2
   for (const token of tokens) {
-    // The word after an unknown option is most likely its value.
+    // A word after an unknown option is most likely the option's value, so it is not reported.
     if (token.kind === 'positional' && token.index !== unknownAt + 1)
       faults.push(`"${token.value}" is not expected; aigwd takes options only, see --help`)
     if (token.kind !== 'option') continue

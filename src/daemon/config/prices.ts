@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { PriceConfig } from '../models/config.ts'
 import { section } from './section.ts'
 
-/** Maximum price of a million tokens in the configuration, in dollars. */
+/** Maximum configurable price of a million tokens, in dollars. */
 const PRICE_MAX = 1_000
-/** Maximum points for one answer of a model. */
+/** Maximum configurable points per answer of a model. */
 const POINTS_PER_ANSWER_MAX = 1_000
 
 const dollars = z

@@ -12,9 +12,9 @@ import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK]
-/** Policies name regions the same way. */
+/** Policies use the same format for regions. */
 const REGION = /^[a-z0-9]+(-[a-z0-9]+)*$/
-/** Headers that the HTTP client sets for the connection or the body. */
+/** Headers that the HTTP client sets itself, for the connection or the body. */
 const OUR_HEADERS = new Set([
   'connection',
   'content-length',
@@ -27,8 +27,8 @@ const OUR_HEADERS = new Set([
 ])
 
 /**
- * The schema of one entry under `providers:` other than `local`; its output configures the registry. The required keys
- * depend on the entry's name and other keys, so each entry has its own schema.
+ * The schema of one entry under `providers:`, except `local`. Its output is the configuration of the provider. The
+ * required keys depend on the entry's name and other keys, so each entry has its own schema.
  */
 export function providerEntry(name: string, entry: unknown, sources: ConfigSources, configFile: string) {
   if (!PROVIDER_NAME.test(name)) {
@@ -74,7 +74,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   const wellKnown = findWellKnown(name, entry)
   const isAzure = (kindIn(entry) ?? wellKnown?.kind) === 'azure'
   const [keyVariable] = wellKnown?.keyVariables ?? []
-  // A server at a custom address may need no key; well-known providers always need one.
+  // A server at a custom address may work without a key. Well-known providers always require a key.
   const needsKey = keyVariable !== undefined && !hasKey(entry, 'base_url') && !knownKeyVariable(wellKnown, sources.env)
   const kind = z.string({ error: `must be one of ${KINDS.join(', ')}` }).transform(valueFrom(checkKind))
   const apiKey = secret(`is missing; set it here or in the environment variable ${keyVariable}`)
@@ -119,7 +119,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   )
 }
 
-/** The well-known providers that the file does not name and that the environment configures completely. */
+/** The well-known providers that the environment configures completely and that the file does not name. */
 export function providersFromEnvironment(
   env: ConfigSources['env'],
   named: readonly string[],
@@ -162,8 +162,8 @@ function wellKnownOfEnvironment(
 }
 
 /**
- * The defaults of a name, or else of a kind: an entry may set another kind than its name implies. A kind has the
- * default address of its company. The company's key is sent only to that address.
+ * The defaults of the entry's name or, if the entry sets another kind, of that kind. A kind has the default address of
+ * its company, and the company's key is sent only to that address.
  */
 function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefined {
   const kind = kindIn(entry)
@@ -173,7 +173,7 @@ function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefi
   return Object.hasOwn(WELL_KNOWN_PROVIDERS, kind) ? WELL_KNOWN_PROVIDERS[kind] : undefined
 }
 
-/** The environment variable with the key, if one is set. */
+/** The first environment variable of the provider that contains a key, if any. */
 const knownKeyVariable = (wellKnown: WellKnownProvider | undefined, env: ConfigSources['env']): string | undefined =>
   wellKnown?.keyVariables.find((variable) => env[variable])
 
@@ -217,7 +217,7 @@ function parseApiVersion(text: string): string {
   throw new ValueFault(`"${text}" is not a version of the Azure API; write a date, such as "2024-10-21"`)
 }
 
-/** Validates the kind of an entry that is not of kind bedrock. */
+/** Validates the kind of an entry. Entries of kind bedrock are validated elsewhere. */
 function checkKind(kind: string): (typeof ENDPOINT_KINDS)[number] {
   const known = ENDPOINT_KINDS.find((one) => one === kind)
   if (known) return known

@@ -27,7 +27,9 @@ const step: z.ZodType<ScriptStep> = z.union(
   { error: A_STEP },
 )
 
-/** The schema of the entry `local` under `providers:`; its output is the scripts that `local/script/<name>` plays. */
+/**
+ * The schema of the entry `local` under `providers:`. Its output contains the scripts that `local/script/<name>` plays.
+ */
 export function localEntry() {
   const scripts: z.ZodType<Scripts> = z.record(
     z.string().regex(SCRIPT_NAME),

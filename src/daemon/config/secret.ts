@@ -3,12 +3,15 @@ import { z } from 'zod'
 import type { ConfigSources } from './sources.ts'
 import { ValueFault } from './values.ts'
 
-// A check that does not abort would report its own message instead of the union's.
+// Checks must abort. Without `abort`, the error message of the check would replace the message of the union.
 const Name = z.string().min(1, { abort: true })
-// Strict, because the fault repeats the name, and a user may have put the secret itself here.
+// Strict: a later error message repeats the name, and a user may have entered the secret itself here.
 const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { abort: true })
 
-/** A secret in the file: the text itself, or a reference to it. `missing` is the error message for an absent one. */
+/**
+ * A secret in the file: the text itself, or a reference to the text. `missing` is the error message for a missing
+ * secret.
+ */
 export const secretReference = (missing?: string) =>
   z.union(
     [
@@ -28,8 +31,8 @@ export const secretReference = (missing?: string) =>
 export type SecretReference = z.output<ReturnType<typeof secretReference>>
 
 /**
- * The text of a reference, without a final line break. Paths are relative to the folder of the configuration file.
- * Throws ValueFault.
+ * Returns the text of a reference, without a trailing line break. Paths are relative to the folder of the configuration
+ * file. Throws ValueFault.
  */
 export function resolveSecret(
   reference: SecretReference,
@@ -68,7 +71,10 @@ function lookUp(
   return readSecret(readFile, join(directory, credential))
 }
 
-/** The text of a file, without a final line break. Throws ValueFault, which names only the file. */
+/**
+ * Returns the text of a file, without a trailing line break. Throws ValueFault, which contains only the name of the
+ * file.
+ */
 export function readSecret(readFile: ConfigSources['readFile'], path: string): string {
   try {
     return withoutLineEnd(readFile(path))
@@ -79,7 +85,7 @@ export function readSecret(readFile: ConfigSources['readFile'], path: string): s
 
 const withoutLineEnd = (text: string): string => text.replace(/[\r\n]+$/, '')
 
-/** The reason why a file could not be read, in words. */
+/** The reason why a file could not be read, as text for an error message. */
 export function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   const words: Record<string, string> = {

@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { suggestion } from '../../shared/nearest-name.ts'
 import { ValueFault } from './values.ts'
 
-/** A mapping of known keys; each unknown key is a separate fault that suggests a similar known key. */
+/**
+ * The schema of a mapping with known keys. Each unknown key is reported as a separate fault that suggests a similar
+ * known key.
+ */
 export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape, mustBe: string) {
   const known = Object.keys(shape)
   const unknownKey = z.custom<unknown>(() => false, {
@@ -14,7 +17,9 @@ export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape, mustB
   return z.object(shape, { error: mustBe }).catchall(unknownKey)
 }
 
-/** Turns a function that throws ValueFault into a schema step, so that its fault is reported with all others. */
+/**
+ * Turns a function that throws ValueFault into a schema step, so that its fault is reported together with all others.
+ */
 export function valueFrom<From, To>(parse: (value: From) => To): (value: From, context: z.core.$RefinementCtx) => To {
   return (value, context) => {
     try {

@@ -1,13 +1,13 @@
 import { isIP, isIPv4 } from 'node:net'
 
-/** An invalid value. The message states the fault and what to write instead, and never contains a secret. */
+/** Thrown for an invalid value. The message states the fault and a valid form, and never contains a secret. */
 export class ValueFault extends Error {
   override name = 'ValueFault'
 }
 
 const LISTEN_EXAMPLE = 'write HOST:PORT, such as 127.0.0.1:8787, or [::1]:8787 for IPv6'
 
-/** `HOST:PORT` or `[IPv6]:PORT`; port 0 lets the system choose. Throws ValueFault. */
+/** Parses `HOST:PORT` or `[IPv6]:PORT`. With port 0, the system chooses the port. Throws ValueFault. */
 export function parseListen(text: string): { host: string; port: number } {
   if (/^\d+$/.test(text)) throw new ValueFault(`"${text}" has no host; write 127.0.0.1:${text}`)
   if (text.startsWith(':')) {
@@ -27,7 +27,7 @@ export function parseListen(text: string): { host: string; port: number } {
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000 } as const
 
-/** `500ms`, `25s` or `2m` as milliseconds, from 0 to 10 minutes unless other bounds are given. Throws ValueFault. */
+/** Parses `500ms`, `25s` or `2m` to milliseconds. The default bounds are 0 and 10 minutes. Throws ValueFault. */
 export function parseDuration(text: string, bounds = { min: 0, max: 10 * UNIT_MS.m }): number {
   const match = /^(\d{1,9})(ms|s|m)$/.exec(text)
   if (match === null) throw new ValueFault(`"${text}" is not a duration; write a number and ms, s or m, such as 25s`)
@@ -39,7 +39,7 @@ export function parseDuration(text: string, bounds = { min: 0, max: 10 * UNIT_MS
 
 const UNIT_BYTES = { KB: 1_024, MB: 1_048_576, GB: 1_073_741_824 } as const
 
-/** `64KB`, `32MB` or `1GB` as bytes, within `bounds`. Throws ValueFault. */
+/** Parses `64KB`, `32MB` or `1GB` to bytes, within `bounds`. Throws ValueFault. */
 export function parseSize(text: string, bounds: { min: number; max: number }): number {
   const match = /^(\d{1,9})(KB|MB|GB)$/.exec(text)
   if (match === null) throw new ValueFault(`"${text}" is not a size; write a number and KB, MB or GB, such as 32MB`)
@@ -54,29 +54,35 @@ function shownSize(bytes: number): string {
   return `${Math.ceil(bytes / UNIT_BYTES[unit])}${unit}`
 }
 
-/** `true` or `false`. Throws ValueFault. */
+/** Parses `true` or `false`. Throws ValueFault. */
 export function parseSwitch(text: string): boolean {
   if (text !== 'true' && text !== 'false') throw new ValueFault(`"${text}" is not a valid value; write true or false`)
   return text === 'true'
 }
 
-/** 32 bytes as 64 hex characters, from hex or base64. Throws ValueFault, which names the file and never the key. */
+/**
+ * Parses 32 bytes in hex or base64 to 64 hex characters. Throws ValueFault, which names the file but does not contain
+ * the key.
+ */
 export function parseMasterKey(text: string, path: string): string {
   if (/^[0-9a-fA-F]{64}$/.test(text)) return text.toLowerCase()
-  // 32 bytes are 43 characters and one of padding. The last of the 43 has two unused bits.
+  // In base64, 32 bytes are 43 characters and one padding character. The last two bits of the 43rd character must be 0.
   if (/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text)) return Buffer.from(text, 'base64').toString('hex')
   throw new ValueFault(
     `${path} must contain a master key of 64 characters 0-9a-f; create one with: openssl rand -hex 32`,
   )
 }
 
-/** The number of an open file. Throws ValueFault. */
+/** Parses a file descriptor. Throws ValueFault. */
 export function parseDescriptor(text: string): number {
   if (!/^\d{1,6}$/.test(text)) throw new ValueFault(`"${text}" is not a file descriptor; write its number, such as 3`)
   return Number(text)
 }
 
-/** A postgres:// URL, unchanged. Throws ValueFault, which does not repeat the URL: it may contain a password. */
+/**
+ * Validates a postgres:// URL and returns it unchanged. Throws ValueFault, which does not contain the URL, because the
+ * URL may contain a password.
+ */
 export function parseDatabaseUrl(text: string): string {
   if (!/^postgres(ql)?:\/\//.test(text)) {
     throw new ValueFault(
@@ -87,7 +93,7 @@ export function parseDatabaseUrl(text: string): string {
   return text
 }
 
-/** An http(s) URL of a provider, without trailing slashes. Throws ValueFault. */
+/** Parses the http(s) URL of a provider and removes trailing slashes. Throws ValueFault. */
 export function parseBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
@@ -100,7 +106,7 @@ export function parseBaseUrl(text: string): string {
   return text.replace(/\/+$/, '')
 }
 
-/** Parses an environment variable; a ValueFault names the variable. */
+/** Runs `parse` on an environment variable. A ValueFault then names the variable. */
 export function ofVariable<T>(variable: string | undefined, parse: () => T): T {
   try {
     return parse()
@@ -110,7 +116,7 @@ export function ofVariable<T>(variable: string | undefined, parse: () => T): T {
   }
 }
 
-/** A key that is valid in an Authorization header. Throws ValueFault, which does not repeat the key. */
+/** Validates a key for the Authorization header. Throws ValueFault, which does not contain the key. */
 export function parseApiKey(text: string): string {
   if (!/^[\x21-\x7e]+$/.test(text))
     throw new ValueFault('contains a space, a line end or another character that is not allowed in a key')

@@ -1,4 +1,4 @@
-// The identity room: tenants, users, groups, roles and keys, and who a caller is.
+// The identity module: tenants, users, groups, roles and keys, and the authentication of callers.
 import type { Route } from '../platform/http/route.ts'
 import type { Log } from '../platform/log.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
@@ -19,7 +19,7 @@ export type IdentityRoom = Pick<Authenticator, 'authenticate' | 'isAccepted'> & 
   routes: Route[]
 }
 
-/** Opens the room. The first start of a store creates the operator's tenant and key. */
+/** Opens the module. The first start of a store creates the operator's tenant and key. */
 export async function openIdentity(
   config: {
     bootstrapKey: string | undefined

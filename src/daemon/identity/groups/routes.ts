@@ -31,7 +31,7 @@ import {
   updateGroup,
 } from './store.ts'
 
-/** Fits a group of GROUP_USERS ids and a long description. */
+/** Large enough for a group with GROUP_USERS ids and a long description. */
 export const GROUP_BODY_BYTES = 524_288
 
 const NOT_FOUND = { description: 'No group of this tenant has this id', schema: StructuredError }
@@ -145,7 +145,7 @@ export function groupRoutes(deps: ChangeDeps): Route[] {
           })
           await record({
             ...activityOn(before, 'update'),
-            // Members that were not sent are undefined, so the entry's JSON omits them.
+            // Properties that were not sent are undefined, so the JSON of the audit entry omits them.
             metadata: { ...fields, usersAdded: members?.added, usersRemoved: members?.removed },
           })
           return getGroup(tx, tenantId, id)
@@ -198,7 +198,8 @@ const shownOf = (group: GroupRow): Omit<Group, 'users'> => ({
   name: group.name,
   description: group.description,
   status: group.status,
-  // Counted here, so that a response is consistent while someone changes the group.
+  // Counted from the members in this response, so the response is consistent even if the group changes at the same
+  // time.
   userCount: group.user_count,
   createdAt: group.created_at,
   updatedAt: group.updated_at,

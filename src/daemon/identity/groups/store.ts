@@ -22,7 +22,7 @@ export type GroupFilter = Page & {
   sortOrder: 'asc' | 'desc'
 }
 
-/** The unique key decides between concurrent inserts. @throws GROUP_NAME_EXISTS */
+/** If two groups are inserted concurrently, the unique key rejects one. @throws GROUP_NAME_EXISTS */
 export async function insertGroup(db: Db, group: GroupRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('groups')
@@ -37,7 +37,7 @@ export async function updateGroup(tx: Db, { tenant_id, id, ...columns }: GroupRo
   try {
     await tx.updateTable('groups').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
   } catch (cause) {
-    // Only the name is unique.
+    // Only the name is unique, so this unique key is the key of the name.
     if (engineOf(tx).uniqueKeyOf(cause) === undefined) throw cause
     throw nameExists(columns.name, cause)
   }
@@ -49,7 +49,7 @@ const nameExists = (name: string, cause?: unknown) =>
     cause,
   })
 
-/** Deletes the group with its memberships and returns the deleted row. */
+/** Deletes the group and its memberships, and returns the deleted row. */
 export function deleteGroup(tx: Db, tenantId: string, id: string): Promise<GroupRow | undefined> {
   return tx
     .deleteFrom('groups')
@@ -60,8 +60,8 @@ export function deleteGroup(tx: Db, tenantId: string, id: string): Promise<Group
 }
 
 /**
- * Adds users who are not yet members to a group.
- * @throws VALIDATION_ERROR naming the first user who is not of this tenant.
+ * Adds users to a group. Users who are already members are skipped.
+ * @throws VALIDATION_ERROR naming the first user who does not belong to this tenant.
  */
 export async function addMembers(tx: Db, tenantId: string, groupId: string, userIds: readonly string[]): Promise<void> {
   if (userIds.length === 0) return
@@ -90,8 +90,8 @@ export async function addMembers(tx: Db, tenantId: string, groupId: string, user
 }
 
 /**
- * Replaces the members of a group by these users; returns who was added and removed.
- * @throws VALIDATION_ERROR naming the first who is not of this tenant.
+ * Replaces the members of a group by these users. Returns the added and the removed users.
+ * @throws VALIDATION_ERROR naming the first user who does not belong to this tenant.
  */
 export async function replaceMembers(
   tx: Db,
@@ -141,7 +141,7 @@ export async function removeUserFromGroups(tx: Db, tenantId: string, userId: str
 export const findGroupRow = (db: Db, tenantId: string, id: string): Promise<GroupRow | undefined> =>
   db.selectFrom('groups').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 
-/** The group of this tenant with this id. */
+/** The group of this tenant with this id, including its members. */
 export async function findGroup(db: Db, tenantId: string, id: string): Promise<GroupWithMembers | undefined> {
   const group = await findGroupRow(db, tenantId, id)
   if (!group) return undefined
@@ -150,8 +150,8 @@ export async function findGroup(db: Db, tenantId: string, id: string): Promise<G
 }
 
 /**
- * One page of a tenant's groups, and the total count. `search`: a part of the name or the description. A large group
- * includes only its first GROUP_LIST_USERS members.
+ * One page of a tenant's groups, and the total count. `search` matches a part of the name or the description. A large
+ * group includes only its first GROUP_LIST_USERS members.
  */
 export async function listGroups(
   db: Db,
@@ -180,8 +180,8 @@ const SORT_COLUMNS = {
 } as const satisfies Record<GroupFilter['sortBy'], keyof GroupRow>
 
 /**
- * One query for all groups. Members are sorted by name. `first` limits the members of each group to those with the
- * lowest ids, who have been users the longest; only these rows are read.
+ * Loads the members of all groups in one query, sorted by name. `first` limits each group to the members with the
+ * lowest ids, who are the oldest users. Only these rows are read.
  */
 async function addMembersTo(
   db: Db,
@@ -208,7 +208,7 @@ async function addMembersTo(
   return groups.map((group) => ({ ...group, members: members.get(group.id) ?? [] }))
 }
 
-/** The id of the last included member; for a smaller group, a text that sorts after every id. */
+/** The id of the last member to include. For a smaller group, a text that sorts after every id. */
 const LAST_OF_FIRST = sql<string>`coalesce((
   select x.user_id from group_members as x where x.tenant_id = g.tenant_id and x.group_id = g.id
   order by x.user_id limit 1 offset ${sql.lit(GROUP_LIST_USERS - 1)}), '~')`

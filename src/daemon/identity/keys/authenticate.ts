@@ -15,28 +15,28 @@ import { rightsOfKey } from './rights.ts'
 import { readSettings } from './settings.ts'
 import { findPresentedKey, type PresentedKey } from './store.ts'
 
-/** Maximum age of cached keys in a daemon, and so the maximum delay of a revocation. */
+/** Maximum age of cached keys in a daemon, and therefore the maximum delay of a revocation. */
 export const KEY_CACHE_MS = 2_000
 
 const KEYS_CACHED = 10_000
 
 export type Authenticator = {
   /**
-   * The caller of the request. Returns at once for a key that was looked up within KEY_CACHE_MS.
-   * @throws UNAUTHORIZED when the key is missing, malformed, unknown, revoked or expired, its owner inactive or its
-   * tenant disabled; CLIENT_ADDRESS_REFUSED when the key is not allowed from the client's address.
+   * Returns the caller of the request. Synchronous if the key was looked up within KEY_CACHE_MS.
+   * @throws UNAUTHORIZED if the key is missing, malformed, unknown, revoked or expired, its owner inactive or its
+   * tenant disabled. CLIENT_ADDRESS_REFUSED if the key is not allowed from the client's address.
    */
   authenticate(request: ClientRequest): Caller | Promise<Caller>
   /**
-   * Whether the key of a running request is still valid. A revocation on this daemon applies at once, one on another
-   * daemon within KEY_CACHE_MS. Returns at once as `authenticate` does.
+   * Whether the key of a running request is still valid. A revocation by this daemon applies immediately, and a
+   * revocation by another daemon within KEY_CACHE_MS. Synchronous in the same cases as `authenticate`.
    */
   isAccepted(caller: Pick<Caller, 'secretHash'>): boolean | Promise<boolean>
   /** Invalidates all cached keys. Call it after any change of keys, users, roles or tenants. */
   forgetKeys(): void
   /**
-   * The caller as this transaction sees it; the key is looked up by the presented secret.
-   * @throws UNAUTHORIZED when it is not valid any more
+   * Reads the caller within this transaction. The key is looked up by the presented secret.
+   * @throws UNAUTHORIZED if the key is no longer valid
    */
   lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
 }
@@ -44,14 +44,17 @@ export type Authenticator = {
 export type AuthenticatorOptions = {
   db: Db
   clock: Clock
-  /** Addresses and blocks of proxies whose X-Forwarded-For is trusted; none by default. */
+  /** Addresses and blocks of trusted proxies, whose X-Forwarded-For header is used; none by default. */
   trustedProxies?: readonly string[] | undefined
 }
 
-/** A cache entry of a key; `allowedFrom` is undefined when every address is allowed. */
+/** The cache entry of a key. `allowedFrom` is undefined if every address is allowed. */
 type KnownKey = { caller: Caller; expiresAtMs: number; allowedFrom: AddressList | undefined }
 
-/** Looks keys up by their SHA-256 and caches them for KEY_CACHE_MS, the documented limit on a revocation's delay. */
+/**
+ * Looks up keys by their SHA-256 and caches them for KEY_CACHE_MS, which is the documented maximum delay of a
+ * revocation.
+ */
 export function createAuthenticator({ db, clock, trustedProxies = [] }: AuthenticatorOptions): Authenticator {
   const proxies = createAddressList(trustedProxies)
   const keys = createFreshCache<KnownKey>({
@@ -65,7 +68,9 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
     },
   })
 
-  /** Checks what may differ between two requests with one key: the time and the client's address. */
+  /**
+   * Checks the conditions that may differ between two requests with the same key: the time and the client's address.
+   */
   function admit({ caller, expiresAtMs, allowedFrom }: KnownKey, request: ClientRequest): Caller {
     if (clock.now() >= expiresAtMs) throw expired()
     if (allowedFrom !== undefined) checkAddress(clientAddress(request, proxies), allowedFrom)
@@ -97,7 +102,10 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
   }
 }
 
-/** Anthropic's clients send `x-api-key`. Two different keys in one request would make the caller ambiguous. */
+/**
+ * Anthropic's clients send `x-api-key`. A request with two different keys is rejected, because its caller would be
+ * ambiguous.
+ */
 function presentedKey({ authorization, 'x-api-key': apiKey }: ClientRequest['headers']): string {
   if (apiKey === undefined) return bearerToken(authorization)
   if (typeof apiKey !== 'string' || (authorization !== undefined && bearerToken(authorization) !== apiKey)) {
@@ -106,7 +114,7 @@ function presentedKey({ authorization, 'x-api-key': apiKey }: ClientRequest['hea
   return apiKey
 }
 
-/** RFC 6750 §2.1; the scheme's name is case-insensitive. */
+/** RFC 6750 §2.1; the name of the scheme is case-insensitive. */
 function bearerToken(authorization: string | undefined): string {
   if (authorization === undefined) throw unauthorized('Send your API key as "Authorization: Bearer <API_KEY>".')
   const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]

@@ -18,19 +18,19 @@ import { toApiKey } from './view.ts'
 
 export type KeyDeps = ChangeDeps & {
   /**
-   * The policies that a key may name. Called inside the change, so that a policy cannot be deleted while it is assigned
-   * to a key.
+   * Returns a check whether a policy that a key names exists. Called inside the change, so that a policy cannot be
+   * deleted while it is being assigned to a key.
    */
   knownPolicies(tx: Db, tenantId: string): Promise<(policyId: string) => boolean>
 }
 
-/** A key and its secret, which is shown only once. */
+/** A key and its secret, which is returned only once. */
 export type NewSecret = { key: OwnedKey; secret: string }
 
 /**
- * Creates a key for an active user of the tenant, by default the caller.
- * @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS when the key would have more rights than the caller's, or would
- * belong to another user and the caller does not administer users.
+ * Creates a key for an active user of the tenant; the default is the caller.
+ * @throws VALIDATION_ERROR. INSUFFICIENT_PERMISSIONS if the key would have more rights than the caller's.
+ * INSUFFICIENT_PERMISSIONS if it would belong to another user and the caller does not administer users.
  */
 export function createKey(
   deps: KeyDeps,
@@ -71,10 +71,10 @@ export function createKey(
 }
 
 /**
- * Changes the settings that the request contains.
- * @throws VALIDATION_ERROR, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has, or would
- * have, more rights than the caller's, or belongs to another user and the caller does not administer users,
- * LAST_ADMINISTRATOR.
+ * Changes only the settings that the request contains.
+ * @throws VALIDATION_ERROR, API_KEY_NOT_FOUND, API_KEY_REVOKED, LAST_ADMINISTRATOR. INSUFFICIENT_PERMISSIONS if the key
+ * has, or would have, more rights than the caller's. INSUFFICIENT_PERMISSIONS if it belongs to another user and the
+ * caller does not administer users.
  */
 export function changeKey(
   deps: KeyDeps,
@@ -94,7 +94,7 @@ export function changeKey(
       await deps.knownPolicies(tx, caller.tenantId),
     )
     let { grantedLevels } = stored
-    // A new grant of `adminAccess` means the owner's current levels.
+    // If the request grants `adminAccess` again, the owner's current levels apply.
     if (adminAccess !== undefined) grantedLevels = null
     const rights = rightsOfKey({ settings, grantedLevels }, key.ownerRights)
     requireCovered(caller.rights, rights, `The key "${key.row.name}" with these changes`, WITHOUT_EXCESS)
@@ -114,10 +114,11 @@ export function changeKey(
 }
 
 /**
- * Gives the key a new secret; the old one is rejected from now on. The rest of the key stays, except for administrator
- * rights that its owner has lost: the person who sees the secret was only checked against the current ones.
- * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's,
- * or belongs to another user and the caller does not administer users.
+ * Gives the key a new secret. The old secret is rejected from now on. All other settings are kept, except administrator
+ * rights that the owner has lost. The caller receives the secret and was checked only against the owner's current
+ * rights.
+ * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED. INSUFFICIENT_PERMISSIONS if the key has more rights than the caller's, or
+ * belongs to another user and the caller does not administer users.
  */
 export async function rotateKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<NewSecret> {
   const secret = newApiKey()
@@ -136,10 +137,9 @@ export async function rotateKey(deps: ChangeDeps, actor: Actor, keyId: string | 
 }
 
 /**
- * Revokes a key permanently; a revoked key stays unchanged. Works for keys of other users too, because an administrator
- * of keys must be able to stop any key at once.
- * @throws API_KEY_NOT_FOUND, INSUFFICIENT_PERMISSIONS when the key has more rights than the caller's,
- * LAST_ADMINISTRATOR.
+ * Revokes a key permanently. A key that is already revoked is not changed. Keys of other users can be revoked too,
+ * because an administrator of keys must be able to revoke any key immediately.
+ * @throws API_KEY_NOT_FOUND, LAST_ADMINISTRATOR. INSUFFICIENT_PERMISSIONS if the key has more rights than the caller's.
  */
 export function revokeKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<OwnedKey> {
   return changeOne(deps, actor, keyId, async ({ tx, caller, record, key }) => {
@@ -156,7 +156,7 @@ export function revokeKey(deps: ChangeDeps, actor: Actor, keyId: string | undefi
   })
 }
 
-/** The key of the caller's tenant with this id, which may be any text. @throws API_KEY_NOT_FOUND */
+/** Returns the key with this id in the caller's tenant. `keyId` is unvalidated input. @throws API_KEY_NOT_FOUND */
 export async function getKey(db: Db, { tenantId }: Caller, keyId: string | undefined): Promise<OwnedKey> {
   const id = idOf(keyId, unknownKey)
   const key = await findKey(db, tenantId, id)
@@ -194,8 +194,9 @@ async function changeOne(
 const WITHOUT_EXCESS = 'Use a key that has these rights, or omit them: "adminAccess": false grants no administration.'
 
 /**
- * The secret of a key lets its holder act as the key's owner, who pays. So a key for another user requires more than
- * the right to administer keys. Checked first, so that a rejection does not reveal which users exist.
+ * Checks that the caller may manage keys of this owner. The secret of a key lets its holder act as the owner, who is
+ * billed. So managing another user's key requires more than the right to administer keys. Called first, so that a
+ * rejection does not reveal which users exist.
  * @throws INSUFFICIENT_PERMISSIONS
  */
 function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = ''): void {
@@ -207,9 +208,9 @@ function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = '
 }
 
 /**
- * Checked before a key loses its administrator rights. It matters only when the caller's own key is changed: in all
- * other cases the caller's key remains. @throws LAST_ADMINISTRATOR when no other key in the tenant could create a new
- * one
+ * Call it before a key loses its administrator rights. It checks only changes of the caller's own key: after any other
+ * change, the caller's key remains.
+ * @throws LAST_ADMINISTRATOR if no other key in the tenant could create a new administrator key
  */
 async function requireOtherAdministratorKey(tx: Db, caller: Caller, { row }: OwnedKey, now: string): Promise<void> {
   if (row.id !== caller.keyId || !administersAll(caller.rights)) return
@@ -230,8 +231,8 @@ function refuseRevoked({ row }: OwnedKey): void {
 }
 
 /**
- * UTC, as stored. The stored expiry is accepted unchanged, even if it has passed.
- * @throws VALIDATION_ERROR for another time in the past, or a year without four digits
+ * Converts an expiry to UTC, the stored format. The stored expiry is accepted unchanged, even if it has passed.
+ * @throws VALIDATION_ERROR for a different time in the past, or a year that does not have four digits
  */
 function toExpiry(expiresAt: string | null, now: number, stored: string | null = null): string | null {
   if (expiresAt === null) return null
@@ -242,7 +243,7 @@ function toExpiry(expiresAt: string | null, now: number, stored: string | null =
   return isoTime(ms)
 }
 
-/** Later times have more digits, and would not compare as text. */
+/** Later times have more digits, so they could not be compared as text. */
 const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 const activity = (

@@ -2,8 +2,8 @@ import { commonLevels, type Rights, withoutAdministration } from '../../../share
 import type { StoredSettings } from './settings.ts'
 
 /**
- * The rights of a key: its owner's current rights, with administration limited to the granted levels. Writing to the
- * indexes that the owner can read is a right of the key itself.
+ * The rights of a key: its owner's current rights, with administration limited to the granted levels. The right to
+ * write to indexes that the owner can read belongs to the key itself.
  */
 export function rightsOfKey({ settings, grantedLevels }: StoredSettings, owner: Rights): Rights {
   const rights = { ...owner, indexAccess: settings.indexAccess }

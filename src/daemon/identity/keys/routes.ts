@@ -26,7 +26,7 @@ const mayDoMore = refused("Not an administrator, or the affected key has more ri
 const unknown = refused('No key of this tenant has this id')
 const revoked = refused('The key was revoked')
 
-/** Prevents caches from storing a response with a secret. */
+/** Responses with a secret must not be cached. */
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
 /** The routes of API keys, and whoami. */

@@ -8,8 +8,9 @@ import { type KEY_READ_ONLY, KeySettings, type UpdateKeyRequest } from '../../..
 export type StoredSettings = {
   settings: KeySettings
   /**
-   * The highest administrator levels, fixed when the key was created, rotated or last granted any. The key never
-   * exceeds them, even if its owner's rights grow. Null for the owner's levels.
+   * The maximum administrator levels of the key. They were fixed when the key was created, when it was rotated, or when
+   * administrator rights were last granted. The key never exceeds them, even if its owner gets more rights. Null means
+   * the owner's current levels.
    */
   grantedLevels: Rights['levels'] | null
 }
@@ -17,7 +18,7 @@ export type StoredSettings = {
 const GrantedLevels = z.partialRecord(z.enum(SECTIONS), z.enum(LEVELS)).nullable().default(null)
 const Stored = KeySettings.extend({ grantedLevels: GrantedLevels })
 
-/** Parses `settings` of an api_keys row. Absent members have their defaults. */
+/** Parses `settings` of an api_keys row. Absent properties have their defaults. */
 export function readSettings(json: string): StoredSettings {
   const { grantedLevels, ...settings } = Stored.parse(JSON.parse(json))
   return { settings, grantedLevels }
@@ -27,7 +28,7 @@ export function readSettings(json: string): StoredSettings {
 export const writeSettings = ({ settings, grantedLevels }: StoredSettings): string =>
   JSON.stringify({ ...settings, grantedLevels })
 
-/** Merges the request into `settings`; `rateLimit` and `usageByModel` are merged member by member. */
+/** Merges the request into `settings`. The properties of `rateLimit` and `usageByModel` are merged individually. */
 export function changedSettings(
   settings: KeySettings,
   request: Omit<z.output<typeof UpdateKeyRequest>, (typeof KEY_READ_ONLY)[number]>,
@@ -45,7 +46,7 @@ const withoutUnset = (fields: object = {}): object =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
 /**
- * `settings` with policies given by id. The input may be a name or an id in any case.
+ * Returns `settings` with the ids of policies. The input may contain names or ids, in upper or lower case.
  * @throws VALIDATION_ERROR for an unknown policy, and for a default policy that the key may not use.
  */
 export function withPolicyIds(settings: KeySettings, isKnown: (id: string) => boolean): KeySettings {

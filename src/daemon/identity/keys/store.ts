@@ -13,7 +13,7 @@ import { toUsageByModel } from '../users/usage-by-model.ts'
 
 export type KeyRow = Tables['api_keys']
 
-/** The columns of a key that may be shown. */
+/** The columns of a key that responses may contain. */
 export type KeyFacts = Omit<KeyRow, 'secret_hash' | 'search_text'>
 
 /** A key and its owner. */
@@ -22,7 +22,7 @@ export type OwnedKey = {
   owner: UserReference
   /** The owner's current rights, as if the owner were active. */
   ownerRights: Rights
-  /** ISO 8601; null before its first use. */
+  /** ISO 8601; null if the key was never used. */
   lastUsedAt: string | null
 }
 
@@ -35,8 +35,8 @@ export type PresentedKey = {
 }
 
 /**
- * `secret_hash` is the SHA-256 of the whole key, hex; `settings` is the output of `writeSettings`, or `{}` for all
- * defaults.
+ * Inserts a key. `secret_hash` is the SHA-256 of the whole key, hex. `settings` is the output of `writeSettings`, or
+ * `{}` for all defaults.
  */
 export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promise<void> {
   await db
@@ -46,8 +46,8 @@ export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promi
 }
 
 /**
- * The valid key with this SHA-256 (hex) and its caller. Undefined when the key is unknown or revoked, its owner is
- * inactive or its tenant disabled. The only look-up without a tenant, because the key determines the tenant.
+ * Returns the valid key with this SHA-256 (hex) and its caller. Undefined if the key is unknown or revoked, its owner
+ * inactive or its tenant disabled. This is the only look-up without a tenant, because the key determines the tenant.
  */
 export async function findPresentedKey(db: Db, secretHash: string): Promise<PresentedKey | undefined> {
   const found = await keysWithOwners(db)
@@ -78,7 +78,7 @@ export async function findKey(db: Db, tenantId: string, id: string): Promise<Own
   return key
 }
 
-/** An active user of this tenant and their rights. */
+/** Returns an active user of this tenant, with their rights. */
 export async function findOwner(
   db: Db,
   tenantId: string,
@@ -93,8 +93,8 @@ export async function findOwner(
 }
 
 /**
- * All other keys that are usable at `now` (ISO 8601) and whose owners are administrators by role, or may be by a custom
- * role.
+ * All other keys that are usable at `now` (ISO 8601) and whose owners are administrators. Includes owners who may be
+ * administrators by a custom role.
  */
 export async function findOtherKeysOfAdministrators(
   db: Db,
@@ -147,7 +147,7 @@ export function statusOf(
   return expires_at !== null && expires_at <= now ? 'expired' : 'active'
 }
 
-/** One page of a tenant's keys, and the total count. `search`: a part of the name. */
+/** One page of a tenant's keys, and the total count. `search` matches a part of the name. */
 export async function listKeys(
   db: Db,
   tenantId: string,
@@ -243,7 +243,7 @@ const toFacts = ({
   settings,
 })
 
-/** The columns of the custom role are null for a user without one. */
+/** The columns of the custom role are null if the user has none. */
 function toRights({ role, permissions, ...flags }: RightsFacts): Rights {
   if (permissions === null) return rightsOf(role)
   const custom = roleRightsOf({

@@ -6,10 +6,10 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { type RoleRow, roleRightsOf, systemRoleOfOperator, systemRolesOfHolders } from './store.ts'
 
 /**
- * Changing a role changes the rights of its users. A role with users cannot be deleted, so this check is for changes
- * only.
- * @throws INSUFFICIENT_PERMISSIONS when the change alters the rights of a user whom the caller could not change, or
- * takes any from the owner of the operator key.
+ * Checks a change of a role, which changes the rights of the role's users. Deletions need no check, because a role with
+ * users cannot be deleted.
+ * @throws INSUFFICIENT_PERMISSIONS if the change alters the rights of a user whom the caller could not change, or
+ * removes rights of the operator key's owner.
  */
 export async function requireMayAffectHolders(
   tx: Db,

@@ -38,7 +38,7 @@ import {
 const NOT_ALLOWED = { description: 'Not an administrator, or not allowed for this role', schema: StructuredError }
 const NOT_FOUND = { description: 'No role of this tenant has this id', schema: StructuredError }
 
-/** The rights of a role whose creator names none. */
+/** The rights of a new role if the request names no rights. */
 const DEFAULT_RIGHTS: RoleRights = {
   hasAdminPanelAccess: false,
   permissions: [],
@@ -153,7 +153,7 @@ export function roleRoutes(deps: ChangeDeps): Route[] {
             search_text: toSearchText(before.name, displayName, description),
             updated_at: isoTime(clock.now()),
           })
-          // Members that were not sent are undefined, so the entry's JSON omits them.
+          // Properties that were not sent are undefined, so the JSON of the audit entry omits them.
           await record({ ...activityOn(before, 'update'), metadata: changes })
           return getRole(tx, caller.tenantId, id)
         })
@@ -195,8 +195,8 @@ async function getRole(db: Db, tenantId: string, id: string): Promise<Role> {
 }
 
 /**
- * The role, if the caller may change it.
- * @throws ROLE_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a system role and for one with more rights than the caller's.
+ * Returns the role if the caller may change it.
+ * @throws ROLE_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a system role, or for a role with more rights than the caller's.
  */
 async function getChangeableRole(tx: Db, { tenantId, rights }: Caller, id: string): Promise<RoleRow> {
   const role = await findRole(tx, tenantId, id)

@@ -10,7 +10,7 @@ import type { Tables } from '../../platform/db/tables.ts'
 
 export type RoleRow = Tables['roles']
 
-/** A role with its number of users and its creator; the creator is null when that user was deleted. */
+/** A role with the number of its users, and its creator. The creator is null if that user was deleted. */
 export type RoleView = RoleRow & { user_count: number; creator_name: string | null; creator_email: string | null }
 
 export type RoleFilter = Page & {
@@ -25,7 +25,7 @@ export function findRole(db: Db, tenantId: string, id: string): Promise<RoleRow 
   return db.selectFrom('roles').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 }
 
-/** The rights that a custom role grants; `rightsOf` adds those of the user's system role. */
+/** The rights that a custom role grants. `rightsOf` adds the rights of the user's system role. */
 export function roleRightsOf(
   row: Pick<RoleRow, 'has_admin_panel_access' | 'permissions' | 'can_interact_with_ai' | 'can_use_chat'>,
 ): RoleRights {
@@ -37,7 +37,7 @@ export function roleRightsOf(
   }
 }
 
-/** The same as columns. */
+/** The rights of a role as columns. */
 export const toRightsColumns = (rights: RoleRights) => ({
   has_admin_panel_access: rights.hasAdminPanelAccess ? 1 : 0,
   permissions: JSON.stringify(rights.permissions),
@@ -45,7 +45,7 @@ export const toRightsColumns = (rights: RoleRights) => ({
   can_use_chat: rights.canUseChat ? 1 : 0,
 })
 
-/** The unique key decides between concurrent inserts. @throws ROLE_NAME_EXISTS */
+/** If two roles are inserted concurrently, the unique key rejects one. @throws ROLE_NAME_EXISTS */
 export async function insertRole(db: Db, role: RoleRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('roles')
@@ -107,7 +107,9 @@ export async function findRoleView(db: Db, tenantId: string, id: string): Promis
   return view
 }
 
-/** One page of a tenant's roles, and the total count. `search`: a part of the name, display name or description. */
+/**
+ * One page of a tenant's roles, and the total count. `search` matches a part of the name, display name or description.
+ */
 export async function listRoles(
   db: Db,
   tenantId: string,
@@ -150,10 +152,14 @@ const selectWithCreators = (db: Db, tenantId: string) =>
     .select(['creators.name as creator_name', 'creators.email as creator_email'])
     .where('roles.tenant_id', '=', tenantId)
 
-/** A system role is counted by the users' `role` column, a custom role by its assignments. */
+/**
+ * Adds the number of users. For a system role, counts users by their `role` column; for a custom role, counts its
+ * assignments.
+ */
 async function addUserCounts(db: Db, tenantId: string, roles: Omit<RoleView, 'user_count'>[]): Promise<RoleView[]> {
   const counts = new Map<string, number>()
-  // One by one: nearly all users have the same role, so counting the other roles costs almost nothing.
+  // System roles are counted one by one. Nearly all users have the same role, so counting the other roles costs almost
+  // nothing.
   for (const { id, name } of roles.filter(isSystem)) {
     const { count } = await db
       .selectFrom('users')

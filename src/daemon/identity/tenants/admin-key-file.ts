@@ -7,8 +7,8 @@ import { writeSecretFile } from '../../platform/secrets/secret-file.ts'
 export const adminKeyFile = (dataDir: string): string => join(dataDir, 'admin.key')
 
 /**
- * The key in `<dataDir>/admin.key`, or undefined if the file does not exist. @throws Error when it contains no valid
- * key.
+ * Returns the key in `<dataDir>/admin.key`, or undefined if the file does not exist. @throws Error if the file does not
+ * contain a valid key.
  */
 export async function readKeyFile(dataDir: string): Promise<string | undefined> {
   const file = adminKeyFile(dataDir)
@@ -25,7 +25,7 @@ export async function readKeyFile(dataDir: string): Promise<string | undefined> 
   return key
 }
 
-/** Writes `<dataDir>/admin.key`, readable by this user only. When this returns the file survives a power cut. */
+/** Writes `<dataDir>/admin.key`, readable by this user only. The file is durable when this resolves. */
 export const writeKeyFile = (dataDir: string, key: string): Promise<void> => writeSecretFile(adminKeyFile(dataDir), key)
 
 export async function removeKeyFile(dataDir: string): Promise<void> {

@@ -7,7 +7,7 @@ import type { NewSecret } from '../keys/lifecycle.ts'
 import { writeSettings } from '../keys/settings.ts'
 import { findKey, insertKey, type OwnedKey } from '../keys/store.ts'
 
-/** Creates a key with all rights of this administrator. `now` in milliseconds. */
+/** Creates a key with all rights of this administrator. `now` is in milliseconds. */
 export async function insertAdminKey(
   tx: Db,
   { tenantId, userId, now }: { tenantId: string; userId: string; now: number },
@@ -26,7 +26,7 @@ export async function insertAdminKey(
     expires_at: null,
     revoked_at: null,
     settings: writeSettings({
-      // Setting up a tenant takes more requests than the default daily limit.
+      // No request limits, because setting up a tenant takes more requests than the default daily limit.
       settings: { ...DEFAULT_KEY_SETTINGS, dailyLimit: null, monthlyLimit: null },
       grantedLevels: null,
     }),
@@ -35,9 +35,9 @@ export async function insertAdminKey(
 }
 
 /**
- * The id of the tenant's oldest active administrator, or of the requested one. Call it under the tenant's lock, so that
- * the user stays an administrator.
- * @throws NO_ADMINISTRATOR, VALIDATION_ERROR when the requested user is none.
+ * Returns the id of the tenant's oldest active administrator, or of the requested one. Call it under the tenant's lock,
+ * so that the user remains an administrator.
+ * @throws NO_ADMINISTRATOR. VALIDATION_ERROR if the requested user is not an active administrator.
  */
 export async function getAdministrator(tx: Db, tenantId: string, userId: string | undefined): Promise<string> {
   let administrators = tx

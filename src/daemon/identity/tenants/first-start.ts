@@ -11,16 +11,16 @@ import { NO_USAGE_BY_MODEL } from '../users/usage-by-model.ts'
 import { adminKeyFile, readKeyFile, removeKeyFile, writeKeyFile } from './admin-key-file.ts'
 
 export type FirstStartOptions = {
-  /** The operator key from the configuration; undefined to generate one in `<dataDir>/admin.key`. */
+  /** The operator key from the configuration. Undefined to generate a key in `<dataDir>/admin.key`. */
   bootstrapKey: string | undefined
   dataDir: string
   clock: Clock
 }
 
 export type FirstStart = {
-  /** Set when this start activated the key of this file. */
+  /** The path of the key file, if this start activated the key in it. */
   createdKeyFile?: string
-  /** Why the given key, or the one in admin.key, is not valid; for the log. */
+  /** The reason why the configured key, or the key in admin.key, is not valid. Written to the log. */
   warning?: string
 }
 
@@ -32,18 +32,18 @@ const ORDINARY =
   'AIGW_BOOTSTRAP_KEY is already in use as an ordinary API key. Choose a new key. The operator key is unchanged.'
 
 /**
- * Ensures that the store has its tenant `default`, its user `admin` and one operator key. Safe at every start, in many
- * daemons at once, and after a start that was killed at any point:
+ * Ensures that the store has the tenant `default`, the user `admin` and one operator key. Safe at every start, in
+ * concurrent daemons, and after a start that was killed at any point:
  *
- * - store empty, no key given: the key of admin.key, which is written first if it does not exist
- * - store empty, key given: the given key
- * - later start, no key given: nothing changes, even if admin.key was moved away
- * - later start, same key given: nothing changes
- * - later start, new key given: the new key becomes the operator key, the earlier one is revoked
- * - later start, revoked key given, or one in ordinary use: nothing changes; a warning is logged
+ * - First start, no key configured: the key in admin.key becomes the operator key. The file is created if missing.
+ * - First start, key configured: the configured key becomes the operator key.
+ * - Later start, no key configured: nothing changes, even if admin.key was moved away.
+ * - Later start, same key configured: nothing changes.
+ * - Later start, new key configured: it becomes the operator key, and the previous operator key is revoked.
+ * - Later start, the configured key is revoked or is an ordinary key: nothing changes, and a warning is logged.
  *
  * A file with a revoked operator key is removed.
- * @throws Error when the first start needs admin.key and cannot read, use or write it.
+ * @throws Error if the first start needs admin.key and cannot read, use or write it.
  */
 export async function ensureFirstStart(db: Db, options: FirstStartOptions): Promise<FirstStart> {
   const started = await db.transaction().execute((tx) => ensureOperatorKey(tx, options))
@@ -60,8 +60,8 @@ async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: First
   if (operator === undefined) {
     const isEmpty = (await tx.selectFrom('tenants').select('id').limit(1).executeTakeFirst()) === undefined
     const owner = await ensureOwner(tx, now)
-    // A key file with an empty store comes from a first start that was killed. With any other store, it is the key of a
-    // deleted administrator and must not become valid again.
+    // If the store is empty, a key file comes from a first start that was killed. Otherwise, it contains the key of a
+    // deleted administrator, which must not become valid again.
     const key = bootstrapKey ?? (isEmpty ? await readKeyFile(dataDir) : undefined) ?? (await newKeyFile(dataDir))
     await insertOperatorKey(tx, key, owner, now)
     return bootstrapKey === undefined ? { createdKeyFile: adminKeyFile(dataDir) } : {}
@@ -81,7 +81,7 @@ async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: First
   return {}
 }
 
-/** One daemon at a time: on SQLite transactions are already exclusive. Readers and key checks continue. */
+/** One daemon at a time; on SQLite, transactions are already exclusive. Reads and authentication are not blocked. */
 async function lockFirstStart(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table tenants in share row exclusive mode`.execute(tx)
 }
@@ -161,8 +161,8 @@ const findKey = (db: Db, key: string) =>
   db.selectFrom('api_keys').selectAll().where('secret_hash', '=', secretHash(key)).executeTakeFirst()
 
 /**
- * The file is written before its key becomes valid. If the process is killed in between, the next start activates that
- * key.
+ * The file is written before its key becomes valid. If the process is killed between these two steps, the next start
+ * activates the key.
  */
 async function newKeyFile(dataDir: string): Promise<string> {
   const key = newApiKey()
@@ -170,11 +170,11 @@ async function newKeyFile(dataDir: string): Promise<string> {
   return key
 }
 
-/** A key file whose key is not valid would mislead its readers. */
+/** Removes the key file if its key is revoked, and warns if the key is unknown: such a file would mislead its readers. */
 async function checkKeyFile(db: Db, dataDir: string): Promise<FirstStart> {
   const key = await readKeyFile(dataDir).catch((error: Error) => error)
   if (key === undefined) return {}
-  // Only the first start needs the file.
+  // An unreadable file is only a warning, because only the first start needs the file.
   if (key instanceof Error) return { warning: key.message }
   const known = await findKey(db, key)
   if (known === undefined)

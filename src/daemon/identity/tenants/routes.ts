@@ -33,7 +33,7 @@ import { type CountedTenant, findTenant, insertTenant, listTenants, updateTenant
 const nameExists = { description: 'A tenant with this name exists', schema: StructuredError }
 const notFound = { 404: { description: 'No tenant has this id', schema: StructuredError } }
 
-/** The routes of tenants, for the operator only. */
+/** The routes of tenants. Only the operator may call them. */
 export function tenantRoutes(deps: ChangeDeps): Route[] {
   const { db, clock } = deps
   return [
@@ -224,10 +224,12 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
   ]
 }
 
-/** Prevents caches from storing a response with a secret. */
+/** Responses with a secret must not be cached. */
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
-/** Recorded in the operator's log and in the tenant's, so that the tenant's administrators see it too. */
+/**
+ * Records the activity in the operator's log and in the tenant's log, so that the tenant's administrators see it too.
+ */
 async function recordInBoth(record: Change['record'], caller: Caller, activity: Activity): Promise<void> {
   await record(activity)
   if (activity.resourceId !== caller.tenantId) await record({ ...activity, tenantId: activity.resourceId })
@@ -250,7 +252,7 @@ function wordFor(before: Changeable, after: Changeable): string {
   return after.status === 'Disabled' ? 'disabled' : 'enabled'
 }
 
-/** The changed facts, for the audit entry. */
+/** The changed properties, for the audit entry. */
 const changesBetween = (before: Changeable, after: Changeable): Partial<Changeable> => ({
   ...(after.name !== before.name && { name: after.name }),
   ...(after.status !== before.status && { status: after.status }),

@@ -20,7 +20,7 @@ export type TenantFilter = Page & {
 
 const SORT_COLUMNS = { createdAt: 'created_at', updatedAt: 'updated_at', name: 'name' } as const
 
-/** The unique key decides between concurrent inserts. @throws TENANT_NAME_EXISTS */
+/** If two tenants are inserted concurrently, the unique key rejects one. @throws TENANT_NAME_EXISTS */
 export async function insertTenant(db: Db, tenant: TenantRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('tenants')
@@ -30,7 +30,10 @@ export async function insertTenant(db: Db, tenant: TenantRow): Promise<void> {
   if (numInsertedOrUpdatedRows === 0n) throw nameExists(tenant.name)
 }
 
-/** Writes the changeable columns of a tenant. @throws TENANT_NAME_EXISTS, which on PostgreSQL ends the transaction */
+/**
+ * Writes the changeable columns of a tenant. @throws TENANT_NAME_EXISTS; on PostgreSQL, this error aborts the
+ * transaction
+ */
 export async function updateTenant(db: Db, { id, name, status, updated_at }: TenantRow): Promise<void> {
   try {
     await db
@@ -52,7 +55,7 @@ export function findTenant(db: Db, id: string): Promise<CountedTenant | undefine
   return countedTenants(db).where('t.id', '=', id).executeTakeFirst()
 }
 
-/** One page of all tenants, and the total count. `search`: a part of the name. */
+/** One page of all tenants, and the total count. `search` matches a part of the name. */
 export async function listTenants(
   db: Db,
   { search, status, sortBy, sortOrder, ...page }: TenantFilter,

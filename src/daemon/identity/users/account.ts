@@ -25,7 +25,10 @@ export async function getAccount(tx: Db, tenantId: string, userId: string): Prom
 export const unknownUser = (userId: string): GatewayError =>
   new GatewayError('USER_NOT_FOUND', `There is no user "${userId}". GET /users lists all users.`)
 
-/** The role that a request names as `roleId`. @throws VALIDATION_ERROR unless it is a custom role of the tenant */
+/**
+ * Returns the custom role that a request names as `roleId`. @throws VALIDATION_ERROR unless it is a custom role of the
+ * tenant
+ */
 export async function getCustomRole(tx: Db, tenantId: string, roleId: string): Promise<RoleRow> {
   const role = await findRole(tx, tenantId, roleId)
   if (!role) throw unknownRole(roleId)
@@ -33,7 +36,10 @@ export async function getCustomRole(tx: Db, tenantId: string, roleId: string): P
   throw invalidField('roleId', `"${role.name}" is a system role. Send it as "role", and omit roleId.`, roleId)
 }
 
-/** Callers cannot grant rights they lack, nor change users with more rights. @throws INSUFFICIENT_PERMISSIONS */
+/**
+ * Checks that the caller has all rights of this account. Callers cannot grant rights that they lack, or change users
+ * with more rights. @throws INSUFFICIENT_PERMISSIONS
+ */
 export function requireWithinRights(caller: Caller, account: Account): void {
   const { user, customRole } = account
   const reach = reachOf(user.role, customRole && roleRightsOf(customRole))
@@ -41,10 +47,10 @@ export function requireWithinRights(caller: Caller, account: Account): void {
 }
 
 /**
- * Checks that the caller may make this change; `after` is undefined for a deletion. Call it in a `change`, which keeps
- * the accounts stable.
- * @throws INSUFFICIENT_PERMISSIONS when either account has rights that the caller lacks, or the owner of the operator
- * key would lose any; LAST_ADMINISTRATOR when the tenant would have no active administrator left.
+ * Checks that the caller may make this change. `after` is undefined for a deletion. Call it in a `change`, so that the
+ * accounts cannot change in the meantime.
+ * @throws INSUFFICIENT_PERMISSIONS if either account has rights that the caller lacks, or the owner of the operator key
+ * would lose rights. LAST_ADMINISTRATOR if the tenant would have no active administrator left.
  */
 export async function requireMayChange(
   tx: Db,

@@ -109,7 +109,7 @@ export function userRoutes({ requireFreeLicense, ...deps }: UserDeps): Route[] {
               status: 1,
               license,
               auth_type: authType,
-              // An enterprise directory verifies its users itself.
+              // Users of an enterprise directory count as verified, because the directory verifies them.
               is_verified: authType === 'enterprise' ? 1 : 0,
               setup_completed: body.setupCompleted ? 1 : 0,
               search_text: toSearchText(name, email, username),
@@ -234,7 +234,7 @@ function requiredFields({ name, email }: z.output<typeof CreateUserRequest>): { 
   throw new GatewayError('MISSING_FIELDS', `A user needs ${name === undefined ? 'a name' : 'an email'}.`)
 }
 
-/** The user with the changes of the request. */
+/** Returns the user with the requested changes applied. */
 function changed(
   user: UserRow,
   body: Omit<z.output<typeof UpdateUserRequest>, (typeof USER_READ_ONLY)[number]>,
@@ -260,7 +260,8 @@ function changed(
 }
 
 /**
- * The changed facts, for the audit entry. Personal data appears only as "changed", because the log is kept permanently.
+ * The changed properties, for the audit entry. Personal data appears only as "changed", because these entries are never
+ * expunged.
  */
 function changesBetween(before: Account, after: Account): Record<string, unknown> {
   const facts = ({ user, customRole }: Account) => ({

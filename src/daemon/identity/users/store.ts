@@ -12,7 +12,7 @@ export type UserDetails = UserRow & {
   role_id: string | null
   role_name: string | null
   role_display_name: string | null
-  /** ISO 8601: when one of the user's keys was last used. */
+  /** ISO 8601: the last use of any of the user's keys. */
   last_active: string | null
 }
 
@@ -31,7 +31,7 @@ const SORT_COLUMNS = {
   username: 'username',
 } as const
 
-/** Fields that are unique in a tenant. The first conflict is reported. */
+/** Fields that are unique in a tenant. If several conflict, the first is reported. */
 const UNIQUE_FIELDS = {
   email: 'EMAIL_ALREADY_EXISTS',
   username: 'USERNAME_ALREADY_EXISTS',
@@ -40,7 +40,7 @@ const UNIQUE_FIELDS = {
 type UniqueField = keyof typeof UNIQUE_FIELDS
 const uniqueFields = Object.keys(UNIQUE_FIELDS) as UniqueField[]
 
-/** The billing columns of the active user with this id in this tenant. */
+/** The billing columns of the user with this id in this tenant, if the user is active. */
 export function findPayer(
   db: Db,
   tenantId: string,
@@ -55,7 +55,7 @@ export function findPayer(
     .executeTakeFirst()
 }
 
-/** The current names of users of this tenant, by id; deleted users are omitted. */
+/** The current names of users of this tenant, by id. Deleted users are omitted. */
 export async function findUserNames(
   db: Db,
   tenantId: string,
@@ -91,7 +91,7 @@ export async function listUsers(
   const column = SORT_COLUMNS[sortBy]
   const { rows, total } = await pageOf(matching, {
     ...query,
-    // The other columns are unique, and their indexes have no id.
+    // All other sort columns are unique, and their indexes do not contain the id.
     sortKeys: column === 'created_at' || column === 'updated_at' ? [column, 'id'] : [column],
     isSearch: search !== undefined,
     find: (ids) => userDetails(db, tenantId).where('u.id', 'in', ids).execute(),
@@ -112,7 +112,7 @@ function userDetails(db: Db, tenantId: string) {
       the
         .selectFrom('rate_counters as c')
         .whereRef('c.tenant_id', '=', 'u.tenant_id')
-        // Not as a join: SQLite would scan all counters of the tenant for each user.
+        // A subquery instead of a join: with a join, SQLite would scan all counters of the tenant for each user.
         .where('c.api_key_id', 'in', (keys) =>
           keys
             .selectFrom('api_keys as k')
@@ -127,7 +127,7 @@ function userDetails(db: Db, tenantId: string) {
 }
 
 /**
- * The unique indexes detect conflicts.
+ * Unique indexes detect conflicts.
  * @throws EMAIL_ALREADY_EXISTS, USERNAME_ALREADY_EXISTS, NAME_ALREADY_EXISTS
  */
 export async function insertUser(db: Db, user: UserRow): Promise<void> {
@@ -147,7 +147,7 @@ export async function insertUser(db: Db, user: UserRow): Promise<void> {
 }
 
 /**
- * Writes the changeable columns of a user. On PostgreSQL an error ends the transaction.
+ * Writes the changeable columns of a user. On PostgreSQL, an error aborts the transaction.
  * @throws EMAIL_ALREADY_EXISTS, USERNAME_ALREADY_EXISTS, NAME_ALREADY_EXISTS
  */
 export async function updateUser(db: Db, user: UserRow): Promise<void> {
@@ -167,8 +167,8 @@ function taken(field: UniqueField, user: UserRow): GatewayError {
 }
 
 /**
- * Also deletes the user's keys, their counters and the assignment of a custom role. Remove group memberships first,
- * because groups count their members.
+ * Deletes a user with their keys, the keys' counters and the assignment of a custom role. Remove group memberships
+ * first, so that the groups' user counts are updated.
  */
 export async function deleteUser(db: Db, tenantId: string, id: string): Promise<void> {
   const keys = db.selectFrom('api_keys').select('id').where('tenant_id', '=', tenantId).where('user_id', '=', id)
@@ -177,7 +177,8 @@ export async function deleteUser(db: Db, tenantId: string, id: string): Promise<
 }
 
 /**
- * Assigns this custom role to the user, or none. @throws VALIDATION_ERROR for `roleId` when the role was just deleted.
+ * Assigns this custom role to the user, or removes the assignment. @throws VALIDATION_ERROR for `roleId` if the role
+ * was just deleted.
  */
 export async function setCustomRole(
   db: Db,

@@ -4,13 +4,13 @@ import type { UserRow } from './store.ts'
 
 type Columns = Pick<UserRow, 'usage_by_model' | 'dollar_limit_nanos'>
 
-/** The user's dollar budget in its wire shape. */
+/** The user's dollar budget in the wire format. */
 export const toUsageByModel = ({ usage_by_model, dollar_limit_nanos }: Columns): UsageByModel => ({
   enabled: usage_by_model === 1,
   dollarLimit: dollar_limit_nanos === null ? null : toDollars(dollar_limit_nanos),
 })
 
-/** The columns with the changes of the request. */
+/** The columns with the requested changes applied. */
 export function changedUsageByModel(
   columns: Columns,
   { enabled, dollarLimit }: { enabled?: boolean | undefined; dollarLimit?: number | null | undefined } = {},
@@ -21,5 +21,5 @@ export function changedUsageByModel(
   }
 }
 
-/** The default of a new user. */
+/** The default of a new user: no billing in dollars. */
 export const NO_USAGE_BY_MODEL: Columns = { usage_by_model: 0, dollar_limit_nanos: null }

@@ -1,7 +1,7 @@
 import { USERNAME_CHARS } from '../../../shared/spec-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 
-/** The default username for an email: its local part, limited to the allowed characters and length. */
+/** The default username for an email address: its local part, limited to the allowed characters and length. */
 export function usernameOf(email: string): string {
   const local = email.slice(0, email.lastIndexOf('@'))
   const plain = local
@@ -13,18 +13,21 @@ export function usernameOf(email: string): string {
   return long.slice(0, USERNAME_CHARS.max).replace(/[.-]+$/, '')
 }
 
-/** The base itself, then `<base>2`, `<base>3`, and so on, never longer than the maximum length. */
+/** The base name for count 1, then `<base>2`, `<base>3`, and so on, shortened to the maximum length. */
 export const numbered = (base: string, count: number): string =>
   count === 1 ? base : `${base.slice(0, USERNAME_CHARS.max - String(count).length)}${count}`
 
-/** A free username for this email. It stays free while the transaction has the tenant's lock. */
+/**
+ * Returns a free username for this email address. The username stays free while the transaction has the tenant's lock.
+ */
 export async function freeUsername(tx: Db, tenantId: string, email: string): Promise<string> {
   const base = usernameOf(email)
   const isTaken = async (count: number) => {
     const user = tx.selectFrom('users').select('id').where('tenant_id', '=', tenantId)
     return (await user.where('username', '=', numbered(base, count)).executeTakeFirst()) !== undefined
   }
-  // Doubling, then bisecting, needs few queries, even if thousands of addresses begin with "info".
+  // Finds the first free number by doubling, then bisecting. This needs few queries even if thousands of addresses
+  // begin with "info".
   let taken = 0
   let free = 1
   while (await isTaken(free)) {
