@@ -94,7 +94,7 @@ export function bedrockOfEnvironment(env: Environment): BedrockConfig | undefine
 
 const regionVariable = (env: Environment): string | undefined => REGION_VARIABLES.find((variable) => env[variable])
 
-/** Call it only if `regionVariable` finds one. */
+/** Call it only if `regionVariable` returns a variable. */
 function regionOfEnvironment(env: Environment): string {
   const variable = regionVariable(env) ?? ''
   return ofVariable(variable, () => parseRegion(env[variable] ?? ''))

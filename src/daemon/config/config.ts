@@ -40,7 +40,7 @@ export type Config = {
   webhooks?: { allowPrivate: boolean }
   /** All providers except the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
-  /** The responses of the models `local/script/<name>`. */
+  /** The scripts with the responses of the models `local/script/<name>`. */
   scripts?: Scripts | undefined
   log: { level: LogLevel }
   /** After SIGTERM, how long to wait for running requests. */

@@ -183,7 +183,7 @@ const addressVariable = ({ baseUrlVariable }: WellKnownProvider, env: ConfigSour
 const knowsAddress = (wellKnown: WellKnownProvider, env: ConfigSources['env']): boolean =>
   wellKnown.baseUrl !== undefined || addressVariable(wellKnown, env) !== undefined
 
-/** Call it only if `knowsAddress`. */
+/** Call it only if `knowsAddress` returns true. */
 function knownBaseUrl(wellKnown: WellKnownProvider, env: ConfigSources['env']): string {
   const variable = addressVariable(wellKnown, env)
   return variable === undefined

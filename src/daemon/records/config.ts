@@ -5,7 +5,7 @@ import { EVIDENCE_RETENTION_DAYS } from '../../shared/spec-limits.ts'
 export type EvidenceConfig = {
   /** The name of new signing keys. If undefined, the name of the last key, or a random name if there is no key. */
   name: string | undefined
-  /** Whether receipts are served. They are stored in any case. */
+  /** Whether receipts are served. Receipts are stored in either case. */
   receipts: boolean
   /** Age in days at which the content of request entries is expunged; 0 means never. */
   retentionDays: number

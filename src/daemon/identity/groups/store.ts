@@ -181,7 +181,7 @@ const SORT_COLUMNS = {
 
 /**
  * Loads the members of all groups in one query, sorted by name. `first` limits each group to the members with the
- * lowest ids, who are the oldest users. Only these rows are read.
+ * lowest ids, whose accounts are the oldest. Only these rows are read.
  */
 async function addMembersTo(
   db: Db,

@@ -1,4 +1,4 @@
-// Creates, changes, renews and revokes API keys.
+// Creates, changes, rotates and revokes API keys.
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { newApiKey, newId, secretHash } from '../../../shared/ids.ts'

@@ -26,7 +26,7 @@ export type OwnedKey = {
   lastUsedAt: string | null
 }
 
-/** The result of looking up a presented key. */
+/** A valid key and its caller, as found by the key's hash. */
 export type PresentedKey = {
   row: KeyFacts
   owner: UserReference & { role: SystemRole; license: License; usageByModel: UsageByModel }
@@ -175,7 +175,7 @@ function hasStatus(the: ExpressionBuilder<{ k: KeyRow }, 'k'>, status: KeyStatus
   return the.and([alive, the.or([the('k.expires_at', 'is', null), the('k.expires_at', '>', now)])])
 }
 
-/** The keys with these ids, in any order; unknown ids are omitted. */
+/** Returns the keys with these ids, in any order. Unknown ids are omitted. */
 async function findKeys(db: Db, tenantId: string, ids: readonly string[]): Promise<OwnedKey[]> {
   const found = await keysWithOwners(db)
     .select((the) =>

@@ -170,7 +170,7 @@ async function newKeyFile(dataDir: string): Promise<string> {
   return key
 }
 
-/** Removes the key file if its key is revoked, and warns if the key is unknown: such a file would mislead its readers. */
+/** Removes a key file with a revoked key, and warns of an unknown key, because such a file misleads its readers. */
 async function checkKeyFile(db: Db, dataDir: string): Promise<FirstStart> {
   const key = await readKeyFile(dataDir).catch((error: Error) => error)
   if (key === undefined) return {}

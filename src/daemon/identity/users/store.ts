@@ -7,7 +7,7 @@ import type { Tables } from '../../platform/db/tables.ts'
 
 export type UserRow = Tables['users']
 
-/** A user with data from other tables. */
+/** A user with related data from other tables. */
 export type UserDetails = UserRow & {
   role_id: string | null
   role_name: string | null

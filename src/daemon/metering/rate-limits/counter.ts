@@ -6,7 +6,7 @@ import { isCurrent, type WindowName, windowAt } from './windows.ts'
 /** Identifies one counter of a key. */
 export type CounterKey = Pick<RateCounterRow, 'tenant_id' | 'api_key_id' | 'counter'>
 
-/** The row of an empty counter. */
+/** Creates the row of a counter with no requests. */
 export const emptyRow = (key: CounterKey, window: WindowName, nowMs: number): RateCounterRow => {
   const startsAt = isoTime(windowAt(window, nowMs).startMs)
   return { ...key, window_start: startsAt, used: 0, last_used_at: startsAt }

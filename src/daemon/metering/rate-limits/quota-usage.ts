@@ -19,7 +19,7 @@ const LIMIT_TYPES: Record<WindowName, LimitReached['limitType']> = {
 
 /** The usage of a key under all quotas that apply to one route. */
 export class QuotaUsage {
-  /** The rows of the counters, for storing. */
+  /** The rows to store for the counters. */
   readonly rows: readonly RateCounterRow[]
   readonly #caller: Caller
   readonly #quotas: readonly Quota[]

@@ -3,9 +3,9 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { endpointOf, type Route } from '../../platform/http/route.ts'
 import type { WindowName } from './windows.ts'
 
-/** How many requests one counter allows in its window. */
+/** The maximum number of requests that one counter allows in its window. */
 export type Quota = {
-  /** The name in rate_counters: the window, prefixed with the route if the quota covers one route. */
+  /** The counter's name in rate_counters: the window, prefixed with the route if the quota covers one route. */
   counter: string
   window: WindowName
   /** Null: requests are counted but never rejected. */
@@ -14,7 +14,7 @@ export type Quota = {
   endpoint: string | undefined
 }
 
-/** The value of one counter. */
+/** The state of one counter: the number of requests, and the end of its window. */
 export type Count = { readonly used: number; readonly endMs: number }
 
 /**

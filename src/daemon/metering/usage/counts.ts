@@ -8,9 +8,9 @@ import { countingInputTokens, type Input, inputTokensAtMost } from './input-toke
  */
 export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000, output: 128_000 } as const
 
-/** The output of an answer so far, and the provider's counts of it. */
+/** The output of an answer so far, and the provider's token counts. */
 export type AnswerSoFar = {
-  /** The provider's latest counts, if it sent any. */
+  /** The provider's latest counts, if any. */
   usage: TokenUsage | undefined
   /** True if `usage` covers the whole answer. */
   isFinal: boolean
@@ -18,7 +18,7 @@ export type AnswerSoFar = {
   generated: string
 }
 
-/** `doubts` are the provider's counts that were too high to bill, for the log. */
+/** The tokens to bill. `doubts` contains the provider's counts that were too high to bill, for the log. */
 export type Counts = { usage: TokenUsage; doubts: Partial<Record<keyof TokenUsage, number>> | undefined }
 
 /**

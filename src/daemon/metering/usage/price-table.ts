@@ -4,13 +4,13 @@
  * `prices` in the configuration, or edit this table.
  */
 
-/** When the prices were last checked. */
+/** The date on which the prices were last checked. */
 export const PRICES_AS_OF = '2026-11-21'
 
 /** Prices of input, output, cache reads and cache writes. If a cache price is undefined, the input price applies. */
 export type ListPrice = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number]
 
-/** The price of an answer in points. */
+/** Points per answer, by bucket. */
 export const POINTS = { free: 0, standard: 1, premium: 2 } as const
 export type Bucket = keyof typeof POINTS
 
@@ -291,5 +291,5 @@ export const RESOLD: Readonly<Record<string, Readonly<Record<string, string>>>> 
   openrouter: { openai: 'openai', anthropic: 'anthropic', google: 'google', mistralai: 'mistral', 'x-ai': 'xai' },
 }
 
-/** Providers that serve the models of another provider. */
+/** Providers that serve another provider's models: the provider → the provider in this table. */
 export const SAME_MODELS: Readonly<Record<string, string>> = { azure: 'openai' }

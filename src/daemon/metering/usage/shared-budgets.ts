@@ -28,7 +28,7 @@ import {
   type SpendRequest,
 } from './spend-request.ts'
 
-/** Duration of a reservation's lease on PostgreSQL, and the interval at which its daemon renews the lease. */
+/** Duration of a reservation's lease on PostgreSQL. A daemon renews its leases every RESERVATION_RENEW_MS. */
 export const RESERVATION_LEASE_MS = 60_000
 export const RESERVATION_RENEW_MS = 15_000
 /** Maximum wait of a request for locked counters. After that, the request is decided separately. */
@@ -72,7 +72,7 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
       )
       for (const [id] of ended) leftOver.delete(id)
     },
-    // The lease outlasts several failed renewals.
+    // A failed renewal is only logged: the lease outlasts several failed renewals.
     failed: (error) => log.error({ error, requests: running.size }, 'reservations could not be renewed'),
   })
 

@@ -2,7 +2,7 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 
-/** `Retry-After` when no slot is free. */
+/** `Retry-After` if no slot is free. */
 const TURN_RETRY_AFTER_SECONDS = 2
 
 export type GateLimits = {

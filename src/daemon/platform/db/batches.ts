@@ -5,9 +5,9 @@ import { engineOf, type WriteFailure } from './engine.ts'
 type Failure = { error: unknown; kind: WriteFailure | 'unknown' }
 
 /**
- * Runs requests in batches. Requests that arrive during a transaction share the next transaction. `run` returns one
- * result per request, in the same order. If `run` fails for a batch, the batch is rolled back and `run` is called once
- * for each group. So a request that fails or times out affects only its own group.
+ * Runs requests (`Question`) in batches. Requests that arrive during a transaction share the next transaction. `run`
+ * returns one result (`Answer`) per request, in the same order. If `run` fails for a batch, the batch is rolled back
+ * and `run` is called once for each group. So a request that fails or times out affects only its own group.
  */
 export function createBatches<Question, Answer>({
   db,

@@ -17,7 +17,7 @@ export type BulkInsert = {
 /** The rows as JSON, followed by the values that are passed separately. */
 export type InsertParameters = readonly [json: string, ...separate: (string | number | null | Buffer)[]]
 
-/** Special properties of columns of an insert. */
+/** Special properties of the columns of an insert. */
 export type ColumnTraits = {
   /** A column with long texts. The engine may pass these texts separately. */
   longText?: string | undefined
@@ -51,7 +51,7 @@ export type Engine = {
   joinInserts?(name: string, statements: readonly string[]): JoinedStatement
   /** A table of rows to join with: the SQL before and after its only parameter, which is the rows as JSON arrays. */
   rowList(columns: Readonly<Record<string, 'text' | 'integer'>>): { before: string; after: string }
-  /** A member of a JSON object in a column, as text if it is a text or a number. Otherwise null. */
+  /** A property of a JSON object in a column: its value as text if it is a text or a number, otherwise null. */
   jsonMember(column: string, name: string): string
   failureOf(error: unknown): WriteFailure
   /**
@@ -61,7 +61,7 @@ export type Engine = {
   uniqueKeyOf(error: unknown): string | undefined
 }
 
-/** The engine is attached to the adapter, because a transaction can reach no other part of a dialect. */
+/** The engine is attached to the adapter, because a transaction gives access to no other part of the dialect. */
 export type EngineAdapter = DialectAdapter & { readonly engine: Engine }
 
 /** The engine of a database or transaction from `openDatabase`. */

@@ -3,7 +3,7 @@ import type { Db } from './db.ts'
 import { type BulkInsert, type Engine, engineOf, type InsertParameters, UnstorableValueError } from './engine.ts'
 import type { Tables } from './tables.ts'
 
-/** A prepared statement and the properties it was prepared for. */
+/** A prepared statement, and the properties for which it was prepared. */
 type Prepared = { columns: readonly string[]; onConflict: AnyConflict; common: Names; insert: BulkInsert }
 
 /**
@@ -67,7 +67,7 @@ type AnyRows = {
 /** Columns whose texts are long in most rows. */
 const LONG_TEXTS: Readonly<Record<string, string>> = { evidence_entries: 'payload' }
 
-/** The statement that inserts these rows, and its parameters. @throws UnstorableValueError naming the column */
+/** Returns the statement that inserts these rows, and its parameters. @throws UnstorableValueError naming the column */
 export function toInsert(
   engine: Engine,
   { table, rows, onConflict, common = NONE }: AnyRows,
@@ -92,7 +92,7 @@ export function toInsert(
 
 const NONE: Names = []
 
-/** UTF-8 turns a lone surrogate into a replacement character. */
+/** Encoding a lone surrogate in UTF-8 produces a replacement character, so this character makes a value suspect. */
 function isSuspectValue(value: InsertParameters[number]): boolean {
   if (typeof value === 'string') return UNSTORABLE.test(value)
   return Buffer.isBuffer(value) && (value.includes(0) || value.includes('\ufffd'))

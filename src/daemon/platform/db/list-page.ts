@@ -4,7 +4,7 @@ import type { Pagination } from '../../../shared/wire/common.ts'
 /** Page number and page size, both clamped. */
 export type Page = { page: number; limit: number }
 
-/** The `pagination` block of a list. */
+/** The `pagination` object of a list response. */
 export const toPagination = ({ page, limit }: Page, total: number): Pagination => ({
   page,
   limit,

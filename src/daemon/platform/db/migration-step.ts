@@ -3,7 +3,10 @@ import type { Kysely } from 'kysely'
 /** The names of column types and clauses in an engine's SQL. */
 export type MigrationDialect = { engine: 'sqlite' | 'postgres'; text: string; integer: string; tableEnd: string }
 
-/** The statements of one migration. Never edit a released migration: databases that ran it do not run it again. */
+/**
+ * The statements of one migration. Never edit a released migration, because databases that have run it do not run it
+ * again.
+ */
 export type MigrationStep = (dialect: MigrationDialect) => string[]
 
 /** A migration that converts rows in code, because SQL cannot. The conversion runs between two lists of statements. */

@@ -84,7 +84,7 @@ const postgresEngine: Engine = {
   bulkInsert(table, columns, onConflict) {
     const names = columns.join(', ')
     return {
-      // The table's own row type defines each column's type.
+      // The row type of the table defines the type of each column.
       sql: `insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, $1::json) ${onConflict}`,
       toParameters: (rows) => [JSON.stringify(rows)],
     }
@@ -109,7 +109,8 @@ const postgresEngine: Engine = {
     return /^(08|40)...$|^57P0.$/.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? 'transient' : 'other'
   },
   uniqueKeyOf(error) {
-    // SQLSTATE unique_violation. The constraint's name, unlike the message, is the same in every language.
+    // SQLSTATE unique_violation. The name of the constraint is used, because the message depends on the server's
+    // language.
     if (!(error instanceof Error && 'code' in error && error.code === '23505')) return undefined
     return 'constraint' in error ? String(error.constraint) : undefined
   },

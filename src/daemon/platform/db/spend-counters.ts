@@ -14,7 +14,7 @@ export type Reservation = Omit<SpendReservationRow, 'expires_at'>
 
 const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 0, points: 0 })
 
-/** Unique for each counter, because no part contains a space. */
+/** A unique name of a counter: no part contains a space. */
 export const spendCounterName = ({ tenant_id, holder, holder_id, period }: SpendCounterKey): string =>
   `${tenant_id} ${holder} ${holder_id} ${period}`
 
@@ -89,7 +89,7 @@ export async function insertReservations(tx: Db, rows: readonly Reservation[], l
   await insert.execute(tx)
 }
 
-/** Extends the reservations of these requests to `leaseMs` from now. PostgreSQL only. */
+/** Extends the reservations of these requests so that they expire `leaseMs` from now. PostgreSQL only. */
 export async function renewReservations(db: Db, requests: readonly ReservedRequest[], leaseMs: number): Promise<void> {
   // `SKIP LOCKED` skips reservations that another transaction is deleting: waiting for them could deadlock.
   const renewal = sql`

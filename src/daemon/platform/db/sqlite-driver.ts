@@ -4,7 +4,7 @@ import sqlite3 from 'sqlite3'
 
 export type SqliteValue = string | number | Uint8Array | null
 
-/** One open connection. Its calls must not overlap: await each one before making the next. */
+/** An open connection. Calls must not overlap: await each call before making the next. */
 export type SqliteConnection = {
   /** Runs a statement to completion and returns its rows. */
   all(sql: string, parameters: readonly SqliteValue[]): Promise<Record<string, unknown>[]>

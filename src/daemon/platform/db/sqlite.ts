@@ -105,7 +105,7 @@ function dialectOf(pools: Pools): Dialect {
 
 class SqliteEngineAdapter extends SqliteAdapter {
   readonly engine = sqliteEngine
-  // Kysely's own adapter returns false, but SQLite can roll back CREATE TABLE.
+  // SQLite can roll back CREATE TABLE, but Kysely's own adapter returns false here.
   override get supportsTransactionalDdl(): boolean {
     return true
   }
@@ -167,7 +167,7 @@ const sqliteEngine: Engine = {
   jsonMember: (column, name) => `cast(${column} ->> '$.${name}' as text)`,
   failureOf(error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // An error without an SQLite code comes from our own checks, which reject a value.
+    // An error without an SQLite code comes from our own checks, which reject the value of a row.
     return !code.startsWith('SQLITE_') || ROW_FAULTS.has(code) ? 'row' : 'other'
   },
   uniqueKeyOf(error) {

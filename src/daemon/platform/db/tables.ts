@@ -159,7 +159,7 @@ export type Tables = {
     /** File name or given name. Unique among the published documents of an index. */
     source: string
     title: string
-    /** SHA-256 of the file, hex; an unchanged document is skipped. */
+    /** SHA-256 of the file, hex. A file with an unchanged hash is not indexed again. */
     content_hash: string
     passage_count: number
     /**
@@ -181,7 +181,7 @@ export type Tables = {
     tenant_id: string
     index_id: string
     document_id: string
-    /** 0-based position in its document. */
+    /** 0-based position in the document. */
     position: number
     /** Headings above the passage, outermost first, joined by " > ". */
     headings: string
@@ -204,7 +204,7 @@ export type Tables = {
     page_count: number
     /** Runs of passage ids (knowledge/segment.ts). */
     passages: Uint8Array
-    /** Two bytes for each passage. */
+    /** The lengths of the passages, two bytes each. */
     lengths: Uint8Array
     created_at: string
   }
@@ -265,9 +265,9 @@ export type RateCounterRow = {
  */
 export type EvidenceEntryRow = {
   tenant_id: string
-  /** `changes`, or `requests-` and the id of the daemon that writes it. */
+  /** `changes`, or `requests-` followed by the id of the daemon that writes the chain. */
   chain: string
-  /** From 0, without a gap. */
+  /** Counts from 0, without gaps. */
   seq: number
   /** For a request, the bundle id. */
   id: string
@@ -428,7 +428,7 @@ export type UsageRecordRow = {
   billing_period: string
   /** The cost of the tokens in nano-dollars, in either billing mode. */
   cost_nanos: number
-  /** 0 when billed in dollars. */
+  /** 0 if billed in dollars. */
   points: number
   /** 1: the price of the model is unknown, and a default price was applied. */
   price_missing: number
@@ -464,7 +464,7 @@ export type IdempotencyResultRow = {
   request_id: string
   status: number
   content_type: string
-  /** The body as it was sent, byte for byte. */
+  /** The response body exactly as sent. */
   body: string
   created_at: string
   expires_at: string
@@ -481,7 +481,7 @@ export type IncidentRow = {
   tenant_id: string
   created_at: string
   request_id: string
-  /** `trx-…`, as the error response shows it. */
+  /** `trx-…`, the trace id in the error response. */
   trace_id: string
   api_key_id: string
   user_id: string
@@ -493,7 +493,7 @@ export type IncidentRow = {
   rule_id: string
   rule_name: string
   category: string
-  /** JSON: the count of each type. */
+  /** JSON: the number of findings by type. */
   types: string
   match_count: number
   severity: Severity
@@ -501,7 +501,7 @@ export type IncidentRow = {
   action: IncidentAction
   /** 0 if the policy or rule only monitors, so no action was taken. */
   enforced: number
-  /** 0 to 100, from the prompt shield. */
+  /** From 0 to 100, reported by the prompt shield. */
   risk_score: number | null
   /** The canonical name of the policy. */
   policy: string

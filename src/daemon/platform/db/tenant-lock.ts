@@ -9,6 +9,6 @@ import { engineOf } from './engine.ts'
 export async function lockTenant(tx: Db, tenantId: string): Promise<void> {
   // SQLite has only one write transaction at a time, which is this one.
   if (engineOf(tx).name === 'sqlite') return
-  // Not `for update`: that would wait for inserts of rows that refer to the tenant, such as bills.
+  // `for update` would wait for inserts of rows that refer to the tenant, such as bills.
   await tx.selectFrom('tenants').select('id').where('id', '=', tenantId).forNoKeyUpdate().execute()
 }

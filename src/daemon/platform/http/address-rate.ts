@@ -4,7 +4,7 @@ import type { Clock } from '../../../shared/time.ts'
 
 const MINUTE_MS = 60_000
 
-/** The rate limit of an address on public routes. */
+/** The rate limit per client address on public routes. */
 export type AddressRate = {
   /** Counts one request. Returns the seconds to wait if the limit for this minute is exceeded, else undefined. */
   refuses(address: string | undefined): number | undefined

@@ -14,9 +14,9 @@ export type Limiter = {
 
 /** The decision on one request. */
 export type Admission = {
-  /** `RateLimit-*` headers for the response, whatever its status. Empty when no limit applies. */
+  /** `RateLimit-*` headers for the response, regardless of its status. Empty if no limit applies. */
   readonly headers: Readonly<Record<string, string>>
-  /** Why the request is rejected. */
+  /** The rejection's error; undefined if the request is admitted. */
   readonly refusal: GatewayError | undefined
   /**
    * Returns the counters that must be durable before the last byte of the response is sent. The caller must commit

@@ -5,7 +5,7 @@ import { BODY_COPIES, BODY_MEMORY_BYTES } from '../../../shared/spec-limits.ts'
 
 /** The first bytes of each body, up to this size, do not count towards the memory limit. */
 export const FREE_BODY_BYTES = 65_536
-/** `Retry-After` when there is no memory for a body. */
+/** `Retry-After` if there is no memory for a body. */
 const MEMORY_RETRY_AFTER_SECONDS = 5
 
 /** The uncounted memory per body: the memory of a body of FREE_BODY_BYTES with any text. */
@@ -89,7 +89,7 @@ export class BodyShare {
   }
 }
 
-/** BODY_MEMORY_BYTES.default, or half of the heap or of the machine's memory if that is less. */
+/** The default limit: BODY_MEMORY_BYTES.default, or half of the heap or of the machine's memory if that is less. */
 export const defaultBodyMemory = (heapBytes = getHeapStatistics().heap_size_limit, machineBytes = machineMemory()) =>
   Math.min(BODY_MEMORY_BYTES.default, Math.floor(heapBytes / 2), Math.floor(machineBytes / 2))
 

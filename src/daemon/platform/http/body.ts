@@ -247,7 +247,7 @@ export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
 
 const isUnknownMember = ({ code }: z.core.$ZodIssue): boolean => code === 'unrecognized_keys'
 
-/** Converts one validation issue to the error that a caller sees. */
+/** Converts one validation issue to the error for the caller. */
 function toValidationError(issue: z.core.$ZodIssue): GatewayError {
   const field = issue.path.join('.')
   const message = /[.?]$/.test(issue.message) ? issue.message : `${issue.message}.`

@@ -18,13 +18,16 @@ export type Caller = {
   userEmail: string
   userRole: string
   userLicense: License
-  /** Whether the owner may be billed in dollars, and the monthly limit. */
+  /** Whether the owner may be billed in dollars, and the owner's monthly limit. */
   userUsageByModel: UsageByModel
   /** The key's rights, which never exceed its owner's rights. */
   rights: Rights
-  /** May act for other users of the tenant: has the section `user-management` at level `admin`. */
+  /**
+   * True if the caller may act for other users of the tenant: the key has the section `user-management` at level
+   * `admin`.
+   */
   isAdmin: boolean
-  /** Only the operator key may manage tenants; it is exempt from the general limits. */
+  /** True for the operator key: only this key may manage tenants, and it is exempt from the general limits. */
   isOperator: boolean
   /** Restrictions and limits of the key. */
   settings: KeySettings

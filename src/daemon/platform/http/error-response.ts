@@ -131,7 +131,7 @@ const ANTHROPIC_TYPES = new Map<number, string>([
   [503, 'overloaded_error'],
 ])
 
-/** The `error` member of a flat body. */
+/** The property `error` of a flat body. */
 export function flatLabel({ code, details }: GatewayError): string {
   const topField = details?.field.split('.', 1)[0]
   return code === 'VALIDATION_ERROR' && topField ? `Invalid ${topField}` : ERRORS[code].label

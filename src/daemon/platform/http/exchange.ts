@@ -25,7 +25,7 @@ export class Exchange implements RequestContext {
   body: unknown
   bodySha256 = ''
   bundleId: string | undefined
-  /** The client sent `Expect: 100-continue` and has not received `100 Continue` yet. */
+  /** True if the client has sent `Expect: 100-continue` and has not received `100 Continue` yet. */
   bodyHeldBack: boolean
   /** True if the connection closes after this request. */
   isLast = false
@@ -36,7 +36,7 @@ export class Exchange implements RequestContext {
   readonly shutdown: AbortSignal
   readonly #connection: AbortController
 
-  /** @param connection aborted when the client's connection closes; later requests of the connection share it. */
+  /** @param connection aborted when the client's connection closes; later requests on the same connection share it. */
   constructor(
     request: IncomingMessage,
     response: ServerResponse,

@@ -5,7 +5,7 @@ import { newRequestId } from '../../../shared/ids.ts'
 import { HEADER_BYTES } from '../../../shared/spec-limits.ts'
 import { toErrorReply } from './error-response.ts'
 
-/** Responds on a connection for which Node has no response object, and closes it. */
+/** Sends an error on a connection for which Node has no response object, and closes the connection. */
 export function refuseOnSocket(socket: Duplex, error: GatewayError, nowMs: number): void {
   const requestId = newRequestId(nowMs)
   const { status, body } = toErrorReply(error, 'flat', { requestId }, () => {})
@@ -20,7 +20,7 @@ export function refuseOnSocket(socket: Duplex, error: GatewayError, nowMs: numbe
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroy())
 }
 
-/** Converts an error of Node's parser to the error that a client sees. */
+/** Converts an error of Node's parser to the error for the client. */
 export function connectionFault(error: NodeJS.ErrnoException): GatewayError {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':

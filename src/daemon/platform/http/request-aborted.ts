@@ -1,4 +1,4 @@
-/** Why a request's signal was aborted: its client disconnected, or the drain timed out. */
+/** The reason for aborting a request's signal: its client disconnected, or the drain timed out. */
 export class RequestAborted extends Error {
   override name = 'RequestAborted'
   readonly by: 'client' | 'shutdown'

@@ -102,11 +102,11 @@ export type Route = {
   takesIdempotencyKey?: true
   /** Schemas of the documented responses by status; shown in /openapi.json and checked by the tests. */
   responses: Record<number, ResponseDoc>
-  /** Maximum size of a JSON body in bytes; `'unread'` leaves the body to the handler. */
+  /** Maximum size of a JSON body in bytes. With `'unread'`, the body is not read before the handler runs. */
   bodyLimit: number | 'unread'
   /** Maximum nesting of the JSON body; default JSON_DEPTH. */
   jsonDepth?: number
-  /** The handler needs the hash of the received body. */
+  /** True if the handler needs the hash of the received body. */
   hashesBody?: boolean
   handle(context: RequestContext): Promise<Reply | undefined>
 }

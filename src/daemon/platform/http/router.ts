@@ -1,4 +1,4 @@
-// Finds the route of a path.
+// Finds the route for a path.
 import { GatewayError } from '../../../shared/errors.ts'
 import type { ErrorShape, Route } from './route.ts'
 
@@ -53,7 +53,10 @@ export function createRouter(routes: readonly Route[]): Router {
   }
 }
 
-/** An unknown path below `/v1` comes from a client of the route above it, so it gets that route's error shape. */
+/**
+ * An unknown path below `/v1` comes from a client that uses the route above it. So it gets the error shape of that
+ * route.
+ */
 function routeAbove(fixed: Map<string, Map<string, Route>>, segments: string[]): Route | undefined {
   if (segments[CLIENTS.at] !== CLIENTS.name) return undefined
   for (let end = segments.length - 1; end > CLIENTS.at; end--) {

@@ -11,7 +11,7 @@ import { createRouter } from './router.ts'
 const HEADERS_TIMEOUT_MS = 10_000
 /** How long an idle client connection stays open. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000
-/** How often node:http checks its timeouts. */
+/** The interval at which node:http checks its timeouts. */
 const CONNECTIONS_CHECK_MS = 1_000
 
 /** Connection limits; times are in milliseconds. Tests shorten them. */

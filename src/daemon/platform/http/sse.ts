@@ -16,7 +16,7 @@ export type EventStream = {
 /** One event of a stream (WHATWG HTML, 9.2): `data: <json>` and an empty line. */
 export const sseFrame = (data: object): string => `data: ${JSON.stringify(data)}\n\n`
 
-/** The terminator of a complete response. A broken response never gets one. */
+/** Ends a complete response. An incomplete response never gets this terminator. */
 export const SSE_DONE = 'data: [DONE]\n\n'
 
 /** Sends the head of a 200 text/event-stream response. */

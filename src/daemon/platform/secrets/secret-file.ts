@@ -20,7 +20,7 @@ export async function writeSecretFile(path: string, line: string): Promise<void>
   await syncDirectory(dirname(path))
 }
 
-/** A new file name is durable only once its directory is synced. */
+/** A new file name is durable only after its directory is synced. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r')
   try {

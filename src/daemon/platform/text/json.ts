@@ -6,11 +6,11 @@ export const isObject = (value: unknown): value is Json =>
 
 export const member = (value: unknown, name: string): unknown => (isObject(value) ? value[name] : undefined)
 
-/** A token count; undefined for an invalid one. */
+/** Validates a token count. Returns undefined if it is invalid. */
 export const tokenCount = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 
-/** Parses a JSON object. Returns undefined if the text is not one. */
+/** Parses a JSON object. Returns undefined if the text is not a JSON object. */
 export function parseObject(text: string): Json | undefined {
   try {
     const value: unknown = JSON.parse(text)

@@ -19,7 +19,7 @@ const WORDS_OF_ITS_OWN = 2
 /** If a question has this many content words, a referring word in it is ignored. */
 const REFERRING_WORDS = 8
 
-/** Words that refer to previous text. */
+/** Words that may refer to an earlier message. */
 const REFERRING =
   /(?<![\p{L}\p{N}])(?:it|its|they|them|their|this|that|these|those|there|he|she|him|her|his|one|ones|same|former|latter|above)(?![\p{L}\p{N}])/iu
 /**

@@ -15,7 +15,7 @@ type InRequest = Occurrence & { requestId: string }
 
 /** The limit that a key reached. */
 export type LimitReached = EventData<'api:limit_reached'>
-/** One failover from a model that failed to the next. */
+/** One failover from a failed model to the next model. */
 export type ModelFailover = EventData<'api:model_failover'>
 /** The findings of the prompt shield. */
 export type ShieldFinding = EventData<'promptshield:attack:blocked'>

@@ -6,7 +6,7 @@ import type { EvidenceCommitRow, EvidenceEntryRow } from '../../platform/db/tabl
 import type { EntryDraft } from '../ledger/records.ts'
 import type { Signer } from './signing-keys.ts'
 
-/** The end of a chain: its number of entries, and the hash of the last one. */
+/** The end of a chain: its number of entries, and the hash of the last entry. */
 export type ChainHead = { size: number; hash: string }
 
 /** The head of a chain in the store. For a chain without entries, the head of an empty chain. */

@@ -27,8 +27,8 @@ export type FileComparison = {
 const ENTRIES_PER_READ = 1_000
 
 /**
- * Compares the store with its checkpoint file at start. Requests are served in the meantime. It takes some 3 s for
- * 1,000,000 entries.
+ * Compares the store with its checkpoint file at start, while requests are already served. The comparison takes about 3
+ * s for 1,000,000 entries.
  */
 export type StartComparison = {
   /**

@@ -162,7 +162,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     } while (isAskedAgain && !isClosed)
   }
 
-  /** Runs never overlap: a call during a run waits for that run and starts another one. */
+  /** Runs never overlap: a call during a run waits for that run and for another run after it. */
   function runOnce(): Promise<void> {
     if (isClosed) return Promise.resolve()
     if (running) isAskedAgain = true

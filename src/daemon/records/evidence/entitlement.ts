@@ -38,7 +38,7 @@ export type EntitlementTerms = {
   jti: string
   keyId: string
   modelId: string
-  /** The provider's name of the model. */
+  /** The model's name at the provider. */
   model: string
   policyHash: string
   /** False for a policy in monitor mode: a violation is recorded, but the call is still sent. */
@@ -73,7 +73,7 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
       if (fault !== undefined) return decide(fault)
       const accepted = terms.isAccepted()
       if (!(accepted instanceof Promise)) return decide(accepted ? 'allowed' : 'revoked')
-      // Set before the lookup, so that the entitlement cannot be used again during it.
+      // Set before the look-up, so that the entitlement cannot be used again during the look-up.
       entitlement.verdict = 'unchecked'
       return accepted.then((isGood) => decide(isGood ? 'allowed' : 'revoked'))
     }

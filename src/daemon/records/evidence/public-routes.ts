@@ -20,7 +20,7 @@ import type { SigningKeys } from './signing-keys.ts'
  * separately.
  */
 export const PUBLIC_PROOF_RATE = { perMinute: 120, atOnce: 8, addresses: 10_000 } as const
-/** How long clients may cache the published keys. */
+/** Maximum time for which clients may cache the published keys. */
 const KEY_SET_MAX_AGE_SECONDS = 300
 
 export type PublicRouteDeps = {

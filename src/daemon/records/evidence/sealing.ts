@@ -99,7 +99,7 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
       }
       const signer = keys.current()
       if (signer instanceof Promise) {
-        // Marks the rejection as handled; the caller awaits it later.
+        // Marks a rejection as handled, because the caller awaits the promise later.
         signer.catch(() => {})
         return readAndSeal(drafts, signer, known)
       }

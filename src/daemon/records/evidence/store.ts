@@ -5,7 +5,7 @@ import { GENESIS_HASH } from '../../../shared/evidence/entry.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow, EvidenceCommitRow, EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
 
-/** An entry with the hash of the previous one. */
+/** An entry together with the hash of the previous entry. */
 export type StoredEntry = EvidenceEntryRow & { prev_hash: string }
 
 /** The entry with this id in the log of this tenant. */
@@ -84,7 +84,7 @@ export type MeasuredChain = {
   tenant_id: string
   chain: string
   size: number
-  /** The size of the last checkpoint, or 0. */
+  /** The size of the chain at its last checkpoint, or 0. */
   checkpointed: number
   /** Creation time of the first entry after the last checkpoint. Null if there is no such entry. */
   waiting_since: string | null

@@ -28,7 +28,7 @@ export type LedgerRecords = {
   idempotency?: IdempotencyResultRow
   /** Events for webhooks. */
   events?: readonly OutboxEventRow[]
-  /** Evidence, which becomes entries of the tenant's hash chain. */
+  /** Evidence drafts, which become entries of the tenant's hash chain. */
   evidence?: readonly EntryDraft[]
   /** Findings of guards. */
   incidents?: readonly IncidentRow[]

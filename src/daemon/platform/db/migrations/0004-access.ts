@@ -48,7 +48,7 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
     unique (tenant_id, name)
   )${tableEnd}`,
   'create index roles_by_age on roles (tenant_id, created_at, id)',
-  // A separate table, because neither engine can add a two-column reference to users later.
+  // A separate table, because neither engine can add a composite foreign key to `users` later.
   `create table user_roles (
     tenant_id ${text} not null,
     user_id ${text} not null,
