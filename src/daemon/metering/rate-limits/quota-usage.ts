@@ -109,7 +109,7 @@ export class QuotaUsage {
     )
   }
 
-  /** Cached, because the policy changes only when a new month has another length. */
+  /** Cached, because the policy changes only when a month of a different length starts. */
   #policyAt(nowMs: number): string {
     if (nowMs < this.#policyEndMs) return this.#policy
     this.#policy = this.#quotas

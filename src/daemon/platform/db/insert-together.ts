@@ -4,7 +4,7 @@ import { engineOf } from './engine.ts'
 import { insertRows, isSameList, type TableRows, toInsert } from './insert-rows.ts'
 import type { Tables } from './tables.ts'
 
-/** Statements that were joined, and the joined statement once it is ready. */
+/** Statements that were joined, and a promise of the joined statement. */
 type Joined = { statements: readonly string[]; sql: Promise<string> }
 
 const joined = new WeakMap<DialectAdapter, Joined[]>()

@@ -91,7 +91,7 @@ const postgresEngine: Engine = {
   },
   rowList(columns) {
     const values = Object.entries(columns).map(([name, type], position) =>
-      // Uses the collation of our columns. With another collation, the texts could not be compared with them.
+      // Uses the collation of our columns, because PostgreSQL cannot compare texts with different collations.
       type === 'text' ? `(value->>${position}) collate "C" as ${name}` : `(value->>${position})::bigint as ${name}`,
     )
     return { before: `(select ${values.join(', ')} from json_array_elements(`, after: '::json))' }

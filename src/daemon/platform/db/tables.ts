@@ -306,7 +306,7 @@ export type EvidenceCheckpointRow = {
   /** hex */
   root: string
   kid: string
-  /** The signed note as it was published. */
+  /** The signed note, exactly as published. */
   note: string
   created_at: string
 }

@@ -26,9 +26,9 @@ export const DISCARD_BYTES = { known: 64 * 1024 * 1024, unknown: 8 * 1024 * 1024
  * Reads a whole body. `share` counts its memory, BODY_COPIES.ascii for each byte: in one step if the length is
  * declared, otherwise as bytes arrive.
  * @param proceed called before anything is read, unless the declared length is rejected
- * @throws OVERLOADED if `share` has no room, PAYLOAD_TOO_LARGE above `limit` bytes, REQUEST_TIMEOUT if less than
- * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS, INVALID_HTTP if the client disconnects before the end, and the
- * signal's reason on abort.
+ * @throws OVERLOADED if `share` has no room. PAYLOAD_TOO_LARGE above `limit` bytes. REQUEST_TIMEOUT if less than
+ * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS. INVALID_HTTP if the client disconnects before the end. The signal's
+ * reason on abort.
  */
 export function readBody(
   request: Readable & Pick<IncomingMessage, 'headers' | 'complete'>,
@@ -140,8 +140,8 @@ export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: nu
  * Parses and validates a body.
  * @param share counts the parsed values, and the memory of non-ASCII text in addition to BODY_COPIES.ascii
  * @param maxDepth maximum nesting of arrays and objects
- * @throws OVERLOADED if `share` has no room, INVALID_JSON if the bytes are not JSON, are nested too deeply or have too
- * many values, VALIDATION_ERROR naming the first invalid field.
+ * @throws OVERLOADED if `share` has no room. INVALID_JSON if the bytes are not JSON, are nested too deeply or have too
+ * many values. VALIDATION_ERROR naming the first invalid field.
  */
 export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxDepth: number = JSON_DEPTH): unknown {
   holdParsed(raw, share, valuesOf(raw, maxDepth))

@@ -27,7 +27,7 @@ export type Caller = {
    * `admin`.
    */
   isAdmin: boolean
-  /** True for the operator key: only this key may manage tenants, and it is exempt from the general limits. */
+  /** True for the operator key. Only the operator key may manage tenants, and the general limits do not apply to it. */
   isOperator: boolean
   /** Restrictions and limits of the key. */
   settings: KeySettings

@@ -41,8 +41,8 @@ function checkHeaders(request: IncomingMessage): void {
 }
 
 /**
- * Node decodes `chunked` if it is the last coding, regardless of the codings before it. A proxy may find another end of
- * the body, and the bytes in between would be read as another client's request (RFC 9112 §6.1).
+ * Node decodes `chunked` if it is the last coding, regardless of earlier codings. A proxy may find a different end of
+ * the body. Then the bytes in between would be read as another client's request (RFC 9112 §6.1).
  */
 function checkTransferCoding({ headers, httpVersionMinor }: IncomingMessage): void {
   const coding = headers['transfer-encoding']

@@ -6,7 +6,7 @@ export const isObject = (value: unknown): value is Json =>
 
 export const member = (value: unknown, name: string): unknown => (isObject(value) ? value[name] : undefined)
 
-/** Validates a token count. Returns undefined if it is invalid. */
+/** Validates a token count. Returns undefined for an invalid value. */
 export const tokenCount = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 

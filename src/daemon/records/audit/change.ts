@@ -138,7 +138,7 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
 async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Caller> {
   await lockTenant(tx, actor.caller.tenantId)
   const caller = await deps.lookUpAgain(tx, actor.caller)
-  // Changes require the level for writing. No change is made by GET.
+  // Every change requires the access level of a POST, because GET changes nothing.
   requireAccess(caller, actor.access, 'POST')
   return caller
 }

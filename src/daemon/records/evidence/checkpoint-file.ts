@@ -75,9 +75,9 @@ export function startComparison({ db, file, keys, publisher, log }: StartCompari
 }
 
 /**
- * Compares all checkpoints of each chain in a file with the store. If the store has fewer or other entries than were
- * published, it was restored from an old backup or changed. All hashes up to the last checkpoint are read; stored tree
- * nodes are not trusted. A missing file is not a contradiction.
+ * Compares all checkpoints of each chain in a file with the store. A store with missing or different entries was
+ * restored from an old backup, or was changed. All hashes up to the last checkpoint are read; stored tree nodes are not
+ * trusted. A missing file is not a contradiction.
  * @throws errors of the file and the store, and the reason of the signal
  */
 export async function compareWithFile(

@@ -45,7 +45,7 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
         } catch (error) {
           log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
           // After a rejection, the receiver may still accept the other notes. If there is no response, each further
-          // note would cost EVIDENCE_POST_MS.
+          // note would take EVIDENCE_POST_MS.
           if (!(error instanceof RefusedNoteError)) return putLast(origin)
         }
       }

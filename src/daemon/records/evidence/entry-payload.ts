@@ -56,7 +56,7 @@ export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): Logge
   }
 }
 
-/** The action as a sentence. For a request, the sentence is generated, so it is not stored. */
+/** The action as a sentence. For a request, the sentence is generated here instead of being stored. */
 export function descriptionOf({ description, operation, result, requested_model, error }: LoggedPayload): string {
   if (description !== undefined) return description
   const what = OPERATIONS.get(operation) ?? 'chat'

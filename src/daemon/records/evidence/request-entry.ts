@@ -10,14 +10,14 @@ import type { Entitlement } from './entitlement.ts'
 /** The inspectors of a request, by their names in receipts. */
 export type Inspector = 'canary' | 'dlp' | 'pii' | 'policy' | 'prompt_shield'
 
-/** A finding, in the form in which receipts count it. */
+/** A finding, with the properties that receipts count. */
 export type RecordedIncident = { action: IncidentAction; enforced: boolean } & (
   | { kind: 'prompt_shield'; shieldPolicy: string }
   | { kind: 'canary'; canaryId: string }
   | { kind: 'dlp' | 'pii' | 'policy'; ruleId: string; types: Readonly<Record<string, number>> }
 )
 
-/** The policy of a request, in the form of receipts. */
+/** The policy of a request, as recorded in receipts. */
 export type RecordedPolicy = {
   canonical: string
   source: string
