@@ -147,7 +147,7 @@ const sqliteEngine: Engine = {
     return { before: `(select ${values.join(', ')} from jsonb_each(`, after: '))' }
   },
   // Creates a view whose trigger runs the statements with the view's columns. BEGIN and COMMIT would need four or five
-  // thread switches instead of one, and these switches are most of a commit's cost (measured: a third of its CPU time).
+  // thread switches instead of one. These switches are most of a commit's cost (measured: a third of its CPU time).
   joinInserts(name, statements) {
     const columns: string[] = []
     const steps = statements.map((statement, position) => {

@@ -298,7 +298,7 @@ export type EvidenceCommitRow = {
   signature: string
 }
 
-/** The signed state of a chain at one size. */
+/** A signed checkpoint: the root over the first `tree_size` entries of a chain. */
 export type EvidenceCheckpointRow = {
   tenant_id: string
   chain: string

@@ -22,10 +22,10 @@ export type ClientRequest = Pick<IncomingMessage, 'headers'> & {
 }
 
 /**
- * The client's address. By default, this is the connection's address. If that address is a trusted proxy, the client's
- * address is the last untrusted entry of X-Forwarded-For, because the client may have written all earlier entries. If
- * all entries are trusted, the first entry is used. Undefined if the header is not a list of addresses, or the
- * connection is closed.
+ * The client's address. By default, this is the connection's address. If that address is a trusted proxy, the last
+ * untrusted entry of X-Forwarded-For is used instead, because the client may have written all earlier entries. If all
+ * entries are trusted, the first entry is used. Undefined if the header is not a list of addresses, or the connection
+ * is closed.
  */
 export function clientAddress(request: ClientRequest, trustedProxies: AddressList): string | undefined {
   const peer = request.socket.remoteAddress

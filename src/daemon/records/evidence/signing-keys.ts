@@ -80,7 +80,7 @@ export async function openSigningKeys(
     await lockKeys(tx)
     const isFirst = !(await hasKeys(tx))
     const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
-    // If the master key is wrong, this fails at start and not at the first request.
+    // Decrypts the key now, so that a wrong master key fails at start and not at the first request.
     const signer = toSigner(masterKey, row)
     if (isFirst) await signWhatIsUnsigned(tx, signer, clock)
   })
