@@ -5,7 +5,7 @@ import { screenInSlices } from './long-text.ts'
 import { type ArmedDetector, type Screened, screening } from './redaction.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** As the functions of the same names, but they skip texts that are known to be clean. */
+/** Like the functions of the same names, but these skip texts that are known to be clean. */
 export type CleanTexts = {
   screenInSlices: typeof screenInSlices
   screening(
@@ -17,14 +17,14 @@ export type CleanTexts = {
 }
 
 const TEXTS_KNOWN = 10_000
-/** Scanning a shorter text is as fast as looking it up. */
+/** Scanning a text below this length is as fast as looking it up. */
 const SHORTEST_KNOWN = 64
 
 /**
- * Remembers clean texts, so that detectors need not read them again: each request of a conversation repeats all earlier
- * messages, and each conversation its system prompt. Stores only the SHA-256 of a text, and only if it has no findings:
- * findings are reported each time.
- * @returns a factory; create one instance for each party that must not learn about the others' texts
+ * Caches which texts are clean, so that detectors skip them: each request of a conversation repeats all earlier
+ * messages, and each conversation repeats its system prompt. The cache stores only the SHA-256 of a text, and only for
+ * texts without findings, because findings must be reported each time.
+ * @returns a factory; create a separate instance for each party that must not learn about the texts of other parties
  */
 export function createCleanTexts(): () => CleanTexts {
   const known = new LRUCache<string, readonly ArmedDetector['detector'][]>({ max: TEXTS_KNOWN })
@@ -32,10 +32,10 @@ export function createCleanTexts(): () => CleanTexts {
 
   return () => {
     const prefix = `${made++} `
-    // Several texts with unpaired surrogates have the same digest, so they get no name.
+    // Texts with unpaired surrogates can share a digest, so they are not cached.
     const nameOf = (raw: string, format: TextFormat): string | undefined =>
       raw.length < SHORTEST_KNOWN || !raw.isWellFormed() ? undefined : prefix + format + hash('sha256', raw, 'base64')
-    /** The detectors that have not passed this text. */
+    /** Returns the detectors that have not yet found this text clean. */
     const leftOf = (name: string, armed: readonly ArmedDetector[]): readonly ArmedDetector[] => {
       const passed = known.get(name)
       return passed ? armed.filter(({ detector }) => !passed.includes(detector)) : armed
@@ -59,7 +59,7 @@ export function createCleanTexts(): () => CleanTexts {
         return remember(name, armed, yield* screening(raw, format, left, undefined, effort))
       },
       screenInSlices(raw, format, armed, pseudonyms, pacer) {
-        // Pseudonyms belong to one request, and so does the result.
+        // Pseudonyms belong to one request, so a result that depends on them is not cached.
         const name = pseudonyms ? undefined : nameOf(raw, format)
         if (name === undefined) return screenInSlices(raw, format, armed, pseudonyms, pacer)
         const left = leftOf(name, armed)

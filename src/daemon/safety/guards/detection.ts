@@ -12,42 +12,45 @@ export type Finding = {
 }
 
 /**
- * Finds one family of values in text, with the same result for a whole text and for a stream of pieces. For every text
- * T and every prefix P of it: before `openFrom(P)`, `find(T)` and `find(P)` are equal. So a stream may release
- * everything before `openFrom`. Of the released text, only the last DETECTION_CONTEXT_CHARS are still needed.
+ * Finds one family of values in text. A stream of pieces gives the same result as the whole text. For every text T and
+ * every prefix P of T: before `openFrom(P)`, `find(T)` and `find(P)` have the same findings. So a stream may release
+ * everything before `openFrom`. Only the last DETECTION_CONTEXT_CHARS of the released text are still needed.
  */
 export type Detector = {
-  /** All findings, in order and without overlap. Linear in the length of the text. */
+  /** Returns all findings, ordered and without overlap. Linear in the length of the text. */
   find(text: string): Finding[]
   /**
-   * The start of text that may still become a finding, or a longer one, as more text arrives; `text.length` when there
-   * is none. It is at most DETECTION_HOLD_CHARS before the end.
+   * Returns the start of text that may still become a finding, or a longer finding, as more text arrives. Returns
+   * `text.length` if there is none. This is at most DETECTION_HOLD_CHARS before the end.
    */
   openFrom(text: string): number
   /**
-   * The start of the first value that has begun and is incomplete, such as a token after its documented prefix;
-   * `text.length` when there is none. Open text before it could only become a value: a live stream holds back at most
-   * LIVE_HOLD_CHARS of that. Findings count as begun, whether or not they are reported here.
+   * Returns the start of the first value that has begun and is incomplete, such as a token after its documented prefix.
+   * Returns `text.length` if there is none. Open text before this position might still turn out to be harmless: a live
+   * stream holds back at most LIVE_HOLD_CHARS of it. Findings always count as begun, even if this function does not
+   * report them.
    */
   begunFrom?(text: string): number
-  /** Everything from `openFrom` on has begun: the prefix of a listed word, or a partial match of a pattern. */
+  /** True if a value has begun wherever text is open: the prefix of a listed word, or a partial match of a pattern. */
   readonly holdsOnlyValues?: true
-  /** How much released text `find` needs; default: DETECTION_CONTEXT_CHARS. */
+  /** The amount of released text that `find` needs as context. Default: DETECTION_CONTEXT_CHARS. */
   readonly contextChars?: number
-  /** `find` for a detector that may take long: it yields every few milliseconds, so that other work can run. */
+  /** `find` for a detector that may be slow: it yields every few milliseconds, so that other work can run. */
   readonly slowly?: {
     /**
      * @param effort the remaining effort; unlimited by default
-     * @param from findings that begin before this offset do not end after it; the text before is only context
+     * @param from the text before this offset is only context: findings that begin before it do not end after it
      */
     find(text: string, effort?: Effort, from?: number): Generator<void, Finding[]>
     openFrom(text: string, effort?: Effort, from?: number): Generator<void, number>
   }
-  /** The types that it finds; undefined if they are not known in advance. */
+  /** The finding types of this detector. Undefined if they are not known in advance. */
   readonly types?: readonly string[]
 }
 
-/** `begunFrom` of the detector, or its default. @param open the result of its `openFrom` for the text */
+/**
+ * Returns `begunFrom` of the detector, or its default. @param open the result of the detector's `openFrom` for the text
+ */
 export function begunFrom(
   detector: Pick<Detector, 'begunFrom' | 'holdsOnlyValues'>,
   text: string,
@@ -57,8 +60,8 @@ export function begunFrom(
 }
 
 /**
- * The same function with the last result cached: a caller that asks where to cut then asks for findings in the same
- * text. The cache is cleared when the caller is done, so that a text does not live as long as a detector.
+ * Caches the last result of a function: a caller that requests the cut position then requests the findings of the same
+ * text. The cache is cleared when the caller is done, so that a text is not retained as long as the detector.
  */
 export function remembering<T>(read: (text: string) => T): (text: string) => T {
   let latest: { text: string; said: T } | undefined
@@ -73,16 +76,16 @@ export function remembering<T>(read: (text: string) => T): (text: string) => T {
   }
 }
 
-/** As Pacer.spend. */
+/** The same contract as Pacer.spend. */
 export type Effort = { spend(steps: number): boolean }
 
 /**
- * The type of findings for text that was not scanned, because the tenant's patterns exceeded the effort. Their
- * confidence is 0.
+ * The type of findings for text that was not scanned, because the tenant's patterns used up their effort. Such findings
+ * have confidence 0.
  */
 export const UNREAD = 'unread'
 
-/** How far before a finding its context words may be ("passport no."). */
+/** The maximum distance of context words ("passport no.") before a finding. */
 export const DETECTION_CONTEXT_CHARS = 256
 /** A live stream holds back at most this much text in which no value has begun. */
 export const LIVE_HOLD_CHARS = 64

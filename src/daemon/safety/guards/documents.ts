@@ -1,5 +1,5 @@
-// The `input` rules on documents that are stored. A pseudonym can be reversed only in the response to the request that
-// created it. So values to tokenize are stored unchanged, and tokenized on their way into a prompt.
+// Applies the `input` rules to stored documents. A pseudonym can be reversed only in the response to the request that
+// created it. So values to tokenize are stored unchanged, and tokenized when a prompt includes them.
 import { hash, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { PolicyAction } from '../../../shared/wire/policies.ts'
@@ -11,21 +11,21 @@ import { createPseudonyms } from './pseudonyms.ts'
 import { type ArmedDetector, type Found, type GuardHit, type Screened, screenText } from './redaction.ts'
 import { armSources, type RulesInForce } from './rules-in-force.ts'
 
-/** Applies the rules of a training to its documents and counts their hits. */
+/** Applies the rules of one training run to its documents and counts the hits. */
 export type DocumentScreening = {
-  /** The rules as JSON for `screenDocument` in another process; undefined when there are none. */
+  /** The rules as JSON for `screenDocument` in another process. Undefined if there are no rules. */
   rules: string | undefined
-  /** Differs between rules that would store different texts; empty when the rules change no text. */
+  /** Differs if the rules would store different texts. Empty if the rules change no text. */
   rulesHash: readonly string[]
-  /** Screens the name of a document and counts the hits in it. */
+  /** Screens the name of a document and counts its hits. */
   name(name: string): Screened
-  /** Counts the hits in a text. */
+  /** Adds the hits of a text to the counts. */
   add(hits: readonly GuardHit[]): void
-  /** One incident for each rule with hits so far. */
+  /** Returns one incident for each rule with hits so far. */
   incidents(): RuleIncident[]
 }
 
-/** @param pseudonymKey of `Guards` */
+/** @param pseudonymKey the key in `Guards` */
 export function createDocumentScreening(
   { input, sources }: RulesInForce,
   tenantId: string,
@@ -40,8 +40,8 @@ export function createDocumentScreening(
     rules,
     rulesHash: rules !== undefined && changesText ? [hash('sha256', rules)] : [],
     name(name) {
-      // Pseudonyms depend on this name alone: a document is found again by its name, whatever the rest of the upload
-      // is.
+      // Pseudonyms depend on this name alone: a later upload must find the same document by its name, whatever else it
+      // contains.
       const pseudonyms = createPseudonyms({ key: pseudonymKey, tenantId, texts: [] })
       const screened = screenText(name, 'text', forName, pseudonyms)
       hits.push(...screened.hits)
@@ -53,7 +53,7 @@ export function createDocumentScreening(
 }
 
 const RULES_KEPT = 20
-/** Detectors by the rules that they were made of. */
+/** Detectors, cached by the rules from which they were created. */
 const armedByRules = new LRUCache<string, ArmedDetector[]>({ max: RULES_KEPT })
 
 function armedBy(rules: string): ArmedDetector[] {
@@ -64,16 +64,16 @@ function armedBy(rules: string): ArmedDetector[] {
   return made
 }
 
-/** A worker thread need not yield; its process is ended when a file takes too long. */
+/** A worker thread need not yield. Its process is killed if a file takes too long. */
 const WITHOUT_PACING: Pacer = { turn: () => undefined, spend: () => true }
 
-/** `pageStarts`: the offsets of its pages in a text with pages. */
+/** `pageStarts`: the offset of each page, for a text with pages. */
 export type DocumentText = { title: string; text: string; pageStarts?: readonly number[] }
 
 /**
- * Screens the text of a document in a worker thread, before it is cut into passages, so that no match is split.
- * @param rules of `DocumentScreening`
- * @returns the screened document; it must not be stored if `isBlocked`
+ * Screens the text of a document in a worker thread, before the text is split into passages, so that no match is split.
+ * @param rules the rules in `DocumentScreening`
+ * @returns the screened document; do not store it if `isBlocked`
  */
 export async function screenDocument(
   { title, text, pageStarts }: DocumentText,
@@ -93,13 +93,13 @@ export async function screenDocument(
   }
 }
 
-/** The rules for a document's text. */
+/** Returns the detectors for a document's text. */
 export const armForText = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => (action === 'tokenize' ? 'log' : action))
 
 /**
- * The rules for a document's name. A document replaces another of the same name, and two names may have the same mask.
- * So names get pseudonyms, which are the same only for the same value.
+ * Returns the detectors for a document's name. A document replaces another document with the same name, and two names
+ * may have the same mask. So names get pseudonyms, which differ for different values.
  */
 export const armForName = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => IN_NAMES[action]).map(withFileNames)

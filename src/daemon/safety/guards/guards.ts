@@ -16,16 +16,16 @@ import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
 
 /** The guards for all text that enters or leaves the gateway. */
 export type Guards = {
-  /** The rules of the policy and of the tenant, combined. */
+  /** Returns the rules of the policy and the rules of the tenant, combined. */
   rulesFor(tenantId: string, policy: AppliedPolicy): RulesInForce | Promise<RulesInForce>
   /** The tenant's own rules; call `forget` after a change. */
   tenantRules: Pick<TenantRules, 'forget'>
   shieldPolicies: FreshCache<readonly ShieldPolicy[]>
   scanner: ShieldScanner
-  /** Hashes of tool results that the shield has reported: each request of a conversation repeats them. */
+  /** Hashes of tool results that the shield has already reported: each request of a conversation repeats them. */
   reportedResults: LRUCache<string, true>
   pseudonymKey: KeyObject
-  /** The canaries of an API key today. */
+  /** Returns the current canaries of an API key. */
   canariesOf(apiKeyId: string): Canaries
 }
 

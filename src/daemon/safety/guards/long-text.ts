@@ -5,13 +5,13 @@ import { Channel } from './stream/channel.ts'
 import { OutputBlocked } from './stream/output-blocked.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** The size of one step: even text that is only personal data takes 10 to 20 ms. */
+/** The size of one step: even text that consists of personal data only takes 10 to 20 ms. */
 const PIECE_CHARS = 8_192
 
 /**
- * As `screenText`, for texts of any length: a long one is screened in pieces, and the daemon does other work in
- * between. Counting stops when the text is certainly blocked.
- * @param pacer of the request; all of its texts share one
+ * Like `screenText`, for texts of any length: a long text is screened in pieces, and the daemon does other work between
+ * them. Counting stops as soon as the text is certain to be blocked.
+ * @param pacer the pacer of the request, shared by all of its texts
  */
 export function screenInSlices(
   raw: string,
@@ -26,8 +26,8 @@ export function screenInSlices(
 }
 
 /**
- * As `screenInSlices`, for a text with positions to track: `marks` are offsets into it, in order, and are returned as
- * offsets into the result.
+ * Like `screenInSlices`, and maps offsets: `marks` are ordered offsets into the text, and are returned as offsets into
+ * the result.
  */
 export const screenWithOffsets = async (
   raw: string,

@@ -1,6 +1,6 @@
 /**
- * Characters by the Latin letter that they look like: the same shape in lower case, the same shape as its capital, and a
- * resembling shape. Those that Unicode normalization maps (full width, accents) are not listed.
+ * Look-alike characters of each Latin letter: same shape in lower case, same shape as the capital, and similar shape.
+ * Characters that Unicode normalization already maps (full width, accents) are not listed.
  */
 const LOOK_ALIKES: Record<string, [lower: string, capital: string, resembling: string]> = {
   a: ['аαɑᴀ', 'АΑ', ''],
@@ -40,11 +40,11 @@ const byCharacter = (letterOf: (latin: string, column: number) => string, column
     ),
   )
 
-/** The Latin letter, in its case, of each character of the same shape. */
+/** Maps each character of the same shape to its Latin letter, keeping the case. */
 export const SAME_SHAPE: ReadonlyMap<string, string> = byCharacter(
   (latin, column) => (column === 1 ? latin.toUpperCase() : latin),
   [0, 1],
 )
 
-/** The Latin letter, in lower case, of each character that looks like it. */
+/** Maps each look-alike character to its Latin letter in lower case. */
 export const ANY_SHAPE: ReadonlyMap<string, string> = byCharacter((latin) => latin, [0, 1, 2])

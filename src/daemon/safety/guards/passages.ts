@@ -1,4 +1,5 @@
-// The rules and the prompt shield on passages of documents: when a model reads them, and when a search shows them.
+// Applies the rules and the prompt shield to passages of documents: before a model reads them, and before a search
+// shows them.
 import { createPacer, type Pacer } from '../../platform/pacing.ts'
 import type { GuardIncident, RuleIncident } from '../incidents/incident.ts'
 import { type ShieldIncident, shieldIncident, worstScan } from '../prompt-shield/scanner.ts'
@@ -10,25 +11,25 @@ import type { GuardedRequest } from './request/request-screening.ts'
 import type { RulesInForce } from './rules-in-force.ts'
 import type { ShieldScan } from './shield/scan.ts'
 
-/** The texts of a passage. A document without a title uses its file name as the title. */
+/** The text fields of a passage. A document without a title uses its file name as the title. */
 type Passage = { source: string; title: string; headings: string; body: string }
 
 /**
- * Applies the `output` rules to the passages that a search shows, and removes a passage that a rule blocks. A search has
- * no model response in which to reverse pseudonyms, so `tokenize` masks.
+ * Applies the `output` rules to the passages that a search shows. Removes passages that a rule blocks. A search has no
+ * model response in which pseudonyms could be reversed, so `tokenize` masks instead.
  */
 export async function screenShownPassages<P extends Passage>(
   passages: readonly P[],
   rules: RulesInForce,
 ): Promise<{ kept: P[]; incidents: RuleIncident[] }> {
-  // The headings are not shown.
+  // The search does not show headings, so they are not screened.
   const { kept, hits } = await redactPassages(passages, ['source', 'title', 'body'], 'output', { rules })
   return { kept, incidents: rules.output.incidentsOf(hits, 'output') }
 }
 
 /**
- * Screens retrieved passages before a model reads them. Redacts them by the `input` rules, and removes a passage that a
- * rule blocks or that tries to instruct the model.
+ * Screens retrieved passages before a model reads them. Redacts them by the `input` rules. Removes a passage that a
+ * rule blocks, or that tries to instruct the model.
  */
 export async function screenRetrievedPassages<P extends Passage>(
   passages: readonly P[],
@@ -76,7 +77,7 @@ async function redactPassages<P extends Passage>(
   return { kept, hits }
 }
 
-/** The passages that the shield allows, and its worst finding. */
+/** Returns the passages that the shield allows, and the worst finding. */
 async function withoutAttacks<P extends Passage>(
   passages: readonly P[],
   { shield, scanTerms }: GuardedRequest,

@@ -1,4 +1,5 @@
-// Finds canaries in every spelling. Long, because one pass reads plain text, base64 and hex alike.
+// Finds canaries in every spelling that a model may use. Long, because one pass decodes plain text, base64 and hex
+// together.
 import { codeUnitsOf } from '../../../platform/text/code-units.ts'
 import { type Finding, remembering } from '../detection.ts'
 import { codePointOf, hexValueOf, isHighSurrogate, isLowSurrogate, letterOf, letterOfSign } from './letters.ts'
@@ -11,17 +12,17 @@ export type CanaryFinding = Finding & { subject: string }
 export type CanaryDetector = {
   find(text: string): CanaryFinding[]
   openFrom(text: string): number
-  /** Everything that is open contains a whole word of a canary. */
+  /** All open text contains a whole word of a canary. */
   readonly holdsOnlyValues: true
 }
 
 export const CANARY = 'CANARY'
 
 /**
- * Finds these canaries, or a large part of one, however a model may write them: in other case, spaced, punctuated, with
- * look-alike letters, backwards, shifted in the alphabet, with other words between, percent-encoded, as hex or base64.
- * Satisfies the contract of `Detector` (detection.ts). A finding may miss the first word: until then the text is not
- * held back, because it could be anything.
+ * Finds the canaries, or a large part of a canary, in any spelling that a model may use: other case, spaces,
+ * punctuation, look-alike letters, backwards, shifted in the alphabet, other words between, percent-encoded, hex or
+ * base64. Satisfies the contract of `Detector` (detection.ts). A finding may lack the first word of the canary: a
+ * stream does not hold text back before the second word.
  */
 export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetector {
   const seeds = createSeeds(canaries)
@@ -47,15 +48,15 @@ function readText(text: string, seeds: Seeds): Reading {
   return { findings: toFindings(sightings.all(), seeds.canaries), openFrom }
 }
 
-/** The start of the open part in the plain reading of a text. */
+/** Returns where open text begins if the text is read as plain text. */
 function readPlain(units: Uint16Array, length: number, plain: PlainReader): number {
   for (let at = 0; at < length; at++) plain.read(units[at] as number, at)
   return plain.openFrom(length)
 }
 
 /**
- * The start of the open part in a base64 reading of a text. Text that is not a word but may be an encoding is rare, so only such ranges
- * are read.
+ * Returns where open text begins if the text is read as base64. Long runs that may be base64 are rare, so only these
+ * runs are decoded.
  */
 function readBase64(units: Uint16Array, length: number, createReader: () => Base64Reader): number {
   let reader: Base64Reader | undefined
@@ -69,7 +70,7 @@ function readBase64(units: Uint16Array, length: number, createReader: () => Base
   return reader?.openFrom(length) ?? length
 }
 
-/** The same for hex: digits, and only their usual separators between them. */
+/** Returns where open text begins if the text is read as hex: digits with only the usual separators between them. */
 function readHex(units: Uint16Array, length: number, createReader: () => HexReader): number {
   let reader: HexReader | undefined
   for (let at = nextRow(units, 0, length, IN_HEX); at < length; at = nextRow(units, at, length, IN_HEX)) {
@@ -87,10 +88,10 @@ function readHex(units: Uint16Array, length: number, createReader: () => HexRead
   return reader?.openFrom(length) ?? length
 }
 
-/** The start of the next run of at least ENCODED_CHARS characters of a kind; `length` when there is none. */
+/** Returns the start of the next run of at least ENCODED_CHARS characters of a kind, or `length` if there is none. */
 function nextRow(units: Uint16Array, from: number, length: number, kind: number): number {
   for (let begin = from; begin + ENCODED_CHARS <= length; ) {
-    // Search backwards from the end of the run, so that most characters of most texts are skipped.
+    // Searches backwards from the end of the run, which skips most characters of most texts.
     let at = begin + ENCODED_CHARS - 1
     while (at >= begin && (kindOf(units[at] as number) & kind) !== 0) at--
     if (at < begin) return begin
@@ -99,7 +100,7 @@ function nextRow(units: Uint16Array, from: number, length: number, kind: number)
   return length
 }
 
-/** Several readings may find the same canary; it is reported once. */
+/** Several readings may find the same canary; it is reported only once. */
 function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[]): CanaryFinding[] {
   const findings: CanaryFinding[] = []
   for (const { canary, start, end } of sightings.toSorted((a, b) => a.start - b.start)) {
@@ -112,11 +113,11 @@ function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[])
 
 const PERCENT = 0x25
 
-/** The text as written; single characters may be percent-encoded (RFC 3986 §2.1). */
+/** Reads the text as written; single characters may be percent-encoded (RFC 3986 §2.1). */
 class PlainReader {
   readonly #track: Track
   #high = 0
-  /** The remaining digits of the current percent-encoding. */
+  /** The number of remaining digits of the current percent-encoding. */
   #escapedLeft = 0
   #escaped = 0
   #isAfterLetter = false
@@ -135,7 +136,7 @@ class PlainReader {
       if (value >= 0) {
         this.#escaped = this.#escaped * 16 + value
         this.#escapedLeft--
-        // The letter is at the end of its encoding: before that, it is not held back.
+        // A percent-encoded letter is positioned at the last character of its encoding. Until then it is not held back.
         if (this.#escapedLeft === 0) this.#add(letterOf(this.#escaped & 0x7f), at)
         return
       }
@@ -153,7 +154,7 @@ class PlainReader {
     const point = isLowSurrogate(code) && this.#high > 0 ? codePointOf(this.#high, code) : code
     this.#high = 0
     const letter = letterOf(point)
-    // "1. first" is a number and a word; "v3lm0r" is one word.
+    // A digit counts as a letter only after a letter: "v3lm0r" is one word, "1. first" is a number and a word.
     this.#add(letter < 0 && this.#isAfterLetter ? letterOfSign(code) : letter, at)
   }
 
@@ -166,14 +167,14 @@ class PlainReader {
 /** A shorter run is read as a word, not as an encoding. */
 const ENCODED_CHARS = 16
 
-/** Letters as pairs of hex digits, with the usual separators: `76 65`, `0x76,0x65`, `\x76\x65`. */
+/** Reads letters as pairs of hex digits, with the usual separators: `76 65`, `0x76,0x65`, `\x76\x65`. */
 class HexReader {
   readonly #tracks: readonly [Track, Track]
-  /** The nibbles before the decoded ones: their value and their number since the last prefix. */
+  /** The nibbles before the decoded ones: the value of each, and how many nibbles precede it since the last prefix. */
   readonly #early = new Uint16Array(ENCODED_CHARS)
   #count = 0
   #before = 0
-  /** Nibbles since the last `x`, which starts a pair. */
+  /** The number of nibbles since the last `x`, which starts a pair. */
   #row = 0
 
   constructor(seeds: Seeds, sightings: Sightings) {
@@ -248,7 +249,7 @@ const BASE64_VALUE = Uint8Array.from({ length: 128 }, (_, code) => {
   return value < 0 ? NOT_BASE64 : value
 })
 const [IN_BASE64, HEX, IN_HEX] = [1, 2, 4]
-/** The encodings in which an ASCII character occurs: base64, a digit of hex, or hex with its separators. */
+/** The encodings in which an ASCII character can occur: base64, a hex digit, or hex with its separators. */
 const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   const isBase64 = BASE64_VALUE[code] !== NOT_BASE64
   const isHex = hexValueOf(code) >= 0
@@ -258,7 +259,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
 const kindOf = (code: number): number => (code < 128 ? (KINDS[code] as number) : 0)
 const PHASES = [0, 1, 2, 3] as const
 
-/** Reads base64, whatever precedes it in the same run, also across lines. */
+/** Reads base64, whatever precedes it in the same run, and across line breaks. */
 class Base64Reader {
   readonly #tracks: readonly Track[]
   readonly #early = new Uint8Array(ENCODED_CHARS)
@@ -301,8 +302,8 @@ class Base64Reader {
   }
 
   /**
-   * Two consecutive characters contain a whole byte in three of four positions. The start of a group is unknown, so all
-   * are tried.
+   * Two consecutive characters contain a whole byte in three of the four alignments. The start of a group is unknown,
+   * so all alignments are tried.
    */
   #decode(value: number, index: number, at: number): void {
     const bits = (this.#before << 6) | value
@@ -312,7 +313,7 @@ class Base64Reader {
       const place = (index - phase) & 3
       if (place === 0) continue
       const byte = (bits >> (6 - 2 * place)) & 0xff
-      // Other bytes are parts of characters, or not text.
+      // Bytes from 0x80 are parts of longer characters, or not text.
       const letter = byte < 0x80 ? letterOf(byte) : -1
       if (letter >= 0) (this.#tracks[phase] as Track).add(letter, at)
     }

@@ -8,13 +8,15 @@ const ASCII = Int8Array.from({ length: 128 }, (_, code) => {
   return /[A-Za-z]/.test(String.fromCharCode(code)) ? lower - A : NONE
 })
 const OTHERS = new Map<number, number>()
-/** The maximum size of this cache: there are a million code points, and one text may contain many. */
+/** The maximum number of cached characters: there are a million code points, and one text may contain many. */
 const MAX_OTHERS = 4_096
 
-/** The number of the letter a to z, from 0; negative for other characters. */
+/** Returns the index of the letter (a = 0 to z = 25); negative for other characters. */
 export const plainLetterOf = (code: number): number => (code < 128 ? (ASCII[code] as number) : NONE)
 
-/** The number of the letter a to z that a character is or looks like, from 0; negative for other characters. */
+/**
+ * Returns the index (a = 0 to z = 25) of the letter that a character is or looks like; negative for other characters.
+ */
 export function letterOf(codePoint: number): number {
   if (codePoint < 128) return plainLetterOf(codePoint)
   let letter = OTHERS.get(codePoint)
@@ -29,7 +31,7 @@ export function letterOf(codePoint: number): number {
 function otherLetterOf(character: string): number {
   const lower = character.toLowerCase()
   const plain = ANY_SHAPE.get(lower) ?? ANY_SHAPE.get(character) ?? character.normalize('NFKD').toLowerCase()
-  // Some characters stand for several letters, or for one in brackets.
+  // Some characters represent several letters, or a letter in brackets.
   const [letter] = /[a-z]/.exec(plain) ?? []
   return letter === undefined ? NONE : letter.charCodeAt(0) - A
 }
@@ -51,7 +53,7 @@ const OF_SIGNS = Int8Array.from({ length: 128 }, (_, code) => {
   return letter === undefined ? NONE : letter.charCodeAt(0) - A
 })
 
-/** Digits and symbols that people write for letters; negative for all others. */
+/** Returns the index of the letter that people replace by this digit or symbol; negative for other characters. */
 export const letterOfSign = (code: number): number => (code < 128 ? (OF_SIGNS[code] as number) : NONE)
 
 export const isHighSurrogate = (code: number): boolean => (code & 0xfc00) === 0xd800

@@ -9,14 +9,20 @@ import {
 } from './letters.ts'
 import { CANARY_WORD_LETTERS, CANARY_WORDS, type Canary } from './marker.ts'
 
-/** This many consecutive letters, of 36, identify a canary: by chance once in some gigabytes of text. */
+/**
+ * This many consecutive letters, of 36, identify a canary. Chance produces such a match once in several gigabytes of
+ * text.
+ */
 const TELLING_LETTERS = 16
-/** The length of a seed: the first word may leave before anything is suspected. */
+/** The length of a seed: a stream may release the first word of a canary before a match is suspected. */
 const SEED_LETTERS = CANARY_WORD_LETTERS
 const SEED_STEPS = SEED_LETTERS - 1
 /** The maximum number of characters between two letters of a run. */
 const GAP_CHARS = 16
-/** This many different words of one canary within this many characters identify it, whatever is between them. */
+/**
+ * This many different words of one canary, within WORDS_WITHIN_CHARS characters, identify the canary, whatever is
+ * between the words.
+ */
 const TELLING_WORDS = 3
 const WORDS_WITHIN_CHARS = 160
 
@@ -25,23 +31,26 @@ const STEP_BITS = 5
 const KEY_MASK = (1 << (STEP_BITS * SEED_STEPS)) - 1
 const FILTER_BITS = 14
 
-/** A way to write a canary: the alphabet distance from each letter to the next. */
+/** One spelling of a canary: the alphabet distance from each letter to the next. */
 type Sequence = { canary: number; steps: readonly number[] }
 /** The position of a seed in a sequence. */
 type Seed = { sequence: number; at: number }
 
-/** Every part of the canaries of length SEED_LETTERS, in all the ways to write it. */
+/** Every part of the canaries with SEED_LETTERS letters, in all spellings. */
 export type Seeds = {
   canaries: readonly Canary[]
   sequences: readonly Sequence[]
   byKey: ReadonlyMap<number, readonly Seed[]>
-  /** A fast filter that rejects nearly everything. A bitset, because little of it is cached when a stream continues. */
+  /**
+   * A prefilter that rejects nearly all text. It is a bitset, because little of it is still in the CPU cache when a
+   * stream continues.
+   */
   filter: Int32Array
 }
 
 /**
- * The distances between letters do not change when all letters are shifted. So ROT13 and other Caesar ciphers need no
- * extra search. The other writings are the reversed alphabet, and both written backwards.
+ * Shifting all letters does not change the distances between letters. So ROT13 and other Caesar ciphers need no extra
+ * search. The other spellings are the reversed alphabet, and both alphabets written backwards.
  */
 export function createSeeds(canaries: readonly Canary[]): Seeds {
   const sequences = canaries.flatMap(({ words }, canary) => {
@@ -67,10 +76,10 @@ export function createSeeds(canaries: readonly Canary[]): Seeds {
 const stepsOf = (letters: readonly number[]): number[] =>
   letters.slice(1).map((letter, at) => (letter - (letters[at] as number) + ALPHABET) % ALPHABET)
 
-/** The alphabet distance from one letter to the next. */
+/** Returns the alphabet distance from one letter to the next. */
 const stepTo = (letter: number, last: number): number => {
   const step = letter - last
-  // Branch-free, because the sign is unpredictable.
+  // Branch-free, because the sign is unpredictable and a branch would often be mispredicted.
   return step + ((step >> 31) & ALPHABET)
 }
 const withStep = (key: number, step: number): number => ((key << STEP_BITS) | step) & KEY_MASK
@@ -84,8 +93,8 @@ function mayBeSeed(filter: Int32Array, key: number): boolean {
 const PERCENT = 0x25
 
 /**
- * A prefilter: false for nearly every text whose plain reading contains no seed, and never false for one that does. It
- * reads the same letters as a PlainReader, but leaves percent-encodings to it.
+ * A prefilter: true for every text whose plain reading contains a seed, and false for nearly every other text. It reads
+ * the same letters as a PlainReader, except percent-encoded ones.
  */
 export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey }: Seeds): boolean {
   let key = 0
@@ -115,7 +124,7 @@ export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey 
   return false
 }
 
-/** A part of a canary that may still grow. */
+/** A part of a canary that later letters may extend. */
 type Run = { at: number; letter: number; letters: number; start: number; sighting: Sighting | undefined }
 
 export type Sighting = { canary: number; start: number; end: number }
@@ -137,7 +146,7 @@ export class Sightings {
     this.#words.push(seen)
   }
 
-  /** Canaries by consecutive letters, and by several of their words near each other; unordered. */
+  /** Returns canaries found by consecutive letters, and by several of their words near each other. Unordered. */
   all(): Sighting[] {
     return [...this.#runs, ...this.#nearWords()]
   }
@@ -167,7 +176,7 @@ export class Track {
   #last = -1
   #end = 0
   #key = 0
-  /** Letters since the last gap. */
+  /** The number of letters since the last gap. */
   #row = 0
 
   constructor(seeds: Seeds, sightings: Sightings) {
@@ -175,7 +184,7 @@ export class Track {
     this.#sightings = sightings
   }
 
-  /** @param letter from 0 for a; @param at the last character that encodes it */
+  /** @param letter from 0 for a; @param at the index of the last character that encodes the letter */
   add(letter: number, at: number): void {
     if (at - this.#end > GAP_CHARS) this.#row = 0
     this.#key = withStep(this.#key, stepTo(letter, this.#last))
@@ -186,12 +195,12 @@ export class Track {
     if (mayBeSeed(this.#seeds.filter, this.#key)) this.#sow(this.#key, at)
   }
 
-  /** Ends the current run: the next letter does not continue it. */
+  /** Ends the current run: the next letter starts a new run. */
   cut(): void {
     this.#row = 0
   }
 
-  /** The start of a part of a canary that more letters could lengthen. */
+  /** Returns the start of a part of a canary that later letters could extend. */
   openFrom(length: number): number {
     let open = length
     if (this.#row < SEED_LETTERS || length - this.#end > GAP_CHARS) return open
@@ -225,7 +234,7 @@ export class Track {
     }
   }
 
-  /** In a canary written backwards, words are counted from the end. */
+  /** In a canary that is written backwards, words are counted from the end. */
   #wordAt(sequence: number, at: number): number {
     const word = at / CANARY_WORD_LETTERS
     return sequence % WRITINGS < WRITINGS / 2 ? word : CANARY_WORDS - 1 - word
@@ -236,5 +245,5 @@ export class Track {
   }
 }
 
-/** Forwards and backwards, each with both alphabets. */
+/** Forwards and backwards, each with the normal and the reversed alphabet. */
 const WRITINGS = 4

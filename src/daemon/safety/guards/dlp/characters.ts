@@ -1,4 +1,7 @@
-/** Sets of ASCII characters as tables: a lookup is faster than a pattern, and its time does not depend on the text. */
+/**
+ * A set of ASCII characters as a table: a lookup is faster than a regular expression, and takes the same time for every
+ * text.
+ */
 export type CharacterSet = Uint8Array
 
 const SIZE = 128
@@ -11,7 +14,7 @@ export function characterSet(members: string): CharacterSet {
 
 export const has = (set: CharacterSet, code: number): boolean => set[code] === 1
 
-/** The end of the run of `set` characters that starts at `at`; at most `limit`. */
+/** Returns the end of the run of `set` characters that starts at `at`, or `limit` if the run is longer. */
 export function endOf(set: CharacterSet, text: string, at: number, limit = text.length): number {
   let end = at
   while (end < limit && set[text.charCodeAt(end)] === 1) end += 1
@@ -29,9 +32,9 @@ export const UPPERCASE_OR_DIGIT = characterSet(UPPER + DIGITS)
 export const ALPHANUMERIC = characterSet(LOWER + UPPER + DIGITS)
 /** The characters of variable names. */
 export const WORD = characterSet(`${LOWER}${UPPER}${DIGITS}_`)
-/** The characters of names of settings, and of tokens with several parts. */
+/** The characters of setting names, and of tokens with several parts. */
 export const NAME = characterSet(`${LOWER}${UPPER}${DIGITS}_.-`)
-/** The characters of tokens, and the separators of their parts. */
+/** The characters of tokens, including the separators of their parts. */
 export const PARTS = characterSet(`${LOWER}${UPPER}${DIGITS}_.-=!`)
 /** The characters of URL paths. */
 export const PATH = characterSet(`${LOWER}${UPPER}${DIGITS}_.-@/`)
@@ -39,9 +42,9 @@ export const PATH = characterSet(`${LOWER}${UPPER}${DIGITS}_.-@/`)
 export const SLUG = characterSet(`${LOWER}${UPPER}${DIGITS}_-`)
 export const BASE64 = characterSet(`${LOWER}${UPPER}${DIGITS}+/=`)
 
-/** The characters that end a token: blanks, quotes, brackets and list separators. */
+/** The characters that end a token: whitespace, quotes, brackets and list separators. */
 const DELIMITERS = characterSet('"\'`<>(){}[],;|\\')
-/** The characters of tokens, addresses and passwords without blanks. */
+/** The characters of tokens, addresses and passwords that contain no whitespace. */
 export const RUN: CharacterSet = Uint8Array.from({ length: SIZE }, (_, code) =>
   code > 0x20 && code < 0x7f && DELIMITERS[code] === 0 ? 1 : 0,
 )

@@ -11,7 +11,7 @@ export const DLP_DETECTORS = {
   'source-code': createSourceCodeDetector,
 } as const satisfies Record<string, () => Detector>
 
-/** Combines several detectors; of overlapping findings, the one that begins first is kept, then the longest. */
+/** Combines several detectors. Of overlapping findings, keeps the one that begins first, then the longest. */
 export function createDlpDetector(detectors: readonly Detector[]): Detector {
   const find = remembering((text) => {
     const kept: Finding[] = []

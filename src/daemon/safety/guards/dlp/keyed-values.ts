@@ -1,15 +1,15 @@
 import { characterSet, has, LETTER, NAME, WORD } from './characters.ts'
 import { isPlaceholder, looksRandom, RANDOM_CHARS } from './randomness.ts'
 
-/** A value that is secret because of its name. */
+/** A value that is secret because its name says so, such as `password`. */
 export type KeyedValue = { start: number; end: number; type: 'password' | 'keyed-secret' }
 
-/** The maximum distance of a name before its value. */
+/** The maximum distance between a name and its value. */
 const NAME_REACH = 96
 /** The maximum length of a value in quotes. */
 export const QUOTED_CHARS = 256
 
-/** The characters between a name and its value: blanks, quotes, brackets, and an assignment. */
+/** The characters between a name and its value: whitespace, quotes, brackets and assignment operators. */
 const GLUE = characterSet(' \t"\'`\\@!?[]()=:,>')
 const GLUE_CHARS = 40
 const QUOTES = characterSet('"\'`')
@@ -18,7 +18,7 @@ const NAME_CHARS = 64
 
 type NameBefore = { name: string; glue: string }
 
-/** The name of the value that begins at `at`: `password = `, `"password": `, `login', `, `:password => `. */
+/** Returns the name of the value that begins at `at`: `password = `, `"password": `, `login', `, `:password => `. */
 function nameBefore(text: string, at: number): NameBefore | undefined {
   let end = at
   let quotes = 0
@@ -34,7 +34,7 @@ function nameBefore(text: string, at: number): NameBefore | undefined {
   return { name: text.slice(start, end), glue: text.slice(end, at) }
 }
 
-/** Characters that assign a value in quotes, and one without. */
+/** Characters that assign a quoted value, and characters that assign an unquoted value. */
 const ASSIGNS = /[=:,(]/
 const ASSIGNS_BARE = /^["'\\]{0,2}[ \t]{0,8}(?::=|\?=|=>|[=:])[ \t]{0,16}$/
 
@@ -44,13 +44,13 @@ const PASSWORD_NAME =
 const SECRET_NAME =
   /(?:secret|token|api_?key|apikey|(?:access|account|auth|private|shared_?access|encryption|signing|license|client|master|storage|service|admin|session|security|deploy|insert|secret)[._-]?key|credentials?|auth|pat|creds)[\d_]{0,3}$/i
 
-/** References to a value elsewhere, and words for a missing value. */
+/** References to a value stored elsewhere, and words for a missing value. */
 const REFERENCE =
   /^(?:[$%@#&!*?~^|=+:/-]|\{|<|\(|env[.[(]|process\.|os\.|self\.|this\.|config\.|args?\.|var\.|vault:|arn:|https?:|file:)|[${<]\{?|\}\}|%[sdv(]|[()[\]]/i
 const GENERIC_VALUE =
   /^(?:(?:[a-z]{1,12}[ _-]|my|your|the|db|user|new|old|test|app|admin|root|client|access|api)?(?:pass(?:word|wd)?|pwd|secret|token|credentials?)|string|text|str|none|null|nil|undefined|true|false|yes|no|on|off|hidden|required|optional|default|auto|empty|value|test|field|input|off|basic|bearer|any|number|boolean|bytes|admin|root|user(?:name)?|api[_-]?key|key|x+|\*+)$/i
 
-/** The value in the quotes that open at `at`, if the text before names a secret. */
+/** Returns the value in the quotes that open at `at`, if the text before them names a secret. */
 export function quotedValueAt(text: string, at: number): KeyedValue | undefined {
   const type = typeOfQuoted(text, at)
   if (type === undefined) return undefined
@@ -60,13 +60,13 @@ export function quotedValueAt(text: string, at: number): KeyedValue | undefined 
   return { start, end, type }
 }
 
-/** Whether the quotes that open at `at` may still close in later text, around a secret. */
+/** Whether the quotes that open at `at` may contain a secret and may still be closed by later text. */
 export function quotedIsOpen(text: string, at: number): boolean {
   if (text.length - at > QUOTED_CHARS + 1 || endOfQuoted(text, at) !== undefined) return false
   return !text.includes('\n', at + 1) && typeOfQuoted(text, at) !== undefined
 }
 
-/** The type of a value in the quotes that open at `at`, by its name. */
+/** Returns the type of the value in the quotes that open at `at`, derived from its name. */
 function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined {
   const nearest = nameBefore(text, at)
   // "The password is …" is an assignment as well.
@@ -78,16 +78,16 @@ function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined 
   return name.length >= 6 && glue.trim() === '' && typeOfName(name) === 'password' ? 'password' : undefined
 }
 
-/** The last two letters of the names of passwords and secrets. */
+/** The last two letters of password and secret names. */
 const NAME_ENDINGS = new Set('rd wd ss se de rt sw na ha et en ey al ls ds th at'.split(' ').map(pairOf))
 
-/** Two letters as a number, ignoring case. */
+/** Encodes two letters as a number, ignoring case. */
 function pairOf(text: string): number {
   const { length } = text
   return (text.charCodeAt(length - 2) | 0x20) * 128 + (text.charCodeAt(length - 1) | 0x20)
 }
 
-/** A fast filter by the last two letters, which digits and symbols may follow. */
+/** A prefilter by the last two letters, which may be followed by digits and symbols. */
 const mayBeNamed = (name: string): boolean =>
   name.length >= 2 && (!has(LETTER, name.charCodeAt(name.length - 1)) || NAME_ENDINGS.has(pairOf(name)))
 
@@ -97,7 +97,10 @@ function typeOfName(name: string): KeyedValue['type'] | undefined {
   return SECRET_NAME.test(name) ? 'keyed-secret' : undefined
 }
 
-/** The end of the quotes that open at `at`; undefined when they do not close on this line, or close too late. */
+/**
+ * Returns the end of the quotes that open at `at`. Undefined if they are not closed on this line, or the value is too
+ * long.
+ */
 function endOfQuoted(text: string, at: number): number | undefined {
   const start = at + 1
   const rest = text.slice(start, start + QUOTED_CHARS)
@@ -107,7 +110,7 @@ function endOfQuoted(text: string, at: number): number | undefined {
   return rest[chars - 1] === '\\' ? start + chars - 1 : start + chars
 }
 
-/** The value without quotes from `start` to `end`, if the text before names a secret. */
+/** Returns the unquoted value from `start` to `end`, if the text before it names a secret. */
 export function bareValueAt(text: string, start: number, end: number): KeyedValue | undefined {
   const before = nameBefore(text, start)
   if (before === undefined || !ASSIGNS_BARE.test(before.glue)) return undefined
@@ -119,7 +122,7 @@ export function bareValueAt(text: string, start: number, end: number): KeyedValu
   const value = text.slice(start, end)
   const isPassword = type === 'password'
   const found: KeyedValue = { start, end, type }
-  // `Server=db;Password=secret;`: in a connection string, only the value itself can be here.
+  // `Server=db;Password=secret;`: a connection string contains only literal values here.
   const isMember = glue === '=' && text[start - glue.length - name.length - 1] === ';' && text[end] === ';'
   if (isMember && isPassword && value.length >= 4 && /^[\w!#%^&*+@-]+$/.test(value)) return found
   const isVariable = glue === '=' && name === name.toUpperCase()
@@ -129,10 +132,12 @@ export function bareValueAt(text: string, start: number, end: number): KeyedValu
 /** Characters that make the preceding name a call, an index or a template. */
 const CALLS = /[([{<`]/
 
-/** A generated password may contain blanks; a sentence has fewer symbols. */
+/** At least this many symbols: a generated password may contain spaces, but a sentence has fewer symbols. */
 const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
 
-/** `literal`: only a value can be here, so a plain word counts; elsewhere it could be the name of a variable. */
+/**
+ * `literal`: the text can only be a value, so a plain word counts. Without it, a plain word could be a variable name.
+ */
 function mayBeSecret(value: string, isPassword: boolean, literal: boolean): boolean {
   if (literal && value.length >= 32 && MANY_SIGNS.test(value) && !/[${]\{/.test(value)) return true
   if (value.length < (isPassword ? 4 : 8) || value.includes(' ')) return false
@@ -147,7 +152,7 @@ function mayBeSecret(value: string, isPassword: boolean, literal: boolean): bool
 /** `curl -u name:password`, `--user "name:password"`. */
 const CREDENTIALS_FLAG = /(?:^|\s)(?:-u|--user)[ =]["']?[\w.@+-]{1,64}$/
 
-/** The password after the colon at `at`, in a `name:password` argument of a program. */
+/** Returns the password after the colon at `at`, in a `name:password` argument of a program. */
 export function programPasswordAt(text: string, at: number, end: number): KeyedValue | undefined {
   const start = at + 1
   if (end - start < 4 || !CREDENTIALS_FLAG.test(text.slice(Math.max(0, at - NAME_REACH), at))) return undefined
@@ -156,7 +161,7 @@ export function programPasswordAt(text: string, at: number, end: number): KeyedV
   return { start, end, type: 'password' }
 }
 
-/** Words that make a nearby long random text a secret, in any spelling of names. */
+/** Words that make a nearby long random text a secret, in any naming style. */
 const NAMED_NEAR =
   /(?:(?<![A-Za-z]|[Pp]ublic[_ -]|cache[_ -])[Kk]ey|(?<=[a-z_])Key|KEY|(?<=api|access|private|secret|signing|license|auth|client|account|shared|master|service|app|user|admin|deploy|dev|encryption)key|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Aa]ccess|ACCESS|PRIVATE|[Pp]rivate|[Pp]assw(?:or)?d|PASSW(?:OR)?D|PASS|(?<![a-z])pass|PWD|pwd|[Cc]redential|CREDENTIAL|AUTH|(?<![Oo])[Aa]uth(?:orization)?(?!or)|[Bb]earer|[Bb]asic|BEARER|[Ll]ogin|(?<![A-Za-z])sig|[Ll]icense|(?<![a-z])pat(?![a-z])|PAT|-u(?= )|--user(?= ))(?![a-z]{3}|[_-]?[Ii][Dd](?![a-z]))/g
 
@@ -165,10 +170,10 @@ const NEAR_CHARS = 28
 
 const LONGEST_WORD = 16
 
-/** Finds the words in a text that is read from left to right, in at most one pass. */
+/** Finds the words of NAMED_NEAR in a text that is read from left to right, in at most one pass. */
 export class NamingWords {
   readonly #text: string
-  /** The end of the last word found, and of the next one. */
+  /** The end of the last word found, and the end of the next word. */
   #last = Number.NEGATIVE_INFINITY
   #next = 0
 
@@ -176,7 +181,10 @@ export class NamingWords {
     this.#text = text
   }
 
-  /** The end of the last word before `limit`, if it is at most NAME_REACH before it. Limits must increase. */
+  /**
+   * Returns the end of the last word before `limit`, if it is at most NAME_REACH before `limit`. `limit` must increase
+   * from call to call.
+   */
   lastBefore(limit: number): number | undefined {
     while (this.#next <= limit) {
       if (this.#next > 0) this.#last = this.#next
@@ -188,8 +196,8 @@ export class NamingWords {
 }
 
 /**
- * The long random text in the run from `start` to `end` that a nearby word makes a secret. The word may also be in the
- * run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
+ * Returns the long random text in the run from `start` to `end`, if a nearby word makes it a secret. The word may also
+ * be part of the run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
  */
 export function namedRandom(text: string, words: NamingWords, start: number, end: number): KeyedValue | undefined {
   const named = words.lastBefore(Math.min(end - RANDOM_CHARS + 1, start + NAME_REACH))
@@ -204,7 +212,7 @@ export function namedRandom(text: string, words: NamingWords, start: number, end
   return { start: value, end: stop, type: 'keyed-secret' }
 }
 
-/** Skips the last `=`, `:` or `?` before the random part, and hyphens. */
+/** Skips the last `=`, `:` or `?` before the random part, and any hyphens. */
 function afterSeparators(text: string, at: number, end: number): number {
   let value = at
   for (let look = at; look < Math.min(end, at + 48); look += 1) {
@@ -215,7 +223,7 @@ function afterSeparators(text: string, at: number, end: number): number {
   return value
 }
 
-/** A run may continue after the value: another parameter, or the end of a sentence. */
+/** Returns the end of the value. The run may continue with another parameter, or with the end of a sentence. */
 function endOfValue(text: string, start: number, end: number): number {
   let stop = start
   while (stop < end && text[stop] !== '&' && text[stop] !== '@' && text[stop] !== '?') stop += 1

@@ -1,7 +1,7 @@
 import type { Detector, Finding } from '../detection.ts'
 import { createWordSearch } from './word-search.ts'
 
-/** Document markings in our customers' languages. */
+/** Document markings (such as CONFIDENTIAL) in the languages of our customers. */
 const MARKINGS = [
   ...['confidential', 'strictly confidential', 'company confidential', 'commercial in confidence', 'top secret'],
   ...['proprietary and confidential', 'confidential and proprietary', 'privileged and confidential', 'trade secret'],
@@ -41,9 +41,9 @@ const MARKINGS = [
   ],
 ]
 
-/** How far the line around a marking is read, if the marking is not in capitals. */
+/** The maximum length of line that is read around a marking that is not in capitals. */
 const LINE_CHARS = 100
-/** Words that announce a marking. */
+/** Words that introduce a marking. */
 const LABEL =
   /(?:^|[^\p{L}])(?:classification|confidentiality|sensitivity|status|marking|distribution|klassifizierung|einstufung|clasificación|classificazione|密级)[ \t]{0,3}[:：=-][ \t*_[(]{0,4}$/iu
 const LETTER = /\p{L}/u
@@ -51,11 +51,11 @@ const CASED = /\p{Lu}|\p{Ll}/u
 /** Names and constants in programs (`Level.RESTRICTED`, `RESTRICTED = 3`) are not markings. */
 const GOES_ON_BEFORE = /[\w.$@/\\'"`=<-]$/
 const GOES_ON_BEHIND = /^(?:[\w$@/\\'"`=<-]|\.\w|[ \t]{0,8}[=:(,])/
-/** How many characters after a marking show whether it continues. */
+/** The number of characters after a marking that show whether the word continues. */
 const BEHIND_CHARS = 10
 
 /**
- * Finds markings of confidential documents. A marking is in capitals, or alone on its line except for punctuation, or
+ * Finds markings of confidential documents. A marking is in capitals, or alone on its line (except for punctuation), or
  * after a label such as "Classification:". The same words in a sentence do not count.
  */
 export function createMarkingsDetector(): Detector {
@@ -65,7 +65,8 @@ export function createMarkingsDetector(): Detector {
     holdsOnlyValues: true,
     openFrom(text) {
       const open = search.openFrom(text)
-      // The end of the line shows whether a marking is alone; a few following characters show whether it is a name.
+      // The end of the line shows whether a marking is alone. The next few characters show whether it is a program
+      // name.
       const near = Math.max(0, text.length - LINE_CHARS - LONGEST_MARKING)
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search
@@ -101,11 +102,11 @@ function isMarking(text: string, { start, end }: Finding): boolean {
   return !LETTER.test(lineEnd < 0 ? rest : rest.slice(0, lineEnd))
 }
 
-/** Whether its line has no letters yet. */
+/** Whether the line of the marking contains no other letters so far. */
 const staysAlone = (text: string, start: number, end: number): boolean =>
   mayBeAlone(text, start) && !LETTER.test(text.slice(end, end + LINE_CHARS))
 
-/** Whether its line has no letters before it. */
+/** Whether the line of the marking has no letters before it. */
 function mayBeAlone(text: string, start: number): boolean {
   const near = text.slice(Math.max(0, start - LINE_CHARS), start)
   const before = near.slice(near.lastIndexOf('\n') + 1)

@@ -8,25 +8,25 @@ type Program = { inst: readonly Instruction[]; start: number }
 const [ALT, ALT_MATCH, CAPTURE, EMPTY_WIDTH, FAIL, MATCH, NOP, RUNE, RUNE1, ANY, ANY_NOT_NL] = [
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 ]
-/** Conditions between two characters (re2js, `Utils`). Customers' patterns have no anchors. */
+/** Conditions between two characters (re2js, `Utils`). Patterns of customers have no anchors. */
 const [WORD_BOUNDARY, NO_WORD_BOUNDARY] = [16, 32]
 const NEWLINE = 10
 
-/** Finds matches of a pattern that are undecided at the end of a text. */
+/** Finds matches of a pattern that are still undecided at the end of a text. */
 export type PartialMatches = {
   /**
-   * The start of the first match, from `from` on, that more text could complete, lengthen or change; `text.length` when
-   * there is none. `steps`: the effort. Yields periodically, so that other work can run.
+   * Returns the start of the first match, from `from` on, that more text could complete, lengthen or change. Returns
+   * `text.length` if there is none. `steps`: the effort used. Yields periodically, so that other work can run.
    */
   openFrom(text: string, from: number): Generator<void, { open: number; steps: number }>
 }
 
-/** A step takes some 0.2 µs, so it yields several times per millisecond. */
+/** A step takes about 0.2 µs, so the generator yields several times per millisecond. */
 const STEPS_PER_YIELD = 1_024
 
 /**
- * Runs all threads of a pattern over the end of a text (Pike's machine): a match without live threads is decided. RE2
- * itself reports only complete matches.
+ * Simulates all threads of a pattern on the end of a text (Pike's machine): a match without live threads is decided.
+ * RE2 itself reports only complete matches.
  */
 export function partialMatches(regex: RE2JS): PartialMatches {
   const { inst, start } = regex.re2().prog as Program
@@ -61,13 +61,13 @@ export function partialMatches(regex: RE2JS): PartialMatches {
   }
 }
 
-/** Threads in the order of their matches' starts; at each instruction only the first one counts. */
+/** Threads in the order of their match starts. At each instruction only the first thread counts. */
 class Threads {
   readonly #inst: readonly Instruction[]
-  /** The match start of each thread, and the instruction at which it waits. */
+  /** The match start of each thread, and the instruction at which the thread waits. */
   #starts: number[] = []
   #waiting: number[] = []
-  /** The threads after the last step, before conditions are checked. */
+  /** The threads after the last step, before their conditions are checked. */
   #entering: { pc: number; start: number }[] = []
   #seen = new Set<number>()
 
@@ -104,7 +104,7 @@ class Threads {
     }
   }
 
-  /** Advances all threads by this character; threads that do not match it end. */
+  /** Advances all threads by this character. A thread that does not match it ends. */
   step(rune: number): void {
     this.#entering = []
     for (const [index, pc] of this.#waiting.entries()) {
@@ -115,11 +115,11 @@ class Threads {
     }
   }
 
-  /** The start of the first match that is undecided at the end of the text. */
+  /** Returns the start of the first match that is undecided at the end of the text. */
   firstOpen(conditions: number): number | undefined {
     this.enter(conditions)
     let first = this.#starts[0]
-    // A match that ends here may depend on the next character.
+    // Whether a match ends here may depend on the next character.
     for (const { pc, start } of this.#entering) {
       if ((first === undefined || start < first) && this.#waitsForCondition(pc)) first = start
     }
@@ -158,7 +158,7 @@ function takes(instruction: Instruction, rune: number): boolean {
 const conditionsBetween = (before: number, rune: number): number =>
   isWord(before) === isWord(rune) ? NO_WORD_BOUNDARY : WORD_BOUNDARY
 
-/** As in RE2: ASCII only. */
+/** As in RE2, only ASCII characters are word characters. */
 const isWord = (rune: number): boolean =>
   (rune >= 48 && rune <= 57) || (rune >= 65 && rune <= 90) || rune === 95 || (rune >= 97 && rune <= 122)
 

@@ -15,15 +15,15 @@ const FOOT =
 const KEY_CHARS = 24
 const HEAD_CHARS = 64
 
-/** Whether a header may begin at `at`: the available text matches. */
+/** Whether a header may begin at `at`: the text that has arrived so far matches. */
 export function mayBeHead(text: string, at: number): boolean {
   const length = text.length - at
   return HEADS.some((head) => (length < head.length ? head.startsWith(text.slice(at)) : text.startsWith(head, at)))
 }
 
 /**
- * The private key whose header is at `at`: up to its footer, or to its last line if the footer is missing or beyond the
- * maximum length of a finding.
+ * Returns the private key whose header is at `at`. It ends at its footer, or at its last line if the footer is missing
+ * or too far away for a finding.
  */
 export function privateKeyAt(text: string, at: number): { end: number } | undefined {
   HEAD_LINE.lastIndex = at
@@ -37,7 +37,10 @@ export function privateKeyAt(text: string, at: number): { end: number } | undefi
   return { end: from + (foot === null ? body.length : foot.index + foot[0].length) }
 }
 
-/** The start of the first key, from `from` on, that may still get longer; `limit` when there is none before it. */
+/**
+ * Returns the start of the first key, from `from` on, that may still become longer. Returns `limit` if no such key
+ * begins before it.
+ */
 export function openKeyFrom(text: string, from: number, limit: number): number {
   let open = limit
   for (const head of HEADS) {
@@ -45,14 +48,14 @@ export function openKeyFrom(text: string, from: number, limit: number): number {
       if (keyIsOpen(text, at)) open = at
     }
   }
-  // The last characters may be the start of a header.
+  // The last characters may be the beginning of a header.
   for (let at = Math.max(from, text.length - LONGEST_HEAD + 1); at < open; at += 1) {
     if (beginsHead(text.charCodeAt(at)) && mayBeHead(text, at) && keyIsOpen(text, at)) open = at
   }
   return open
 }
 
-/** Whether a key that begins at `at` may still get longer in later text. */
+/** Whether later text may extend the key that begins at `at`. */
 function keyIsOpen(text: string, at: number): boolean {
   const length = text.length - at
   if (length >= DETECTION_HOLD_CHARS) return false
@@ -62,7 +65,7 @@ function keyIsOpen(text: string, at: number): boolean {
   return !FOOT.test(text)
 }
 
-/** The length of the key's lines: base64, headers, and line ends in any spelling. */
+/** Returns the length of the key's lines: base64, headers, and line ends in any spelling. */
 function bodyLength(text: string): number {
   const stop = text.search(/[^A-Za-z0-9+/=\s\\:,.-]/)
   return stop < 0 ? text.length : stop

@@ -5,7 +5,7 @@ type Census = { length: number; digits: number; upper: number; lower: number; ch
 
 const seen = new Uint8Array(128)
 
-/** `changes`: the number of transitions between kinds of characters (digit, capital, small letter). */
+/** `changes`: the number of transitions between character classes (digit, capital, small letter). */
 function censusOf(text: string): Census {
   seen.fill(0)
   let [digits, upper, lower, changes, distinct] = [0, 0, 0, 0, 0]
@@ -28,21 +28,21 @@ function censusOf(text: string): Census {
   return { length: text.length, digits, upper, lower, changes, distinct }
 }
 
-/** Shorter texts are too short to judge. */
+/** The minimum length that can be judged. */
 export const RANDOM_CHARS = 16
-/** The minimum number of transitions of a random text. */
+/** The minimum number of character class transitions in a random text. */
 export const RANDOM_CHANGES = 3
 
 /**
  * Whether these characters look machine-generated: letters and digits alternate more often than in names, versions and
- * words. A prefix of a few thousand characters is enough; the caller cuts.
+ * words. A prefix of a few thousand characters is enough; the caller truncates the text.
  */
 export function looksRandom(text: string): boolean {
   if (text.length < RANDOM_CHARS) return false
   const { length, digits, upper, lower, changes, distinct } = censusOf(text)
   if (distinct < 8 || upper + lower === 0) return false
   if (digits >= 2 && changes >= (length < 24 ? 4 : RANDOM_CHANGES) && digits * 10 >= length) return true
-  // Some base64 has few digits, but its letters change case more often than those of aName.
+  // Some base64 has few digits, but its case changes more often than in camelCase names.
   return digits >= 1 && upper >= 3 && lower >= 3 && length >= 20 && changes * 5 >= length * 2
 }
 
@@ -50,12 +50,15 @@ export function looksRandom(text: string): boolean {
 const PLACEHOLDER_WORDS =
   /example|placeholder|change.?me|replace|redacted|insert|your|dummy|sample|xxxx|\.\.\.|\*\*\*|####|todo|^(?:0?123456789)+0?$|^(?:0{8}|1{8})/i
 
-/** Whether the value is a placeholder. One or two repeated characters are a placeholder as well. */
+/** Whether the value is a placeholder. Text of one or two repeated characters is also a placeholder. */
 export function isPlaceholder(value: string): boolean {
   return PLACEHOLDER_WORDS.test(value) || isMonotonous(value)
 }
 
-/** `xxxxxxxx`, `AAAA-AAAA`: at most three different letters and digits in eight characters or more. */
+/**
+ * Whether the value has at least eight characters and at most three different letters and digits: `xxxxxxxx`,
+ * `AAAA-AAAA`.
+ */
 export function isMonotonous(value: string): boolean {
   if (value.length < 8) return false
   const kinds = new Set<number>()

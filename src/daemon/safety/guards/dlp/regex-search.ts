@@ -1,4 +1,4 @@
-// Finds a tenant's pattern in linear time, within the budget of steps.
+// Finds matches of a tenant's pattern in linear time, within the step budget.
 import { RE2JS } from 're2js'
 import { GUARD_PATTERN } from '../../../../shared/spec-limits.ts'
 import { runToEnd } from '../../../platform/pacing.ts'
@@ -15,23 +15,23 @@ export type RegexSearchOptions = {
   isValid?: (value: string) => boolean
 }
 
-/** The reason why a customer's pattern is rejected; the message is for the customer. */
+/** Thrown if a customer's pattern is rejected. The message is written for the customer. */
 export class PatternRefused extends Error {
   override name = 'PatternRefused'
 }
 
 /**
- * The characters read in one go, in addition to a match that extends beyond them: the largest program takes
- * milliseconds.
+ * The number of characters searched per call, in addition to a match that extends beyond them: even the largest program
+ * takes only milliseconds.
  */
 const WINDOW_CHARS = 1_024
-/** Texts in which a useful pattern has no empty match. */
+/** Sample texts: a pattern with an empty match in any of them is useless. */
 const PROBES = ['', ' ', 'a', '0 a', 'é\n_']
 
 /**
- * A customer's pattern in RE2 syntax, which takes linear time. Many large programs over a long text can still take
- * seconds, so `find` stops when the request's effort is used up. The rest of the text is then reported as UNREAD. A
- * blocking rule then blocks, and states this reason.
+ * Creates a detector for a customer's pattern in RE2 syntax, which is matched in linear time. Many large programs over
+ * a long text can still take seconds, so `find` stops when the request's effort is used up. The rest of the text is
+ * then reported as UNREAD. If the rule blocks, it then blocks the request and states this reason.
  * @throws PatternRefused
  */
 export function createRegexSearch(pattern: string, options: RegexSearchOptions): Detector {
@@ -45,7 +45,10 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
   const size = regex.programSize()
   const partial = partialMatches(regex)
 
-  /** The end of the longest match at `start` within the maximum length, or -1; text further on cannot change it. */
+  /**
+   * Returns the end of the longest match at `start` within the maximum length, or -1. Text after that length cannot
+   * change the result.
+   */
   function endWithin(text: string, start: number): number {
     const from = Math.max(0, start - 1)
     const slice = text.slice(from, start + maxChars)
@@ -53,7 +56,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     return matcher.find(start - from) && matcher.start() === start - from ? from + matcher.end() : -1
   }
 
-  /** The first position from `at` on where a match may begin. */
+  /** Returns the first position from `at` on where a match may begin. */
   function nextStart(text: string, at: number): number {
     if (literal === '') return at
     literals.lastIndex = at
@@ -65,12 +68,13 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     let next = nextStart(text, from)
     while (next < text.length) {
       const until = Math.min(text.length, next + WINDOW_CHARS)
-      // One more character before for the word boundary, and one more after the maximum match.
+      // Includes one more character before the window, for the word boundary, and one more after the maximum match.
       const first = Math.max(0, next - 1)
       const read = text.slice(first, until + maxChars + 1)
       const matcher = regex.matcher(read)
       while (next < until) {
-        // The end of a match does not show how far the engine looked for a better one, so the whole window is charged.
+        // The end of a match does not show how far the engine searched for a better match, so the whole window is
+        // charged.
         if (effort?.spend((first + read.length - next) * size) === false) {
           return [...findings, ...unread(text, next, findings.at(-1))]
         }
@@ -95,7 +99,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     const begun = beginning === '' ? from : from + beginningIn(fold(text.slice(from)), beginning)
     if (begun === text.length) return begun
     const { open: started, steps } = yield* partial.openFrom(text, wholeCharacter(text, begun))
-    // Without effort left, the open position is unknown.
+    // If the effort is used up, the open position is unknown.
     const open = effort?.spend(steps) === false ? wholeCharacter(text, begun) : started
     if (open === text.length || open <= decidedTo) return open
     const held = heldFrom(open)
@@ -110,12 +114,15 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
   }
 }
 
-/** The common literal prefix of all matches, if case matters; empty when there is none. */
+/** Returns the common literal prefix of all matches if the pattern is case-sensitive, else an empty string. */
 const beginningOf = (pattern: string): string => String(RE2JS.compile(pattern).re2().prefix ?? '')
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
-/** The first position where the prefix occurs, or may still occur; the end of the text when there is none. */
+/**
+ * Returns the first position where the prefix occurs or may still be completed, or the end of the text if there is
+ * none.
+ */
 function beginningIn(text: string, beginning: string): number {
   const whole = text.indexOf(beginning)
   if (whole >= 0) return whole
@@ -125,7 +132,7 @@ function beginningIn(text: string, beginning: string): number {
   return text.length
 }
 
-/** Folds all letters that a pattern treats as equal, each to one code unit. */
+/** Folds all letters that a pattern treats as equal, each to a single code unit. */
 function withoutCase(text: string): string {
   let folded = ''
   for (let at = 0; at < text.length; at += 1) {
@@ -136,7 +143,7 @@ function withoutCase(text: string): string {
   return folded
 }
 
-/** The unread rest of the text, as findings of at most the maximum length. */
+/** Returns the unscanned rest of the text as findings of at most the maximum length. */
 function unread(text: string, readTo: number, last: Finding | undefined): Finding[] {
   const findings: Finding[] = []
   let start = wholeCharacter(text, Math.max(readTo, last?.end ?? 0))
@@ -148,7 +155,7 @@ function unread(text: string, readTo: number, last: Finding | undefined): Findin
   return findings
 }
 
-/** `at`, or one less if that would split a surrogate pair. */
+/** Returns `at`, or `at - 1` if `at` would split a surrogate pair. */
 function wholeCharacter(text: string, at: number): number {
   const code = text.charCodeAt(at)
   return code >= 0xdc00 && code <= 0xdfff && at > 0 ? at - 1 : at
@@ -182,7 +189,7 @@ function compile(pattern: string, caseSensitive: boolean): RE2JS {
   return regex
 }
 
-/** Whether there is an anchor outside of brackets. */
+/** Whether the pattern has an anchor outside of brackets. */
 function hasAnchor(pattern: string): boolean {
   let inClass = false
   for (let at = 0; at < pattern.length; at += 1) {

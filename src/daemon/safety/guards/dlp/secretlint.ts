@@ -7,15 +7,15 @@ type Source = Parameters<NonNullable<ReturnType<(typeof rules)[number]['create']
 const NAME_SPACE = '@secretlint/secretlint-rule-'
 
 /**
- * Rules that read more than a run without blanks, or that the text can control: `gcp` reads whole files, `privatekey`
- * many lines (private-keys.ts does that), and `filter-comments` would let a `secretlint-disable` comment skip the scan.
+ * Excluded rules. `gcp` scans whole files, `privatekey` scans many lines (private-keys.ts does so here), and
+ * `filter-comments` would let a `secretlint-disable` comment in the text skip the scan.
  */
 const NOT_FOR_RUNS = ['gcp', 'privatekey', 'filter-comments']
 
 /** Applies secretlint's recommended rules to some runs of a text: [start, end, start, end, …]. */
 export type ListedSecrets = (text: string, runs: readonly number[]) => Finding[]
 
-/** The runs are joined, one per line, so that each rule is called once however many runs there are. */
+/** The runs are joined, one per line, so that each rule is called only once for all runs. */
 export function createListedSecrets(): ListedSecrets {
   let found: Finding[] = []
   const scanners = rules
@@ -36,7 +36,7 @@ export function createListedSecrets(): ListedSecrets {
     found = []
     const { lines, starts } = joinRuns(text, runs)
     const source = toSource(lines)
-    // Each of these rules has reported everything when it returns.
+    // Each of these rules has reported all its findings when it returns.
     for (const scanner of scanners) scanner.file?.(source)
     return found.map((finding) => backInText(finding, starts, runs))
   }
@@ -66,7 +66,7 @@ function backInText(finding: Finding, starts: readonly number[], runs: readonly 
   return { ...finding, start: finding.start + shift, end: Math.min(finding.end + shift, runs[low * 2 + 1] ?? 0) }
 }
 
-/** The text as a source without a file. No rule uses line positions. */
+/** Wraps the text as a source without a file. No rule uses line positions. */
 function toSource(content: string): Source {
   const unused = (): never => {
     throw new Error('a secretlint rule requested a position in a file, which is unsupported')

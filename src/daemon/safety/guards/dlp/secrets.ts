@@ -17,7 +17,7 @@ import { openTokenFrom, TOKEN_CHARS, tokenAt } from './token-formats.ts'
 import { shapesIn } from './token-shapes.ts'
 import { beforeFinding } from './word-search.ts'
 
-/** `https://name:password@host`: the password. */
+/** Matches the password in `https://name:password@host`. */
 const URL_PASSWORD = /:\/\/[^\s:@/]{0,100}:([^@/\s]{1,200})@[\w[%]/
 const TEMPLATE = /[${<%*]|^(?:x+|pass|passwd|pwd|p)$/i
 
@@ -26,9 +26,9 @@ const QUOTES = ['"', "'", '`'] as const
 const isQuote = (code: number): boolean => code === 34 || code === 39 || code === 96
 
 /**
- * Finds secrets: tokens of documented formats, private keys, passwords in URLs, and values that their names or nearby
- * words make secret. One pass over the text examines only runs without blanks that are long enough, and quotes and
- * equals signs after a name.
+ * Finds secrets: tokens of documented formats, private keys, passwords in URLs, and values that a name or a nearby word
+ * marks as secret. One pass over the text examines only long runs without whitespace, and quotes and equals signs after
+ * a name.
  */
 export function createSecretsDetector(): Detector {
   const listed = createListedSecrets()
@@ -53,18 +53,18 @@ export function createSecretsDetector(): Detector {
 }
 
 const [BETWEEN, INSIDE, MARK, QUOTE] = [0, 1, 2, 3]
-/** The kind of a character in a run; short runs are examined only if they contain marks. */
+/** The kind of a character in a run. Short runs are examined only if they contain certain marks. */
 const KIND = Uint8Array.from(RUN, (isInside, code) =>
   code === EQUALS || code === COLON || code === HYPHEN ? MARK : isQuote(code) ? QUOTE : isInside ? INSIDE : BETWEEN,
 )
 
 class SecretScan {
   readonly findings: Finding[] = []
-  /** Runs that may contain a token: [start, end, start, end, …]. */
+  /** The runs that may contain a token: [start, end, start, end, …]. */
   readonly longRuns: number[] = []
   readonly #text: string
   readonly #words: NamingWords
-  /** Text before this offset belongs to a finding. */
+  /** Text before this offset already belongs to a finding. */
   #from = 0
 
   constructor(text: string) {
@@ -140,11 +140,11 @@ class SecretScan {
     if (!isLong) return
     const run = text.slice(start, end)
     this.#readAddress(run, start)
-    // Machine-generated text of this length contains a digit.
+    // Machine-generated text of this length always contains a digit.
     if (digits === 0) return
     this.longRuns.push(start, end)
     for (const shape of shapesIn(run)) this.#add(start + shape.start, start + shape.end, shape.type, 0.95)
-    // A number or a name alone does not look random, and the search for nearby words is expensive.
+    // A plain number or name does not look random, and the search for nearby words is expensive.
     if (start >= this.#from && digits >= RANDOM_DIGITS && changes >= RANDOM_CHANGES) {
       const value = namedRandom(text, this.#words, start, end)
       if (value) this.#add(value.start, value.end, value.type, 0.7)
@@ -156,7 +156,7 @@ class SecretScan {
     if (key) this.#add(at, key.end, 'private-key', 0.99)
   }
 
-  /** `name=value`, `name: value`; a value in quotes is found at its quotes. */
+  /** Reads `name=value` and `name: value`. A quoted value is found at its quotes instead. */
   #readAssignment(at: number, end: number): void {
     const text = this.#text
     let start = at + 1
@@ -187,7 +187,7 @@ class SecretScan {
 const VALUE_CHARS = 512
 /** `==`, `=>` and `::` are not assignments. */
 const assignsOn = (code: number): boolean => code === EQUALS || code === COLON || code === GREATER
-/** The minimum number of digits of random text that only nearby words make a secret. */
+/** The minimum number of digits in random text that only a nearby word marks as secret. */
 const RANDOM_DIGITS = 3
 
 function endOfBlanks(text: string, at: number): number {
@@ -196,7 +196,7 @@ function endOfBlanks(text: string, at: number): number {
   return end
 }
 
-/** Those of `others` that do not overlap a finding of `own`; `own` is ordered and disjoint. */
+/** Returns the findings in `others` that do not overlap a finding in `own`. `own` must be ordered and disjoint. */
 function apartFrom(own: readonly Finding[], others: Finding[]): Finding[] {
   let next = 0
   return byStart(others).filter(({ start, end }) => {
@@ -208,7 +208,7 @@ function apartFrom(own: readonly Finding[], others: Finding[]): Finding[] {
 const byStart = (findings: Finding[]): Finding[] =>
   findings.sort((one, other) => one.start - other.start || other.end - one.end)
 
-/** Ordered; overlapping findings become one, with the type of the more confident one. */
+/** Sorts the findings. Overlapping findings become one finding, with the type of the more confident one. */
 function withoutOverlap(findings: Finding[]): Finding[] {
   const kept: Finding[] = []
   for (const finding of byStart(findings)) {
@@ -222,7 +222,7 @@ function withoutOverlap(findings: Finding[]): Finding[] {
   return kept
 }
 
-/** The start of an incomplete quoted value or key, or of the last run, which may continue. */
+/** Returns the start of an incomplete quoted value or key, or of the last run, which later text may continue. */
 const openFrom = (text: string, from: number): number =>
   openKeyFrom(text, from, openQuoteFrom(text, from, lastRunFrom(text, from)))
 
@@ -232,7 +232,7 @@ function lastRunFrom(text: string, from: number): number {
   return run
 }
 
-/** The start of the first incomplete quoted value; `limit` when there is none before it. */
+/** Returns the start of the first incomplete quoted value. Returns `limit` if there is none before it. */
 function openQuoteFrom(text: string, from: number, limit: number): number {
   let open = limit
   for (const quote of QUOTES) {
@@ -243,12 +243,13 @@ function openQuoteFrom(text: string, from: number, limit: number): number {
   return open
 }
 
-/** A name and a password in a URL whose host has not arrived yet. */
+/** A user name and a password in a URL whose host has not arrived yet. */
 const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 
 /**
- * The start of a value in the last run, which starts at `run`; `text.length` when there is none. Only prefixes count.
+ * Returns the start of a value in the last run, which starts at `run`. Returns `text.length` if there is none. Only
+ * documented prefixes count.
  */
 function begunInRun(text: string, run: number): number {
   const credentials = URL_PASSWORD_BEGUN.exec(text.slice(Math.max(run, text.length - URL_CREDENTIALS_CHARS)))

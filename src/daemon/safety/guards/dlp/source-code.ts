@@ -2,18 +2,18 @@ import { type Detector, type Finding, remembering } from '../detection.ts'
 
 /** The minimum number of code lines of a block. */
 const SOURCE_CODE_LINES = 6
-/** The maximum length of a finding; a longer block is found in pieces. */
+/** The maximum length of a finding. A longer block is reported as several findings. */
 const PIECE_CHARS = 4_096
-/** A longer line was not written by a person. */
+/** A longer line is assumed to be generated, not written by a person. */
 const LINE_CHARS = 400
 
 /** Typical starts of code lines. */
 const STATEMENT =
   /^\s{0,64}(?:(?:export|import|from|package|using|include|require|module|function|func|fn|def|class|struct|enum|interface|impl|trait|type|const|let|var|val|public|private|protected|static|async|await|return|throw|raise|yield|elif|else|switch|case|try|catch|except|finally|while|foreach|namespace|override|SELECT|FROM|WHERE|JOIN|GROUP BY|ORDER BY|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|begin|end)\b(?=[ \t({:;]|$)|(?:if|for) ?\(|#(?:include|define|ifdef|ifndef|endif|!)|@\w{1,64}[ \t]{0,4}(?:\(|$)|<\/?[A-Za-z][^>]{0,200}>|[\w$.[\]]{1,64}[ \t]{0,4}(?:[-+*/|&]?=|:=)[ \t]?[^=\s]|\/\/|\/\*|\*\s|--\s|[})\]]+[;,]?\s{0,64}$)/
-/** Typical ends of code lines, without trailing blanks. */
+/** Typical ends of code lines, without trailing whitespace. */
 const ENDING = /(?:[;{}()[]|=>|->|&&|\|\||\)\s?:|\w:)$/
 const BLANKS_BEHIND = 64
-/** Prose ends with a full stop, and has no code symbols. */
+/** A prose line ends with a sentence mark and has no code symbols. */
 const PROSE = /^[\s#>*\d.-]{0,16}[A-Z"'“(]?[\p{L}'’,;-]+(?: [\p{L}\d'’",;:()–-]+){4,}[.!?:]?\s{0,8}$/u
 
 /** Whether a line looks like code. Lines without letters, such as `}`, are neutral. */
@@ -30,13 +30,14 @@ function endsAsCode(line: string): boolean {
   return line.length - written.length <= BLANKS_BEHIND && ENDING.test(written.slice(-3))
 }
 
-/** A line that opens or closes a fenced Markdown block: the fence, and the info string. */
+/** A line that opens or closes a fenced Markdown block: the fence and the info string. */
 const FENCE = /^[\s>]{0,64}(?:[-*+]\s{1,4})?(`{3,64}|~{3,64})([^`]{0,200})$/
 
 /**
- * Finds blocks of source code: at least SOURCE_CODE_LINES lines of code with at most one other line between two; a
- * Markdown fence ends a block. In a fenced block, a value has begun with the first line of code. Elsewhere the line
- * that completes a block proves it; text that a live stream has released by then stays released.
+ * Finds blocks of source code: at least SOURCE_CODE_LINES lines of code, with at most one other line between two of
+ * them. A Markdown fence ends a block. In a fenced block, a value has begun at the first line of code. Outside of
+ * fenced blocks, only the line that completes a block proves it. Text that a live stream has released by then stays
+ * released.
  */
 export function createSourceCodeDetector(): Detector {
   const read = remembering(blocksOf)
@@ -58,7 +59,7 @@ export function createSourceCodeDetector(): Detector {
 
 type Block = { start: number; end: number; lines: number; others: number }
 
-/** `open`: where a block may begin or continue; `isFenced`: whether it is in a fenced block. */
+/** `open`: the position where a block may begin or continue. `isFenced`: whether this position is in a fenced block. */
 function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: boolean } {
   const findings: Finding[] = []
   let block: Block | undefined
@@ -83,7 +84,7 @@ function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: 
       return { findings, open, isFenced }
     }
     if (fence) {
-      // A stream may be read from the middle: after lines of code, a bare fence closes a block.
+      // A stream may be scanned from the middle: after lines of code, a bare fence closes a block.
       isFenced = !isFenced && (block === undefined || fence[2]?.trim() !== '')
       close()
     } else if (isCode(line)) {

@@ -15,15 +15,16 @@ import {
 } from './characters.ts'
 import { isMonotonous, looksRandom } from './randomness.ts'
 
-/** A format with a longer maximum cannot begin within a run of its own characters. */
+/** A format with a longer maximum length cannot begin inside a run of its own characters. */
 const LONG_FORMAT = 100
 
-/** The maximum length of a token. It bounds the time per position. */
+/** The maximum length of a token. This limits the time per position. */
 export const TOKEN_CHARS = 4_096
 
 /**
- * A format that its issuer documents: a fixed prefix, then `min` to `max` characters of one set, not followed by
- * another one. `random`: the rest must look machine-generated, because words share the prefix.
+ * A token format documented by its issuer: a fixed prefix, then `min` to `max` characters of one set, not followed by
+ * another character of the set. `random`: the rest must look machine-generated, because ordinary words share the
+ * prefix.
  */
 type TokenFormat = {
   type: string
@@ -43,7 +44,7 @@ const format = (
   random = false,
 ): TokenFormat => ({ type, prefixes: prefixes.split(' '), set, min, max, random })
 
-/** Prefixes from the issuers' documentation; the longest match decides. */
+/** Prefixes from the issuers' documentation. If several match, the longest match is used. */
 const FORMATS: readonly TokenFormat[] = [
   format('aws-access-key', 'AKIA ASIA ABIA ACCA AGPA AIDA AROA AIPA ANPA ANVA', UPPERCASE_OR_DIGIT, 16, 16),
   format('aws-access-key', 'A3T', UPPERCASE_OR_DIGIT, 17, 17),
@@ -190,7 +191,7 @@ const MAY_START = new Uint8Array(START_CODES * START_CODES)
 for (const start of BY_START.keys()) MAY_START[start] = 1
 const BEGINNINGS_BY_START = byStart([...FORMATS, ...SHAPE_BEGINNINGS])
 
-/** By the first two characters, the longest prefix first. */
+/** Indexes prefixes by their first two characters, the longest prefix first. */
 function byStart(formats: readonly TokenFormat[]): ReadonlyMap<number, readonly Prefix[]> {
   const prefixes = new Map<number, Prefix[]>()
   for (const one of formats) {
@@ -208,8 +209,8 @@ function startAt(text: string, at: number): number {
 }
 
 /**
- * The token of a documented format that begins at `at`. The caller ensures that no letter or digit precedes, and that
- * two characters are left.
+ * Returns the token of a documented format that begins at `at`. The caller ensures that `at` does not follow a letter
+ * or digit, and that at least two characters remain.
  */
 export function tokenAt(text: string, at: number): { end: number; type: string } | undefined {
   const start = startAt(text, at)
@@ -217,7 +218,7 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
   for (const { prefix, format: it } of BY_START.get(start) ?? []) {
     if (!text.startsWith(prefix, at)) continue
     const from = at + prefix.length
-    // In the middle of a long run every position could be a start, and each would be read to the end.
+    // Inside a long run every position could be a start, and each one would be scanned to the end of the run.
     if (it.max > LONG_FORMAT && at > 0 && text[at - 1] !== '=' && has(it.set, text.charCodeAt(at - 1))) continue
     const end = endOf(it.set, text, from, Math.min(text.length, from + it.max + 1))
     const length = end - from
@@ -230,12 +231,13 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
 }
 
 /**
- * The start of the first token of a documented format, from `run` on, that reaches the end of the text and may
- * continue; `text.length` when there is none. `run`: the start of the last run without blanks, or any later position.
+ * Returns the start of the first token of a documented format, from `run` on, that reaches the end of the text and may
+ * continue. Returns `text.length` if there is none. `run`: the start of the last run without whitespace, or any later
+ * position.
  */
 export function openTokenFrom(text: string, run: number): number {
   const tails = new Map<CharacterSet, number>()
-  /** The start of the characters of a set that reach the end of the text: computed once for all prefixes. */
+  /** Returns where the trailing characters of a set begin. Computed once per set, for all prefixes. */
   const tailOf = (set: CharacterSet): number => {
     let tail = tails.get(set)
     if (tail === undefined) {

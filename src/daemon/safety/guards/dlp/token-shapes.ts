@@ -1,9 +1,9 @@
-/** A format that no fixed prefix identifies. */
+/** A token format without a fixed prefix. */
 type TokenShape = {
   type: string
-  /** A substring of every such token: without it the pattern is not tried. */
+  /** A substring of every such token. The pattern is tried only if the text contains the substring. */
   hint: string
-  /** Linear, as a test proves: it runs on runs of up to TOKEN_CHARS characters. */
+  /** Linear, as a test verifies, because it is applied to runs of up to TOKEN_CHARS characters. */
   pattern: RegExp
 }
 
@@ -45,7 +45,7 @@ const SHAPES: readonly TokenShape[] = [
   },
 ]
 
-/** The tokens of documented shapes in a run without blanks, by offsets in it. */
+/** Returns the tokens of documented shapes in a run without whitespace, with offsets relative to the run. */
 export function shapesIn(run: string): { start: number; end: number; type: string }[] {
   const found: { start: number; end: number; type: string }[] = []
   for (const { type, hint, pattern } of SHAPES) {

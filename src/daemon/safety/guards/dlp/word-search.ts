@@ -1,11 +1,11 @@
-// Finds listed words in one pass over a text. Long, because the automaton and its two ways of reading are one idea.
+// Finds listed words in one pass over a text. Long, because both search directions share one automaton.
 import { codeUnitsOf } from '../../../platform/text/code-units.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 
 const CODES = 65_536
 const ROOT = 0
 
-/** The lower case of every UTF-16 code unit that has one of the same length, so that offsets stay the same. */
+/** The lower case of every UTF-16 code unit whose lower case is also one code unit, so that offsets stay the same. */
 const SMALL = Uint16Array.from({ length: CODES }, (_, code) => {
   const small = String.fromCharCode(code).toLowerCase()
   return small.length === 1 ? small.charCodeAt(0) : code
@@ -17,7 +17,7 @@ const NO_CHARACTERS = new Uint8Array(CODES)
 const PLAIN_WORD_CHARACTERS = Uint8Array.from({ length: CODES }, (_, code) => (isPlainWord(code) ? 1 : 0))
 
 const WORD_CHARACTER = /[\p{L}\p{N}_]/u
-/** Scripts without blanks between words. */
+/** Scripts that do not separate words by spaces. */
 const WITHOUT_BLANKS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
 
 function isPlainWord(code: number): boolean {
@@ -44,8 +44,9 @@ const isEdge = (outside: number, inside: number): boolean =>
   kindOf(inside) !== IN_WORD || kindOf(outside) === BETWEEN_WORDS
 
 /**
- * Finds any of many words in one pass (Aho and Corasick, 1975): the time depends on the text, not on the number of
- * words. Of overlapping words, the one that begins first is found; of those with the same start, the longest.
+ * Finds any of many words in one pass (Aho and Corasick, 1975): the time depends on the length of the text, not on the
+ * number of words. Of overlapping words, keeps the one that begins first. Of words with the same start, keeps the
+ * longest.
  */
 export function createWordSearch(words: readonly string[], options: WordSearchOptions): Detector {
   const { type, caseSensitive = false, wholeWords = true, confidence = 1 } = options
@@ -57,8 +58,8 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
   const shortEnding = shortWords.length > 0 ? createEndings(shortWords, folded, wholeWords) : undefined
   const shortHint = hintOf(shortWords, folded)
 
-  // Search from the end, so that each position yields the words that begin there, longest first. A forward search
-  // yields the words that end there, and the longest of these may overlap another finding.
+  // Searches from the end of the text, so that each position yields the words that begin there, longest first. A
+  // forward search would yield the words that end at a position, and the longest of these may overlap another finding.
   const find = remembering((text) => {
     const found: Finding[] = []
     const units = codeUnitsOf(text)
@@ -77,7 +78,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
       const code = folded[own] as number
       if (node === ROOT && wholeWords && !ends(text, at + 1, own)) continue
       node = backwards.next(node, code)
-      // Not a match: it is followed by more of a word.
+      // Not a match, because the word continues.
       if (node === ROOT || (wholeWords && backwards.depthOf(node) === 1 && !ends(text, at + 1, own))) {
         node = ROOT
         continue
@@ -111,7 +112,7 @@ const PAIR_BITS = 12
 /** A hash slot for two code units; several pairs share one. */
 const pairIndex = (before: number, last: number): number => (Math.imul(before, 67) ^ last) & ((1 << PAIR_BITS) - 1)
 
-/** By pairIndex: 0 where no word ends with these two code units. */
+/** For each pairIndex: 0 if no word ends with these two code units. */
 function endingsOf(words: readonly string[], folded: Uint16Array): Uint8Array {
   const endings = new Uint8Array(1 << PAIR_BITS)
   for (const word of words) {
@@ -131,7 +132,8 @@ const BEYOND_LATIN = /[\u0600-\u1fff\u2c00-\uffff]/
 const ANYTHING = /[\s\S]/
 
 /**
- * A pattern that matches every text with one of these words. Tried first, because most texts contain only one script.
+ * Returns a pattern that matches every text that contains one of these words. It is tested first, because most texts
+ * contain only one script.
  */
 function hintOf(words: readonly string[], folded: Uint16Array): RegExp {
   const own = new Set(words.flatMap((word) => foldedOf(word, folded)))
@@ -144,22 +146,22 @@ function hintOf(words: readonly string[], folded: Uint16Array): RegExp {
 const NOWHERE = -1
 
 /**
- * The last position up to `at` where one of the words may end, judged by a few of its characters and the next one; 0
- * when there is none after the first character.
+ * Returns the last position up to `at` where a word may end, judged by a few of its characters and the next one.
+ * Returns 0 if there is none after the first character.
  */
 type Endings = (units: Uint16Array, at: number, length: number) => number
 
 /**
- * Wu and Manber (1994): reads the first two characters of the window of the shortest word, and skips as far as no word
- * contains these two.
+ * Wu and Manber (1994): reads the first two characters of a window as long as the shortest word, and skips as many
+ * positions as no word with these two characters can end at.
  */
 function createEndings(words: readonly string[], folded: Uint16Array, wholeWords: boolean): Endings {
   const mayEnd = endingsOf(words, folded)
-  /** 1 for word characters: a word that ends with one ends only if no other one follows. */
+  /** 1 for word characters: a word that ends with a word character matches only if no word character follows. */
   const goesOn = wholeWords ? PLAIN_WORD_CHARACTERS : NO_CHARACTERS
   const shortest = Math.min(...words.map(({ length }) => length))
   const chars = Math.max(2, shortest)
-  /** By pairIndex: the minimum distance to the left at which a word may end, given these two code units. */
+  /** For each pairIndex: the minimum distance to the left at which a word may end. */
   const steps = new Uint8Array(1 << PAIR_BITS).fill(shortest < 2 ? 0 : Math.min(chars - 1, MOST_STEPS))
   for (const word of words) {
     const ending = foldedOf(word, folded).slice(-chars)
@@ -170,7 +172,7 @@ function createEndings(words: readonly string[], folded: Uint16Array, wholeWords
   }
 
   return (units, at, length) => {
-    // Local copies: closure variables are looked up on each access.
+    // Local copies, because V8 looks up closure variables on each access.
     const small = folded
     const stepOf = steps
     const ahead = chars - 1
@@ -186,7 +188,7 @@ function createEndings(words: readonly string[], folded: Uint16Array, wholeWords
       const last = units[end] as number
       const isPair = mayEnd[pairIndex(folded[before] as number, folded[last] as number)] as number
       const following = end + 1 < length ? (goesOn[units[end + 1] as number] as number) : 0
-      // Branch-free, because word ends are unpredictable.
+      // Branch-free, because word ends are unpredictable and a branch would often be mispredicted.
       if ((isPair & ~((goesOn[last] as number) & following)) === 1) return end
       end -= 1
     }
@@ -204,11 +206,11 @@ const reversed = (word: string): string => word.split('').reverse().join('')
 const begins = (text: string, start: number, code: number): boolean =>
   start === 0 || isEdge(text.charCodeAt(start - 1), code)
 
-/** Whether a word ends before `end`, with the character `code`. */
+/** Whether a word ends before `end`, where `code` is its last character. */
 const ends = (text: string, end: number, code = text.charCodeAt(end - 1)): boolean =>
   end === text.length || isEdge(text.charCodeAt(end), code)
 
-/** Keeps the first of overlapping findings; they come in the order of their starts. */
+/** Of overlapping findings, keeps the first. The input is sorted by start. */
 function apart(found: readonly Finding[]): Finding[] {
   const kept: Finding[] = []
   let free = 0
@@ -220,14 +222,17 @@ function apart(found: readonly Finding[]): Finding[] {
   return kept
 }
 
-/** `open`, or the start of the finding that spans it. */
+/** Returns `open`, or the start of the finding that spans `open`. */
 export const beforeFinding = (open: number, text: string, find: (text: string) => Finding[]): number =>
   beforeOneOf(open, find(text.slice(heldFrom(open))))
 
-/** A finding that spans `open` cannot begin before this. */
+/** Returns the first position at which a finding that spans `open` can begin. */
 export const heldFrom = (open: number): number => Math.max(0, open - DETECTION_HOLD_CHARS)
 
-/** As `beforeFinding`. @param findings in the text from `heldFrom(open)` on */
+/**
+ * Like `beforeFinding`. @param findings the findings in the text from `heldFrom(open)` on, with offsets relative to
+ * `heldFrom(open)`
+ */
 export function beforeOneOf(open: number, findings: readonly Finding[]): number {
   const from = heldFrom(open)
   for (const { start, end } of findings.toReversed()) {
@@ -236,7 +241,7 @@ export function beforeOneOf(open: number, findings: readonly Finding[]): number 
   return open
 }
 
-/** The edges of the trie as a hash table of plain numbers, because it is read for most of a text. */
+/** The edges of the trie as a hash table of plain numbers, because it is accessed for most characters of a text. */
 class Edges {
   readonly #nodes: Int32Array
   readonly #codes: Uint16Array
@@ -251,7 +256,7 @@ class Edges {
     this.#mask = size - 1
   }
 
-  /** ROOT when there is none, because ROOT is never a child. */
+  /** Returns ROOT if there is no such child, because ROOT is never a child. */
   childOf(node: number, code: number): number {
     return this.#children[this.#slotOf(node, code)] as number
   }
@@ -263,7 +268,7 @@ class Edges {
     this.#children[slot] = child
   }
 
-  /** The slot where this edge is, or would be. */
+  /** Returns the slot where this edge is stored, or would be stored. */
   #slotOf(node: number, code: number): number {
     let slot = (Math.imul(node, 0x9e3779b1) ^ Math.imul(code, 0x85ebca6b)) >>> 7
     for (;;) {
@@ -278,7 +283,7 @@ type Trie = {
   longest: number
   next(node: number, code: number): number
   depthOf(node: number): number
-  /** The longest word that ends in this node, as its end node; ROOT when there is none. */
+  /** Returns the end node of the longest word that ends at this node, or ROOT if there is none. */
   wordAt(node: number): number
   shorterWordAt(node: number): number
 }
@@ -304,7 +309,7 @@ function createTrie(words: readonly string[], folded: Uint16Array): Trie {
     isWord[node] = true
   }
 
-  // The failure links: the longest proper suffix of a node that is a prefix of a word.
+  // The failure link of a node: its longest proper suffix that is a prefix of a word.
   const fallbacks = new Int32Array(depths.length)
   const shorterWords = new Int32Array(depths.length)
   const longestWords = Int32Array.from(isWord, (ends, node) => (ends ? node : ROOT))
