@@ -4,7 +4,7 @@ import type { RuleIncident } from '../incidents/incident.ts'
 import type { Detector } from './detection.ts'
 import type { ArmedDetector, GuardHit } from './redaction.ts'
 
-/** A rule of a policy or a tenant that applies to a request: its detector and its action. */
+/** A rule of a policy or of a tenant that applies to a request: its detector and its action. */
 export type PlannedRule = {
   kind: 'dlp' | 'pii'
   ruleId: string
@@ -22,13 +22,13 @@ export type PlannedRule = {
 export type ArmedRules = {
   /** Rules that may change or reject a text. */
   acting: readonly ArmedDetector[]
-  /** Rules that only count: the request need not wait for them. */
+  /** Rules that only count findings: the request does not wait for them. */
   watching: readonly ArmedDetector[]
-  /** The incidents for the hits of both kinds of rules. */
+  /** Returns the incidents for the hits of both acting and watching rules. */
   incidentsOf(hits: readonly GuardHit[], direction: RuleIncident['direction']): RuleIncident[]
 }
 
-/** Compiles the rules for one direction. @param direction `input` for retrieved text, because a model reads it */
+/** Compiles the rules for one direction. @param direction use `input` for retrieved text, because a model reads it */
 export function armRules(rules: readonly PlannedRule[], direction: 'input' | 'output'): ArmedRules {
   const armed = rules
     .map((rule, at) => ({ rule, guard: String(at) }))
@@ -48,7 +48,7 @@ const toArmed = ({ detector, action, enforced }: PlannedRule, guard: string): Ar
   actionOf: () => (enforced ? action : 'log'),
 })
 
-/** One incident for each rule with hits. */
+/** Returns one incident for each rule with hits. */
 function toIncidents(
   rules: readonly PlannedRule[],
   hits: readonly GuardHit[],

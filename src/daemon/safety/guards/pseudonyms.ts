@@ -1,37 +1,40 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 
-/** A pseudonym in a text, and its value. */
+/** A pseudonym found in a text, and the value that it replaces. */
 export type FoundPseudonym = { start: number; end: number; type: string; value: string }
 
 /**
  * The pseudonyms of one request: they replace values on the way to the model, and are reversed in the response. Only
- * values that this request replaced are known. `find` and `openFrom` satisfy the contract of `Detector` (detection.ts).
+ * values that this request replaced can be reversed. `find` and `openFrom` satisfy the contract of `Detector`
+ * (detection.ts).
  */
 export type Pseudonyms = {
-  /** The pseudonym of the value: the same for the same type and value in every request of a tenant. */
+  /**
+   * Returns the pseudonym of the value. The same type and value have the same pseudonym in every request of a tenant.
+   */
   of(type: string, value: string): string
   find(text: string): FoundPseudonym[]
   openFrom(text: string): number
 }
 
 export type PseudonymOptions = {
-  /** A subkey used for pseudonyms only; with it, one can test whether a pseudonym belongs to a value. */
+  /** A subkey used for pseudonyms only. With it, anyone can test whether a pseudonym belongs to a value. */
   key: KeyObject | Buffer
   tenantId: string
   /**
-   * All text of the request. A pseudonym that occurs in it already is not used, because reversing it would change the
-   * caller's text.
+   * All text of the request. A pseudonym that already occurs in this text is not used, because reversing it would
+   * change the caller's text.
    */
   texts: Iterable<string>
 }
 
-// Alternating consonants and digits: never a word, never two consecutive digits that could belong to a number, and no
-// easily confused characters. 36 bits.
+// Alternating consonants and digits: they never form a word, never two consecutive digits of a possible number, and
+// exclude easily confused characters. 36 bits.
 const CONSONANTS = 'bcdfghjkmnpqrstvwxz'
 const DIGITS = '23456789'
 const PAIRS = 5
 const CODE_CHARS = 2 * PAIRS
-/** Models that write Markdown may put a backslash before the underscore, and some change case. */
+/** Models that write Markdown may insert a backslash before the underscore, and some models change the case. */
 const CODE = new RegExp(`_((?:[${CONSONANTS}][${DIGITS}]){${PAIRS}})`, 'gi')
 const CODE_BEGINNING = new RegExp(`^(?:[${CONSONANTS}][${DIGITS}])*[${CONSONANTS}]?$`)
 const WORD_CHARACTER = /[\p{L}\p{N}]/u
@@ -41,7 +44,7 @@ export function createPseudonyms({ key, tenantId, texts }: PseudonymOptions): Ps
   for (const text of texts) for (const [, code] of text.matchAll(CODE)) if (code) taken.add(code.toLowerCase())
   const codes = new Map<string, string>()
   const byCode = new Map<string, { label: string; type: string; value: string }>()
-  /** In lower case, with their underscore. */
+  /** In lower case, including the underscores. */
   const labels = new Set<string>()
   const initials = new Set<string>()
   let longest = 0
@@ -72,7 +75,7 @@ export function createPseudonyms({ key, tenantId, texts }: PseudonymOptions): Ps
         byCode.set(code, { label: spelled, type, value })
         labels.add(spelled)
         initials.add(spelled[0] as string)
-        // Every underscore may have a backslash before it.
+        // Every underscore may be preceded by a backslash.
         longest = Math.max(longest, spelled.length + spelled.split('_').length - 1 + CODE_CHARS)
       }
       return `${label}_${code}`
@@ -103,14 +106,14 @@ export function createPseudonyms({ key, tenantId, texts }: PseudonymOptions): Ps
 function toCode(digest: Buffer): string {
   let code = ''
   for (let pair = 0; pair < PAIRS; pair++) {
-    // Two bytes for 19 consonants: the bias is below 0.03 %.
+    // Two bytes select one of 19 consonants: the bias is below 0.03 %.
     code += CONSONANTS[digest.readUInt16BE(3 * pair) % CONSONANTS.length] as string
     code += DIGITS[(digest[3 * pair + 2] as number) % DIGITS.length] as string
   }
   return code
 }
 
-/** The start of the label that ends at `end`; undefined when another word is there. */
+/** Returns the start of the label that ends at `end`. Undefined if the text before `end` is another word. */
 function labelStart(text: string, end: number, label: string): number | undefined {
   let at = end
   for (let left = label.length - 1; left >= 0; left--) {

@@ -5,7 +5,10 @@ import { maskOf } from './pii/mask.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
 import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'
 
-/** A finding; `subject` distinguishes several sources of one type, such as the id of a canary. Never a value. */
+/**
+ * A finding. `subject` distinguishes several sources of one type, such as the id of a canary. It never contains a
+ * value.
+ */
 export type Found = Finding & { subject?: string }
 
 /** A detector with the action for its findings. `guard` is for reports: `pii`, `dlp`, `canary`. */
@@ -15,24 +18,24 @@ export type ArmedDetector = {
   actionOf(type: string): PolicyAction
 }
 
-/** How often a type was found, and the action; never the value. */
+/** The number of findings of a type, and the action taken; never the value. */
 export type GuardHit = { guard: string; type: string; subject?: string; action: PolicyAction; count: number }
 
 /** A finding with its action. */
 export type ActedFinding = Found & { guard: string; action: PolicyAction }
 
-/** A range that changes. Findings that are only logged are not included. */
+/** A range of text that is changed. Findings that are only logged are not included. */
 export type Redaction = { start: number; end: number; type: string; action: Exclude<PolicyAction, 'log'> }
 
-/** The screened text. `isBlocked`: it must not be used at all. */
+/** The screened text. `isBlocked`: the text must not be used at all. */
 export type Screened = { text: string; hits: GuardHit[]; isBlocked: boolean }
 
 const STRENGTH = new Map(POLICY_ACTIONS.map((action, strength) => [action, strength]))
 
 /**
- * Screens a whole text and applies the actions to its findings. JSON text is screened as its reader sees it, and stays
- * JSON. Returns the same text if there are no findings.
- * @param pseudonyms of this request; without them `tokenize` masks
+ * Screens a whole text and applies the actions to its findings. JSON text is screened in decoded form and remains valid
+ * JSON. Returns the unchanged text if there are no findings.
+ * @param pseudonyms the pseudonyms of this request; without them `tokenize` masks
  */
 export const screenText = (
   raw: string,
@@ -41,7 +44,7 @@ export const screenText = (
   pseudonyms?: Pseudonyms,
 ): Screened => runToEnd(screening(raw, format, armed, pseudonyms))
 
-/** As `screenText`; yields after each detector. */
+/** Like `screenText`; yields after each detector. */
 export function* screening(
   raw: string,
   format: TextFormat,
@@ -65,9 +68,9 @@ export function* screening(
 }
 
 /**
- * The findings of all detectors, unordered; yields after each detector.
+ * Returns the findings of all detectors, unordered. Yields after each detector.
  * @param effort the remaining effort of customers' patterns; unlimited by default
- * @param from where those patterns begin to read; see `Detector.slowly`
+ * @param from where patterns of customers begin to read; see `Detector.slowly`
  */
 export function* finding(
   text: string,
@@ -85,8 +88,8 @@ export function* finding(
 }
 
 /**
- * The ranges to change, ordered and disjoint. Overlapping findings become one range, so that no part of a value
- * remains. The strongest action decides, then the longest finding, then the most confident one.
+ * Returns the ranges to change, ordered and disjoint. Overlapping findings are merged into one range, so that no part
+ * of a value remains. The strongest action has precedence, then the longest finding, then the most confident one.
  */
 export function toRedactions(findings: readonly ActedFinding[]): Redaction[] {
   const changing = findings.filter(({ action }) => action !== 'log').sort((a, b) => a.start - b.start || b.end - a.end)
@@ -115,10 +118,13 @@ function precedes(a: ActedFinding, b: ActedFinding): boolean {
   return order > 0 || (order === 0 && a.type < b.type)
 }
 
-/** A marker prevents the text on both sides of a removed value from forming a new, unscreened value. */
+/** A removed value leaves this marker, so that the text before and after it cannot form a new, unscreened value. */
 const REMOVED = '…'
 
-/** The replacement. `text` is the text that the offsets refer to, and `textFrom` the offset of its first character. */
+/**
+ * Returns the edit for a redaction. `text` is the text to which the offsets refer, and `textFrom` is the offset of its
+ * first character.
+ */
 export function toEdit(redaction: Redaction, text: string, pseudonyms: Pseudonyms | undefined, textFrom = 0): Edit {
   const { start, end } = redaction
   return { start, end, text: replacementOf(redaction, text.slice(start - textFrom, end - textFrom), pseudonyms) }
@@ -126,11 +132,11 @@ export function toEdit(redaction: Redaction, text: string, pseudonyms: Pseudonym
 
 function replacementOf({ type, action }: Redaction, value: string, pseudonyms: Pseudonyms | undefined): string {
   if (action === 'tokenize' && pseudonyms) return pseudonyms.of(type, value)
-  // Blocked text never leaves the gateway. If it were used anyway, it would not contain the value.
+  // Blocked text never leaves the gateway. The value is still removed, as a second line of defence.
   return action === 'remove' || action === 'block' ? REMOVED : maskOf(type, value)
 }
 
-/** Applies edits, which are ordered and disjoint. */
+/** Applies edits, which must be ordered and disjoint. */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
   let changed = ''
   let at = 0
@@ -141,7 +147,7 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   return changed + text.slice(at)
 }
 
-/** Adds these findings to the counts. */
+/** Adds the findings to the hit counts. */
 export function countHits(hits: GuardHit[], findings: readonly ActedFinding[]): GuardHit[] {
   for (const { guard, type, subject, action } of findings) {
     const isSame = (hit: GuardHit) =>

@@ -20,7 +20,7 @@ export type RulesInForce = {
   cleanTexts: CleanTexts
 }
 
-/** The sources of rules as data, from which another thread can create the same rules. */
+/** The sources of rules as plain data, from which another thread can recreate the rules. */
 export type RuleSources = {
   policy: { canonical: string; name: string; document: Pick<PolicyDocument, 'mode' | 'dlp' | 'pii'> }
   own: readonly GuardRule[]
@@ -35,7 +35,7 @@ export function createRulesInForce(): (policy: AppliedPolicy, own: OwnRules) => 
   const cleanTextsOf = createCleanTexts()
 
   return (policy, own) => {
-    // The name is part of the key, because incidents name the rule by it.
+    // The key includes the name, because incidents identify the rule by it.
     const key = `${policy.hash} ${policy.canonical}`
     const inForce = ofTenants.get(own) ?? new Map<string, RulesInForce>()
     ofTenants.set(own, inForce)
@@ -52,7 +52,7 @@ export function createRulesInForce(): (policy: AppliedPolicy, own: OwnRules) => 
   }
 }
 
-/** The compiled rules of the sources for one direction, in the order in which the hits of `RulesInForce` count. */
+/** Compiles the sources for one direction. The order is the order in which `RulesInForce` counts hits. */
 export const armSources = ({ policy, own }: RuleSources, direction: 'input' | 'output'): ArmedRules =>
   armRules([...rulesOf(policy), ...compileRules(own)], direction)
 

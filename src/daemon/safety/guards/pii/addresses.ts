@@ -20,7 +20,7 @@ const TAIL_WORDS = /(?<![\p{L}\p{M}\d])(?:\p{L}[\p{L}\p{M}'’-]{0,30}\.? ?#?,?(
 
 type Word = { start: number; end: number; lower: string; isNumber: boolean; isCapital: boolean }
 
-/** Streets with numbers, flats and boxes, and labelled postal codes. */
+/** Finds streets with numbers, flats and boxes, and labelled postal codes. */
 export const addressRecognizer: Recognizer = {
   entities: ['ADDRESS'],
   scan(text, digits, _wanted, report) {
@@ -42,7 +42,7 @@ export const addressRecognizer: Recognizer = {
   },
 }
 
-/** @returns the end of the address that begins at `start`, whose number is the first word of `ahead` */
+/** @returns the end of the address that begins at `start` and whose number is the first word of `ahead` */
 function scanNumber(text: string, start: number, ahead: readonly Word[], report: Report): number {
   const [number] = ahead
   if (number === undefined) return start
@@ -61,7 +61,10 @@ function scanNumber(text: string, start: number, ahead: readonly Word[], report:
   return number.start + code.length
 }
 
-/** Labelled, or after the letters of a state or after a country: "Springfield, IL 62704", "Portugal 30971". */
+/**
+ * Whether the number may be a postal code: it has a label, or follows a state code or a country ("Springfield, IL
+ * 62704", "Portugal 30971").
+ */
 function isBeforePostcode(before: string, number: Word): boolean {
   if (POSTCODE_BEFORE.test(before)) return true
   if (number.end - number.start < 4) return false
@@ -73,8 +76,8 @@ function isBeforePostcode(before: string, number: Word): boolean {
 }
 
 /**
- * "12 Station Road", "704 1436 Redbud Drive", "6750 Koskikatu 25": the end of the street, after its kind of street or
- * its second number.
+ * Returns the end of the street, after its street type or its second number: "12 Station Road", "704 1436 Redbud
+ * Drive", "6750 Koskikatu 25".
  */
 function streetEnd(ahead: readonly Word[]): number | undefined {
   const from = ahead[1]?.isNumber ? 2 : 1
@@ -92,14 +95,16 @@ function streetEnd(ahead: readonly Word[]): number | undefined {
   return undefined
 }
 
-/** Up to seven words of one line, starting with the number at `from`. A point may only follow an abbreviation. */
+/**
+ * Returns up to seven words of one line, starting with the number at `from`. A point may follow only an abbreviation.
+ */
 function wordsAhead(text: string, from: number): Word[] {
   const words: Word[] = []
   for (let index = from; words.length < WORDS_AHEAD; ) {
     const word = wordAt(text, index)
     if (word === undefined) break
     words.push(word)
-    // A sequence of numbers.
+    // Three or more numbers in a row are not an address.
     if (words.length > 2 && words.every(({ isNumber }) => isNumber)) break
     const isShort = !word.isNumber && word.end - word.start <= 4
     const end = word.end + (isShort && text[word.end] === '.' ? 1 : 0)
@@ -118,7 +123,10 @@ function wordAt(text: string, index: number): Word | undefined {
   return { start: index, end: index + written.length, lower, isNumber, isCapital: written[0] !== lower[0] }
 }
 
-/** The start of the street whose number is at `number`: "Via Franscini 71", "Hauptstraße 5"; else the number itself. */
+/**
+ * Returns the start of the street whose number is at `number`: "Via Franscini 71", "Hauptstraße 5". Returns `number` if
+ * there is no street.
+ */
 function streetStart(text: string, number: number): number {
   let start = number
   if (text[number - 1] !== ' ' || isDigit(text.charCodeAt(number - 2))) return start
@@ -137,7 +145,7 @@ function streetStart(text: string, number: number): number {
   return start
 }
 
-/** The length of a flat or box label before a number. */
+/** Returns the length of a flat or box label before a number. */
 function unitChars(before: string): number {
   const unit = UNIT_BEFORE.exec(before)
   const word = unit?.[1]?.toLowerCase() ?? ''
@@ -148,7 +156,7 @@ function startsCleanly(text: string, digit: number): boolean {
   return !isWordCode(text.charCodeAt(digit - 1)) && !'-./:,$€£'.includes(text[digit - 1] ?? ' ')
 }
 
-/** Words at the end that a number may follow. */
+/** Returns the start of the words at the end of the text that a number may follow. */
 function trailingStart(text: string): number {
   const tail = text.slice(-BEFORE_CHARS)
   const words = TAIL_WORDS.exec(tail)

@@ -1,6 +1,6 @@
 import { passesLuhn } from './checksums.ts'
 
-/** First digits (six of them, or a prefix of six) of an issuer, and the lengths of its numbers. */
+/** The first digits of an issuer's numbers (six, or fewer as a prefix), and the lengths of its numbers. */
 const ISSUERS: readonly { from: string; to: string; lengths: readonly number[] }[] = [
   { from: '4', to: '4', lengths: [13, 16, 19] }, // Visa
   { from: '51', to: '55', lengths: [16] }, // Mastercard
@@ -41,16 +41,16 @@ export const CARD_WORDS =
   /\b(?:cards?|cc|credit|debit|visa|master ?card|maestro|amex|american express|diners|discover|jcb|pan|karten?|kreditkarten?\w*|carte|tarjeta|carta|cart[aã]o|kort|atm)\b|卡|カード/
 
 /**
- * Whether an issuer uses such numbers, and Luhn's check digit is correct. ISO/IEC 7812-1; the ranges are those that the
- * schemes publish.
+ * Whether an issuer uses numbers of this form, and Luhn's check digit is correct. ISO/IEC 7812-1; the card schemes
+ * publish the ranges.
  */
 export function isCardNumber(digits: string): boolean {
   return passesLuhn(digits) && ISSUERS.some((issuer) => isOf(digits, issuer))
 }
 
 /**
- * Whether no context word is needed. UATP covers all of "1", and unusual lengths match many serial numbers; both need a
- * context word.
+ * Whether the number is accepted without a context word. UATP covers all numbers that start with 1, and unusual lengths
+ * match many serial numbers; both need a context word.
  */
 export function isUsualCard(digits: string): boolean {
   return USUAL_LENGTHS.includes(digits.length) && (digits[0] !== '1' || digits.startsWith('1800'))

@@ -1,4 +1,7 @@
-/** Check digits. All functions take a number without separators, digits only unless stated otherwise. */
+/**
+ * Check digits of cards and national numbers. All functions expect a number without separators, and only digits unless
+ * stated otherwise.
+ */
 
 /** ISO/IEC 7812-1 Annex B. */
 export function passesLuhn(digits: string): boolean {
@@ -37,7 +40,7 @@ function passesMod11Of10(digits: string): boolean {
   return (11 - product) % 10 === digits.charCodeAt(digits.length - 1) - 48
 }
 
-/** The sum of each digit times its weight; digits beyond the weights are ignored. */
+/** Returns the sum of each digit times its weight. Digits without a weight are ignored. */
 function weightedSum(digits: string, weights: readonly number[]): number {
   return weights.reduce((sum, weight, index) => sum + weight * (digits.charCodeAt(index) - 48), 0)
 }
@@ -56,14 +59,14 @@ export function isCpf(digits: string): boolean {
   return first === Number(digits[9]) && second === Number(digits[10])
 }
 
-/** UIDAI: twelve digits, the first not 0 or 1, Verhoeff; no palindromes. */
+/** UIDAI: twelve digits, the first not 0 or 1, with a Verhoeff check digit. Palindromes are not issued. */
 export function isAadhaar(digits: string): boolean {
   return digits[0]! > '1' && passesVerhoeff(digits) && digits !== [...digits].reverse().join('')
 }
 
 /**
- * § 139b AO: of the first ten digits exactly one occurs two or three times, three never in a row; ISO 7064 MOD 11,10.
- * Test numbers ignore the first rule; `lenient` accepts them.
+ * § 139b AO: of the first ten digits exactly one occurs two or three times, and never three times in a row. Check
+ * digit: ISO 7064 MOD 11,10. Test numbers violate the first rule; `lenient` accepts them.
  */
 export function isSteuerId(digits: string, lenient: boolean): boolean {
   if (digits[0] === '0' || !passesMod11Of10(digits)) return false
@@ -75,8 +78,8 @@ export function isSteuerId(digits: string, lenient: boolean): boolean {
 }
 
 /**
- * INSEE: sex, year, month, place, order, and 97 minus the remainder modulo 97. Departments 2A and 2B count as 19 and
- * 18.
+ * INSEE: sex, year, month, place of birth, order number, and a check number of 97 minus the remainder modulo 97.
+ * Departments 2A and 2B count as 19 and 18.
  */
 export function isNir(compact: string): boolean {
   const body = compact.slice(0, 13).replace('2A', '19').replace('2B', '18')
@@ -86,7 +89,8 @@ export function isNir(compact: string): boolean {
 const DNI_LETTERS = 'TRWAGMYFPDXBNJZSQVHLCKE'
 
 /**
- * Real Decreto 1553/2005: the letter is the remainder modulo 23. A foreigner's X, Y, Z counts as 0, 1, 2. Upper case.
+ * Real Decreto 1553/2005: the letter is the remainder modulo 23. The leading letter X, Y or Z of a foreigner's number
+ * counts as 0, 1 or 2. Expects upper case.
  */
 export function isDniOrNie(compact: string): boolean {
   const lead = 'XYZ'.indexOf(compact[0]!)
@@ -97,7 +101,10 @@ export function isDniOrNie(compact: string): boolean {
 const ODD_VALUES = [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23]
 const OMOCODIA = 'LMNPQRSTUV'
 
-/** Decreto 12 marzo 1974: the day (a woman's plus 40) and the check letter; letters may stand for digits. Upper case. */
+/**
+ * Decreto 12 marzo 1974: validates the day (plus 40 for women) and the check letter. Letters may replace digits.
+ * Expects upper case.
+ */
 export function isCodiceFiscale(compact: string): boolean {
   const day = Number(compact.slice(9, 11).replace(/[A-Z]/g, (letter) => String(OMOCODIA.indexOf(letter))))
   if (day < 1 || (day > 31 && day < 41) || day > 71) return false
@@ -110,7 +117,7 @@ export function isCodiceFiscale(compact: string): boolean {
   return String.fromCharCode(65 + (sum % 26)) === compact[15]
 }
 
-/** All digits are equal: such a number passes many checksums, but is never issued. */
+/** Whether all digits are equal. Such a number passes many checksums, but is never issued. */
 function isOneDigit(digits: string): boolean {
   return digits === digits[0]!.repeat(digits.length)
 }

@@ -7,7 +7,7 @@ const NUMERIC = `(?:\\d{4}([-/.])\\d{1,2}\\1\\d{1,2}${TIME}|\\d{1,2}([-/.])\\d{1
 const DAY_FIRST = `\\d{1,2}(?:st|nd|rd|th|\\.|er|º)?(?: (?:of|de|di))?[ -]${MONTHS}(?:(?: de| del|,)?[ -]\\d{4})?(?![\\w])`
 const DATE = new RegExp(`(?:${NUMERIC}|${DAY_FIRST})`, 'iy')
 const MONTH_BEFORE = new RegExp(`(?<![\\p{L}\\d])${MONTHS}[ -]$`, 'iu')
-/** The last two letters of months, abbreviated or not. */
+/** The last two letters of month names and their abbreviations. */
 const MONTH_ENDINGS = new Set(
   'an ry ar er ro eb ch rs zo rz pr il ai ay yo io un ne ni no eo in ul ly li lo et ug st to ep pt re ct kt ov ec ez'
     .split(' ')
@@ -15,11 +15,11 @@ const MONTH_ENDINGS = new Set(
 )
 const LOWER = 0x20
 const POINT = 46
-/** The first letters of months, and of words between a day and its month. */
+/** The first letters of month names, and of words between a day and its month. */
 const beginsMonth = oneOf('adefgjmnosADEFGJMNOS')
 const endsDay = oneOf('enrstºENRST')
 const SPACE = 32
-/** Characters that join a number to the one after it. */
+/** Characters that join a number to the following number. */
 const isPartOfLarger = oneOf('-/.,:$€£')
 const joinsNumbers = oneOf('-/.')
 const MONTH_FIRST = /\d{1,2}(?:st|nd|rd|th)?(?:,? (?:19|20)\d{2})?(?![\w])|(?:19|20)\d{2}(?![\w])/y
@@ -27,14 +27,14 @@ const YEAR = /(?:1[89]|20)\d{2}s?(?!\w|[-./]\d)/y
 const YEAR_WORDS =
   /(?<![\p{L}\d])(?:in|since|during|until|from|by|of|year|the|a|is a|to|between|and|around|before|after|circa|summer|winter|spring|autumn|fall|im jahr|seit|en|depuis|desde|nel|dal)[ (]{1,2}$/u
 const DAY_NAMES = /(?<!\w)(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?(?!\w)/g
-/** A month name, or the start of one or of an ordinal suffix. */
+/** A month name, or the beginning of a month name or of an ordinal suffix. */
 const NAME_BEGINNING = /(?<![\p{L}\d])\p{L}{1,10}\.?[ -]?$/u
 const TAIL_CHARS = 16
 const BIRTH =
   /(?:(?<![\p{L}\d])(?:born|b\.|birth ?(?:day|date)?|dob|d\.o\.b\.?|geb(?:oren|\.)?|geburts(?:datum|tag)\w{0,2}|n[eé]e? le|naissance|nacid[oa]|nacimiento|fecha de nac\.?|nat[oa] il|nascita|nascid[oa]|nascimento|geboren|geboortedatum|födelsedatum|född|fødselsdato|født|syntymäaika|urodzon[yai]|urodzenia|narozen\w?)(?![\p{L}])|рожден|родил|生年月日|出生|생년월일)[^\d\n]{0,40}$/u
 const AGE_BEFORE = /(?<![\p{L}\d])(?:aged?(?: of| is|:)?|turn(?:ed|s|ing)?|i am|i'm|he's|she's)(?: just)? $/u
 const AGE_BEHIND = /[ -](?:years?|yrs?|y|jahre?|ans|años|anni)[ -](?:old|of age|alt)(?!\w)|[ -]?y\/?o(?!\w)/iy
-/** "4.17.21" is a version more often than a date. */
+/** A number such as "4.17.21" is more often a version than a date. */
 const VERSION = /^\d{1,2}\.\d{1,2}\.\d{2}$/
 const DATE_CHARS = 48
 const AGE_CHARS = 18
@@ -42,7 +42,7 @@ const NUMBERS_ONLY = /^[\d\-/.:TZ+ ]*$/i
 const DAY_AND_MONTH =
   /^\d{1,4}(?:st?|nd?|rd?|th?|\.|er?|º)?,?(?:[ -](?:of?|d[ei]?)?)?(?:[ -]?\p{L}{0,10}\.?)?(?:,| del?| d)?[ -]?\d{0,4}$/iu
 
-/** Calendar dates; dates of birth, by the words before them; ages. */
+/** Finds calendar dates, dates of birth (by the words before them) and ages. */
 export const dateRecognizer: Recognizer = {
   entities: ['DATE_OF_BIRTH', 'DATE', 'AGE'],
   scan(text, digits, wanted, report) {
@@ -86,7 +86,7 @@ function tailBefore(text: string, digit: number): string {
   return text.slice(Math.max(0, digit - TAIL_CHARS), digit).toLowerCase()
 }
 
-/** The start of the month name before the number; else the number itself. */
+/** Returns the start of the month name before the number, or the start of the number if there is none. */
 function monthStart(text: string, digit: number): number {
   if (!mayEndMonth(text, digit - 1)) return digit
   const words = tailBefore(text, digit)
@@ -94,21 +94,21 @@ function monthStart(text: string, digit: number): number {
   return month ? digit - words.length + month.index : digit
 }
 
-/** A fast filter by the last two letters. Words with letters beyond ASCII are always examined. */
+/** A prefilter by the last two letters. Words with non-ASCII letters always pass. */
 function mayEndMonth(text: string, end: number): boolean {
   const [before, last] = [text.charCodeAt(end - 2), text.charCodeAt(end - 1)]
   if (last === POINT || before >= 128 || last >= 128) return true
   return MONTH_ENDINGS.has((before | LOWER) * 128 + (last | LOWER))
 }
 
-/** A fast filter by the characters after the digits. */
+/** A prefilter by the characters after the digits. */
 function mayBeginDate(text: string, digit: number, end: number): boolean {
   const next = text.charCodeAt(end)
   if (end === text.length || joinsNumbers(next)) return end - digit <= 4
   return end - digit <= 2 && (next === SPACE ? beginsMonth(text.charCodeAt(end + 1)) : endsDay(next))
 }
 
-/** -1 when no date begins there. */
+/** Returns the end of the date, or -1 if no date begins here. */
 function dateEnd(text: string, digit: number, afterMonth: boolean): number {
   const pattern = afterMonth ? MONTH_FIRST : DATE
   pattern.lastIndex = digit
@@ -140,7 +140,7 @@ function numberEnd(text: string, from: number): number {
   return end
 }
 
-/** Whether the rest of the text may be the start of a date, or a date that continues. */
+/** Whether the rest of the text may be the beginning of a date, or a date that later text continues. */
 function mayGoOn(rest: string): boolean {
   return NUMBERS_ONLY.test(rest) || DAY_AND_MONTH.test(rest)
 }

@@ -1,4 +1,4 @@
-// One detector of all chosen kinds of personal data.
+// Combines the recognizers of all selected kinds of personal data into one detector.
 import { DEFAULT_PII_ENTITIES, PII_ENTITIES, type PiiEntity } from '../../../../shared/pii-entities.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 import { addressRecognizer } from './addresses.ts'
@@ -11,16 +11,19 @@ import { properNameRecognizer } from './proper-names.ts'
 import { Digits, type Recognizer } from './recognizer.ts'
 
 export type PiiDetectorOptions = {
-  /** Default: DEFAULT_PII_ENTITIES. EMAIL then excludes role mailboxes (contact@), because they identify no person. */
+  /**
+   * Default: DEFAULT_PII_ENTITIES. The default excludes role mailboxes (contact@), because they do not identify a
+   * person.
+   */
   entities?: readonly PiiEntity[] | 'all'
-  /** Regions whose national phone numbers are found (ISO 3166-1, upper case). */
+  /** Regions whose national phone numbers are detected (ISO 3166-1, upper case). */
   regions?: readonly string[]
 }
 
 type Candidate = Finding & { type: PiiEntity }
 
 /**
- * Finds personal data; the `type` of a finding is its entity. Of overlapping findings, the more confident one is kept,
+ * Finds personal data; the `type` of a finding is its entity. Of overlapping findings, keeps the more confident one,
  * then the longer one.
  */
 export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions = {}): Detector {
@@ -42,7 +45,7 @@ export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions
       const { candidates, open } = read(text)
       return Math.max(beforeOverlaps(candidates, open), text.length - DETECTION_HOLD_CHARS, 0)
     },
-    // All other findings are recognized before they are complete.
+    // All other values are findings before they are complete, and findings count as begun.
     begunFrom: (text) => (wanted.has('EMAIL') ? openEmailFrom(text) : text.length),
   }
 }
@@ -60,8 +63,8 @@ function scan(text: string, recognizers: readonly Recognizer[], wanted: Readonly
 }
 
 /**
- * From left to right: an overlapping candidate replaces the last kept one if it is more confident, or as confident and
- * longer.
+ * Processes candidates from left to right: an overlapping candidate replaces the last kept candidate if it is more
+ * confident, or equally confident and longer.
  */
 function withoutOverlaps(candidates: readonly Candidate[]): Finding[] {
   const standing: Candidate[] = []
@@ -79,8 +82,8 @@ function isSurer(one: Candidate, other: Candidate): boolean {
 }
 
 /**
- * An open finding may replace a candidate that overlaps it, which may itself have replaced others. So none of them is
- * settled.
+ * An open finding may replace a candidate that overlaps it, and that candidate may have replaced earlier candidates. So
+ * a stream must not release any of them yet.
  */
 function beforeOverlaps(candidates: readonly Candidate[], open: number): number {
   let settled = open

@@ -1,6 +1,6 @@
 import { isAsciiLetter, isDigit, type Recognizer } from './recognizer.ts'
 
-/** Role mailboxes: RFC 2142, and other common ones. */
+/** Names of role mailboxes: RFC 2142, and other common ones. */
 const ROLES = new Set(
   (
     'abuse billing careers contact customerservice enquiries feedback ftp help helpdesk hostmaster info inquiries jobs ' +
@@ -15,13 +15,13 @@ const LOCAL_CHARS = 64
 const DOMAIN_CHARS = 253
 const LABEL_CHARS = 63
 const TOP_LEVEL = /^(?:[a-z]{2,24}|xn--[a-z0-9-]{2,59}|[\u00c0-\uffef]{2,24})$/i
-/** File extensions that are not top-level domains: `icon@2x.png`. */
+/** File extensions that are not top-level domains, as in `icon@2x.png`. */
 const FILE_ENDINGS =
   /^(?:png|jpe?g|gif|svg|webp|avif|ico|js|jsx|mjs|cjs|tsx?|css|scss|json|html?|xml|yaml|yml|txt|pdf|lock|tgz)$/i
 
 /**
- * Finds addresses by their `@`: RFC 5322 without quotes and comments, RFC 6531 for letters beyond ASCII.
- * @param ofRoles whether to include role addresses such as contact@, which identify no person
+ * Finds addresses by their `@`: RFC 5322 without quotes and comments, and RFC 6531 for non-ASCII letters.
+ * @param ofRoles whether to include role addresses such as contact@, which do not identify a person
  */
 export function emailRecognizer(ofRoles: boolean): Recognizer {
   return {
@@ -44,7 +44,10 @@ export function emailRecognizer(ofRoles: boolean): Recognizer {
   }
 }
 
-/** The start of an address whose domain may continue after the end of the text; `text.length` when there is none. */
+/**
+ * Returns the start of an address whose domain may continue after the end of the text. Returns `text.length` if there
+ * is none.
+ */
 export function openEmailFrom(text: string): number {
   const from = Math.max(0, text.length - DOMAIN_CHARS - 1)
   for (let at = text.indexOf('@', from); at >= 0; at = text.indexOf('@', at + 1)) {
@@ -60,7 +63,7 @@ function isRole(local: string): boolean {
   return ROLES.has(name) || TEAM.test(name)
 }
 
-/** The start of the local part that ends before `at`; `at` when there is none, or it is too long. */
+/** Returns the start of the local part that ends before `at`. Returns `at` if there is none, or if it is too long. */
 function localStart(text: string, at: number, from: number): number {
   let start = at
   while (start > from && isLocal(text.charCodeAt(start - 1))) {
@@ -77,7 +80,10 @@ function domainEnd(text: string, from: number): number {
   return end
 }
 
-/** The part that is a domain. Names with one label and file extensions do not count. */
+/**
+ * Returns the text without trailing separators if it is a valid domain. A domain needs at least two labels, and must
+ * not end in a file extension.
+ */
 function trimmedDomain(written: string): string | undefined {
   const domain = written.replace(/[-._]{1,253}$/, '')
   const labels = domain.split('.')
@@ -92,7 +98,10 @@ function isLetterOrDigit(code: number): boolean {
   return isAsciiLetter(code) || isDigit(code) || (code >= 0xc0 && code <= 0x24f)
 }
 
-/** Letters, digits and `. _ % + - '`. Other characters of RFC 5322 more often precede an address than belong to it. */
+/**
+ * Letters, digits and `. _ % + - '`. Other characters that RFC 5322 allows more often precede an address than belong to
+ * it.
+ */
 function isLocal(code: number): boolean {
   return isLetterOrDigit(code) || code === 46 || code === 95 || code === 37 || code === 43 || code === 45 || code === 39
 }

@@ -9,13 +9,14 @@ const HYPHEN = 45
 const POINT = 46
 
 /**
- * A candidate at `start`, in one piece or in groups. `isOpen`: more text may make it a valid IBAN, or an invalid one.
+ * A possible IBAN at `start`, written in one piece or in groups. `isOpen`: more text may make it a valid or an invalid
+ * IBAN.
  */
 export type IbanReading = { end: number; isValid: boolean; isOpen: boolean }
 
 /**
- * Reads as many letters and digits as the country's IBANs have, skipping single spaces, hyphens or points between them.
- * Undefined when there are fewer, or for an unknown country. ISO 13616; ibantools validates check digits and national
+ * Reads as many letters and digits as an IBAN of the country has. Skips single spaces, hyphens or points between them.
+ * Undefined if the text is shorter, or the country is unknown. ISO 13616; ibantools validates check digits and national
  * forms.
  */
 export function readIban(text: string, start: number): IbanReading | undefined {
@@ -40,7 +41,7 @@ export function readIban(text: string, start: number): IbanReading | undefined {
   }
 }
 
-/** ISO 7064, MOD 97-10. Checked first: the library takes ten times as long to reject. */
+/** ISO 7064, MOD 97-10. Checked first, because ibantools takes ten times as long to reject a number. */
 function passesMod97(compact: string): boolean {
   let rest = 0
   for (let index = 4; index < compact.length + 4; index++) {

@@ -2,38 +2,41 @@ import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 import { isAadhaar, isCodiceFiscale, isCpf, isDniOrNie, isNhsNumber, isNir, isSteuerId } from './checksums.ts'
 
 /**
- * A number of a fixed form. `pattern` matches from its first character; `isValid` gets it without separators, in upper
- * case. Without context words it is accepted: `always`, when it is `separated` (or alone on its line), only when
- * `alone` on its line, or `never`.
+ * A national identity number with a fixed form. `pattern` matches from the first character. `isValid` gets the number
+ * without separators, in upper case. `withoutWords` returns when the number is accepted without context words:
+ * `always`, only `alone` on its line, or `never`.
  */
 export type IdentityRule = {
   entity: PiiEntity
   startsWith: 'digit' | 'letter'
-  /** How many digits, or letters, may be at its very start. */
+  /** The possible numbers of leading digits, or of leading letters. */
   heads: readonly number[]
-  /** Its minimum number of digits. */
+  /** The minimum number of digits in a match. */
   minDigits: number
   pattern: RegExp
   words: RegExp
   withoutWords: (value: string) => 'always' | 'alone' | 'never'
   isValid: (compact: string, explained: boolean) => boolean
-  /** The confidence without context words. With them it is the maximum. */
+  /** The confidence without context words. With context words, the confidence is the maximum. */
   confidence: number
 }
 
-// A number continues after a letter or digit, and after a separator with another digit. A comma separates two numbers.
+// A match must not be followed by a letter or digit, or by a separator with another digit. A comma separates two
+// numbers, so it may follow.
 const AFTER = String.raw`(?!\w|[-./]\d)`
-// For grouped numbers: another group also continues them.
+// For grouped numbers: the match must not be followed by another group either.
 const AFTER_GROUPS = String.raw`(?!\w|[-./]\d| \d{3})`
 
 const always = () => 'always' as const
 const whenSeparated = (value: string) => (/[^A-Za-z0-9]/.test(value) ? 'always' : 'alone')
 const valid = () => true
 
-/** The sources are at the functions of checksums.ts, and here for forms without check digits. */
+/**
+ * The sources of check digits are cited in checksums.ts. The sources of numbers without check digits are cited here.
+ */
 export const IDENTITY_RULES: readonly IdentityRule[] = [
   {
-    // SSA, "Social Security Number Randomization": area not 000, 666 or 9xx, no group of zeros.
+    // SSA, "Social Security Number Randomization": the area is not 000, 666 or 9xx, and no group is all zeros.
     entity: 'US_SSN',
     startsWith: 'digit',
     heads: [3, 9],
@@ -45,7 +48,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     confidence: 0.85,
   },
   {
-    // IRS, Internal Revenue Manual 3.21.263: 9xx, then 50-65, 70-88, 90-92 or 94-99.
+    // IRS, Internal Revenue Manual 3.21.263: 9xx, then a group of 50-65, 70-88, 90-92 or 94-99.
     entity: 'US_ITIN',
     startsWith: 'digit',
     heads: [3, 9],
@@ -165,7 +168,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     confidence: 0.75,
   },
   {
-    // Income Tax Department of India: the fourth letter is the type of holder.
+    // Income Tax Department of India: the fourth letter is the holder type.
     entity: 'IN_PAN',
     startsWith: 'letter',
     heads: [5],
@@ -177,7 +180,7 @@ export const IDENTITY_RULES: readonly IdentityRule[] = [
     confidence: 0.85,
   },
   {
-    // DVLA: five of the surname, decade, month (a woman's plus 50), day, year, initials, check characters.
+    // DVLA: five letters of the surname, decade, month (plus 50 for women), day, year, initials, check characters.
     entity: 'DRIVER_LICENSE',
     startsWith: 'letter',
     heads: [1, 2, 3, 4, 5],

@@ -18,14 +18,14 @@ import {
 } from './recognizer.ts'
 import { isWalletAddress } from './wallets.ts'
 
-/** The maximum length of a number with its separators, and of a word of letters and digits. */
+/** The maximum length of a number with its separators, and of a word that mixes letters and digits. */
 const NUMBER_CHARS = 48
 const WORD_CHARS = 80
-/** The text read after a number: a separator, three more digits, and blanks up to the end of its line. */
+/** The text that is read after a number: a separator, three more digits, and spaces up to the end of the line. */
 const LOOK_AHEAD_CHARS = 6
 const LEADING_LETTERS = 3
 const SHORTEST_WALLET = 26
-/** A word of two letters, and the characters around it. */
+/** The minimum length of a label: two letters, and the characters around them. */
 const SHORTEST_LABEL = 3
 
 const DIGIT_RULES = rulesByHead('digit')
@@ -33,7 +33,7 @@ const LETTER_RULES = rulesByHead('letter')
 const CODICE_FISCALE_RULES = IDENTITY_RULES.filter(({ entity }) => entity === 'IT_CODICE_FISCALE')
 /** Cards and labelled numbers have at least this many digits. */
 const CARD_DIGITS = 12
-/** The maximum number of digits that any rule requires. */
+/** The largest number of digits that any rule requires. */
 const ENOUGH_DIGITS = Math.max(CARD_DIGITS, ...IDENTITY_RULES.map(({ minDigits }) => minDigits))
 const LABELLED_DIGITS = Math.min(...LABELLED_RULES.map(({ minDigits }) => minDigits))
 const SPACE = 32
@@ -41,14 +41,16 @@ const HYPHEN = 45
 const CARD_HEADS = new Set([4, 12, 13, 14, 15, 16, 17, 18, 19])
 
 const isSeparator = oneOf(' -./')
-/** The separators of digit groups in all patterns: U+0020 to U+002F. */
+/** Whether the character may join digit groups: all patterns use only U+0020 to U+002F. */
 const joins = (code: number): boolean => code >= 0x20 && code <= 0x2f
 const CODICE_FISCALE_CHARS = 16
 const leadsAmount = oneOf('+$€£¥')
 const hangsOn = oneOf('-./')
 const OPENS_WITH_LETTERS = /(?<!\w)[A-Za-z]{1,3}[ -]$/
 
-/** Cards, accounts, wallets and national identity numbers. Each starts at a word with a digit. */
+/**
+ * Finds cards, accounts, wallets and national identity numbers. Each of them starts at a word that contains a digit.
+ */
 export const identityRecognizer: Recognizer = {
   entities: [
     'CREDIT_CARD',
@@ -75,7 +77,7 @@ export const identityRecognizer: Recognizer = {
       }
       digit = digits.next(found)
     }
-    // A codice fiscale may consist of letters only.
+    // A codice fiscale may consist of letters only, so it is searched separately.
     for (const start of lettersOnly(text)) scanRules(text, start, CODICE_FISCALE_RULES, 0, report)
     return open
   },
@@ -102,7 +104,7 @@ function scanWord(text: string, { start, end, from }: Word, report: Report): num
     const head = headEnd(text, led, isAsciiLetter) - led
     found = Math.max(found, scanRules(text, led, LETTER_RULES.get(head), digits, report))
   }
-  // Most numbers are too short for a label, so the text before them is not read.
+  // Most numbers are too short for a labelled rule, so the text before them is not read.
   if (digits < LABELLED_DIGITS) return found
   const isCode = text.slice(led, start) === text.slice(led, start).toUpperCase()
   return Math.max(found, scanLabelled(text, isCode ? led : start, start, report))
@@ -121,7 +123,7 @@ function scanCard(text: string, start: number, report: Report): number {
   return end
 }
 
-/** @param digits the number of digits at `start`, or more */
+/** @param digits an upper bound of the number of digits at `start` */
 function scanRules(
   text: string,
   start: number,
@@ -147,7 +149,7 @@ function scanRules(
   return found
 }
 
-/** @param from the start of letters that may belong to the number at `start` */
+/** @param from the start of the letters that may belong to the number at `start` */
 function scanLabelled(text: string, from: number, start: number, report: Report): number {
   if (textIsShort(text, from)) return start
   const { length, digits } = sizeOf(text, from, runEnd(text, start))
@@ -163,14 +165,14 @@ function scanLabelled(text: string, from: number, start: number, report: Report)
   return start
 }
 
-/** Whether the text between `at` and the preceding digit is shorter than any label. */
+/** Whether the text between the preceding digit and `at` is shorter than any label. */
 function textIsShort(text: string, at: number): boolean {
   if (at < SHORTEST_LABEL) return true
   for (let index = at - SHORTEST_LABEL; index < at; index++) if (isDigit(text.charCodeAt(index))) return true
   return false
 }
 
-/** The number of letters and digits, and of digits alone. */
+/** Counts the letters and digits together, and the digits alone. */
 function sizeOf(text: string, from: number, to: number): { length: number; digits: number } {
   let length = 0
   let digits = 0
@@ -182,7 +184,9 @@ function sizeOf(text: string, from: number, to: number): { length: number; digit
   return { length, digits }
 }
 
-/** The end of the longest number that the label can mean, in whole words; `start` when there is none. */
+/**
+ * Returns the end of the longest number that the label can refer to, in whole words. Returns `start` if there is none.
+ */
 function labelledEnd(text: string, from: number, start: number, rule: LabelledRule): number {
   const until = runEnd(text, start)
   for (let end = until; end > start; end--) {
@@ -218,7 +222,7 @@ function compactOf(value: string): string {
   return value.replace(/[^A-Za-z0-9]/g, '').toUpperCase()
 }
 
-/** The start of a word that more text could extend to a number, also to one with up to three leading letters. */
+/** Returns the start of a word that more text could extend to a number, with up to three leading letters. */
 function trailingWordStart(text: string): number {
   const tail = text.slice(-4)
   const letters = OPENS_WITH_LETTERS.exec(tail)
@@ -227,7 +231,10 @@ function trailingWordStart(text: string): number {
   return text.length - start > WORD_CHARS ? text.length : startWithLetters(text, start)
 }
 
-/** "AB 12 34 56 C", "X-1234567-L": one to three letters, a blank or hyphen, then the digits. */
+/**
+ * Returns the start of a number including its leading letters: one to three letters, a space or hyphen, then the digits
+ * ("AB 12 34 56 C", "X-1234567-L").
+ */
 function startWithLetters(text: string, start: number): number {
   if (isAsciiLetter(text.charCodeAt(start))) return start
   const separator = text.charCodeAt(start - 1)
@@ -238,7 +245,7 @@ function startWithLetters(text: string, start: number): number {
   return letters >= 1 && letters <= LEADING_LETTERS && !isWordCode(text.charCodeAt(from - 1)) ? from : start
 }
 
-/** A number that continues another number, an amount or an international prefix is not a separate one. */
+/** Digits that continue another number, an amount or an international prefix are not a separate number. */
 function startsCleanly(text: string, start: number): boolean {
   const before = text.charCodeAt(start - 1)
   if (leadsAmount(before)) return false
@@ -251,10 +258,10 @@ function startsCleanly(text: string, start: number): boolean {
   return true
 }
 
-/** The positions of words that consist of exactly CODICE_FISCALE_CHARS capitals. */
+/** Returns the positions of words that consist of exactly CODICE_FISCALE_CHARS capitals. */
 function lettersOnly(text: string): number[] {
   const starts: number[] = []
-  // Every such word covers a position at this distance, so most characters are skipped.
+  // Every such word covers one of these positions, so most characters are skipped.
   for (let index = CODICE_FISCALE_CHARS - 1; index < text.length; index += CODICE_FISCALE_CHARS) {
     if (!isCapital(text.charCodeAt(index))) continue
     let start = index
@@ -272,7 +279,7 @@ function isCapital(code: number): boolean {
   return code >= 65 && code <= 90
 }
 
-/** The maximum number of digits of a number that begins in the word at `start`, in any form; at most ENOUGH_DIGITS. */
+/** Returns an upper bound of the digits of a number that begins in the word at `start`, but at most ENOUGH_DIGITS. */
 function digitsFrom(text: string, start: number): number {
   let digits = 0
   let before = 0
@@ -281,7 +288,7 @@ function digitsFrom(text: string, start: number): number {
     const code = text.charCodeAt(index)
     if (isDigit(code)) digits++
     else if (!isWordCode(code)) {
-      // A group without a digit is the last one.
+      // A group without a digit ends the number.
       if (!joins(code) || digits === before) return digits
       before = digits
     }
@@ -290,8 +297,8 @@ function digitsFrom(text: string, start: number): number {
 }
 
 /**
- * The end of a sequence of words with single separators. Each word after the first has at most three letters before its
- * digits. At most NUMBER_CHARS from `start`.
+ * Returns the end of a sequence of words with single separators. Each word after the first must have at most three
+ * letters before its digits. The sequence ends at most NUMBER_CHARS after `start`.
  */
 function runEnd(text: string, start: number): number {
   let end = start

@@ -1,11 +1,13 @@
 import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 
-/** Numbers without a distinctive form: only the words right before them make them personal data. */
+/**
+ * A rule for numbers without a distinctive form. Only the words directly before such a number make it personal data.
+ */
 export type LabelledRule = {
   entity: PiiEntity
-  /** Matches the words before, in lower case; a few more may follow before the number ("no.", "is", ":"). */
+  /** Matches the preceding words in lower case. A few filler words may follow before the number ("no.", "is", ":"). */
   label: RegExp
-  /** The minimum length of a number without separators, and its minimum number of digits. */
+  /** The minimum length of a number without separators, and the minimum number of digits. */
   minLength: number
   maxLength: number
   minDigits: number
@@ -44,7 +46,7 @@ export const LABELLED_RULES: readonly LabelledRule[] = [
   },
 ]
 
-/** `words` match whole words; `stems` match anywhere, for scripts without spaces and inflected languages. */
+/** `words` match as whole words. `stems` match anywhere, for scripts without spaces and for inflected languages. */
 function label(words: string, stems: string): RegExp {
   return new RegExp(`(?:(?<![\\p{L}\\d_])(?:${words})(?![\\p{L}\\d_])|(?:${stems}))[^!?;\\d\\n]{0,32}$`, 'u')
 }

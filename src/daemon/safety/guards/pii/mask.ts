@@ -5,10 +5,10 @@ const WORD_CHARACTER = /[\p{L}\p{N}\p{M}]/gu
 const DIGIT = /\d/g
 
 /**
- * The mask of a value whose rule has the action "mask". An e-mail address keeps the edges of its domain
- * (`****@e******.com`), and a card its last four digits. Other PII_ENTITIES keep only their shape: letters and digits
- * become stars. For other types (a secret, a document) even the length is hidden: `[AWS_ACCESS_KEY]`. Masking is
- * idempotent.
+ * Returns the mask of a value for rules with the action "mask". An e-mail address keeps the first and last characters
+ * of its domain (`****@e******.com`). A card keeps its last four digits. Other PII_ENTITIES keep only their shape:
+ * letters and digits become stars. For other types (a secret, a document) even the length is hidden:
+ * `[AWS_ACCESS_KEY]`. Masking is idempotent.
  */
 export function maskOf(type: string, value: string): string {
   if (!isPiiEntity(type)) return `[${type.replace(/[^A-Za-z0-9]+/g, '_').toUpperCase()}]`
@@ -26,7 +26,7 @@ function emailMask(value: string): string {
   const suffix = value.lastIndexOf('.')
   if (at < 0 || suffix < at) return shapeMask(value)
   const domain = value.slice(at + 1, suffix)
-  // In "x.com" the first letter is the whole name.
+  // In "x.com" the first letter is the whole name, so it is masked as well.
   const [first = ''] = domain.length > 1 ? domain : ''
   return `${shapeMask(value.slice(0, at))}@${first}${shapeMask(domain.slice(first.length))}${value.slice(suffix)}`
 }

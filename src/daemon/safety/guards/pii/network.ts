@@ -13,7 +13,7 @@ const MAC =
   /[\dA-Fa-f]{2}([:-])[\dA-Fa-f]{2}(?:\1[\dA-Fa-f]{2}){4}(?:(?:\1[\dA-Fa-f]{2}){2})?(?![\w]|[:-][\dA-Fa-f])|[\dA-Fa-f]{4}(?:\.[\dA-Fa-f]{4}){2}(?!\w|\.\w)/y
 const MAC_CHARS = 23
 
-/** URLs with their scheme (or `www.`), and IP and MAC addresses. */
+/** Finds URLs with their scheme (or `www.`), and IP and MAC addresses. */
 export const networkRecognizer: Recognizer = {
   entities: ['URL', 'IP_ADDRESS', 'MAC_ADDRESS'],
   scan(text, digits, wanted, report) {
@@ -54,7 +54,7 @@ function urlEnd(text: string, from: number): number {
   return end
 }
 
-/** Blanks, controls, quotes, angle brackets, braces, backslash. */
+/** Whether the character ends a URL: whitespace, controls, quotes, angle brackets, braces, backslash. */
 function isUrlBorder(code: number): boolean {
   return (
     code <= 32 ||
@@ -67,7 +67,7 @@ function isUrlBorder(code: number): boolean {
   )
 }
 
-/** Removes the sentence's punctuation, and a closing bracket that was opened before the address. */
+/** Removes trailing punctuation, and a closing bracket that was opened before the address. */
 function trimmedEnd(text: string, from: number, end: number): number {
   let trimmed = end
   while (trimmed > from && '.,;:!?\'")]*'.includes(text[trimmed - 1]!)) {
@@ -100,7 +100,7 @@ function scanIpv4(text: string, digits: Digits, report: Report): number {
 function scanIpv6(text: string, report: Report): number {
   let open = text.length
   let free = 0
-  // The first group of an address without a colon yet.
+  // The start of the first group of an address whose colon has not arrived yet.
   let tail = text.length
   while (tail > 0 && text.length - tail <= 4 && isHex(text.charCodeAt(tail - 1))) tail--
   if (text.length - tail <= 4 && !isWordCode(text.charCodeAt(tail - 1))) open = tail
@@ -119,7 +119,10 @@ function scanIpv6(text: string, report: Report): number {
   return open
 }
 
-/** `a::b` is an address, but also a name in many programming languages: a shortened address needs further evidence. */
+/**
+ * `a::b` is a valid address, but also a name in many programming languages, so a shortened address needs further
+ * evidence.
+ */
 function isLikelyIpv6(address: string): boolean {
   const colons = address.split(':').length - 1
   if (colons < 2 || !(colons >= 6 || address.includes('::')) || !ipaddr.IPv6.isValid(address)) return false

@@ -15,7 +15,7 @@ const NUMBER_GROUPS = 8
 const MIN_DIGITS = 6
 const MIN_DIGITS_IN_TEXT = 8
 const MAX_DIGITS = 15
-/** An extension ("ext. 12345"), and a label after a number ("office"). */
+/** Enough for an extension ("ext. 12345"), or a label after a number ("office"). */
 const LOOK_AHEAD_CHARS = 18
 
 const isSeparator = oneOf(' -./()\u00a0\u2010\u2011\u2012\u2013')
@@ -35,8 +35,9 @@ const MADE_UP_DIGITS = 8
 const CONFIDENCE = { international: 0.95, labelled: 0.86, shaped: 0.65 }
 
 /**
- * Finds numbers with `+` or 00 that a numbering plan has; numbers such as `(415) 555-0132` and `020 7946 0958` by their
- * shape; others by a label. With `regions` (ISO 3166-1) also ungrouped national numbers of these regions.
+ * Finds phone numbers. Numbers with `+` or 00 must be valid in a numbering plan. Numbers in a typical form, such as
+ * `(415) 555-0132` and `020 7946 0958`, are found without a label. All other numbers need a label. `regions` (ISO
+ * 3166-1) also enables ungrouped national numbers of these regions.
  */
 export function phoneRecognizer(regions: readonly string[]): Recognizer {
   return {
@@ -51,7 +52,7 @@ export function phoneRecognizer(regions: readonly string[]): Recognizer {
         const start = leadStart(text, digit)
         const ends = groupEnds(text, digit)
         const until = ends.at(-1)!
-        // A table row, or digits of something else: no part of it is a phone number.
+        // Too many digits, as in a table row: no part of them is a phone number.
         if (ends.length > NUMBER_GROUPS || until - start > NUMBER_CHARS) {
           digit = digits.next(until)
           continue
@@ -67,12 +68,12 @@ export function phoneRecognizer(regions: readonly string[]): Recognizer {
   }
 }
 
-/** @returns the end of the number with its extension; undefined when there is none */
+/** @returns the end of the number with its extension; undefined if there is none */
 function findPhone(text: string, start: number, ends: readonly number[], regions: readonly string[], report: Report) {
   const head = ends[0]! - start
   if (ends.at(-1)! - start < MIN_DIGITS || !startsCleanly(text, start)) return undefined
   const isCalled = LABEL.test(wordsBefore(text, start))
-  // A number with another start needs a label.
+  // A number with any other start needs a label.
   const isLed = '+('.includes(text[start]!) || head === 3 || head >= 10
   const isDialled = text[start] === '0' || (text[start] === '1' && head === 1) || regions.length > 0
   const isOwn = isDialled && !followsGroup(text, start)
@@ -93,10 +94,10 @@ function findPhone(text: string, start: number, ends: readonly number[], regions
   return undefined
 }
 
-/** A number from `start` to `end`, with its extension up to `whole`, and whether a label precedes or follows it. */
+/** A number from `start` to `end`, or to `whole` with its extension, and whether a label precedes or follows it. */
 type Reading = { start: number; end: number; whole: number; isCalled: boolean; isCalledBehind: boolean }
 
-/** 0 when it is not a phone number. */
+/** Returns the confidence, or 0 if this is not a phone number. */
 function confidenceOf(text: string, reading: Reading, regions: readonly string[]): number {
   const { start, end, whole, isCalled, isCalledBehind } = reading
   const value = text.slice(start, end)
@@ -115,14 +116,17 @@ function confidenceOf(text: string, reading: Reading, regions: readonly string[]
   return isShaped(text, value, digits, reading, regions) ? CONFIDENCE.shaped : 0
 }
 
-/** Ungrouped digits that end in two digits repeated four times, as in 201090909090, are made up. */
+/**
+ * Whether the digits are ungrouped and end in two digits repeated four times, as in 201090909090. Such numbers are
+ * invented.
+ */
 function isMadeUp(value: string): boolean {
   const end = value.slice(-MADE_UP_DIGITS)
   const [one, other] = end
   return end.length === MADE_UP_DIGITS && one !== other && end === `${one}${other}`.repeat(MADE_UP_DIGITS / 2)
 }
 
-/** Whether it has a usual shape of a phone number. */
+/** Whether the number is written in a typical phone number form. */
 function isShaped(
   text: string,
   value: string,
@@ -140,7 +144,7 @@ function isShaped(
   return digits.length >= leastDigits && isNationalNumber(digits, regions)
 }
 
-/** The position of the leading `+` or bracket. */
+/** Returns the position of the leading `+` or bracket. */
 function leadStart(text: string, digit: number): number {
   let start = digit
   while (start > 0 && digit - start < 2 && isLead(text.charCodeAt(start - 1))) start--
@@ -153,7 +157,7 @@ function digitsEnd(text: string, from: number): number {
   return end
 }
 
-/** The end of each group of digits that are joined by one or two separators. */
+/** Returns the end of each digit group, where one or two separators join the groups. */
 function groupEnds(text: string, from: number): number[] {
   const ends = [digitsEnd(text, from)]
   for (let end = ends[0]!; ; ) {
@@ -170,7 +174,7 @@ function areBracketsClosed(value: string): boolean {
   return open < 0 ? !value.includes(')') : value.indexOf(')') > open
 }
 
-/** After a letter, digit, slash or point, a number is part of something else. */
+/** Whether the number starts separately: after a letter, digit, slash or point, it is part of something else. */
 function startsCleanly(text: string, start: number): boolean {
   if (start === 0) return true
   const before = text.charCodeAt(start - 1)
@@ -178,7 +182,7 @@ function startsCleanly(text: string, start: number): boolean {
   return !(hangsOn(before) && isDigit(text.charCodeAt(start - 2)))
 }
 
-/** Letters after it are only allowed in an extension. */
+/** Whether the number ends separately: letters may follow only in an extension. */
 function endsCleanly(text: string, end: number): boolean {
   if (!isWordCode(text.charCodeAt(end)))
     return !('-./:'.includes(text[end] ?? ' ') && isDigit(text.charCodeAt(end + 1)))

@@ -15,12 +15,12 @@ import { SURNAMES } from './lexicon/surnames.ts'
 import type { Recognizer, Report } from './recognizer.ts'
 
 const NAME_WORD = /\p{Lu}[\p{L}\p{M}'’]{0,30}(?:-[\p{L}\p{M}'’]{1,30}){0,3}/gu
-/** Between two words of a name: a blank, a point after an initial or a title, small words. */
+/** Matches the text between two words of a name: a space, a point after an initial or a title, or small words. */
 const GAP = /^(\.?) (?:(\p{Ll}{1,3}) (?:(\p{Ll}{1,3}) )?|& )?$/u
 const GAP_CHARS = 10
 const NAME_FORM = /^(?:(?:Mc|Mac|[ODL]['’]|De|Van|Le)?\p{Lu}[\p{Ll}\p{M}]+(?:['’-]\p{L}[\p{Ll}\p{M}]*)*|\p{Lu})$/u
 const NAME_WORDS = 6
-/** Context words are searched this far before a name, and this far after it. */
+/** The maximum distance of context words before and after a name. */
 const BEFORE_CHARS = 32
 const BEHIND_CHARS = 16
 const NAME_CHARS = 120
@@ -31,11 +31,11 @@ const PLACE_BEFORE =
   /(?:travel\w{0,4}|fl(?:y|ew|ying)|mov(?:e|ed|ing)|go(?:ing)?|went|c[oa]m(?:e|ing)|trip|flight|back|relocated|dr[io]ve|way|return(?:ed|ing)?) to $/u
 const ORGANIZATION_BEFORE =
   /(?:work(?:s|ed|ing)? (?:for|at|with)|employed (?:at|by)|joined|(?:year|job|career|shares|intern|engineer|manager|director|ceo|cfo|cto|founder|president) (?:at|in|of))(?: the)? $/u
-/** As in a sentence: after a word or comma, and not in quotes, brackets or a list. */
+/** Matches the text before a name in a sentence: a word or comma, but no quotes, brackets or list markers. */
 const PROSE_BEFORE = /(\p{Ll}+),? $/u
 const PROSE_BEHIND = /^(?:$|[ ,.?!;:'’\n)]|-\s)/u
 const LINE_BEFORE = /(?:^|\n)[ \t>]*$/u
-/** The line above ends with a house or flat number. */
+/** Matches a preceding line that ends with a house or flat number. */
 const ADDRESS_BEFORE = /\d[.,]? ?\n[ \t>]{0,8}$/
 const LINE_BEHIND = /^(?:$| ?[\n,])/
 const NAMED_NEIGHBOUR = /(?:^|\s)(\p{L}+)(?:,| and|, and|,? &) $/u
@@ -48,7 +48,7 @@ type Guess = { type: PiiEntity; confidence: number }
 type Word = { start: number; end: number; lower: string }
 
 /**
- * Finds capitalized names by lists of names and cities, by company suffixes, and by context words. A word that is
+ * Finds capitalized names by lists of names and cities, by company suffixes and by context words. A word that is
  * capitalized only at the start of a sentence does not count.
  */
 export const properNameRecognizer: Recognizer = {
@@ -59,7 +59,7 @@ export const properNameRecognizer: Recognizer = {
     const close = () => {
       const [first] = words
       const last = words.at(-1)
-      // A longer sequence is a heading, or a list.
+      // A longer sequence is a heading or a list, not a name.
       if (first && last && words.length <= NAME_WORDS && last.end - first.start <= NAME_CHARS) {
         if (last.end + BEHIND_CHARS > text.length) open = Math.min(open, first.start)
         classify(text, words, report)
@@ -137,7 +137,7 @@ function classifyName(text: string, words: readonly Word[], isFirst: boolean, re
 
 type Surroundings = { before: string; behind: string; isFirst: boolean }
 
-/** Uses lists of names first, then context words. */
+/** Classifies a name: first by lists of names, then by context words. */
 function guessOf(text: string, words: readonly Word[], { before, behind, isFirst }: Surroundings): Guess | undefined {
   const [first] = words
   const isGiven = GIVEN_NAMES.has(first!.lower) || GIVEN_NAMES.has(first!.lower.split('-')[0]!)
@@ -166,14 +166,14 @@ function guessOf(text: string, words: readonly Word[], { before, behind, isFirst
     : undefined
 }
 
-/** In a list with a given name: "Gaetane, Hannah and Anthony". */
+/** Whether the name is in a list with a given name: "Gaetane, Hannah and Anthony". */
 function isNextToName(context: string, behind: string): boolean {
   const last = NAMED_NEIGHBOUR.exec(context)?.[1]
   const next = NEIGHBOUR_BEHIND.exec(behind)?.[1]?.toLowerCase()
   return (last !== undefined && GIVEN_NAMES.has(last)) || (next !== undefined && GIVEN_NAMES.has(next))
 }
 
-/** By the lists alone, whatever the context. */
+/** Classifies a name by the lists alone, ignoring the context. */
 function knownName(words: readonly Word[], phrase: string): Guess | undefined {
   if (PLACES.has(phrase)) return { type: 'LOCATION', confidence: 0.6 }
   if (NATIONALITIES.has(phrase)) return { type: 'NATIONALITY', confidence: 0.6 }
@@ -192,7 +192,7 @@ function reportParts(words: readonly Word[], report: Report): void {
   }
 }
 
-/** A capital and small letters, as in "Anna", "McCoy", "O’Neill" and "J"; not "API" or "JavaScript". */
+/** Whether each word has the case of a name: "Anna", "McCoy", "O’Neill" and "J", but not "API" or "JavaScript". */
 function looksLikeName(text: string, words: readonly Word[]): boolean {
   return (
     words.every(({ start, end }) => NAME_FORM.test(text.slice(start, end))) &&

@@ -1,9 +1,10 @@
 import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 
 /**
- * Finds some entities in one pass. `report` gets every candidate, in any order; those of different recognizers may
- * overlap. Returns the start of the first candidate that more text could still create, change or lengthen; text.length
- * when there is none. A decision about a candidate depends on CONTEXT_CHARS before it, never on earlier text.
+ * Finds some kinds of personal data in one pass. `report` gets every candidate, in any order. Candidates of different
+ * recognizers may overlap. Returns the start of the first candidate that more text could still create, change or
+ * lengthen. Returns `text.length` if there is none. A decision about a candidate depends only on the CONTEXT_CHARS
+ * before it, never on earlier text.
  */
 export type Recognizer = {
   entities: readonly PiiEntity[]
@@ -12,7 +13,7 @@ export type Recognizer = {
 
 export type Report = (start: number, end: number, type: PiiEntity, confidence: number) => void
 
-/** How far before a candidate its recognizer reads context words. */
+/** The maximum distance of context words before a candidate. */
 export const CONTEXT_CHARS = 96
 
 const BLANKS_AROUND = 4
@@ -23,7 +24,7 @@ export function isDigit(code: number): boolean {
   return code >= DIGIT_0 && code <= DIGIT_9
 }
 
-/** A test for a set of characters by code, because `text[at]` would create a string each time. */
+/** Returns a test for a set of characters by code, because `text[at]` would create a string on each access. */
 export function oneOf(characters: string): (code: number) => boolean {
   const codes = new Set(Array.from(characters, (character) => character.charCodeAt(0)))
   const ascii = Uint8Array.from({ length: 128 }, (_, code) => (codes.has(code) ? 1 : 0))
@@ -34,7 +35,10 @@ export function isAsciiLetter(code: number): boolean {
   return (code >= 97 && code <= 122) || (code >= 65 && code <= 90)
 }
 
-/** Letters, digits and `_`. Other scripts do not count: "电话13812345678" is a word and a number. */
+/**
+ * Whether the character is an ASCII letter, a digit or `_`. Letters of other scripts do not count: "电话13812345678" is a
+ * word followed by a number.
+ */
 export function isWordCode(code: number): boolean {
   return isDigit(code) || isAsciiLetter(code) || code === 95
 }
@@ -56,7 +60,7 @@ export class Digits {
     while (DIGITS.test(text)) ends.push(DIGITS.lastIndex)
   }
 
-  /** The first digit at or after `from`; -1 when there is none. */
+  /** Returns the first digit at or after `from`, or -1 if there is none. */
   next(from: number): number {
     const text = this.#text
     const ends = this.#ends
@@ -72,7 +76,8 @@ export class Digits {
 }
 
 /**
- * The start of the word that contains the character before `index`; `index` itself when that is not a word character.
+ * Returns the start of the word that contains the character before `index`. Returns `index` if that character is not a
+ * word character.
  */
 export function wordStart(text: string, index: number): number {
   let start = index
@@ -87,21 +92,21 @@ export function wordEnd(text: string, index: number): number {
 }
 
 /**
- * The words before a candidate, in lower case, back to the previous digit: so each part of a text is read for one
- * number only.
+ * Returns the words before a candidate, in lower case, back to the previous digit. This limit ensures that each part of
+ * a text is read for one number only.
  */
 export function wordsBefore(text: string, start: number): string {
   return textBefore(text, start).toLowerCase()
 }
 
-/** As `wordsBefore`, in the original case. */
+/** Like `wordsBefore`, in the original case. */
 export function textBefore(text: string, start: number): string {
   let from = start
   while (from > 0 && start - from < CONTEXT_CHARS && !isDigit(text.charCodeAt(from - 1))) from--
   return text.slice(from, start)
 }
 
-/** After another group of digits: the rest of a longer number, not a number of its own. */
+/** Whether another digit group precedes: then the digits are the rest of a longer number. */
 export function followsGroup(text: string, start: number): boolean {
   if (text[start - 1] !== ' ') return false
   for (let index = start - 2; index >= 0 && start - index < 8 && isWordCode(text.charCodeAt(index)); index--) {
@@ -110,7 +115,7 @@ export function followsGroup(text: string, start: number): boolean {
   return false
 }
 
-/** The only text on its line, except for quotes and bullets. */
+/** Whether the value is the only text on its line, except for quotes and bullets. */
 export function isAlone(text: string, start: number, end: number): boolean {
   let before = start
   while (before > 0 && start - before < BLANKS_AROUND && ' \t"\'>*-'.includes(text[before - 1]!)) before--

@@ -9,12 +9,15 @@ const GENERATORS = [0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3]
 
 const LEGACY = /^[13][1-9A-HJ-NP-Za-km-z]{25,34}$/
 const SEGWIT = /^(?:(?:bc|tb)1[02-9ac-hj-np-z]{11,71}|(?:BC|TB)1[02-9AC-HJ-NP-Z]{11,71})$/
-/** "bc" and "tb" (the test network), expanded as in BIP 173. */
+/** The prefixes "bc" and "tb" (the test network), expanded as in BIP 173. */
 const NETWORKS = { b: [3, 3, 0, 2, 3], t: [3, 3, 0, 20, 2] }
 const ETHEREUM = /^0x[0-9a-fA-F]{40}$/
 const ONE_CHARACTER = /^0x(.)\1+$/
 
-/** A Bitcoin address with a correct checksum (Base58Check, BIP 173, BIP 350), or an Ethereum address by its form. */
+/**
+ * Whether the word is a Bitcoin address with a correct checksum (Base58Check, BIP 173, BIP 350), or has the form of an
+ * Ethereum address.
+ */
 export function isWalletAddress(word: string): boolean {
   if (LEGACY.test(word)) return isBase58Check(word)
   if (SEGWIT.test(word)) return isSegwit(word.toLowerCase())
@@ -45,7 +48,7 @@ function sha256(bytes: Uint8Array): Uint8Array {
 function isSegwit(word: string): boolean {
   const values = Array.from(word.slice(3), (character) => BECH32.indexOf(character))
   const version = values[0]!
-  // 20 or 32 bytes for version 0; later versions use 32 only.
+  // A version 0 program has 20 or 32 bytes; later versions use only 32 bytes.
   if (word.length !== 62 && (version !== 0 || word.length !== 42)) return false
   let check = 1
   for (const value of [...(word[0] === 't' ? NETWORKS.t : NETWORKS.b), ...values]) {

@@ -14,7 +14,7 @@ import {
 import type { Edit } from '../stream/text-view.ts'
 import { mapAdjacentTexts, type PromptText } from './text-slots.ts'
 
-/** Boundaries near each other are scanned together, up to this many characters at once. */
+/** Boundaries near each other are scanned together, in pieces of up to this many characters. */
 const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS
 
 /**
@@ -53,7 +53,7 @@ export async function screenAdjacentTexts(
   }
 }
 
-/** The offset of each text but the first. */
+/** Returns the offset of each text except the first. */
 function seamsOf(texts: readonly string[]): number[] {
   let end = 0
   return texts.slice(0, -1).map(({ length }) => {

@@ -1,4 +1,4 @@
-// The guards of a request: rules of policy and tenant on every text and name, then the prompt shield.
+// Runs the guards of a request: the rules of the policy and the tenant on every text and name, then the prompt shield.
 import { GatewayError } from '../../../../shared/errors.ts'
 import type { Message } from '../../../models/conversation.ts'
 import type { Caller } from '../../../platform/http/caller.ts'
@@ -20,41 +20,41 @@ import { screenNames } from './names.ts'
 import { mapTexts, type PromptText, type Slot, slotsOf } from './text-slots.ts'
 import { type JudgedResults, judgeToolResults, type ToolResult } from './tool-results.ts'
 
-/** A request after its guards: what the guards of its passages and its answer need. */
+/** A screened request: the data that the guards of its passages and its response need. */
 export type GuardedRequest = {
   policy: AppliedPolicy
-  /** Undefined: no prompt shield applies. */
+  /** Undefined if no prompt shield applies. */
   shield: AppliedShield | undefined
-  /** The rules in force, also for passages and the answer. */
+  /** The rules in force, which also apply to passages and the response. */
   rules: RulesInForce
-  /** The pseudonyms that replace values sent to the model; undefined when no rule tokenizes. */
+  /** The pseudonyms that replace values sent to the model. Undefined if no rule tokenizes. */
   pseudonyms: Pseudonyms | undefined
-  /** The canaries that the answer must not leak; undefined when the policy disables them. */
+  /** The canaries that the response must not leak. Undefined if the policy disables them. */
   canaries: Canaries | undefined
   /** The system prompt without the gateway's additions. */
   instructions: string
   options: PromptText['options']
-  /** The terms for the shield's scans. */
+  /** The parameters of the shield's scans. */
   scanTerms: ScanTerms & { pacer: Pacer }
 }
 
-/** The outcome of the guards. Nothing is recorded yet. */
+/** The result of the guards. Nothing is recorded yet. */
 export type Inspection = GuardedRequest & {
   redacted: PromptText
-  /** A rule blocks the request. */
+  /** True if a rule blocks the request. */
   isBlocked: boolean
   /** The incidents of the rules. */
   incidents: RuleIncident[]
-  /** The shield's finding in user and assistant texts. */
+  /** The attack that the shield found in user and assistant texts. */
   attack: ShieldIncident | undefined
-  /** The shield's findings in tool results; undefined without a scan. */
+  /** The attacks that the shield found in tool results. Undefined if they were not scanned. */
   results: JudgedResults | undefined
 }
 
 /**
- * Runs rules and prompt shield on all texts of a request. The shield scans the redacted text, because it may send it to
- * a judge model.
- * @throws SHIELD_UNAVAILABLE, SCAN_FAILED when the shield cannot decide
+ * Runs the rules and the prompt shield on all texts of a request. The shield scans the redacted text, because it may
+ * send this text to a judge model.
+ * @throws SHIELD_UNAVAILABLE or SCAN_FAILED if the shield cannot decide
  */
 export async function inspectRequest(
   promptText: PromptText,
@@ -92,7 +92,7 @@ export async function inspectRequest(
 
 const textOfSlot = ({ text }: Slot): string => text
 
-/** The pseudonyms for a request; undefined when no rule tokenizes. */
+/** Creates the pseudonyms for a request. Undefined if no rule tokenizes. */
 export const pseudonymsFor = (
   promptText: PromptText,
   rules: RulesInForce,
@@ -106,7 +106,7 @@ const isAnyTokenized = ({ input, output }: RulesInForce): boolean =>
 
 const tokenizes = ({ actionOf }: ArmedDetector): boolean => actionOf('') === 'tokenize'
 
-/** Applies the input rules to all texts and names of a request. @param pacer of the request */
+/** Applies the input rules to all texts and names of a request. @param pacer the pacer of the request */
 export async function redact(
   promptText: PromptText,
   rules: RulesInForce,
@@ -136,15 +136,15 @@ export async function redact(
   return { promptText: together.promptText, hits, isBlocked: isBlocked || together.isBlocked }
 }
 
-/** The shield's findings in a request. */
+/** The scan results of a request. */
 export type PromptTextScan = {
-  /** The worst scan of user and assistant texts; undefined without such texts. */
+  /** The worst scan of user and assistant texts. Undefined if there are no such texts. */
   spoken: ShieldScan | undefined
-  /** The worst scan of each tool result with text. */
+  /** The worst scan of each tool result that contains text. */
   toolResults: ReadonlyMap<ToolResult, ShieldScan>
 }
 
-/** Scans the texts of a request. Undefined without a shield. */
+/** Scans the texts of a request. Undefined if no shield applies. */
 export async function scanPromptText(
   promptText: PromptText,
   shield: AppliedShield | undefined,
@@ -153,7 +153,7 @@ export async function scanPromptText(
 ): Promise<PromptTextScan | undefined> {
   if (!shield) return undefined
   const { scanInput, scanRetrieved } = shield.document
-  // System prompt and tool descriptions come from the application's operator; other texts may come from an attacker.
+  // The application's operator writes system prompts and tool descriptions; other texts may come from an attacker.
   const people = scanInput ? slotsOf(promptText).filter(({ from }) => from === 'user' || from === 'assistant') : []
   const spoken = [...people.map(textOfSlot), ...inInstalments(people)]
   const tools = scanRetrieved ? promptText.messages.filter(isToolResult).flatMap(textsOfResult) : []
@@ -175,17 +175,20 @@ const isToolResult = (message: Message): message is ToolResult => message.role =
 const textsOfResult = (result: ToolResult): { result: ToolResult; text: string }[] =>
   slotsOf({ system: '', messages: [result], options: undefined }).map(({ text }) => ({ result, text }))
 
-/** An attack may be split over several turns, so the user's turns are also scanned joined. */
+/** An attack may be split over several turns, so the user's turns are also joined and scanned together. */
 function inInstalments(slots: readonly Slot[]): string[] {
   const texts = slots.filter(({ from }) => from === 'user').map(textOfSlot)
   return texts.length > 1 ? [joinTurns(texts)] : []
 }
 
-/** The error for a block by DLP or PII rules. Names the types, never the values. @param traceId undefined in a dry run */
+/**
+ * Returns the error for a request that DLP or PII rules block. It names the finding types, never the values. @param
+ * traceId undefined in a dry run
+ */
 export function contentBlocked(incidents: readonly RuleIncident[], traceId?: string): GatewayError {
   const acting = incidents.filter(({ action, enforced }) => enforced && action !== 'log')
   const asked = acting.filter(({ action }) => action === 'block')
-  // A name cannot be redacted, so it is blocked although its rule asks for redaction only.
+  // A name cannot be redacted, so it is blocked even if its rule only requires redaction.
   const blocking = asked.length > 0 ? asked : acting
   const types = [...new Set(blocking.flatMap(({ types }) => Object.keys(types)))]
   return new GatewayError(
@@ -195,7 +198,7 @@ export function contentBlocked(incidents: readonly RuleIncident[], traceId?: str
   )
 }
 
-/** The error for a block by the prompt shield. */
+/** Returns the error for a request that the prompt shield blocks. */
 export const promptBlocked = (category: string | null, traceId?: string): GatewayError =>
   new GatewayError(
     'PROMPT_BLOCKED',

@@ -7,7 +7,7 @@ import type {
   Tool,
 } from '../../../models/conversation.ts'
 
-/** All text of a request to a model, whatever its API. */
+/** All text of a model request, in a form that is independent of the API. */
 export type PromptText = {
   system: string
   messages: Message[]
@@ -18,15 +18,15 @@ export type PromptText = {
 export type Slot = {
   /** The author. `definition`: descriptions of tools and of the response format. */
   from: 'system' | 'user' | 'assistant' | 'tool' | 'definition'
-  /** JSON text contains escaped values, and stays JSON when it is changed. */
+  /** JSON text contains escaped values, and must remain valid JSON when it is changed. */
   format: 'text' | 'json'
   text: string
 }
 
 /**
  * Visits every text of a request, in the order of the conversation, and replaces it with the result of `rewrite`. Only
- * this function knows where a request contains text, so guards see exactly the text that they can change. Ids and names
- * are not text (`mapNames`). Unchanged objects are returned as they are.
+ * this function defines where a request contains text, so guards scan exactly the text that they can change. Ids and
+ * names are visited by `mapNames` instead. Unchanged objects are not copied.
  */
 export function mapTexts<S extends PromptText>(request: S, rewrite: (slot: Slot) => string): S {
   const system = mapText(request.system, 'system', rewrite)
@@ -36,7 +36,7 @@ export function mapTexts<S extends PromptText>(request: S, rewrite: (slot: Slot)
   return isSame ? request : { ...request, system, messages, options }
 }
 
-/** The texts that `mapTexts` visits. */
+/** Returns the texts that `mapTexts` visits. */
 export function slotsOf(request: PromptText): Slot[] {
   const slots: Slot[] = []
   mapTexts(request, (slot) => {
@@ -47,8 +47,8 @@ export function slotsOf(request: PromptText): Slot[] {
 }
 
 /**
- * Visits adjacent texts of one message, which a model reads as one, and replaces them with the result of `rewrite`: the
- * same number of texts. Empty results are omitted.
+ * Visits adjacent texts of one message, which a model reads as one text. `rewrite` returns the same number of texts,
+ * which replace them. Empty results are removed from the message.
  */
 export function mapAdjacentTexts<S extends PromptText>(
   request: S,
@@ -84,10 +84,13 @@ function mapRuns(
   return isSame ? parts : mapped
 }
 
-/** A name in a request: of a tool call, of a tool or response format, or of the end user. */
+/** A name in a request: the name of a tool call, of a tool or response format, or of the end user. */
 export type Name = { of: 'call' | 'definition' | 'user'; text: string }
 
-/** Visits every id and name of a request and replaces it with the result of `rewrite`. An empty end user is omitted. */
+/**
+ * Visits every id and name of a request and replaces it with the result of `rewrite`. An empty end user name is removed
+ * from the request.
+ */
 export function mapNames<S extends PromptText>(request: S, rewrite: (name: Name) => string): S {
   const id = (text: string) => rewrite({ of: 'call', text })
   const name = (text: string) => rewrite({ of: 'definition', text })
@@ -144,7 +147,7 @@ function mapMessage(message: Message, rewrite: Rewrite): Message {
     reasoning &&
     mapAll(reasoning, (step) => {
       const text = mapText(step.text, 'assistant', rewrite)
-      // A signature covers the original words.
+      // Changed text loses its signature, because the signature is valid only for the original text.
       return text === step.text ? step : { origin: step.origin, text }
     })
   if (content === message.content && newCalls === toolCalls && newReasoning === reasoning) return message
@@ -187,7 +190,7 @@ function mapObject(value: object, rewrite: Rewrite): object {
   return mapped === json ? value : JSON.parse(mapped)
 }
 
-/** Returns the list itself when no item changes. */
+/** Returns the list itself if no item changes. */
 function mapAll<T, List extends readonly T[]>(list: List & readonly T[], map: (item: T) => T): List | T[] {
   let changed: T[] | undefined
   for (const [at, item] of list.entries()) {

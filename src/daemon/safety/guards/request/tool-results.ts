@@ -11,26 +11,27 @@ export type ToolResult = Extract<Message, { role: 'tool' }>
 /** Replaces a tool result that the shield blocks. */
 export const WITHHELD_RESULT = '[The gateway withheld this tool result because it contained instructions to the model.]'
 
-/** Tool results that already have an incident; owned by `Guards`. */
+/** The tool results for which an incident is already stored. Owned by `Guards`. */
 export type ReportedResults = Pick<LRUCache<string, true>, 'has' | 'set'>
 
 export type JudgedResults = {
-  /** How many tool results are withheld from the model. */
+  /** The number of tool results that are withheld from the model. */
   withheld: number
   /** The worst finding in any tool result, for the receipt of this request. */
   worst: ShieldIncident | undefined
-  /** The findings without an incident yet, one for each tool result. */
+  /** The findings that have no incident yet, one for each tool result. */
   unreported: ShieldIncident[]
-  /** The messages with a notice in place of each withheld result. */
+  /** Returns the messages, with a notice in place of each withheld result. */
   withhold(messages: Message[]): Message[]
-  /** Call it when the incidents are durable. */
+  /** Call this after the incidents are durable. */
   markReported(): void
 }
 
 /**
- * Withholds tool results that contain attacks. A client resends the whole history with every turn, so rejecting the request
- * would reject every later turn too. For the same reason a result is reported once, not with each turn.
- * @param scans of `scanPromptText`
+ * Withholds tool results that contain attacks. A client resends the whole history with every turn, so rejecting the
+ * request would also reject every later turn. For the same reason a result is reported only once, not again with each
+ * turn.
+ * @param scans the tool result scans of `scanPromptText`
  */
 export function judgeToolResults(
   scans: ReadonlyMap<ToolResult, ShieldScan>,
@@ -61,6 +62,6 @@ export function judgeToolResults(
   }
 }
 
-/** The id of a call is new in each conversation, so the same page read twice is reported twice. */
+/** Each conversation has new call ids, so a page that is read in two conversations is reported twice. */
 const keyOf = ({ toolCallId, content }: ToolResult, { action, enforced }: ShieldIncident, keyId: string): string =>
   hash('sha256', JSON.stringify([keyId, toolCallId, textOf(content), action, enforced]), 'base64')

@@ -26,7 +26,7 @@ import { deleteGuardRule, findGuardRule, findGuardRules, insertGuardRule, update
 const NOT_FOUND = { description: 'No guard rule of this tenant has this id', schema: StructuredError }
 const BASE = '/api/admin/guard-rules'
 
-/** The management routes of rules about secrets and personal data. */
+/** The management routes of rules for secrets and personal data. */
 export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache<object>, 'forget'> }): Route[] {
   const { db, clock, guardRules } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
@@ -153,12 +153,12 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
   ]
 }
 
-/** The maximum length of all samples of a simulation, in any JSON spelling. */
+/** Fits samples of the maximum total length, however their JSON is escaped. */
 const SIMULATE_BODY_BYTES = 1_048_576
 
 /**
- * The log's facts about a rule or a change. Words and pattern may be confidential, so only the number of words and the
- * length of the pattern are logged.
+ * Returns the facts about a rule or a change that are logged. Words and pattern may be confidential, so only the number
+ * of words and the length of the pattern are logged.
  */
 const toFacts = ({ words, pattern, ...facts }: GuardRuleDocument | z.output<typeof UpdateGuardRuleRequest>) => ({
   ...facts,
@@ -173,7 +173,7 @@ async function getGuardRule(db: Db, tenantId: string, reference: string | undefi
   throw new GatewayError('GUARD_RULE_NOT_FOUND', `Guard rule not found. GET ${BASE} lists all guard rules.`)
 }
 
-/** Applies the request's changes to the rule. @throws VALIDATION_ERROR for inconsistent members */
+/** Applies the request's changes to the rule. @throws VALIDATION_ERROR if fields are inconsistent */
 function toDocument(before: GuardRule, changes: z.output<typeof UpdateGuardRuleRequest>): GuardRuleDocument {
   const { id: _, name: _name, createdAt: _createdAt, updatedAt: _updatedAt, ...document } = before
   const named = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
@@ -183,7 +183,7 @@ function toDocument(before: GuardRule, changes: z.output<typeof UpdateGuardRuleR
   throw invalidField(String(issue?.path[0] ?? 'rule'), issue?.message ?? 'the fields of the rule contradict each other')
 }
 
-/** @throws VALIDATION_ERROR when the pattern cannot be used */
+/** @throws VALIDATION_ERROR if the pattern cannot be used */
 function requireUsable(document: GuardRuleDocument): void {
   try {
     createRuleDetector(document, 'rule')

@@ -4,7 +4,7 @@ import { type GuardRule, GuardRuleDocument } from '../../../../shared/wire/guard
 import type { Db } from '../../../platform/db/db.ts'
 import type { GuardRuleRow } from '../../../platform/db/tables.ts'
 
-/** All rules of a tenant, also disabled ones, by name. */
+/** Returns all rules of a tenant, including disabled ones, sorted by name. */
 export async function findGuardRules(db: Db, tenantId: string): Promise<GuardRule[]> {
   const rows = await db.selectFrom('guard_rules').selectAll().where('tenant_id', '=', tenantId).orderBy('id').execute()
   return rows.map(toGuardRule)
@@ -20,7 +20,7 @@ export async function findGuardRule(db: Db, tenantId: string, id: string): Promi
   return row && toGuardRule(row)
 }
 
-/** @throws GUARD_RULE_NAME_EXISTS; VALIDATION_ERROR when the tenant has reached the limit */
+/** @throws GUARD_RULE_NAME_EXISTS, or VALIDATION_ERROR if the tenant has reached the limit */
 export async function insertGuardRule(db: Db, row: GuardRuleRow): Promise<void> {
   const { total } = await db
     .selectFrom('guard_rules')

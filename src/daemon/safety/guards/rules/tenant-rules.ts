@@ -7,10 +7,10 @@ import type { PlannedRule } from '../plan.ts'
 import { compileRules } from './compile.ts'
 import { findGuardRules } from './store.ts'
 
-/** Maximum age of a tenant's cached rules in a daemon, and so the maximum delay of a change. */
+/** Maximum age of a tenant's cached rules in a daemon, and so the maximum delay before a change applies. */
 export const GUARD_RULE_CACHE_MS = 2_000
 
-/** The rules of a tenant: all documents, and the compiled enabled ones. */
+/** The rules of a tenant: all rule documents, and the compiled enabled rules. */
 export type OwnRules = { documents: readonly GuardRule[]; planned: readonly PlannedRule[] }
 
 export type TenantRules = FreshCache<OwnRules>
@@ -18,8 +18,8 @@ export type TenantRules = FreshCache<OwnRules>
 const TENANTS_COMPILED = 1_000
 
 /**
- * A cache of each tenant's compiled rules: at most GUARD_RULE_CACHE_MS old. The object stays the same while its content
- * does, so callers can cache by it.
+ * A cache of each tenant's compiled rules, at most GUARD_RULE_CACHE_MS old. If the content does not change, the cache
+ * returns the same object, so callers can use the object as a cache key.
  */
 export function createTenantRules({ db, clock }: { db: Db; clock: Clock }): TenantRules {
   const compiled = new LRUCache<string, { said: string; rules: OwnRules }>({ max: TENANTS_COMPILED })

@@ -2,7 +2,7 @@ import type { GUARD_VALIDATORS } from '../../../../shared/wire/guard-rules.ts'
 import { isPlaceholder, looksRandom } from '../dlp/randomness.ts'
 import { passesLuhn } from '../pii/checksums.ts'
 
-/** Validates a match, for each check that a rule may request. */
+/** The functions that validate a match, by the name that a rule uses. */
 export const VALIDATORS: Record<(typeof GUARD_VALIDATORS)[number], (value: string) => boolean> = {
   luhn(value) {
     const digits = value.replace(/\D/g, '')
@@ -12,7 +12,10 @@ export const VALIDATORS: Record<(typeof GUARD_VALIDATORS)[number], (value: strin
   entropy: (value) => looksRandom(value) && !isPlaceholder(value),
 }
 
-/** ISO 13616: rotated by four characters and with numbers for letters, the remainder modulo 97 is 1. */
+/**
+ * ISO 13616: after moving the first four characters to the end and replacing letters by numbers, the remainder modulo
+ * 97 must be 1.
+ */
 function hasIbanCheck(iban: string): boolean {
   if (!/^[A-Z]{2}\d{2}[A-Z0-9]{11,30}$/.test(iban)) return false
   let rest = 0

@@ -5,12 +5,12 @@ import type { NetworkWeights, Weights } from './network-weights.ts'
 import { WEIGHTS } from './weights.ts'
 
 export type Classifier = {
-  /** Above 0: more likely an attack than not, by the weighting of the training. */
+  /** Returns the logit. Above 0, the text is more likely an attack than not, given the weighting of the training. */
   logit(features: Features): number
   riskScore(logit: number): number
 }
 
-/** Creates a classifier. @throws Error when the weights belong to other features */
+/** Creates a classifier. @throws Error if the weights were trained for other features */
 export function classifierOf({ networks, anchors }: Weights): Classifier {
   const logits = networks.map(logitOf)
   return {
@@ -57,7 +57,7 @@ function interpolated(anchors: Weights['anchors'], logit: number): number {
 
 let trained: Classifier | undefined
 
-/** The classifier with the shipped weights; unpacked on first use. */
+/** Returns the classifier with the shipped weights, which are decompressed on first use. */
 export function trainedClassifier(): Classifier {
   trained ??= classifierOf(WEIGHTS)
   return trained

@@ -5,15 +5,15 @@ import { isWorse, thresholdsOf } from './verdict.ts'
 
 /** The result of scanning a conversation. */
 export type ConversationScan = {
-  /** The highest score of its messages. */
+  /** The highest risk score of any message. */
   conversationRiskScore: number
   conversationVerdict: ShieldVerdict
-  /** Messages with a score above 0, the highest first. */
+  /** The messages with a score above 0, the highest score first. */
   flaggedMessages: FlaggedMessage[]
 }
 
 export type FlaggedMessage = {
-  /** The index among all messages, from 0. */
+  /** The index among all messages, starting at 0. */
   messageIndex: number
   riskScore: number
   verdict: ShieldVerdict
@@ -21,19 +21,25 @@ export type FlaggedMessage = {
   confidence: number
 }
 
-/** A multi-message attack is read together: at most this many user messages, and this much of each end of each. */
+/**
+ * An attack may span several messages, so they are also scanned together: at most this many user messages, and a
+ * limited length of both ends of each message.
+ */
 const TURNS_TOGETHER = 4
 const EDGE_CHARS = 1_000
 
-/** Joins the last of these texts. The middle of long texts is omitted, so that padding does not separate the parts. */
+/**
+ * Joins the last of these texts. The middle of long texts is omitted, so that padding does not separate the parts of an
+ * attack.
+ */
 export const joinTurns = (texts: readonly string[]): string => texts.slice(-TURNS_TOGETHER).map(edgesOf).join('\n')
 
 const edgesOf = (text: string): string =>
   text.length <= 2 * EDGE_CHARS ? text : `${text.slice(0, EDGE_CHARS)}\n${text.slice(-EDGE_CHARS)}`
 
 /**
- * Scans each user message by itself and together with earlier ones. An attack that only shows together counts for the
- * message that completes it.
+ * Scans each user message alone and together with earlier ones. If only the joined messages reveal an attack, it counts
+ * for the message that completes it.
  */
 export async function scanConversation(
   messages: readonly { role: string; content: string }[],
@@ -42,7 +48,7 @@ export async function scanConversation(
 ): Promise<ConversationScan> {
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
   const flaggedMessages: FlaggedMessage[] = []
-  /** Messages that show nothing by themselves. */
+  /** Messages without findings of their own. */
   let quiet: string[] = []
   for (const [messageIndex, { role, content }] of messages.entries()) {
     if (role !== 'user') continue

@@ -1,7 +1,7 @@
 // Decodes text that hides an attack. Long, because it handles every encoding.
 import { isKnownWord } from './words.ts'
 
-/** Encodings that hide text in other text. */
+/** Encodings that can hide text inside other text. */
 export type Encoding =
   | 'base64'
   | 'hex'
@@ -15,15 +15,15 @@ export type Encoding =
   | 'spaced'
   | 'tags'
 
-/** Decoded text, and its encoding. */
+/** Decoded text, and the encoding in which it was hidden. */
 export type Decoded = { encoding: Encoding; text: string }
 
-/** A regular expression's match: the whole, then its groups. */
+/** A match of a regular expression: the whole match, then its groups. */
 type Match = readonly (string | undefined)[]
 
-/** The maximum text to decode, and the maximum decoded text: a bound of the work, which attackers may exceed. */
+/** The maximum length of text to decode, and of decoded text. It bounds the work even for hostile input. */
 const DECODED_CHARS = 32_768
-/** Joining spaced letters is expensive, so its bound is lower. */
+/** Joining spaced letters is expensive, so the limit is lower. */
 const SPACED_CHARS = 8_192
 const LEAST_CHARS = 8
 
@@ -35,7 +35,7 @@ const PERCENT = /(?:%[0-9a-fA-F]{2})+/g
 const ESCAPE = /\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt"'\\/]))/g
 const LETTERS_APART = /(?<![\p{L}\p{N}])\p{L}(?:[ ._*|-]{1,3}\p{L}(?![\p{L}\p{N}])){6,}/gu
 
-/** All decodings of a text that differ from it. Linear in its length. */
+/** Returns all decodings of a text that differ from the text. Linear in its length. */
 export function decodeAll(text: string): Decoded[] {
   const decoded: Decoded[] = []
   const add = (encoding: Encoding, found: string) => {
@@ -64,13 +64,15 @@ function decodeRuns(text: string, pattern: RegExp, decode: (run: string) => stri
 }
 
 const BASE64_GROUP = /[A-Za-z0-9+/_-]+={0,2}/g
-/** Allowed between two groups of one encoded text: a line break with its indentation, quotation marks, a comma. */
+/**
+ * The separators between two groups of one encoded text: a line break with its indentation, quotation marks, a comma.
+ */
 const GROUPS_GAP = /^[\s"'`,;.|>\\+/_-]{0,8}$/
-/** The shape of an ordinary word; a group of a few letters may look like one. */
+/** The shape of an ordinary word. A base64 group of only a few letters may look like a word. */
 const WORD_SHAPE = /^[A-Za-z]?[a-z]{4,}$/
 const LEAST_CHAIN_CHARS = 16
 
-/** Decodes base64, also when it is cut into groups. Consecutive groups are decoded as one. */
+/** Decodes base64, including base64 that is split into groups. Consecutive groups are decoded as one. */
 function fromBase64Runs(text: string): string {
   const found: string[] = []
   let chain: string[] = []
@@ -98,7 +100,7 @@ function fromChain(groups: readonly string[]): string[] {
   if (groups.length === 1) return []
   const single = groups.flatMap((group) => (group.length < LEAST_CHAIN_CHARS ? [] : (fromBase64(group) ?? [])))
   if (!/[A-Z]/.test(letters) || !/[a-z]/.test(letters)) return single
-  // Short words around the groups look like groups and shift the alignment of the others.
+  // Short words around the groups look like groups, and would shift the alignment of the real groups.
   const known = single.join('\n')
   const stretches = [0, 1, 2, 3].flatMap((step) => readableStretches(Buffer.from(letters.slice(step), 'base64')))
   return [...single, ...stretches.filter((stretch) => !known.includes(stretch.trim()))]
@@ -107,8 +109,8 @@ function fromChain(groups: readonly string[]): string[] {
 const LEAST_STRETCH_BYTES = 16
 
 /**
- * The parts of some bytes that are text. Misaligned decoding yields noise, which never contains this many readable
- * characters in a row.
+ * Returns the parts of the bytes that are text. Misaligned decoding yields noise, which never contains a long run of
+ * readable characters.
  */
 function readableStretches(bytes: Buffer): string[] {
   const stretches: string[] = []
@@ -126,7 +128,10 @@ function readableStretches(bytes: Buffer): string[] {
   return stretches
 }
 
-/** The length in bytes of the character that begins here; 0 when there is none, or one that is unusual in texts. */
+/**
+ * Returns the length in bytes of the character that begins here. Returns 0 if the bytes are not a character, or the
+ * character is unusual in texts.
+ */
 function characterBytes(bytes: Buffer, at: number): number {
   const first = bytes[at]
   if (first === undefined) return 0
@@ -147,7 +152,7 @@ function substituted(text: string, pattern: RegExp, decode: (match: Match) => st
 }
 
 function fromBase64(run: string): string | undefined {
-  // A word, a path or an identifier has letters of one case, or few of the other.
+  // Words, paths and identifiers usually have letters of only one case, so they are not base64.
   if (!/[A-Z]/.test(run) || !/[a-z]/.test(run)) return undefined
   return readable(Buffer.from(run, 'base64'))
 }
@@ -158,7 +163,7 @@ const fromHex = (run: string): string | undefined =>
 const fromBinary = (run: string): string | undefined =>
   readable(Buffer.from(Array.from(run.matchAll(/[01]{8}/g), ([bits]) => Number.parseInt(bits, 2))))
 
-/** The bytes as text; undefined when they are not text. */
+/** Returns the bytes as text. Undefined if they are not text. */
 function readable(bytes: Buffer): string | undefined {
   if (bytes.length < 4) return undefined
   const text = bytes.toString('utf8')
@@ -222,7 +227,7 @@ function rotate(text: string): string {
   })
 }
 
-/** How many words of the decoded text are in the set, minus those that are also readable undecoded. */
+/** Returns how many words of the text are in the set. Reads at most PROBED_CHARS. */
 function surplus(text: string, words: Set<string>): number {
   let count = 0
   for (const [word] of text
@@ -261,7 +266,7 @@ const LEET: Record<string, string> = {
   '€': 'e',
 }
 
-/** Decodes words with digits and symbols for letters, if several become known words. */
+/** Decodes words that use digits and symbols as letters, if several of them become known words. */
 function fromLeet(text: string): string {
   let known = 0
   const clear = text.slice(0, DECODED_CHARS).replace(/[a-z0-9@$!|+€]{2,24}/gi, (token) => {
@@ -277,14 +282,14 @@ function fromLeet(text: string): string {
   return known >= 2 ? clear : ''
 }
 
-/** Joins letters that are written apart. */
+/** Joins letters that are separated by spaces. */
 function fromSpaced(text: string): string {
   const found: string[] = []
   let chars = 0
   for (const [run] of text.slice(0, DECODED_CHARS).matchAll(LETTERS_APART)) {
     chars += run.length
     if (chars > SPACED_CHARS) break
-    // Wider gaps are the gaps between words.
+    // Wider gaps separate words.
     const words = run.trim().split(/[ ._*|-]{2,}/)
     found.push(
       words
@@ -299,7 +304,7 @@ function fromSpaced(text: string): string {
 const LONGEST_SPLIT = 16
 const SPLIT_CHARS = 400
 
-/** Splits letters without gaps into the fewest known words. */
+/** Splits a run of letters without gaps into the fewest known words. */
 function splitWords(run: string): string {
   const letters = run.slice(0, SPLIT_CHARS).toLowerCase()
   const best: { cost: number; from: number }[] = [{ cost: 0, from: 0 }]

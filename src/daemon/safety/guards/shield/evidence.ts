@@ -4,7 +4,7 @@ import type { PhraseHit } from './phrases.ts'
 import type { Reading, Window } from './reading.ts'
 import { segmentsOf } from './segments.ts'
 
-/** A piece of evidence for an attack. `matched` is part of the text itself: omit it when storing evidence. */
+/** A piece of evidence for an attack. `matched` is a part of the text: omit it when storing evidence. */
 export type Evidence = {
   layer: ShieldLayer
   pattern: string
@@ -14,14 +14,14 @@ export type Evidence = {
   matched: string
 }
 
-/** The author of a text: instructions are normal in user messages, and suspicious in fetched data. */
+/** The origin of a text: instructions are normal in user messages, but suspicious in fetched data. */
 export type TextSource = 'user' | 'retrieved' | 'tool'
 
 const MATCHED_CHARS = 80
-/** Long enough to contain this many characters after spaces are joined, or nearly. */
+/** The length of text that is read for an excerpt. Whitespace is collapsed afterwards, so it exceeds MATCHED_CHARS. */
 const READ_CHARS = 4 * MATCHED_CHARS
 
-/** Symbols that belong to no language. */
+/** Symbols that are not part of any language. */
 const MARKS: readonly { id: string; category: ShieldCategory; confidence: number; pattern: RegExp }[] = [
   {
     id: 'chat-template-token',
@@ -45,7 +45,7 @@ const MARKS: readonly { id: string; category: ShieldCategory; confidence: number
   },
 ]
 
-/** The evidence of the regex layer: phrases in words of any language, and marks. */
+/** Returns the evidence of the regex layer: phrases in words of any language, and marks. */
 export function phraseEvidence({ words, spelled }: Reading, hits: readonly PhraseHit[]): Evidence[] {
   return hits.map(({ phrase, first, last }) => ({
     layer: 'regex',
@@ -65,7 +65,7 @@ export function markEvidence({ spelled }: Reading): Evidence[] {
   })
 }
 
-/** Evidence of manipulated letters, which make a reader see another text than the model. */
+/** Returns evidence of manipulated letters, which show the reader a different text than the model gets. */
 export function letterEvidence({ clean }: Reading): Evidence[] {
   const found: Evidence[] = []
   const add = (pattern: string, confidence: number, matched: string) =>
@@ -76,7 +76,7 @@ export function letterEvidence({ clean }: Reading): Evidence[] {
   return found
 }
 
-/** Hiding a request is evidence in itself. */
+/** Hiding a request is itself evidence of an attack. */
 export const hidingEvidence = (encoding: Encoding, text: string): Evidence => ({
   layer: 'heuristic',
   pattern: `hidden-by-${encoding}`,
@@ -85,7 +85,7 @@ export const hidingEvidence = (encoding: Encoding, text: string): Evidence => ({
   matched: short(text),
 })
 
-/** Requests to the assistant in text that should be data. */
+/** Returns evidence of requests to the assistant in text that should only be data. */
 export function dataEvidence(reading: Reading, window: Window, source: TextSource): Evidence[] {
   if (source === 'user') return []
   const { words, spelled } = reading
@@ -101,7 +101,7 @@ const short = (text: string): string => {
   return `${line.slice(0, MATCHED_CHARS - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
-/** 0 to 100: the combined confidence of independent pieces of evidence. */
+/** Returns the risk score, 0 to 100: the combined confidence of independent pieces of evidence. */
 export function riskOf(evidence: readonly Evidence[]): number {
   const doubt = strongest(evidence, 4).reduce((rest, { confidence }) => rest * (1 - confidence), 1)
   return 100 * (1 - doubt)
@@ -110,7 +110,10 @@ export function riskOf(evidence: readonly Evidence[]): number {
 export const strongest = (evidence: readonly Evidence[], count: number): Evidence[] =>
   [...evidence].sort((one, other) => other.confidence - one.confidence).slice(0, count)
 
-/** The category with the most evidence. The encoding decides only if no evidence shows the goal. */
+/**
+ * Returns the category with the most evidence. The encoding category is used only if no other evidence shows the goal
+ * of the attack.
+ */
 export function categoryOf(evidence: readonly Evidence[]): ShieldCategory | null {
   const sums = new Map<ShieldCategory, number>()
   for (const { category, confidence } of evidence) {

@@ -7,18 +7,18 @@ import { CONCEPTS, CONTENT_SYMBOL, LINE_SYMBOL, type Words } from './words.ts'
 /** The features of a window: the indices of nonzero features, and their values. */
 export type Features = { indices: number[]; values: number[] }
 
-/** Sequences of concepts: the wording's shape. */
+/** Sequences of concepts, which describe the form of a wording. */
 const SHAPES = 32_768
-/** Sequences of concepts, ignoring the words between them. */
+/** Sequences of concepts, ignoring any words between them. */
 const CHAINS = 16_384
 const WORDINGS = 8_192
-/** The starts and subjects of requests that stand out from the text around them. */
+/** The starts and subjects of requests that differ from the surrounding text. */
 const ODD_SHAPES = 4_096
 
 const SHAPES_AT = 0
 const CHAINS_AT = SHAPES_AT + SHAPES
 const WORDINGS_AT = CHAINS_AT + CHAINS
-/** From here on features have names: they are few, and do not depend on wording. */
+/** From this index on, features have names: there are few of them, and they do not depend on wording. */
 export const NAMED_AT = WORDINGS_AT + WORDINGS
 const PHRASES_AT = NAMED_AT
 const CONCEPTS_AT = PHRASES_AT + PHRASES.length
@@ -30,16 +30,16 @@ const ODD_AT = ODDITIES_AT + ODDITIES
 export const FEATURES = ODD_AT + ODD_SHAPES
 
 const LONGEST_SHAPE = 3
-/** Concepts further apart than this do not form a chain. */
+/** The maximum distance between the concepts of a chain, in words. */
 const CHAIN_WORDS = 8
 const CHAIN_LINKS = 4
 const LEAST_GROUP = 12
 
-/** The window in which each feature was last seen, so that each is added once without allocating memory. */
+/** The window in which each feature was last counted, so that each is added only once, without allocating memory. */
 const seenIn = new Float64Array(FEATURES)
 let current = 0
 
-/** The features of a window, and its phrases. */
+/** Returns the features of a window, and its phrases. */
 export function featuresOf(
   { words: read, spelled }: Reading,
   window: Window,
@@ -98,7 +98,7 @@ function addShapes(features: Features, { symbols }: Words, { from, to }: Window)
   }
 }
 
-/** Pairs and triples of concepts at a short distance. */
+/** Adds pairs and triples of concepts that are near each other. */
 function addChains(features: Features, { concepts }: Words, { from, to }: Window): void {
   let links: { word: number; concept: number; before: number }[] = []
   for (let word = from; word < to; word++) {
@@ -122,7 +122,7 @@ function addWordings(features: Features, { words, symbols }: Words, { from, to }
   let previous = 0
   for (let at = from; at < to; at++) {
     if (symbols[at] === LINE_SYMBOL) continue
-    // A word without a concept may be a name, so only its position in the sentence counts.
+    // A word without a concept may be a name, so only its position in the sentence is used.
     if (symbols[at] === CONTENT_SYMBOL) {
       previous = 0
       continue

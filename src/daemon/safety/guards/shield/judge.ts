@@ -3,7 +3,7 @@ import { characterBorder } from '../../../platform/text/words.ts'
 import type { ShieldOptions, ShieldScan } from './scan.ts'
 import { RECOMMENDATIONS, severityOf, strictestVerdict, thresholdsOf } from './verdict.ts'
 
-/** A model's judgement of a text. */
+/** The result of a judge model for a text. */
 export type Judgement = {
   attack: boolean
   category: ShieldCategory | null
@@ -11,27 +11,27 @@ export type Judgement = {
   confidence: number
 }
 
-/** The prompt for a configured model; its response goes to `readJudgement`. */
+/** The prompt for a judge model, whose response `readJudgement` parses. */
 export type JudgePrompt = {
   system: string
   user: string
-  /** Whether it contains everything that is suspected. */
+  /** Whether the prompt contains all suspicious pieces of the text. */
   isWhole: boolean
 }
 
 const JUDGED_CHARS = 8_000
-/** The judge is only asked about scores below this one. */
+/** The judge is called only for scores below this value. */
 const CLEAR_ATTACK_SCORE = 95
 
-/** Whether the other layers are unsure of a text. */
+/** Whether the result of the other layers is uncertain. */
 export function isUnsure({ riskScore }: ShieldScan, options: ShieldOptions = {}): boolean {
   const { log } = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
   return riskScore >= log && riskScore < CLEAR_ATTACK_SCORE
 }
 
 /**
- * The judge's prompt: the pieces that the other layers suspect, the worst first, as many as fit.
- * @param suspects of a scan
+ * Returns the judge's prompt: the pieces that the other layers suspect, the worst first, as many as fit.
+ * @param suspects the `suspects` of a scan
  * @param fence unpredictable characters, so that the text cannot end its own quotation
  */
 export function judgePrompt(suspects: readonly string[], fence: string): JudgePrompt {

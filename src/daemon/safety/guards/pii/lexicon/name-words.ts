@@ -1,24 +1,24 @@
 import { wordSet } from './word-set.ts'
 
-/** Forms of address, in lower case and without their point. */
+/** Forms of address, in lower case and without a final point. */
 export const TITLES = wordSet(`
 mr mrs ms miss mx dr prof professor sir madam lord lady herr frau monsieur madame mademoiselle mme mlle señor señora señorita sr sra srta signor signora signorina
 dott dottoressa dr.ssa dom doña don rev reverend fr sister father capt captain col colonel maj major lt lieutenant gen general sgt sergeant sen senator pres
 `)
 
-/** Small words inside of names. */
+/** Small words inside personal names. */
 export const PARTICLES = wordSet(
   'de da do dos das del della di du la le van von der den ter ten zu zur bin ibn al el y',
 )
 
-/** The last words of names of companies and institutions, in lower case and without points. */
+/** The last words of company and institution names, in lower case and without points. */
 export const ORGANIZATION_ENDINGS = wordSet(`
 inc incorporated ltd limited llc llp lp plc corp corporation co company gmbh ag kg ohg mbh se sa sas sarl srl spa bv nv ab oy oyj as asa aps sl pty pte kk
 group holdings holding partners associates ventures capital industries enterprises international technologies technology systems solutions software labs networks
 studios pictures records entertainment media press publishing news times pharmaceuticals airlines airways motors railway railways insurance bank bancorp
 `)
 
-/** Words that mark a name as an institution's. */
+/** Words that mark a name as an institution. */
 export const ORGANIZATION_WORDS = wordSet(`
 university college school institute academy ministry department agency authority commission committee council parliament senate congress association society
 foundation federation union league club orchestra museum hospital clinic church party army navy police court bank brigade regiment corps
@@ -30,7 +30,7 @@ export const PLACE_PREPOSITIONS = wordSet(
   'in from near at to visiting visit outside around towards toward within across throughout reaching leaving toured',
 )
 
-/** After these words, a capitalized name is a thing. */
+/** After these words, a capitalized name is assumed to be a thing. */
 export const DETERMINERS = wordSet(
   'the a an this that these those each every any some your our their its my his her no new one another which',
 )

@@ -1,6 +1,6 @@
 import { phraseSet, wordSet } from './word-set.ts'
 
-/** Countries, some regions and large cities, in English and in their own languages; compiled for this project. */
+/** Countries, some regions and large cities, in English and in their own languages. Compiled for this project. */
 export const PLACES = phraseSet(`
 afghanistan;albania;algeria;andorra;angola;antigua and barbuda;argentina;armenia;australia;austria;azerbaijan;bahamas;bahrain;bangladesh;barbados;
 belarus;belgium;belize;benin;bermuda;bhutan;bolivia;bosnia;bosnia and herzegovina;botswana;brazil;brunei;bulgaria;burkina faso;burundi;cambodia;cameroon;canada;

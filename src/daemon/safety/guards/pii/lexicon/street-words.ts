@@ -1,13 +1,13 @@
 import { wordSet } from './word-set.ts'
 
-/** The last word of street names, in lower case and without points. */
+/** Street types at the end of street names, in lower case and without points. */
 export const STREET_KINDS_BEHIND = wordSet(`
 street st str road rd avenue ave av lane ln drive dr boulevard blvd court courts ct place pl square sq terrace ter way highway hwy parkway pkwy circle cir
 trail close crescent cres gardens grove row walk mews alley route plaza loop pike crossing hill heights gate gateway union ulica utca út tér krt u
 sokak caddesi gatan vägen gata veien vej gade katu tie straße strasse weg gasse platz allee straat laan plein gracht kade
 `)
 
-/** The first word of street names. */
+/** Street types at the start of street names. */
 export const STREET_KINDS_BEFORE = wordSet(`
 rua avenida av travessa praça largo calle carrer paseo plaza camino via viale corso piazza vicolo rue avenue boulevard chemin place impasse allée quai
 ul ulica aleja al os strada bulevardul ulitsa prospekt utca
@@ -17,5 +17,5 @@ ul ulica aleja al os strada bulevardul ulitsa prospekt utca
 export const STREET_ENDINGS =
   /(?:\p{L}{2}(?:str\.?|straße|strasse|weg|gasse|platz|allee|damm|gatan|vägen|gränd|veien|vegen|gata|vej|gade|stræde|katu|tie|polku|kuja|straat|laan|plein|gracht|kade))$/u
 
-/** Words that make the number after them part of an address. */
+/** Words that mark the following number as part of an address. */
 export const UNIT_WORDS = wordSet('apt apartment suite ste flat room rm floor unit box psc postfach apartado bp')

@@ -1,9 +1,9 @@
-/** Words between blanks. */
+/** Splits a text at whitespace into a set of words. */
 export function wordSet(words: string): ReadonlySet<string> {
   return new Set(words.trim().split(/\s+/))
 }
 
-/** Phrases between semicolons. */
+/** Splits a text at semicolons into a set of phrases. */
 export function phraseSet(phrases: string): ReadonlySet<string> {
   return new Set(phrases.split(';').map((phrase) => phrase.trim()))
 }
