@@ -1,5 +1,5 @@
-// The safety room: guards, SMLTP policies (named sets of security rules), the prompt shield, and the incidents that
-// they find.
+// The safety module: guards, SMLTP policies (named sets of security rules), the prompt shield, and incidents (their
+// findings).
 import type { ProviderRegistry } from '../models/registry.ts'
 import { createFreshCache } from '../platform/db/fresh-cache.ts'
 import type { Route } from '../platform/http/route.ts'
@@ -18,7 +18,7 @@ import { shieldPolicyRoutes } from './prompt-shield/policy-routes.ts'
 import { scanRoutes } from './prompt-shield/scan-routes.ts'
 import { findShieldPolicies } from './prompt-shield/store.ts'
 
-/** Maximum age of a tenant's cached policies in a daemon, and so the maximum delay of a change. */
+/** Maximum age of a tenant's cached policies in a daemon, and so the maximum delay before a change applies. */
 export const POLICY_CACHE_MS = 2_000
 /** Maximum age of a tenant's cached shield policies in a daemon. */
 const SHIELD_POLICY_CACHE_MS = 2_000

@@ -6,13 +6,13 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { attackBlocked, attackDetected, canaryLeaked, dlpIncident, piiIncident } from '../../records/events/events.ts'
 import type { LedgerRecords } from '../../records/ledger/records.ts'
 
-/** The request in which something was found. */
+/** The request that caused an incident. */
 export type IncidentOrigin = {
   caller: Pick<Caller, 'tenantId' | 'keyId' | 'userId'>
   requestId: string
   /** The route's path. */
   endpoint: string
-  /** `trx-…`; a rejection of the request has the same id. */
+  /** `trx-…`. If the request is rejected, the error has the same id. */
   traceId: string
   /** Canonical name of the SMLTP policy. */
   policy: string
@@ -27,7 +27,7 @@ type Common = {
   category: string
   /** The action of the rule or policy. */
   action: IncidentAction
-  /** False in monitor mode, in which the action was not taken. */
+  /** False in monitor mode, where the action is only recorded. */
   enforced: boolean
 }
 
@@ -38,7 +38,7 @@ type Rule = {
   types: Readonly<Record<string, number>>
 }
 
-/** A rule that matched. */
+/** A rule match. */
 export type RuleIncident = Common & Rule & { kind: 'dlp' | 'pii' | 'policy' }
 
 /** A guard's finding in one request, without the matched text. */
@@ -55,7 +55,10 @@ export type GuardIncident =
       confidence: number
     })
 
-/** Stores the incidents of a request in its transaction: one row each, and an event for most. */
+/**
+ * Stores the incidents of a request in the request's transaction: one row per incident, and a webhook event for most of
+ * them.
+ */
 export function addIncidents(
   records: LedgerRecords,
   incidents: readonly GuardIncident[],
@@ -117,7 +120,7 @@ function ruleOf(incident: GuardIncident): Rule {
 const countOf = (types: Rule['types']) => Object.values(types).reduce((sum, count) => sum + count, 0)
 
 /**
- * The webhook event of an incident. There is none for an attack that is only logged, or for models that a policy
+ * Returns the webhook event of an incident. Undefined for an attack that is only logged, and for models that a policy
  * forbids.
  */
 function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrigin): OutboxEventRow | undefined {
@@ -173,10 +176,10 @@ function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrig
   }
 }
 
-/** Callers may name a conversation after a person, so only opaque ids are sent: our own and UUIDs. */
+/** Callers may name a conversation after a person, so events contain only opaque ids: the gateway's own and UUIDs. */
 const OPAQUE_ID = /^(conv-[\da-f]{24}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12})$/i
 
 const isOpaque = (id: string | undefined): id is string => id !== undefined && OPAQUE_ID.test(id)
 
-/** A canary never occurs by chance. */
+/** The score of a leaked canary, because a canary never occurs by chance. */
 const CERTAIN = 100

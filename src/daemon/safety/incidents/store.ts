@@ -14,7 +14,7 @@ const INCIDENTS_PURGE_ROWS = 500
 export const findIncident = (db: Db, tenantId: string, id: string): Promise<IncidentRow | undefined> =>
   db.selectFrom('incidents').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 
-/** One page of a tenant's incidents, sorted by age, and the total number of matches. */
+/** Returns one page of a tenant's incidents, sorted by age, and the total number of matches. */
 export function listIncidents(
   db: Db,
   tenantId: string,
@@ -41,7 +41,7 @@ export function listIncidents(
 
 type Count = Pick<IncidentRow, 'kind' | 'severity' | 'action' | 'enforced'> & { count: number }
 
-/** The number of incidents of each kind. */
+/** Returns the number of incidents of each kind. */
 export const countIncidents = (
   db: Db,
   tenantId: string,
@@ -63,7 +63,9 @@ function within(db: Db, tenantId: string, { startDate, endDate }: z.output<typeo
   return matching
 }
 
-/** Deletes incidents after INCIDENTS_KEPT_DAYS, in batches, so that other writers can run in between. */
+/**
+ * Deletes incidents that are older than INCIDENTS_KEPT_DAYS, in batches, so that other writers can run between them.
+ */
 export async function purgeIncidents({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = isoTime(clock.now() - INCIDENTS_KEPT_DAYS * DAY_MS)
   for (const { id } of await db.selectFrom('tenants').select('id').execute()) {

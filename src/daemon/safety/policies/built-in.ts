@@ -13,7 +13,7 @@ const HEALTH_IDENTIFIERS: PiiEntity[] = [
   ...(['CREDIT_CARD', 'IBAN'] as const),
 ]
 
-/** Data that identify a person by themselves: identity numbers and contact data (GDPR, article 4 (1)). */
+/** Data that alone identify a person: identity numbers and contact data (GDPR, article 4 (1)). */
 const PERSONAL_IDENTIFIERS: PiiEntity[] = [
   ...(['PERSON', 'ADDRESS', 'DATE_OF_BIRTH', 'PHONE', 'EMAIL', 'IP_ADDRESS', 'MAC_ADDRESS', 'PASSPORT'] as const),
   ...(['DRIVER_LICENSE', 'NATIONAL_ID', 'CREDIT_CARD', 'IBAN', 'CRYPTO_WALLET', 'US_SSN', 'US_ITIN'] as const),
@@ -22,8 +22,8 @@ const PERSONAL_IDENTIFIERS: PiiEntity[] = [
 ]
 
 /**
- * The built-in policies of every tenant, which cannot be changed. The first four are ordered from the least to the most
- * strict.
+ * The built-in policies, which every tenant has and cannot change. The first four are ordered from the least to the
+ * most strict.
  */
 export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
   builtIn('Public', 'For public content: no guard runs.', {}),

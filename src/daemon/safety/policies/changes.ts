@@ -24,20 +24,20 @@ import {
   updatePolicy,
 } from './store.ts'
 
-/** Maximum number of custom policies of one tenant: the list shows all of them. */
+/** Maximum number of custom policies of one tenant. There is a limit because the list is not paginated. */
 export const CUSTOM_POLICIES = 200
 
 export type PolicyChangeDeps = ChangeDeps & { policies: PolicyCatalogue }
 
-/** A policy, and whether it is the active one of its tenant. */
+/** A policy, and whether it is the tenant's active policy. */
 export type ShownPolicy = { policy: NamedPolicy; isActive: boolean }
 
-/** The maximum number of keys that an error names; the others are counted. */
+/** The maximum number of key names in an error; further keys are only counted. */
 const KEYS_NAMED = 5
 
 /**
- * @throws VALIDATION_ERROR when the tenant already has CUSTOM_POLICIES or lacks the document's shield policy,
- * POLICY_NAME_EXISTS
+ * @throws POLICY_NAME_EXISTS, or VALIDATION_ERROR if the tenant already has CUSTOM_POLICIES or lacks the document's
+ * shield policy
  */
 export function createPolicy(
   deps: PolicyChangeDeps,
@@ -85,7 +85,7 @@ export function changePolicy(
       updated_at: isoTime(deps.clock.now()),
     }
     await updatePolicy(tx, after)
-    // Members that were not sent are undefined, and so not in the entry's JSON.
+    // Fields that were not sent are undefined, so the entry's JSON omits them.
     await record({ ...activityOn(after, 'update'), metadata: { ...factsOf(after), description, document } })
     return { policy: toNamedPolicy(after), isActive: (await activePolicyId(tx, tenantId)) === after.id }
   })
@@ -121,7 +121,7 @@ export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: str
 }
 
 /**
- * Activates a policy: it applies to requests that name no policy, with keys without a default.
+ * Activates a policy. It then applies to requests that name no policy, if their key has no default policy.
  * @throws POLICY_NOT_FOUND
  */
 export function activatePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: string): Promise<ShownPolicy> {
@@ -142,17 +142,20 @@ export function activatePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: s
   })
 }
 
-/** The active policy of a tenant; the system default if there is none. */
+/** Returns the active policy of a tenant, or the system default if none was activated. */
 export const activePolicyId = async (db: Db, tenantId: string): Promise<string> =>
   (await findActivation(db, tenantId))?.policy_id ?? SYSTEM_DEFAULT
 
-/** A policy by id or name, built-in or the tenant's own. @throws POLICY_NOT_FOUND */
+/** Returns a policy by id or name, built-in or custom. @throws POLICY_NOT_FOUND */
 export async function getPolicy(db: Db, tenantId: string, nameOrId: string): Promise<NamedPolicy> {
   const id = toPolicyId(nameOrId)
   return findBuiltIn(id) ?? toNamedPolicy(await getRow(db, tenantId, id))
 }
 
-/** The tenant's own policy, for a change. @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy */
+/**
+ * Returns the tenant's own policy for a change. @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in
+ * policy
+ */
 async function getOwnPolicy(tx: Db, tenantId: string, nameOrId: string): Promise<PolicyRow> {
   const id = toPolicyId(nameOrId)
   if (findBuiltIn(id)) {
@@ -174,7 +177,8 @@ async function getRow(db: Db, tenantId: string, id: string): Promise<PolicyRow> 
 }
 
 /**
- * Rejects a mistyped name on write. If the shield policy is deleted later, requests are rejected.
+ * Rejects an unknown shield policy name when the policy is written. If the shield policy is deleted later, requests
+ * under this policy are rejected.
  * @throws VALIDATION_ERROR
  */
 async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: PolicyDocument): Promise<void> {
@@ -189,7 +193,10 @@ async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: P
   )
 }
 
-/** As `change`, then invalidates this daemon's policy cache, also after a failure, whose commit may have happened. */
+/**
+ * Like `change`, then invalidates this daemon's policy cache, even after an error, because the commit may still have
+ * happened.
+ */
 async function changePolicies<T>(
   deps: PolicyChangeDeps,
   actor: Actor,
@@ -202,7 +209,7 @@ async function changePolicies<T>(
   }
 }
 
-/** The facts about a policy in an audit entry. */
+/** Returns the facts about a policy for an audit entry. */
 const factsOf = ({ id, name, document }: PolicyRow) => ({
   policyId: id,
   policyName: name,

@@ -1,7 +1,7 @@
 import { toCanonicalJson } from '../../../shared/canonical-json.ts'
 import type { PolicyDifference, PolicyDocument } from '../../../shared/wire/policies.ts'
 
-/** The fields in which two documents differ, in document order; lists are compared as a whole. */
+/** Returns the fields in which two documents differ, in document order. Lists are compared as a whole. */
 export const differencesOf = (from: PolicyDocument, to: PolicyDocument): PolicyDifference[] => differences(from, to, '')
 
 function differences(from: object, to: object, prefix: string): PolicyDifference[] {

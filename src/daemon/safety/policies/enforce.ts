@@ -12,9 +12,10 @@ import { type Violation, violationsOf } from './restrictions.ts'
 type CheckedRequest = { caller: Caller; requestId: string; endpoint: string }
 
 /**
- * Checks every model of the chain against the policy before any of them is called. Violations are recorded as
- * incidents, with the evidence of the rejection; in monitor mode they are only recorded, at once.
- * @throws INSUFFICIENT_PERMISSIONS with model and policy
+ * Checks every model of the fallback chain against the policy before any model is called. Violations are stored as
+ * incidents, together with the receipt of the rejection. In monitor mode they are stored immediately, and the request
+ * continues.
+ * @throws INSUFFICIENT_PERMISSIONS with the model and the policy
  */
 export async function enforcePolicy(
   { canonical, document }: AppliedPolicy,
@@ -39,7 +40,7 @@ export async function enforcePolicy(
   throw notAllowed(canonical, first, { extra: { trace_id: traceId } })
 }
 
-/** As `enforcePolicy`, without recording. @throws INSUFFICIENT_PERMISSIONS with model and policy */
+/** Like `enforcePolicy`, without recording. @throws INSUFFICIENT_PERMISSIONS with the model and the policy */
 export function requireAllowed({ canonical, document }: AppliedPolicy, chain: readonly Destination[]): void {
   const [first] = violationsOf(document, chain)
   if (first && document.mode === 'enforce') throw notAllowed(canonical, first)
@@ -47,7 +48,7 @@ export function requireAllowed({ canonical, document }: AppliedPolicy, chain: re
 
 /**
  * Whether the gateway may call this model on its own behalf, as a judge or a reranker. A policy in monitor mode allows
- * all.
+ * all models.
  */
 export const mayAskUnder =
   ({ document }: Pick<AppliedPolicy, 'document'>): MayAsk =>

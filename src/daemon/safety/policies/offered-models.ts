@@ -9,18 +9,18 @@ import { violationsOf } from './restrictions.ts'
 type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
 
 /**
- * The models that a key may request without naming a policy, in the format of the registry's `describe`: the key's
- * models, except those that its default policy rejects.
+ * Returns the models that a key may request without naming a policy, in the format of the registry's `describe`. These
+ * are the key's models, except models that its default policy rejects.
  */
 export function offeredModels(registry: ProviderRegistry, settings: Restricted, policies: PolicyList): string[] {
   const usable = registry.describe(settings.allowedModels)
   const document = enforcedDefault(settings, policies)
-  // If the key allows any model of a provider and the policy lists some, offer the listed ones.
+  // If the key allows any model of a provider and the policy lists some of them, offer the listed models.
   const named = document ? registry.describe(document.allowedModels) : []
   return [...new Set([...usable, ...named])].filter((id) => mayAskFor(id, registry, settings, document))
 }
 
-/** Whether this model is in the list, or matched by a `<provider>/*` entry. */
+/** Whether this model is in the list, or matches a `<provider>/*` entry. */
 export const offersModel = (
   modelId: string,
   registry: ProviderRegistry,

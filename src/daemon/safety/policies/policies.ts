@@ -1,4 +1,4 @@
-// The SMLTP policies of a tenant, and the one that applies to a request.
+// The SMLTP policies of a tenant, and the policy that applies to a request.
 import { hash } from 'node:crypto'
 import { toCanonicalJson } from '../../../shared/canonical-json.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
@@ -6,29 +6,29 @@ import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 import type { CallLocation } from '../../models/provider.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 
-/** A policy as requests resolve it. */
+/** A policy in the form in which requests use it. */
 export type NamedPolicy = {
   id: string
   name: string
   description: string
   type: 'built-in' | 'custom'
-  /** Complete: every field is set. */
+  /** The complete document: every field is set. */
   document: PolicyDocument
-  /** `policyHash` of the document. */
+  /** The `policyHash` of the document. */
   hash: string
   /** ISO 8601; null for a built-in policy. */
   createdAt: string | null
   updatedAt: string | null
 }
 
-/** The value of `smltp_policy_hash`: SHA-256 of the canonical JSON of the document, hex. */
+/** Returns the value of `smltp_policy_hash`: the SHA-256 of the document's canonical JSON, in hex. */
 export const policyHash = (document: PolicyDocument): string => hash('sha256', toCanonicalJson(document), 'hex')
 
 /** A snapshot of one tenant's policies. */
 export type PolicyList = {
-  /** The built-in policies, then the tenant's own. */
+  /** The built-in policies, then the tenant's own policies. */
   all: readonly NamedPolicy[]
-  /** The active policy; undefined if the tenant has not chosen one. */
+  /** The active policy. Undefined if the tenant has not activated one. */
   activeId: string | undefined
   /** Finds a policy by id or name, case-insensitive. */
   find(nameOrId: string): NamedPolicy | undefined
@@ -36,16 +36,16 @@ export type PolicyList = {
 
 export type PolicySource = 'request' | 'key_default' | 'tenant_active' | 'system_default'
 
-/** The policy that applies to a request, as chat metadata reports it (`metadata.smltp_policy_*`). */
+/** The policy that applies to a request. Chat metadata reports it as `metadata.smltp_policy_*`. */
 export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
-  /** Its id, whatever spelling the caller used. */
+  /** Its id, independent of the spelling that the caller used. */
   canonical: string
   source: PolicySource
 }
 
 type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
 
-/** The policies of a tenant as requests use them. */
+/** The policies of a tenant in the form in which requests use them. */
 export type TenantPolicies = PolicyList & {
   /** See `resolvePolicy`. @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS, POLICY_UNAVAILABLE */
   resolve(
@@ -56,14 +56,14 @@ export type TenantPolicies = PolicyList & {
   defaultFor(settings: Pick<KeySettings, 'defaultSMLTPPolicy'>): AppliedPolicy
   /** See `offeredModels`. */
   offeredModels(settings: Restricted): string[]
-  /** Whether this model is in that list, or matched by a `<provider>/*` entry. */
+  /** Whether this model is in that list, or matches a `<provider>/*` entry. */
   offersModel(modelId: string, settings: Restricted): boolean
 }
 
-/** The cache by which requests resolve policies. */
+/** The cache of policies that requests use. */
 export type PolicyCatalogue = FreshCache<TenantPolicies>
 
-/** A model, and the location that a call to it reaches. */
+/** A model, and the location where a call to it is processed. */
 export type Destination = { modelId: string; location: CallLocation }
 
 /** Whether the request's content may be sent to a model that the request did not name. */

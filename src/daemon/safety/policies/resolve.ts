@@ -4,10 +4,10 @@ import { SYSTEM_DEFAULT } from './built-in.ts'
 import type { AppliedPolicy, NamedPolicy, PolicyList, PolicySource } from './policies.ts'
 
 /**
- * Resolves the policy of a request: the one it names, else the key's default, else the tenant's active policy, else
- * `internal`. The key must be allowed to use it (docs/decisions/0016).
- * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for one that the key may not use,
- * POLICY_UNAVAILABLE for a deleted one
+ * Resolves the policy of a request: the policy that it names, else the key's default, else the tenant's active policy,
+ * else `internal`. The key must be allowed to use this policy (docs/decisions/0016).
+ * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for a policy that the key may not use,
+ * POLICY_UNAVAILABLE for a deleted policy
  */
 export function resolvePolicy(
   requested: string | undefined,
@@ -35,16 +35,16 @@ export function resolvePolicy(
   return { canonical: id, name, document, hash, source }
 }
 
-/** The policy of requests that name none; undefined when it was deleted. */
+/** Returns the policy of requests that name no policy. Undefined if it was deleted. */
 export const findDefaultPolicy = (
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
   policies: PolicyList,
 ): NamedPolicy | undefined => policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
 
 /**
- * The policy of requests that cannot name one, such as the training of an index. It applies whether or not the key may
- * name it.
- * @throws POLICY_UNAVAILABLE when it was deleted
+ * Returns the policy of requests that cannot name a policy, such as the training of an index. It applies even if the
+ * key is not allowed to name it.
+ * @throws POLICY_UNAVAILABLE if it was deleted
  */
 export function getDefaultPolicy(
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
@@ -73,8 +73,8 @@ function choose(
 }
 
 /**
- * The active policy replaces the system default, so a key that may use the latter may use the former. An activation
- * does not widen a key that is limited to other policies.
+ * The active policy replaces the system default, so a key that may use the system default may also use the active
+ * policy. A key that is limited to other policies gains no access through an activation.
  */
 function mayUse(allowed: readonly string[], id: string, source: PolicySource): boolean {
   if (allowed.length === 0 || allowed.includes(id)) return true

@@ -2,16 +2,16 @@ import { allowsModel } from '../../../shared/allowlists.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 import type { Destination } from './policies.ts'
 
-/** A violation of the policy by a model. */
+/** A policy rule that a model violates. */
 export type Violation = {
   modelId: string
   /** The field of the document, such as `residency.allowedRegions`. */
   rule: string
-  /** Completes "The policy … does not allow the model …: ". */
+  /** Completes the sentence "The policy … does not allow the model …: ". */
   reason: string
 }
 
-/** The first violation of this document by each of these models. Monitor mode makes no difference. */
+/** Returns the first violation of this document by each of these models. Monitor mode does not change the result. */
 export const violationsOf = (document: PolicyDocument, destinations: readonly Destination[]): Violation[] =>
   destinations.flatMap((destination) => violationOf(document, destination) ?? [])
 
@@ -38,7 +38,7 @@ function violationOf(
   if (allowedProviders.length > 0 && !allowedProviders.includes(provider)) {
     return breaks('allowedProviders', `the allowedProviders of the policy are ${allowedProviders.join(', ')}`)
   }
-  // A model in this process sends nothing to a region or host.
+  // A model that runs in this process sends nothing to a region or host.
   if (location === 'here') return undefined
   const { allowedRegions, onUnknown } = residency
   if (allowedRegions.length > 0) {
@@ -61,14 +61,14 @@ function violationOf(
   return undefined
 }
 
-/** Visible ASCII: model names have no other characters, and invisible ones could bypass a ban. */
+/** Visible ASCII: real model names contain no other characters, and invisible characters could bypass a ban. */
 const PLAIN_NAME = /^[\x21-\x7e]+$/
-/** Bedrock's prefix of a cross-region inference profile; the model is the same. */
+/** Bedrock's prefix for a cross-region inference profile. The prefix does not change the model. */
 const PROFILE = /\/(?:us-gov|us|eu|apac|jp|au|ca|sa|me|af|global)\./
 
 /**
- * The canonical spelling of a name for bans. A ban must not be bypassed by another spelling that the provider accepts:
- * capitals, `.` in the path, a resource name (Google's `models/`, Bedrock's ARN), or an explicit default tag.
+ * Returns the canonical spelling of a model name, for bans. A ban must also match other spellings that the provider
+ * accepts: capitals, `.` in the path, a resource name (Google's `models/`, Bedrock's ARN), or an explicit default tag.
  */
 function plainSpelling(modelId: string): string {
   const [provider = '', ...path] = modelId.toLowerCase().split('/')
@@ -77,7 +77,7 @@ function plainSpelling(modelId: string): string {
   return [provider, ...(isResource ? steps.slice(1) : steps)].join('/').replace(/:latest$/, '')
 }
 
-/** Both names of a model that is called through a profile, because either may be banned. */
+/** Returns both names of a model that is called through a profile, because either name may be banned. */
 function spellingsOf(modelId: string): string[] {
   const spelling = plainSpelling(modelId)
   return [spelling, spelling.replace(PROFILE, '/')]
@@ -86,6 +86,6 @@ function spellingsOf(modelId: string): string[] {
 /** `eu` includes `eu-west-1`. */
 const isWithin = (region: string, location: string): boolean => location === region || location.startsWith(`${region}-`)
 
-/** `*.example.com` matches subdomains, but not `example.com` itself. */
+/** `*.example.com` matches subdomains, but not `example.com`. */
 const isHost = (pattern: string, host: string): boolean =>
   pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern

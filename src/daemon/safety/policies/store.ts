@@ -1,4 +1,4 @@
-// SQL of SMLTP policies.
+// SQL queries of SMLTP policies.
 import { GatewayError } from '../../../shared/errors.ts'
 import { KeySettings } from '../../../shared/wire/keys.ts'
 import { PolicyDocument } from '../../../shared/wire/policies.ts'
@@ -14,7 +14,7 @@ type Activation = Pick<Tables['smltp_active_policies'], 'policy_id' | 'activated
 export const findPolicyRow = (db: Db, tenantId: string, id: string): Promise<PolicyRow | undefined> =>
   db.selectFrom('smltp_policies').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 
-/** All policies of a tenant's own, ordered by id. */
+/** Returns all policies that a tenant created, ordered by id. */
 export async function listPolicies(db: Db, tenantId: string): Promise<NamedPolicy[]> {
   const rows = await db
     .selectFrom('smltp_policies')
@@ -31,19 +31,19 @@ export function toNamedPolicy(row: PolicyRow): NamedPolicy {
   return { id, name, description, type: 'custom', document, hash: policyHash(document), createdAt, updatedAt }
 }
 
-/** The ids of a tenant's own policies. */
+/** Returns the ids of the policies that a tenant created. */
 export async function findPolicyIds(db: Db, tenantId: string): Promise<string[]> {
   const rows = await db.selectFrom('smltp_policies').select('id').where('tenant_id', '=', tenantId).execute()
   return rows.map(({ id }) => id)
 }
 
-/** Returns a function that tests whether an id is a policy of this tenant, its own or built-in. */
+/** Returns a function that tests whether an id is a policy of this tenant, custom or built-in. */
 export async function knownPolicies(db: Db, tenantId: string): Promise<(policyId: string) => boolean> {
   const own = new Set(await findPolicyIds(db, tenantId))
   return (id) => own.has(id) || findBuiltIn(id) !== undefined
 }
 
-/** The primary key decides between concurrent requests. @throws POLICY_NAME_EXISTS */
+/** If two concurrent requests insert the same name, the primary key rejects one of them. @throws POLICY_NAME_EXISTS */
 export async function insertPolicy(tx: Db, row: PolicyRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await tx
     .insertInto('smltp_policies')
@@ -66,7 +66,7 @@ export async function deletePolicy(tx: Db, tenantId: string, id: string): Promis
   await tx.deleteFrom('smltp_policies').where('tenant_id', '=', tenantId).where('id', '=', id).execute()
 }
 
-/** A tenant's active policy, and when it was activated; undefined if the tenant has not chosen one. */
+/** Returns a tenant's active policy and its activation time. Undefined if the tenant has not activated one. */
 export const findActivation = (db: Db, tenantId: string): Promise<Activation | undefined> =>
   db
     .selectFrom('smltp_active_policies')
@@ -84,7 +84,7 @@ export async function setActivation(tx: Db, tenantId: string, activation: Activa
 
 const NamedByKey = KeySettings.pick({ allowedSMLTPPolicies: true, defaultSMLTPPolicy: true })
 
-/** The names of the keys, except revoked ones, that allow this policy by name or use it as their default. */
+/** Returns the names of all unrevoked keys that allow this policy by name or use it as their default. */
 export async function findKeysNaming(db: Db, tenantId: string, policyId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('api_keys')
@@ -102,7 +102,7 @@ export async function findKeysNaming(db: Db, tenantId: string, policyId: string)
     .map(({ name }) => name)
 }
 
-/** When a tenant was created, ISO 8601. */
+/** Returns the creation time of a tenant, in ISO 8601. */
 export async function tenantCreatedAt(db: Db, tenantId: string): Promise<string> {
   const { created_at } = await db
     .selectFrom('tenants')

@@ -7,17 +7,17 @@ import { isUnsure, judgePrompt, readJudgement, withJudgement } from '../guards/s
 import type { ShieldOptions, ShieldScan } from '../guards/shield/scan.ts'
 import type { MayAsk } from '../policies/policies.ts'
 
-/** Timeout of a judge's answer. */
+/** The timeout of a judge's response. */
 const SHIELD_JUDGE_MS = 5_000
 const SHIELD_JUDGE_TOKENS = 200
 /**
- * After a failure, a tenant does not call the judge for this time. And the tenant's maximum number of concurrent
- * calls.
+ * After a failure, a tenant's requests do not call the judge model for this time. SHIELD_JUDGES_AT_ONCE: the maximum
+ * number of concurrent calls per tenant and model.
  */
 export const SHIELD_JUDGE_PAUSE_MS = 10_000
 const SHIELD_JUDGES_AT_ONCE = 8
 
-/** The request on whose behalf a judge is called. */
+/** The request for which a judge is called. */
 export type JudgeTerms = {
   tenantId: string
   /** Whether the request's policy allows a model to read its content. */
@@ -26,7 +26,10 @@ export type JudgeTerms = {
   signal: AbortSignal
 }
 
-/** Asks a model about a text that the other layers are unsure of (the layer `llm`); undefined without a judgement. */
+/**
+ * Requests a model's judgement of a text that the other layers are unsure of (the layer `llm`). Undefined if there is
+ * no judgement.
+ */
 export type Judge = (
   scan: ShieldScan,
   options: ShieldOptions,
@@ -34,15 +37,15 @@ export type Judge = (
   terms: JudgeTerms,
 ) => Promise<ShieldScan | undefined>
 
-/** One tenant's calls to one model. */
+/** The state of one tenant's calls to one model. */
 type Calls = { running: number; pausedUntilMs: number }
 
 const REMEMBERED = 10_000
 
 /**
- * A judge that uses the gateway's models. If it may not be called, does not respond in time, or responds in another
- * format, the result of the other layers stands. A failing model is not called for SHIELD_JUDGE_PAUSE_MS, for this
- * tenant only, and a log entry is written.
+ * Creates a judge that uses the gateway's models. If the model may not be called, does not respond in time, or responds
+ * in another format, the result of the other layers applies. After a failure, the model is not called for
+ * SHIELD_JUDGE_PAUSE_MS, for this tenant only, and the failure is logged.
  */
 export function createJudge({
   providers,
@@ -96,7 +99,7 @@ async function ask(
     temperatureIsDefault: true,
     maxTokens: SHIELD_JUDGE_TOKENS,
     stream: false,
-    // Whatever the request's policy: the caller did not request a judge.
+    // Required even if the request's policy does not require it, because the caller did not request a judge.
     noTraining: true,
     timeouts: { attemptMs: SHIELD_JUDGE_MS, firstTokenMs: SHIELD_JUDGE_MS, stallMs: SHIELD_JUDGE_MS },
   }

@@ -8,11 +8,11 @@ import { SHIELD_LAYERS, type ShieldPolicy, type ShieldPolicyDocument } from '../
 import { thresholdsOf } from '../guards/shield/verdict.ts'
 import { BUILT_IN_SHIELD_POLICIES } from './built-in.ts'
 
-/** The shield that applies to a request. `document` includes the further requirements of key and policy. */
+/** The shield that applies to a request. `document` also includes the requirements of the key and the SMLTP policy. */
 export type AppliedShield = Pick<ShieldPolicy, 'id' | 'name'> & { document: ShieldPolicyDocument }
 
 export type ShieldContext = {
-  /** The options of the call. */
+  /** The shield options of the call. */
   request: Partial<NonNullable<ChatRequest['prompt_shield']>> | undefined
   settings: Pick<
     KeySettings,
@@ -24,11 +24,11 @@ export type ShieldContext = {
   >
   /** The SMLTP policy. */
   policy: { name: string; document: Pick<PolicyDocument, 'mode' | 'promptShield'> }
-  /** The tenant's own shield policies. */
+  /** The shield policies that the tenant created. */
   custom: readonly ShieldPolicy[]
 }
 
-/** The shield as responses report it. */
+/** Returns the shield in the form that responses report. */
 export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<typeof AppliedShieldPolicy> => ({
   id,
   name,
@@ -37,11 +37,11 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
 })
 
 /**
- * Resolves the prompt shield of a call, undefined for none: the one that the call names, else its SMLTP policy's, else
- * the key's, else the key's sensitivity. Bypassing the shield requires the permission of the key, of that shield policy
- * and of the SMLTP policy.
- * @throws VALIDATION_ERROR when the call has conflicting options or names a missing policy, INSUFFICIENT_PERMISSIONS
- * for a missing permission, SHIELD_UNAVAILABLE when the shield policy of key or policy was deleted
+ * Resolves the prompt shield of a call: the shield policy that the call names, else the SMLTP policy's, else the key's,
+ * else the one for the key's sensitivity. Undefined if no shield applies. Bypassing the shield requires permission from
+ * the key, the shield policy and the SMLTP policy.
+ * @throws VALIDATION_ERROR if the call has conflicting options or names a missing policy, INSUFFICIENT_PERMISSIONS for
+ * a missing permission, SHIELD_UNAVAILABLE if the shield policy of the key or the SMLTP policy was deleted
  */
 export function resolveShield({ request, settings, policy, custom }: ShieldContext): AppliedShield | undefined {
   if (request?.enabled === false && request.policy !== undefined) {
@@ -66,9 +66,9 @@ export function resolveShield({ request, settings, policy, custom }: ShieldConte
     throw denied('This key may not disable the prompt shield. Omit `prompt_shield.enabled`.')
   }
   const named = request?.policy === undefined ? bound : selected(request.policy, bound, settings, custom)
-  // A shield that only a policy in monitor mode requires does not block.
+  // If only a policy in monitor mode requires the shield, the shield does not block.
   const onlyWatches = !settings.enablePromptShield && policy.document.mode === 'monitor'
-  // A shield policy that the SMLTP policy itself names applies unchanged.
+  // A shield policy that the SMLTP policy names applies unchanged.
   const isOwn = policyId !== null && named === bound
   const atLeast = required ? noWeaker(named.policy, minSensitivity) : named.policy
   const document = required && policy.document.mode === 'enforce' && !isOwn ? inForce(atLeast) : atLeast
@@ -88,7 +88,7 @@ function noWeaker(document: ShieldPolicyDocument, minSensitivity: Sensitivity): 
   return { ...document, sensitivity, thresholds }
 }
 
-/** The shield policy of a key or a call at full scope, because another policy requires a shield. */
+/** The shield policy of a key or a call, extended to its full scope because another policy requires a shield. */
 const inForce = (document: ShieldPolicyDocument): ShieldPolicyDocument => ({
   ...document,
   mode: 'blocking',
@@ -113,7 +113,7 @@ function bindingOf(reference: string, custom: readonly ShieldPolicy[]): ShieldPo
   )
 }
 
-/** Naming the policy that applies anyway requires no permission. */
+/** A call that names the policy that would apply anyway needs no permission. */
 function selected(
   reference: string,
   bound: ShieldPolicy,
@@ -132,7 +132,7 @@ function selected(
 
 type Sensitivity = ShieldPolicyDocument['sensitivity']
 
-/** SHIELD_SENSITIVITIES begins with the strictest. */
+/** SHIELD_SENSITIVITIES is ordered from strictest to most permissive. */
 const stricter = (one: Sensitivity, other: Sensitivity): Sensitivity =>
   SHIELD_SENSITIVITIES.indexOf(one) < SHIELD_SENSITIVITIES.indexOf(other) ? one : other
 

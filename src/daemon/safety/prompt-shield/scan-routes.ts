@@ -26,7 +26,7 @@ import type { ScanTerms } from './scanner.ts'
 
 const failure = (description: string): ResponseDoc => ({ description, schema: FlatError })
 
-/** The scan routes, for applications that decide on the result themselves. Nothing is stored. */
+/** The scan routes, for applications that act on the result themselves. No scan is stored. */
 export function scanRoutes({
   guards,
   policies,
@@ -49,7 +49,7 @@ export function scanRoutes({
     503: failure('Too many recent scans have failed'),
   }
 
-  /** The shield that applies to the caller's chats, or would apply with this `policy`. */
+  /** Returns the shield that applies to the caller's chats, or that would apply with `policy`. */
   async function shieldOf({ settings, tenantId }: Caller, policy?: string): Promise<ShieldPolicyDocument> {
     if (!settings.enablePromptShield) {
       throw new GatewayError(
@@ -62,7 +62,10 @@ export function scanRoutes({
     const shield = resolveShield({ request, settings, policy: NO_POLICY, custom })
     return (shield as NonNullable<typeof shield>).document
   }
-  /** As in a chat, the caller's policy decides what the judge may read. Rules do not change the text here. */
+  /**
+   * As in a chat, the caller's policy decides which models may read the text as a judge. Scan routes do not apply the
+   * rules, so the text is not redacted.
+   */
   async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {
     const policy = (await policies.of(caller.tenantId)).defaultFor(caller.settings)
     const { input } = await guards.rulesFor(caller.tenantId, policy)
@@ -89,7 +92,7 @@ export function scanRoutes({
           [{ text: prompt, source: 'user' }],
           {
             ...shield,
-            // An explicit sensitivity has its own thresholds.
+            // An explicit sensitivity replaces the policy's thresholds.
             ...(options?.sensitivityLevel && { sensitivity: options.sensitivityLevel, thresholds: null }),
             ...(options?.detectionLayers && { layers: options.detectionLayers }),
           },
@@ -163,7 +166,7 @@ export function scanRoutes({
   ]
 }
 
-/** A canary never occurs by chance. */
+/** The score of a leaked canary, because a canary never occurs by chance. */
 const CERTAIN = 100
 
 const NO_POLICY = {

@@ -28,33 +28,37 @@ export const SHIELD_BREAKER = { failures: 5, withinMs: 30_000, pauseMs: 30_000 }
 
 export type ScannedText = { text: string; source: TextSource }
 
-/** The request and the options with which its texts are scanned. */
+/** The request and the options for scanning its texts. */
 export type ScanTerms = JudgeTerms & {
   pacer: Pick<Pacer, 'turn'>
-  /** The findings are shown, so a cached score is not enough. */
+  /** True if the response shows the findings: the cache stores only scores, so it is not used. */
   wantsDetails?: boolean | undefined
 }
 
 /**
- * Every scan throws SCAN_FAILED when it fails, and SHIELD_UNAVAILABLE after too many recent failures for the tenant.
+ * Every function throws SCAN_FAILED if its scan fails, and SHIELD_UNAVAILABLE after too many recent failures for the
+ * tenant.
  */
 export type ShieldScanner = {
-  /** Scans each of these texts for attacks. Calls at most one judge, about the worst unsure one. */
+  /**
+   * Scans each of these texts for attacks. Calls a judge at most once, for the worst text that the other layers are
+   * unsure of.
+   */
   scanEach(texts: readonly ScannedText[], policy: ShieldPolicyDocument, terms: ScanTerms): Promise<ShieldScan[]>
-  /** Scans a user's messages for attacks, also for attacks over several messages. */
+  /** Scans a user's messages for attacks, including attacks that span several messages. */
   scanConversation(
     messages: readonly { role: string; content: string }[],
     policy: ShieldPolicyDocument,
     terms: Pick<ScanTerms, 'tenantId' | 'pacer'>,
   ): Promise<ConversationScan>
-  /** Scans a model's output. @param instructions pieces of its system prompt */
+  /** Scans a model's output. @param instructions the pieces of its system prompt */
   scanOutput(
     text: string,
     instructions: readonly string[],
     policy: ShieldPolicyDocument,
     terms: Pick<ScanTerms, 'tenantId' | 'pacer'>,
   ): Promise<OutputScan>
-  /** As `scanOutput`, for text in pieces. Use one watch per text. */
+  /** Like `scanOutput`, for text that arrives in pieces. Use a separate watch for each text. */
   watchOutput(instructions: readonly string[], policy: ShieldPolicyDocument, tenantId: string): OutputWatch
 }
 
@@ -68,10 +72,13 @@ const TENANTS = 10_000
 /** Size of the cache of system prompt pieces, which most requests of an application share. */
 const PIECES_KEPT = 65_536
 
-/** A scan, and whether it is final without a judge. `key`: its cache key. */
+/** A scan result, and whether it is final without a judge. `key`: its cache key. */
 type Known = { scan: ShieldScan; key: string | undefined; isFinal: boolean }
 
-/** After consecutive failures, scans are suspended for a while, and requests that need one are rejected at once. */
+/**
+ * After consecutive failures, scanning is suspended for a while, and requests that need a scan are rejected
+ * immediately.
+ */
 export function createShieldScanner({
   clock,
   log,
@@ -198,7 +205,7 @@ export function createShieldScanner({
 const hasJudge = ({ layers, judgeModel }: ShieldPolicyDocument): boolean =>
   layers.includes('llm') && judgeModel !== null
 
-/** The worst scan by verdict, then by score; undefined when there are none. */
+/** Returns the worst scan by verdict, then by score. Undefined if there are no scans. */
 export function worstScan(scans: readonly ShieldScan[]): ShieldScan | undefined {
   return scans.reduce<ShieldScan | undefined>((worst, one) => (!worst || isWorse(one, worst) ? one : worst), undefined)
 }
@@ -219,7 +226,7 @@ const toOptions = (
 
 export type ShieldIncident = GuardIncident & { kind: 'prompt_shield' }
 
-/** The incident of a scan; undefined when it found nothing relevant. */
+/** Returns the incident of a scan. Undefined if the scan found nothing to report. */
 export function shieldIncident(
   scan: Pick<ShieldScan, 'riskScore' | 'verdict' | 'attackCategory' | 'confidence' | 'severity'> | undefined,
   { id, document }: AppliedShield,

@@ -5,7 +5,7 @@ import { ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { ShieldPolicyRow } from '../../platform/db/tables.ts'
 
-/** All shield policies of a tenant, by name. */
+/** Returns all shield policies of a tenant, sorted by name. */
 export async function findShieldPolicies(db: Db, tenantId: string): Promise<ShieldPolicy[]> {
   const rows = await db
     .selectFrom('shield_policies')
@@ -26,7 +26,7 @@ export async function findShieldPolicy(db: Db, tenantId: string, id: string): Pr
   return row && toShieldPolicy(row)
 }
 
-/** @throws POLICY_NAME_EXISTS; VALIDATION_ERROR when the tenant has reached the limit */
+/** @throws POLICY_NAME_EXISTS, or VALIDATION_ERROR if the tenant has reached the limit */
 export async function insertShieldPolicy(db: Db, row: ShieldPolicyRow): Promise<void> {
   const { total } = await db
     .selectFrom('shield_policies')

@@ -50,7 +50,7 @@ export function judgePrompt(suspects: readonly string[], fence: string): JudgePr
   }
 }
 
-/** The judgement in a model's response; undefined when there is no reliable one. */
+/** Parses the judgement in a model's response. Undefined if the response contains no reliable judgement. */
 export function readJudgement(answer: string): Judgement | undefined {
   const start = answer.indexOf('{')
   const end = answer.lastIndexOf('}')
@@ -72,8 +72,8 @@ export function readJudgement(answer: string): Judgement | undefined {
 const isCategory = (name: string): name is ShieldCategory => Object.hasOwn(SHIELD_CATEGORIES, name)
 
 /**
- * Combines the scan with the judgement: a confident judge decides, an unsure one only shifts the score.
- * @param isWhole whether the judge saw everything suspected; otherwise it cannot clear the text
+ * Combines the scan with the judgement: a confident judge decides, and an unsure judge only shifts the score.
+ * @param isWhole whether the judge read all suspicious pieces; if not, it cannot clear the text
  */
 export function withJudgement(
   scan: ShieldScan,

@@ -1,29 +1,29 @@
 import { SAME_SHAPE } from '../look-alikes.ts'
 
-/** Invisible characters: soft hyphens, joiners, direction marks, fillers, variation selectors. */
+/** Matches invisible characters: soft hyphens, joiners, direction marks, fillers, variation selectors. */
 const INVISIBLE =
   /[\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|\u034f|[\u17b4\u17b5]|[\u180b-\u180d]|[\ufe00-\ufe0f]/g
-/** These form emoji and letters of several scripts; they hide nothing. */
+/** Invisible characters that form emoji and letters of several scripts, and hide nothing. */
 const FORMING = new Set(['\ufe0f', '\u200d', '\u200c'])
 const TAGS = /[\u{e0020}-\u{e007e}]+/gu
 const BEYOND = /[\u{e0000}-\u{e01ef}]/gu
 const WORD = /[\p{L}\p{M}]+/gu
-/** Small capitals are not an alphabet: a word of only small capitals is written to resemble another. */
+/** Small capitals are not an alphabet: a word of only small capitals imitates another word. */
 const SMALL_CAPITALS = Array.from(SAME_SHAPE.keys()).filter((char) => /\p{Script=Latin}/u.test(char))
 const LATIN_OR_SMALL_CAPITAL = new RegExp(`[a-z${SMALL_CAPITALS.join('')}]`, 'i')
 
 export type CleanText = {
-  /** The visible text, with resembling letters replaced. */
+  /** The visible text, with look-alike letters replaced. */
   text: string
   /** The number of invisible characters. */
   invisible: number
   /** The number of words that mix alphabets. */
   lookalikes: number
-  /** The text spelled by Unicode tags, which are invisible as well. */
+  /** The text that is spelled with Unicode tags, which are also invisible. */
   tags: string
 }
 
-/** Removes invisible characters, and replaces resembling letters in words that mix alphabets. */
+/** Removes invisible characters, and replaces look-alike letters in words that mix alphabets. */
 export function cleanLetters(text: string): CleanText {
   if (isAscii(text)) return { text, invisible: 0, lookalikes: 0, tags: '' }
   let invisible = 0

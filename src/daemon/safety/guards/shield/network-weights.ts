@@ -1,19 +1,22 @@
-/** Small networks whose logits are added. Each feature contributes directly and through a few hidden units. */
+/**
+ * The weights of small networks whose logits are added. Each feature contributes directly and through a few hidden
+ * units.
+ */
 export type Weights = {
   networks: readonly NetworkWeights[]
-  /** Logits and their risk scores, ascending. */
+  /** Logits and their risk scores, in ascending order. */
   anchors: readonly (readonly [logit: number, riskScore: number])[]
 }
 
 export type NetworkWeights = {
-  /** The number of its first feature. */
+  /** The index of its first feature. */
   from: number
   hidden: number
   bias: number
   hiddenBias: readonly number[]
   output: readonly number[]
-  /** The value of one byte step, for the direct weight and for each hidden unit. */
+  /** The value of one byte step, for the direct weight and for the weight of each hidden unit. */
   scales: readonly number[]
-  /** For each feature 1 + `hidden` signed bytes, compressed with Brotli, in base64. */
+  /** For each feature, 1 + `hidden` signed bytes; compressed with Brotli and encoded as base64. */
   bytes: string
 }

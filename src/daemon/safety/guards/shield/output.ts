@@ -1,4 +1,4 @@
-// Scans model output for parts of its system prompt, and for a changed role.
+// Scans model output for parts of the system prompt, and for a changed role.
 import type { ShieldVerdict } from '../../../../shared/wire/shield.ts'
 import { characterBorder } from '../../../platform/text/words.ts'
 import { decodeAll } from './decoders.ts'
@@ -15,17 +15,17 @@ export type OutputDetection = {
   confidence: number
 }
 
-/** `detections`: the worst first. */
+/** `detections`: the most severe first. */
 export type OutputScan = { riskScore: number; verdict: ShieldVerdict; detections: OutputDetection[] }
 
 /** This many matching letters and digits in a row, ignoring other characters, are not a coincidence. */
 const PIECE_CHARS = 24
 const LEAST_SNIPPET_CHARS = 10
-/** A leak: this share of a snippet, or this many of its letters and digits in a row. */
+/** A text is a leak if it contains this share of a snippet, or a long run of the snippet's letters and digits. */
 const LEAST_SHARE = 0.3
 const LONG_RUN_CHARS = 80
 
-/** Typical phrases of a model that was talked out of its role. */
+/** Finds typical phrases of a model that abandoned its role. */
 const findDrift = phraseFinder([
   drift('i-am-unbound', [['ME'], ['UNBOUND']], 4),
   drift('mode-is-on', [['UNBOUND'], ['MODE']], 3),
@@ -38,11 +38,11 @@ function drift(id: string, steps: Phrase['steps'], within: number): Phrase {
 
 /** Scans a response that arrives in pieces. */
 export type OutputWatch = {
-  /** @returns the result for all text so far */
+  /** @returns the result for all text added so far */
   add(text: string): OutputScan
 }
 
-/** A response is scanned in pieces of this many characters, each with the end of the previous one. */
+/** A response is scanned in pieces of this many characters, each overlapping the end of the previous piece. */
 export const OUTPUT_PIECE_CHARS = 4_096
 const OVERLAP_CHARS = 1_024
 
@@ -50,7 +50,7 @@ const OVERLAP_CHARS = 1_024
 export type Snippets = readonly Snippet[]
 
 type Snippet = {
-  /** The number of each piece. */
+  /** The index of each piece. */
   pieces: ReadonlyMap<string, number>
   /** How often each piece occurs in the snippet. */
   weights: readonly number[]
@@ -86,7 +86,8 @@ function prepare(snippet: string, stride: number): Snippet {
 
 /**
  * Scans a model's response for parts of the system prompt (the snippets, in any case and spacing, also encoded), and
- * for a role that it should not have taken. Linear in the length of both. Paraphrases are not found.
+ * for a role that the model must not adopt. Linear in the length of the response and the snippets. Paraphrases are not
+ * detected.
  */
 export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): OutputWatch {
   const leaks = snippets.map((snippet) => watchLeak(snippet))
@@ -109,7 +110,8 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
     const detections: OutputDetection[] = []
     if (leaked > 0) detections.push({ type: 'system_prompt_leak', category: 'prompt_leaking', confidence: leaked })
     if (drift > 0) detections.push({ type: 'role_drift', category: 'role_hijack', confidence: drift })
-    // Each by its own score: a certain quotation does not make the rest of the response worse.
+    // Each detection is judged by its own score: a certain quotation does not make the rest of the response more
+    // suspicious.
     const judged = detections.map((detection) => {
       const riskScore = Math.round(detection.confidence * 100)
       const { verdict } = strictestVerdict(riskScore, [detection.category], thresholds, limits)
@@ -135,8 +137,8 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
 }
 
 /**
- * A correct response may quote a rule or a fact of its system prompt, so a quotation is flagged and never blocked. Use
- * canaries for text that must not leave.
+ * A correct response may quote a rule or a fact of its system prompt, so a quotation is flagged but never blocked. Use
+ * canaries for text that must not leak.
  */
 const withQuotingAllowed = (categories: CategoryLimits = {}): CategoryLimits => ({
   ...categories,
@@ -155,8 +157,8 @@ export function* piecesOf(text: string): Generator<string> {
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '')
 
 /**
- * The confidence that the text so far repeats the snippet: 0, or 0.8 for a part of it up to 1 for all of it. A part
- * that occurs in several readings counts once.
+ * Returns a function that adds text and returns the confidence that the text so far repeats the snippet: 0, or 0.8 for
+ * a part up to 1 for the whole snippet. A part that occurs in several decodings of the text counts once.
  */
 function watchLeak({ pieces, weights, total, pieceChars, stride }: Snippet): (text: string) => number {
   const seen = new Uint8Array(weights.length)

@@ -2,19 +2,22 @@ import type { ShieldCategory } from '../../../../shared/wire/shield.ts'
 import type { Concept } from './lexicon.ts'
 import { CONCEPTS, type Words } from './words.ts'
 
-/** A phrase in words of any language: one concept per step, each near the previous one. */
+/** A phrase in words of any language: one concept per step, with each step near the previous one. */
 export type Phrase = {
   id: string
   category: ShieldCategory
-  /** The confidence of an attack from the phrase alone, 0 to 1. */
+  /** The confidence, 0 to 1, that the phrase alone indicates an attack. */
   confidence: number
   steps: readonly (readonly Concept[])[]
-  /** The maximum number of words from one step to the next; in any order: from the first to the last. */
+  /**
+   * The maximum distance between consecutive steps, in words. If the steps may be in any order: between the first and
+   * the last step.
+   */
   within: number
   anyOrder?: true
 }
 
-/** The numbers of a phrase's first and last word. */
+/** The indices of the first and last word of a phrase. */
 export type PhraseHit = { phrase: Phrase; first: number; last: number }
 
 const phrase = (
@@ -171,12 +174,13 @@ export const PHRASES: readonly Phrase[] = [
 
 type StepOfPhrase = { phrase: number; step: number }
 
-/** Finds every phrase in a range of words, each once. One pass, linear in the number of words. */
+/** Finds all phrases in a range of words, and reports each phrase once. One pass, linear in the number of words. */
 export type PhraseFinder = (read: Words, from: number, to: number) => PhraseHit[]
 
 export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   /**
-   * The phrase steps that each concept can take; the last step first, so one word takes one step of an ordered phrase.
+   * The phrase steps that each concept can match. The last step comes first, so that one word matches only one step of
+   * an ordered phrase.
    */
   const stepsOf: readonly (readonly StepOfPhrase[])[] = CONCEPTS.map((concept) =>
     phrases.flatMap(({ steps }, phrase) =>
@@ -185,7 +189,7 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   )
   return ({ concepts }, from, to) => {
     const hits: PhraseHit[] = []
-    /** For each phrase and step: the last word that took it, and the start of that match. */
+    /** For each phrase and step: the last word that matched it, and the start of that match. */
     const taken = new Map<number, { word: number; first: number }[]>()
     const found = new Set<number>()
     for (let word = from; word < to; word++) {
@@ -206,7 +210,7 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   }
 }
 
-/** Records that a word takes a step. Returns the first word of the phrase when that completes it. */
+/** Records that a word matches a step. If the phrase is then complete, returns its first word. */
 function takeStep(
   { within, anyOrder, steps }: Phrase,
   takenSteps: { word: number; first: number }[],
@@ -227,7 +231,7 @@ function takeStep(
   return step === steps.length - 1 ? here.first : undefined
 }
 
-/** Whether every step was taken, by different words, since `earliest`. */
+/** Whether every step was matched since `earliest`, each by a different word. */
 function isComplete(takenSteps: readonly { word: number }[], earliest: number): boolean {
   return takenSteps.every(
     ({ word }, at) =>
@@ -235,5 +239,5 @@ function isComplete(takenSteps: readonly { word: number }[], earliest: number): 
   )
 }
 
-/** Finds the phrases of attacks. */
+/** Finds the phrases of attacks in a text. */
 export const findPhrases: PhraseFinder = phraseFinder(PHRASES)

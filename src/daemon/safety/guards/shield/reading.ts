@@ -1,18 +1,18 @@
 import { type CleanText, cleanLetters } from './letters.ts'
 import { readWords, type Words, withoutAccents } from './words.ts'
 
-/** A text as the layers read it. */
+/** A text in the forms that the layers read. */
 export type Reading = {
   clean: CleanText
-  /** Without accents, in the original case. As long as the text that was split into words. */
+  /** The text without accents, in the original case. It has the same length as the text that was split into words. */
   spelled: string
   words: Words
 }
 
-/** The range of words that is judged at once. */
+/** A range of words that is judged together. */
 export type Window = { from: number; to: number }
 
-/** Window size and step in words: an attack in a long text is found in a window. */
+/** Window size and step in words: windows find a short attack in a long text. */
 const WINDOW_WORDS = 300
 const STEP_WORDS = 200
 
@@ -21,11 +21,13 @@ export function readText(text: string): Reading {
   const clean = { ...letters, text: withoutEllipses(letters.text) }
   const spelled = withoutAccents(clean.text)
   const plain = spelled.toLowerCase()
-  // A letter that becomes two in lower case would shift everything after it.
+  // A letter whose lower case has two characters would shift all following offsets.
   return { clean, spelled: plain.length === spelled.length ? spelled : plain, words: readWords(plain) }
 }
 
-/** The windows of a text with this many words. No words yield no window; the last window ends with the text. */
+/**
+ * Returns the windows of a text with this many words. An empty text has no windows. The last window ends with the text.
+ */
 export function* windowsOf(words: number): Generator<Window> {
   if (words === 0) return
   for (let from = 0; ; from += STEP_WORDS) {
@@ -35,13 +37,13 @@ export function* windowsOf(words: number): Generator<Window> {
   }
 }
 
-/** `cleanLetters` replaces "…" with three dots. */
+/** Three dots or more, because `cleanLetters` replaces "…" with three dots. */
 const ELLIPSES = /\.{3,}(?:[^\S\n]+\.{3,})*/g
 const AFTER_SENTENCE = /[^\S\n]*(?:\n|$)|["'”’)\]}»]/y
 
 /**
- * Normalizes ellipses: data sets truncate texts with them and people end texts with them, so they must not indicate
- * attacks. Removed at the end of a text, line or quotation; elsewhere replaced by a full stop.
+ * Normalizes ellipses: data sets truncate texts with them, and people end texts with them, so they must not indicate
+ * attacks. Removes ellipses at the end of a text, line or quotation. Replaces all others with a full stop.
  */
 function withoutEllipses(text: string): string {
   const trimmed = text.trimEnd()

@@ -40,7 +40,10 @@ export type ShieldOptions = {
   sensitivity?: Sensitivity | undefined
   /** Overrides the sensitivity's thresholds. */
   thresholds?: Thresholds | undefined
-  /** The last layer counts, and includes those before it. Default: up to `ml`; `llm` is not called here. */
+  /**
+   * Only the last layer counts: it implies all earlier layers. Default: all layers up to `ml`. The layer `llm` is not
+   * called here.
+   */
   layers?: readonly ShieldLayer[] | undefined
   categories?: CategoryLimits | undefined
   /** Default: `user`. */
@@ -51,7 +54,7 @@ export type ShieldOptions = {
 
 /** The result of a scan. */
 export type ShieldScan = {
-  /** 0 to 100, whole. */
+  /** An integer from 0 to 100. */
   riskScore: number
   verdict: ShieldVerdict
   attackCategory: ShieldCategory | null
@@ -62,34 +65,34 @@ export type ShieldScan = {
   recommendation: string
   details: Evidence[]
   /**
-   * For a judge, if `layers` includes `llm`: the decoded pieces of the text that score at least LOG by themselves,
-   * highest first. They are parts of the text itself: omit them when storing a scan.
+   * The text for a judge, if `layers` includes `llm`: the decoded pieces whose own score is at least the LOG threshold,
+   * highest first. The pieces are parts of the text: omit them when storing a scan.
    */
   suspects: readonly string[]
 }
 
-/** A long text is read in blocks of this many code units; each begins with the end of the previous one. */
+/** A long text is read in blocks of this many code units. Each block overlaps the end of the previous block. */
 const BLOCK_CHARS = 16_384
 const OVERLAP_CHARS = 1_536
-/** The maximum nesting depth of hidden texts. */
+/** The maximum nesting depth of encoded text. */
 const DEPTH = 2
 const DETAILS = 12
 
-/** The limit of hidden text, in code units, in addition to the length of the containing text. */
+/** The limit of decoded text, in code units, in addition to the length of the containing text. */
 const DECODED_CHARS = 16_384
 
-/** A scan in progress. */
+/** The state of a scan in progress. */
 type Scan = {
   options: ShieldOptions
   /** Undefined for a scan without a classifier. */
   classifier: Classifier | undefined
   usesHeuristics: boolean
   evidence: Evidence[]
-  /** The highest logit of any window. */
+  /** The highest logit of all windows. */
   logit: number
   /** The windows that a judge may need. */
   windows: { text: string; logit: number }[]
-  /** The remaining amount of hidden text to read, so that nested encodings cannot make a scan long. */
+  /** The remaining amount of decoded text to scan, so that nested encodings cannot make a scan long. */
   decodableChars: number
 }
 
@@ -125,7 +128,7 @@ function scanOf(text: string, options: ShieldOptions): Scan {
   }
 }
 
-/** Yields after every step of at most a few milliseconds. */
+/** Yields after each step, which takes at most a few milliseconds. */
 function* readBlocks(text: string, scan: Scan): Generator<void> {
   for (const block of blocksOf(text)) yield* readBlock(block, scan, undefined, DEPTH)
 }
@@ -154,7 +157,7 @@ function* judgeBlock(reading: Reading, scan: Scan, hiddenBy: Encoding | undefine
     logit = Math.max(logit, judged.logit)
     yield
   }
-  // Hiding harmless words is odd, but hiding a request is deliberate.
+  // Hidden harmless words are only odd, but a hidden request is deliberate.
   const hidesRequest =
     hiddenBy !== undefined && evidence.some(({ pattern, confidence }) => confidence >= 0.5 && !shown.has(pattern))
   if (hidesRequest && scan.usesHeuristics) evidence.push(hidingEvidence(hiddenBy, reading.spelled))
@@ -173,10 +176,13 @@ function hiddenIn({ clean }: Reading): Decoded[] {
   return clean.tags === '' ? decoded : [{ encoding: 'tags', text: clean.tags }, ...decoded]
 }
 
-/** The logit bonus of a request in fetched data, and of a hidden request. The training data contain few of either. */
+/**
+ * The logit bonus of a request in fetched data, and of a hidden request. The training data contain few examples of
+ * either.
+ */
 const REQUEST_IN_DATA = 1
 const HIDDEN_REQUEST = 3
-/** `admin:secret` in a header is not a request. */
+/** The minimum length of a hidden request: `admin:secret` in a header is not a request. */
 const LEAST_HIDDEN_WORDS = 4
 
 const spokenWords = ({ words }: Reading): number => words.symbols.filter((symbol) => !isSign(symbol)).length
@@ -204,7 +210,7 @@ function* blocksOf(text: string): Generator<string> {
 
 const BORDER_SEARCH_CHARS = 512
 
-/** A word boundary shortly before `index`, or else a character boundary. */
+/** Returns a word boundary shortly before `index`, or a character boundary if there is none. */
 function borderBefore(text: string, index: number): number {
   for (let at = index; at > index - BORDER_SEARCH_CHARS; at--) {
     const unit = text.charCodeAt(at)
@@ -230,7 +236,7 @@ function conclude({ evidence, logit, windows, classifier, options }: Scan): Shie
     })
   }
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
-  // A category that is only logged must not hide another.
+  // A category that is only logged must not hide a more severe category.
   const categories = riskScore === 0 ? [] : distinct.map(({ category }) => category)
   const { verdict, category } = strictestVerdict(riskScore, [likeliest, ...categories], thresholds, options.categories)
   return {

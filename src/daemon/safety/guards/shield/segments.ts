@@ -2,19 +2,19 @@ import type { Concept } from './lexicon.ts'
 import type { Window } from './reading.ts'
 import { CONCEPTS, isSign, LINE_SYMBOL, type Words } from './words.ts'
 
-/** A sentence, line or value, and its request. */
+/** A sentence, line or value, and the request in it. */
 export type Segment = {
   from: number
   to: number
   asks: boolean
   commands: boolean
-  /** Whether it addresses the assistant, or mentions its response. */
+  /** Whether it addresses the assistant or mentions the assistant's response. */
   addressed: boolean
 }
 
 const numbersOf = (concepts: readonly Concept[]) => new Set(concepts.map((concept) => CONCEPTS.indexOf(concept)))
 
-/** Typical first concepts of a command. */
+/** Concepts that typically begin a command. */
 export const COMMANDS = numbersOf([
   'OVERRIDE',
   'SHOW',
@@ -69,7 +69,10 @@ export const ODDITIES = KINDS_OF_REQUEST * KINDS_OF_TEXT * POSITIONS * FREQUENCI
 const FEW = 0.35
 const ODD_SEGMENTS = 6
 
-/** Requests that differ from the surrounding text, by kind of request and of text, position, and frequency. */
+/**
+ * Finds requests that differ from the surrounding text. Each is numbered by kind of request, kind of text, position and
+ * frequency.
+ */
 export function odditiesOf(read: Words, window: Window): { numbers: number[]; odd: Segment[] } {
   const segments = segmentsOf(read, window)
   const wants = segments.filter((one) => one.asks || one.commands)

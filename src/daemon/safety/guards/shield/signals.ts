@@ -42,7 +42,7 @@ const SIGNALS = [
   { name: 'quoted', steps: [0.5, 1.5, 3.5] },
 ] as const satisfies readonly Signal[]
 
-/** Boolean properties of a text. Matched in the text itself, with its case and symbols. */
+/** Boolean properties of a text. Matched in the original text, with its case and symbols. */
 const MARKS: readonly { name: string; pattern: RegExp }[] = [
   {
     name: 'chat tokens',
@@ -105,7 +105,7 @@ const NO_COUNTS = {
   pictures: 0,
   functions: 0,
   conceptual: 0,
-  /** Function and concept words in each half. */
+  /** The numbers of function words and concept words in each half. */
   early: 0,
   late: 0,
   beginnings: 0,
@@ -119,7 +119,7 @@ const NO_COUNTS = {
   shouted: 0,
   mixed: 0,
   foreign: 0,
-  /** One bit per script. */
+  /** A bit set with one bit per script. */
   scripts: 0,
   signs: 0,
   tailSigns: 0,
@@ -141,7 +141,7 @@ const OPENS = new Set(['.', '!', '?', ':', '"', '>'])
 const STILL_OPEN = new Set(['please', 'and', 'now'])
 const POLITE = new Set(['please', 'bitte'])
 
-/** The numbers of the signals of a window; each is below SIGNAL_COUNT. */
+/** Returns the indices of a window's signals; each index is below SIGNAL_COUNT. */
 export function signalsOf(read: Words, spelled: string, window: Window): number[] {
   const { from, to } = window
   const start = from === 0 ? 0 : read.starts[from]!
@@ -187,7 +187,7 @@ function tallyOf(read: Words, spelled: string, { from, to }: Window, start: numb
 
 const middleOf = ({ from, to }: Window): number => from + Math.floor(Math.max(1, to - from) / 2)
 
-/** Whether a symbol that is unusual in prose is between two others without a space. */
+/** Whether a symbol that is unusual in prose stands between two symbols without a space. */
 const isGlued = (sign: string, at: number, spelled: string, start: number): boolean =>
   !PROSE_SIGNS.has(sign) && at > start && spelled.charCodeAt(at - 1) > 32 && spelled.charCodeAt(at + 1) > 32
 
@@ -266,7 +266,7 @@ function sharesOf(tally: Tally, window: Window): Record<(typeof SIGNALS)[number]
   }
 }
 
-/** One bit per group of scripts. */
+/** Returns one bit for the group of scripts. */
 function scriptOf(unit: number): number {
   if (unit < 0x250) return 1
   if (unit < 0x370) return 2

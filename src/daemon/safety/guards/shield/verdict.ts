@@ -1,4 +1,4 @@
-// From a risk score to a verdict.
+// Converts a risk score to a verdict.
 import type { Severity } from '../../../../shared/wire/incidents.ts'
 import type { SHIELD_SENSITIVITIES } from '../../../../shared/wire/keys.ts'
 import { SHIELD_VERDICTS, type ShieldCategory, type ShieldVerdict } from '../../../../shared/wire/shield.ts'
@@ -9,10 +9,10 @@ export type Sensitivity = (typeof SHIELD_SENSITIVITIES)[number]
 export type Thresholds = { log: number; flag: number; block: number }
 
 const BALANCED: Thresholds = { log: 20, flag: 50, block: 80 }
-/** The shift of every threshold by sensitivity. */
+/** The number by which each sensitivity shifts all thresholds. */
 const SHIFT: Record<Sensitivity, number> = { strict: -20, balanced: 0, permissive: 10 }
 
-/** A score of 0 is always ALLOW. */
+/** The minimum threshold is 1, because a score of 0 always means ALLOW. */
 export function thresholdsOf(sensitivity: Sensitivity): Thresholds {
   const shifted = (score: number) => Math.max(1, score + SHIFT[sensitivity])
   return { log: shifted(BALANCED.log), flag: shifted(BALANCED.flag), block: shifted(BALANCED.block) }
@@ -32,7 +32,7 @@ function verdictOf(
   return SHIELD_VERDICTS.indexOf(limit) < SHIELD_VERDICTS.indexOf(verdict) ? limit : verdict
 }
 
-/** The strictest verdict of a score in any of these categories, and the first category with it. */
+/** Returns the strictest verdict of a score in any of these categories, and the first category with this verdict. */
 export function strictestVerdict(
   riskScore: number,
   categories: readonly (ShieldCategory | null)[],
@@ -50,7 +50,7 @@ export function strictestVerdict(
 
 type Judged = { riskScore: number; verdict: ShieldVerdict }
 
-/** A category's limit may make a higher score the lesser verdict. */
+/** Compares verdicts first: a category's limit can give a higher score a milder verdict. */
 export const isWorse = (one: Judged, other: Judged): boolean =>
   rankOf(one.verdict) - rankOf(other.verdict) > 0 || (one.verdict === other.verdict && one.riskScore > other.riskScore)
 

@@ -1,18 +1,18 @@
 import { isAscii } from './letters.ts'
 import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
 
-/** The concepts, ordered by number. */
+/** All concepts; the index of a concept is its number. */
 export const CONCEPTS = Object.keys(LEXICON) as Concept[]
 
 /** The words of a text with their concepts, as parallel arrays. */
 export type Words = {
-  /** For comparison: without accents, in lower case. A symbol counts as a word of one character. */
+  /** The form for comparisons: without accents, in lower case. A symbol counts as a word of one character. */
   words: string[]
   /** The start of each word in the original text. */
   starts: number[]
-  /** The numbers of each word's concepts. */
+  /** The concept numbers of each word. */
   concepts: (readonly number[])[]
-  /** One number per word: equal for words with the same role in a sentence. */
+  /** One number per word, which is equal for words with the same role in a sentence. */
   symbols: number[]
 }
 
@@ -20,24 +20,24 @@ type Entry = { concepts: readonly number[]; symbol: number }
 type Expression = { rest: string[]; open: boolean; concept: number }
 
 const NO_CONCEPTS: readonly number[] = []
-/** The number of symbols per concept: alone, as an expression, or with each other concept. */
+/** The number of symbols per concept: the concept alone, as an expression, or combined with each other concept. */
 const SYMBOLS_PER_CONCEPT = 60
 const FIRST_SIGN_SYMBOL = 3900
 export const LINE_SYMBOL = 4092
 export const PICTURE_SYMBOL = 4093
 const NUMBER_SYMBOL = 4094
-/** A word without a known concept, such as a name. */
+/** The symbol of a word without a known concept, such as a name. */
 export const CONTENT_SYMBOL = 4095
 export const FIRST_FUNCTION_SYMBOL = 4096
 
 export const isSign = (symbol: number): boolean => symbol >= FIRST_SIGN_SYMBOL && symbol < LINE_SYMBOL
 
-/** Texts repeat words, so the lookup of a word is cached. */
+/** Texts repeat words, so the results of word lookups are cached. */
 const REMEMBERED_WORDS = 20_000
 const LONGEST_WORD_CHARS = 48
 const PREFIX_KEY_CHARS = 3
 
-/** Without accents and width forms, in the original case. */
+/** Returns the text without accents and width forms, in the original case. */
 export function withoutAccents(text: string): string {
   if (isAscii(text)) return text
   return text
@@ -47,7 +47,7 @@ export function withoutAccents(text: string): string {
     .replaceAll('ß', 'ss')
 }
 
-/** The spelling of the lexicon and of compared texts. */
+/** Returns the spelling that the lexicon and the compared texts use. */
 const plainSpelling = (text: string): string => withoutAccents(text).toLowerCase()
 
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
@@ -55,11 +55,11 @@ const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script
 /** The lexicon, indexed for lookup. */
 type Index = {
   exact: Map<string, number[]>
-  /** By their first characters. */
+  /** Prefixes by their first characters. */
   prefixes: Map<string, { prefix: string; concept: number }[]>
-  /** By their first word. */
+  /** Expressions by their first word. */
   expressions: Map<string, Expression[]>
-  /** By their first character, the longest first. */
+  /** Words of scripts without spaces, by their first character, the longest first. */
   unspaced: Map<string, { entry: string; concepts: number[] }[]>
   functionWords: Map<string, number>
 }
@@ -67,7 +67,7 @@ type Index = {
 let made: Index | undefined
 const remembered = new Map<string, Entry>()
 
-/** Created on first use, not at startup. */
+/** Builds the index on first use, not at startup. */
 function index(): Index {
   made ??= makeIndex()
   return made
@@ -151,7 +151,7 @@ const LINE = 4
 const SIGN = 5
 const BARE = 6
 const PICTURE = 7
-/** The kind of each UTF-16 code unit seen so far. */
+/** The cached kind of each UTF-16 code unit. */
 const KINDS = new Uint8Array(65_536)
 
 function kindOf(unit: number): number {
@@ -223,7 +223,7 @@ function endOfWord(plain: string, start: number): number {
   return at
 }
 
-/** In scripts without spaces, the longest matching entry is a word. */
+/** In scripts without spaces, the longest matching lexicon entry counts as a word. */
 function longestUnspaced(plain: string, start: number): { length: number; entry: Entry } {
   for (const { entry, concepts } of index().unspaced.get(plain.charAt(start)) ?? []) {
     if (!plain.startsWith(entry, start)) continue

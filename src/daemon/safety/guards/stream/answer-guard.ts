@@ -14,33 +14,38 @@ import { Channel, type ChannelRules } from './channel.ts'
 import { createOutputGuard, type OutputGuard } from './output-guard.ts'
 import type { TextFormat } from './text-view.ts'
 
-/** The guards between a model and the client. */
+/** The guards that screen a model's response before the client gets it. */
 export type AnswerGuard = {
-  /** Like `pass` of OutputGuard; yields the event loop during long scans. Await it before the next `pass`. */
+  /**
+   * Like `pass` of OutputGuard, but yields to the event loop during long scans. Await the result before the next
+   * `pass`.
+   */
   pass(parts: readonly ChatPart[]): readonly ChatPart[] | Promise<readonly ChatPart[]>
   /** Like `end` of OutputGuard. */
   end(): readonly ChatPart[] | Promise<readonly ChatPart[]>
   /**
-   * Flushes parts that wait for more text when the model pauses. Until it is cancelled, `send` receives them; never during
-   * `pass`. `end` receives the error that ends the answer instead; every later `pass` throws that error too.
+   * When the model pauses, flushes parts that wait for more text. `send` receives these parts until the watch is
+   * cancelled, but never during a `pass`. If an error ends the response during a pause, `end` receives the error, and
+   * every later `pass` throws it.
    */
   whenQuiet(send: (parts: readonly ChatPart[]) => void, end: (error: unknown) => void): { cancel(): void }
   /**
-   * All findings in the answer, for the bill's commit: from acting rules, and from rules that only count and never delay
-   * the answer.
+   * Returns all findings in the response, to be stored with the bill: findings of acting rules, and of rules that only
+   * count and never delay the response.
    */
   incidents(): GuardIncident[]
 }
 
-/** The name of the canary guard, and the category of a leak. */
+/** The name of the canary guard, and the incident category of a leaked canary. */
 export const CANARY = 'canary'
 export const CANARY_LEAK = 'canary_leak'
 
 type AnswerGuardDeps = { guards: Pick<Guards, 'scanner'>; clock: Clock }
 
 /**
- * Creates the guards of one answer. Rules of policy and tenant, canaries and the restoring of pseudonyms run while it
- * streams. The prompt shield scans it every few KB and blocks the rest on an attack.
+ * Creates the guards of one response. The rules of policy and tenant, the canary check and the reversal of pseudonyms
+ * run while the response streams. The prompt shield scans the response every few KB, and blocks the rest if it finds an
+ * attack.
  */
 export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGuardDeps): AnswerGuard {
   const { rules, pseudonyms, options, canaries, policy } = request
@@ -116,7 +121,7 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
   let timer: Timer | undefined
   let isPassing = false
   let failure: { error: unknown } | undefined
-  /** Settles when the guard may be used again; undefined while it may. */
+  /** Settles when the guard may be used again. Undefined if it may be used now. */
   let running: Promise<void> | undefined
 
   function watch(): void {
@@ -127,9 +132,9 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
 
   function catchUp(): void {
     timer = undefined
-    // The running `pass` flushes by itself and restarts the watch.
+    // The running `pass` flushes the text and restarts the watch.
     if (isPassing) return
-    // A `pass` in the meantime restarted the wait.
+    // A `pass` in the meantime has restarted the wait.
     if (guard.dueInMs !== 0) {
       watch()
       return
@@ -191,12 +196,12 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
   }
 }
 
-/** How many characters of an answer the rules that only count scan at once. */
+/** The number of characters that the counting rules scan at a time. */
 const COUNTED_CHARS = 8_192
 
 /**
- * Counts findings in each text of an answer: the content, the reasoning, the arguments of each tool call. It scans while
- * the answer streams, so little work remains at the end.
+ * Counts findings in each text of a response: the content, the reasoning, and the arguments of each tool call. It scans
+ * while the response streams, so that little work remains at the end.
  */
 class OutputCounter {
   readonly #rules: Omit<ChannelRules, 'pseudonyms' | 'hits'>
@@ -223,12 +228,12 @@ class OutputCounter {
     }
   }
 
-  /** True when enough text is buffered, or the answer has ended. */
+  /** Whether enough text is buffered for a scan, or the response has ended. */
   get isDue(): boolean {
     return this.#isDue
   }
 
-  /** Scans the text that is due; yields regularly. */
+  /** Scans the buffered text that is due; yields regularly. */
   *counting(): Generator<void> {
     for (const watched of this.#texts.values()) {
       for (let at = 0; watched.waiting.length - at >= COUNTED_CHARS; at += COUNTED_CHARS) {
@@ -245,7 +250,7 @@ class OutputCounter {
     for (const watched of this.#texts.values()) yield* this.#countingRest(watched)
   }
 
-  /** The findings in all texts. */
+  /** Returns the findings in all texts. */
   end(): readonly GuardHit[] {
     this.#isOver = true
     if (!this.#isCounted) runToEnd(this.counting())
@@ -282,7 +287,7 @@ function armCanaries({ canary, mode }: PolicyDocument, { live }: Canaries) {
   return {
     acts,
     armed: { guard: CANARY, detector, actionOf: () => (acts ? action : 'log') } satisfies ArmedDetector,
-    /** One incident for each leaked canary. */
+    /** Returns one incident for each leaked canary. */
     incidentsOf(hits: readonly GuardHit[]): GuardIncident[] {
       const leaked = new Set(hits.flatMap(({ guard, subject }) => (guard === CANARY && subject ? [subject] : [])))
       const facts = { kind: 'canary', direction: 'output', severity: 'critical', category: CANARY_LEAK } as const

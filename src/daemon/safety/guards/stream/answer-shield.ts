@@ -8,20 +8,23 @@ import { OUTPUT_PIECE_CHARS, type OutputScan, type OutputWatch, piecesOf } from 
 import { isWorse, severityOf } from '../shield/verdict.ts'
 import { OutputBlocked } from './output-blocked.ts'
 
-/** The prompt shield of one answer: scans the content, the reasoning and the arguments of each tool call. */
+/** The prompt shield of one response: scans the content, the reasoning, and the arguments of each tool call. */
 export type AnswerShield = {
-  /** Buffers the texts of these parts. A scan is due every few KB, and at the end. */
+  /** Buffers the texts of these parts. A scan is due every few KB, and at the end of the response. */
   add(parts: readonly ChatPart[]): void
   readonly isDue: boolean
-  /** Scans the buffered text; yields regularly. @throws OutputBlocked when the answer must not continue */
+  /** Scans the buffered text; yields regularly. @throws OutputBlocked if the response must not continue */
   looking(): Generator<void>
-  /** The incident of the whole answer, even a broken one. A failure of the shield is already logged. */
+  /**
+   * Returns the incident of the whole response, even if the response was interrupted. A shield failure is not reported
+   * here: it is already logged.
+   */
   end(): ShieldIncident | undefined
 }
 
 type WatchedText = { watch: OutputWatch; waiting: string }
 
-/** Undefined when no shield scans answers. */
+/** Creates the shield of a response. Undefined if no shield scans responses. */
 export function shieldAnswer(
   { shield, instructions, scanTerms }: Pick<GuardedRequest, 'shield' | 'instructions' | 'scanTerms'>,
   { scanner }: Pick<Guards, 'scanner'>,

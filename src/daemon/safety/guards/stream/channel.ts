@@ -1,4 +1,4 @@
-// One text of a response that arrives in pieces. Long, because what may leave depends on all of its state.
+// One text of a response, received in pieces. Long, because the decision to release text depends on all of this state.
 import type { Clock } from '../../../../shared/time.ts'
 import {
   begunFrom,
@@ -22,43 +22,46 @@ import { OutputBlocked } from './output-blocked.ts'
 import type { Edit } from './text-view.ts'
 import { createTextView, type TextFormat, type TextView } from './text-view.ts'
 
-/** Shared by all channels of a response. */
+/** The rules and counters that all channels of a response share. */
 export type ChannelRules = {
   armed: readonly ArmedDetector[]
   pseudonyms: Pseudonyms | undefined
-  /** Counted as findings are settled. */
+  /** The hit counts, updated when findings are settled. */
   hits: GuardHit[]
-  /** The remaining effort of customers' patterns; unlimited by default. */
+  /** The remaining effort of customers' patterns. Unlimited by default. */
   effort?: Effort | undefined
 }
 
 /** A pseudonym in unsettled text with its value, so that rules can decide whether to restore it. */
 type Restoration = Edit & { type: string }
 
-/** Findings that are longer than allowed, or overlapping findings, are released beyond this. */
+/** The maximum unsettled text. Beyond this, text is released even inside findings that are too long or overlap. */
 const HELD_CHARS = 2 * DETECTION_HOLD_CHARS
-/** How often detectors run: after this many new characters, or this much time since the last run. */
+/** The detectors run after this many new characters, or this much time since the last run. */
 export type Pace = {
   chars: number
   ms?: number
   clock?: Pick<Clock, 'monotonic'> | undefined
-  /** A client reads along: at most LIVE_HOLD_CHARS are held back where no value has begun. */
+  /** A client reads the response live: text in which no value has begun is held back up to LIVE_HOLD_CHARS only. */
   isLive?: boolean
 }
 
 const EVERY_TIME: Pace = { chars: 1 }
-/** While a long value is held back, detectors run when this share of it is new, so that the total work stays linear. */
+/**
+ * While a long value is held back, detectors run only when this share of it is new, so that the total work stays
+ * linear.
+ */
 const ASK_PER_HELD = 1 / 16
 /**
- * Patterns pay for new text in full, and for text that they read again at least this share. So the effort lasts for the
- * whole response, however slowly it arrives, and still bounds the cost of rereading.
+ * Patterns are charged in full for new text, and at least at this rate for text that they read again. So the effort
+ * lasts for the whole response, even if it arrives in small pieces, and still limits the cost of rereading.
  */
 const LEAST_SHARE_PAID = 1 / 16
 
 /**
- * One text of a response, such as the arguments of one tool call, that arrives in pieces. Settled text can be taken:
- * later text cannot change it. Generators that run detectors yield after each of them. Do not use the channel until the
- * generator has finished.
+ * One text of a response, such as the arguments of one tool call, that arrives in pieces. Settled text can be taken,
+ * because later text cannot change it. Generators that run detectors yield after each detector. Do not use the channel
+ * until the generator has finished.
  */
 export class Channel {
   readonly #rules: ChannelRules
@@ -66,27 +69,29 @@ export class Channel {
   readonly #pace: Pace
   readonly #contextChars: number
   /**
-   * The decoded text: the unsettled part, and the context before it that detectors need. Offsets count from the first
+   * The decoded text: the unsettled part, preceded by the context that detectors need. Offsets count from the first
    * character of the channel.
    */
   #window = ''
   #windowFrom = 0
   #settledTo = 0
   #askedTo = 0
-  /** Patterns have decided everything before this offset. */
+  /** The decision of the patterns is final before this offset. */
   #decidedTo = 0
-  /** The share of their steps that patterns pay for the current text. */
+  /** The fraction of their steps that patterns are charged for the current text. */
   #sharePaid = 1
-  /** The last run of detectors was in the middle of a batch. */
+  /** Whether the last run of detectors was in the middle of a batch. */
   #isMidBatch = false
   #askedAtMs = Number.NEGATIVE_INFINITY
-  /** The offset at which text was released although more text could have completed a value. */
+  /**
+   * The offset up to which text was released even though more text could have completed a value. -1 if there is none.
+   */
   #letGoAt = -1
-  /** The raw text that was not taken yet. */
+  /** The raw text that has not been taken yet. */
   #raw = ''
   #rawFrom = 0
   #rawSettledTo = 0
-  /** Ordered and disjoint; the first ones were taken. */
+  /** Ordered and disjoint. The first edits may already be taken. */
   #edits: Edit[] = []
   #editsTaken = 0
 
@@ -98,12 +103,12 @@ export class Channel {
     this.#contextChars = Math.max(DETECTION_CONTEXT_CHARS, ...contexts)
   }
 
-  /** The number of characters that can be taken. */
+  /** The number of settled characters that have not been taken. */
   get ready(): number {
     return this.#rawSettledTo - this.#rawFrom
   }
 
-  /** The number of characters that were not taken, settled or not. */
+  /** The number of characters that have not been taken, settled or not. */
   get waiting(): number {
     return this.#raw.length
   }
@@ -118,7 +123,7 @@ export class Channel {
     this.#window += this.#view.add(raw)
   }
 
-  /** How long new text may wait for more; 0 without a clock. */
+  /** How long new text may still wait for more text. 0 without a clock. */
   get dueInMs(): number {
     const { ms = 0, clock } = this.#pace
     return clock === undefined ? 0 : Math.max(0, this.#askedAtMs + ms - clock.monotonic())
@@ -129,15 +134,16 @@ export class Channel {
     return this.isDueWith(0)
   }
 
-  /** Whether it would be time with this many more characters. */
+  /** Whether the detectors would be due with this many more characters. */
   isDueWith(chars: number): boolean {
-    // Wait for the first words of a channel.
+    // The first words of a channel are always due.
     if (this.#settledTo === 0 || this.#end + chars - this.#askedTo >= this.#pace.chars) return true
     return this.#pace.clock !== undefined && this.dueInMs === 0
   }
 
   /**
-   * Settles text that later text cannot change, if detectors are due, while more of the same batch follows.
+   * If detectors are due, settles text that later text cannot change. Call this while more text of the same batch
+   * follows.
    * @throws OutputBlocked
    */
   *settling(): Generator<void> {
@@ -147,13 +153,13 @@ export class Channel {
     this.#isMidBatch = this.#pace.isLive === true
   }
 
-  /** As `settling`, when a client waits for the text. @throws OutputBlocked */
+  /** Like `settling`, for the end of a batch: the client waits for the text. @throws OutputBlocked */
   *settlingNow(): Generator<void> {
     this.#askedAtMs = this.#now
     if (this.#isWorthAsking) yield* this.#asking(this.#pace.isLive === true)
   }
 
-  /** As `settlingNow`, after a pause of the stream, however little text arrived. @throws OutputBlocked */
+  /** Like `settlingNow`, after a pause of the stream, even if little text arrived. @throws OutputBlocked */
   *catchingUp(): Generator<void> {
     this.#askedAtMs = this.#now
     if (this.isBehind) yield* this.#asking(this.#pace.isLive === true)
@@ -168,7 +174,7 @@ export class Channel {
     return this.#isMidBatch || (this.isBehind && this.#end - this.#askedTo >= longValueChars * ASK_PER_HELD)
   }
 
-  /** @param isLive whether to release open text, in which no value has begun, beyond LIVE_HOLD_CHARS */
+  /** @param isLive whether to release open text beyond LIVE_HOLD_CHARS if no value has begun in it */
   *#asking(isLive: boolean): Generator<void> {
     const end = this.#end
     const settledTo = this.#settledTo
@@ -179,13 +185,13 @@ export class Channel {
     if (end - this.#settledTo > HELD_CHARS) yield* this.lettingGo()
   }
 
-  /** Settles everything that has arrived. Later text may complete a value whose start has left. */
+  /** Settles everything that has arrived. A value that later text completes may then have been partly released. */
   *lettingGo(): Generator<void> {
     const end = this.#end
     this.#setAsked(end)
     if (this.#settledTo < end) yield* this.#settleTo(end)
     this.#letGoAt = end
-    // Later text may continue the released text.
+    // Later text may continue a match in the released text.
     this.#decidedTo = this.#windowFrom
   }
 
@@ -202,19 +208,19 @@ export class Channel {
     return effort && { spend: (steps) => effort.spend(steps * share) }
   }
 
-  /** An offset in the window. */
+  /** The offset in the window before which patterns have decided. */
   get #decided(): number {
     return Math.max(0, this.#decidedTo - this.#windowFrom)
   }
 
-  /** Settles everything, because the text is complete. */
+  /** Settles all text, because the text is complete. */
   *ending(): Generator<void> {
     this.#window += this.#view.end()
     yield* this.lettingGo()
     this.#rawSettledTo = this.#rawFrom + this.#raw.length
   }
 
-  /** The next `chars` characters as they may leave; at most `ready`. */
+  /** Returns the next `chars` characters in their screened form. `chars` is at most `ready`. */
   take(chars: number): { text: string; isChanged: boolean } {
     const from = this.#rawFrom
     const to = from + chars
@@ -239,7 +245,10 @@ export class Channel {
     return this.#windowFrom + this.#window.length
   }
 
-  /** The start of open text, and the offset up to which text may leave anyway; values that have begun stay whole. */
+  /**
+   * Returns the start of open text, and the offset up to which text may be released. A value that has begun is not
+   * split.
+   */
   *#borders(isLive: boolean): Generator<void, { open: number; leave: number }> {
     const { armed, pseudonyms } = this.#rules
     const effort = this.#effort
@@ -271,26 +280,26 @@ export class Channel {
     return { open: Math.min(from + open, whole), leave: whole }
   }
 
-  /** An offset in the window: where the text begins that may be held back although no value has begun in it. */
+  /** The offset in the window from which text may be held back although no value has begun in it. */
   get #liveBound(): number {
     const window = this.#window
     const at = Math.max(0, window.length - LIVE_HOLD_CHARS)
     return isHighSurrogate(window.charCodeAt(at - 1)) ? at + 1 : at
   }
 
-  /** The offset up to which text may leave although one detector would hold it back from `open` on. */
+  /** Returns the offset up to which text may be released although this detector considers it open from `open` on. */
   *#leavingOf(one: ArmedDetector, open: number): Generator<void, number> {
     const window = this.#window
     const bound = this.#liveBound
     if (open >= bound) return open
     const begun = begunFrom(one.detector, window, open)
     if (begun <= open) return open
-    // A finding has begun, even if `begunFrom` does not report it.
+    // A finding counts as begun, even if `begunFrom` does not report it.
     const found = (yield* finding(window, [one], this.#effort, this.#decided)).filter(({ end }) => end > open)
     return found.reduce((least, { start }) => Math.max(open, Math.min(least, start)), Math.min(begun, bound))
   }
 
-  /** Settles everything before `limit`, except findings that extend beyond it. */
+  /** Settles all text before `limit`, except findings that extend beyond `limit`. */
   *#settleTo(limit: number): Generator<void> {
     const { hits, pseudonyms } = this.#rules
     const restored = this.#restorations()
@@ -300,7 +309,7 @@ export class Channel {
       ({ start, end }) => (firstEndingAfter(redactions, start)?.start ?? end) >= end,
     )
     const cut = [...redactions, ...edits].find(({ start, end }) => start < limit && limit < end)?.start ?? limit
-    // A finding that is only logged may extend beyond the cut of another detector; it can no longer change.
+    // A finding that is only logged may extend beyond the cut of another detector. It can no longer change.
     const settled = findings.filter(({ start }) => start < cut)
     countHits(hits, settled)
     for (const redaction of redactions) {
@@ -312,7 +321,7 @@ export class Channel {
     this.#edits = this.#edits.slice(this.#editsTaken)
     this.#editsTaken = 0
     for (const edit of due) this.#edits.push(...this.#view.toRawEdits(edit))
-    // A logged finding that spans the cut must be found again as a whole.
+    // A logged finding that spans the cut must be found again as a whole in the next run.
     this.#decidedTo = settled.reduce((least, { start, end }) => (end > cut ? Math.min(least, start) : least), cut)
     this.#forgetBefore(cut)
   }
@@ -338,7 +347,8 @@ export class Channel {
   }
 
   /**
-   * The pseudonyms whose values the output rules do not allow: the rules apply to the text that the client would read.
+   * Returns the pseudonyms whose values the output rules forbid: the rules apply to the text that the client would
+   * receive.
    */
   *#refusals(restored: readonly Restoration[]): Generator<void, ActedFinding[]> {
     const { armed } = this.#rules
@@ -350,7 +360,7 @@ export class Channel {
         const types = isKnown ? [type] : (yield* finding(text, [one], effort)).map((found) => found.type)
         for (const found of types) {
           const action = one.actionOf(found)
-          // `tokenize` is satisfied: the model saw a pseudonym, and the client gets the value.
+          // `tokenize` is satisfied: the model received a pseudonym, and the client gets the value.
           if (action === 'tokenize' || action === 'log') continue
           refusals.push({ start, end, type: found, confidence: 1, guard: one.guard, action })
         }
@@ -359,7 +369,7 @@ export class Channel {
     return refusals
   }
 
-  /** The findings in unsettled text, excluding those within our own pseudonyms. */
+  /** Returns the findings in unsettled text, except findings inside the request's own pseudonyms. */
   *#findings(restored: readonly Edit[]): Generator<void, ActedFinding[]> {
     const { armed } = this.#rules
     const settledTo = this.#settledTo
@@ -369,7 +379,8 @@ export class Channel {
       const end = found.end + this.#windowFrom
       if (end <= settledTo) continue
       if (start < settledTo) {
-        // A value can have begun only in released text; otherwise the finding is an artefact of the window's start.
+        // A finding that starts in settled text is real only if the text was released early. Otherwise it is an
+        // artefact of the window's start.
         if (this.#letGoAt !== settledTo && found.type !== UNREAD) continue
         start = settledTo
       }
@@ -382,7 +393,7 @@ export class Channel {
   }
 }
 
-/** The first of the ordered, disjoint ranges that ends after `offset`. */
+/** Returns the first of the ordered, disjoint ranges that ends after `offset`. */
 function firstEndingAfter<T extends { start: number; end: number }>(
   stretches: readonly T[],
   offset: number,

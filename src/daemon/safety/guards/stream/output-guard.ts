@@ -1,4 +1,5 @@
-// The order of an answer's parts while their texts are held back. Long, because every part depends on those before it.
+// Keeps the parts of a response in order while their texts are held back. Long, because each part waits for all parts
+// before it.
 import type { Clock } from '../../../../shared/time.ts'
 import type { ChatPart } from '../../../models/provider.ts'
 import { runToEnd } from '../../../platform/pacing.ts'
@@ -11,9 +12,9 @@ import type { TextFormat } from './text-view.ts'
 
 export type OutputGuardPlan = {
   armed: readonly ArmedDetector[]
-  /** The request's pseudonyms: they are restored, and created where a finding is to be tokenized. */
+  /** The request's pseudonyms: they are reversed in the response, and created for findings to be tokenized. */
   pseudonyms?: Pseudonyms | undefined
-  /** Without it, detectors run on every batch. */
+  /** Without a clock, detectors run on every batch. */
   clock?: Pick<Clock, 'monotonic'> | undefined
   /** `json` if the client requested JSON, so that the response stays JSON. Tool arguments are always JSON. */
   textFormat?: TextFormat | undefined
@@ -22,72 +23,74 @@ export type OutputGuardPlan = {
 }
 
 /**
- * The guards of one response, whole or streamed. They screen text, reasoning and tool arguments, but not ids and names.
- * Released text is never retracted. The concatenated result does not depend on how the response was split, except for
- * two kinds of values that are recognized only after their start has left (docs/guards.md, Streams).
+ * The guards of one response, streamed or not. They screen text, reasoning and tool arguments, but not ids and names.
+ * Released text is never retracted. The result does not depend on how the response was split, except for two kinds of
+ * values that are recognized only after their start was released (docs/guards.md, Streams).
  */
 export type OutputGuard = {
   /**
-   * Takes new parts and returns those that may leave, in order. Holds back text that may still become a finding, and
-   * everything after it.
+   * Takes new parts and returns the parts that may be sent, in order. Holds back text that may still become a finding,
+   * and everything after that text.
    * @throws OutputBlocked, also on each later call
    */
   pass(parts: readonly ChatPart[]): readonly ChatPart[]
   /**
-   * As `pass`; yields after each detector and every PIECE_CHARS, so that other work can run. Do not pass anything else
-   * until it has finished.
+   * Like `pass`; yields after each detector and every PIECE_CHARS, so that other work can run. Do not pass other parts
+   * until the generator has finished.
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
   /**
-   * Takes the parts if they only have to wait for more, as usual in a flowing stream: `pass` would return none. False
-   * if it did not take them.
+   * Takes the parts if `pass` would return nothing because they wait for more text, which is the usual case in a
+   * continuous stream. Returns false if it did not take the parts.
    */
   keep(parts: readonly ChatPart[]): boolean
-  /** How long new text may wait for more before detectors must run; undefined when there is none. */
+  /** How long new text may wait for more text before detectors must run. Undefined if no text waits. */
   readonly dueInMs: number | undefined
-  /** As `passing`, without new parts: runs the detectors on all text, and returns the parts that may leave. */
+  /** Like `passing`, without new parts: runs the detectors on all text, and returns the parts that may be sent. */
   catchingUp(): Generator<void, readonly ChatPart[]>
   /**
-   * The rest, for a response that breaks off; a complete response's `end` part releases it automatically.
+   * Returns the remaining parts of an interrupted response. The `end` part of a complete response releases them
+   * automatically.
    * @throws OutputBlocked
    */
   end(): readonly ChatPart[]
-  /** The hits so far. */
+  /** The hits counted so far. */
   readonly hits: readonly GuardHit[]
 }
 
 export const createOutputGuard = (plan: OutputGuardPlan): OutputGuard => new PartGuard(plan)
 
 /**
- * This much text and reasoning of other channels waits after a channel that may still continue. Text in between may
- * split a value. But most often reasoning is finished when the text begins, without a signal.
+ * A channel that may still continue holds back this much text and reasoning of other channels. The model may interleave
+ * them, and so split a value of the first channel. But usually the reasoning has ended when the text begins, although
+ * no signal says so.
  */
 const INTERLEAVED_TEXT_CHARS = 64
-/** The size of one step, for a response that arrives at once. */
+/** The size of one step, for a response that arrives in one piece. */
 const PIECE_CHARS = 8_192
-/** Tool arguments are only read when they are complete. */
+/** The limit for tool arguments, which clients read only when they are complete. */
 const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
-// A chunk is often one word, and running all detectors on each costs much of the forwarding time (npm run bench --
-// guards). Output in steps of this size still looks fluent. The first words of a channel do not wait.
+// A chunk is often one word, and running all detectors on each chunk costs much of the forwarding time (npm run bench
+// -- guards). Output in steps of this size still appears fluent. The first words of a channel do not wait.
 const ASK_EVERY_CHARS = 2_048
-/** After a pause of this length, detectors run on the text so far. */
+/** After a pause of this length, detectors run on the text received so far. */
 const ASK_EVERY_MS = 120
 
 type TextPart = Extract<ChatPart, { type: 'text' | 'reasoning' | 'tool_call' }>
 
-/** An outgoing part, or several consecutive ones that are joined. */
+/** An outgoing part, or several consecutive parts that are joined. */
 type Waiting = {
   part: ChatPart
-  /** Several parts: this is the first. */
+  /** Whether several parts are joined. `part` is then the first of them. */
   isJoined: boolean
   /** Undefined for a part without text. */
   channel: Channel | undefined
-  /** The number of its characters that have not left. */
+  /** The number of characters that have not been sent. */
   left: number
-  /** Some of it has left. */
+  /** Whether some of the text has been sent. */
   isBegun: boolean
-  /** The released text differs from the original. */
+  /** Whether the released text differs from the original. */
   isChanged: boolean
 }
 
@@ -99,7 +102,7 @@ class PartGuard implements OutputGuard {
   readonly #reasoning: Channel
   readonly #calls: Channel[] = []
   #waiting: Waiting[] = []
-  /** The current step of reasoning differs from the model's. */
+  /** Whether the current reasoning step differs from the model's original. */
   #isStepChanged = false
   #blocked: OutputBlocked | undefined
 
@@ -172,7 +175,7 @@ class PartGuard implements OutputGuard {
         for (const one of touched) yield* one.settling()
         chars = 0
       }
-      // A seal ends its step of reasoning.
+      // A seal ends its reasoning step.
       if (isSeal(part)) yield* this.#reasoning.lettingGo()
       if (part.type === 'end') yield* this.#endingChannels()
     }
@@ -200,7 +203,7 @@ class PartGuard implements OutputGuard {
     } else this.#waiting.push({ part, isJoined: false, channel, left: chars, isBegun: false, isChanged: false })
   }
 
-  /** Whether the last waiting part and this one may leave as one: fewer parts are less work downstream. */
+  /** Whether the last waiting part and this part may be sent as one part: fewer parts are less work downstream. */
   #isJoinable(part: ChatPart): boolean {
     const last = this.#waiting.at(-1)?.part
     return last !== undefined && isText(part) && isText(last) && isPlain(part) && isOpenTo(last, part)
@@ -227,11 +230,11 @@ class PartGuard implements OutputGuard {
   }
 
   #channels(): Channel[] {
-    // The list of calls is sparse if a provider skips an index.
+    // The list of calls is sparse, because a provider may skip an index.
     return [this.#text, this.#reasoning, ...this.#calls.flatMap((call) => call ?? [])]
   }
 
-  /** Releases the parts that may leave. Releases the first one early when too much waits after it. */
+  /** Releases the parts that may be sent. If too much waits after the first part, releases the first part early. */
   *#leaving(): Generator<void, ChatPart[]> {
     const out = new Outgoing()
     this.#leaveReady(out)
@@ -258,7 +261,7 @@ class PartGuard implements OutputGuard {
     if (gone > 0) this.#waiting = this.#waiting.slice(gone)
   }
 
-  /** False when some of it stays. */
+  /** Sends one waiting part. Returns false if some of it must stay. */
   #leaveOne(waiting: Waiting, out: Outgoing): boolean {
     const { part, channel } = waiting
     if (!channel) {
@@ -293,10 +296,13 @@ class PartGuard implements OutputGuard {
   }
 }
 
-/** Outgoing parts. Consecutive pieces of a split part are joined, so that splitting does not increase their number. */
+/**
+ * Collects outgoing parts. Consecutive pieces of a split part are joined, so that splitting does not increase their
+ * number.
+ */
 class Outgoing {
   readonly parts: ChatPart[] = []
-  /** The last part, if a piece can be appended to it. */
+  /** The last part, if another piece can be appended to it. */
   #open: TextPart | undefined
 
   add(part: ChatPart): void {
@@ -321,16 +327,19 @@ const isText = (part: ChatPart): part is TextPart =>
 
 const textOf = (part: TextPart): string => (part.type === 'tool_call' ? part.arguments : part.text)
 
-/** Whether the part ends a step of reasoning: it is signed or encrypted by its origin. */
+/** Whether the part ends a reasoning step, that is, the provider signed or encrypted it. */
 const isSeal = (part: ChatPart): boolean =>
   part.type === 'reasoning' && (part.signature !== undefined || part.data !== undefined)
 
-/** A signature is invalid for changed text. The signature of a part does not cover its words. */
+/**
+ * Whether the part's signature covers its text. Such a signature is invalid for changed text. A signature of the part
+ * (`isSignatureOfPart`) does not cover the text.
+ */
 const isSealOfText = (part: ChatPart): boolean => isSeal(part) && part.type === 'reasoning' && !part.isSignatureOfPart
 
 /**
- * A part with another text. `isSealed`: it ends with the attributes of the whole part, its logprobs and its signature.
- * These would reveal the original text, or no longer match.
+ * Returns a copy of the part with another text. `isSealed`: the piece keeps the attributes of the whole part, such as
+ * logprobs and signature. Other pieces must not keep them: they would not match the text, or reveal the original.
  */
 function toPiece(
   part: TextPart,
@@ -355,14 +364,14 @@ function toPiece(
 
 const isEmpty = (piece: TextPart): boolean => textOf(piece) === '' && isPlain(piece)
 
-/** Whether it has only text. */
+/** Whether the piece has only text and no other attributes. */
 function isPlain(piece: TextPart): boolean {
   if (piece.type === 'text') return piece.logprobs === undefined
   if (piece.type === 'tool_call') return piece.id === undefined && piece.name === undefined
   return !isSeal(piece)
 }
 
-/** Whether a plain piece may be appended to this one. */
+/** Whether a plain piece may be appended to this part. */
 function isOpenTo(open: TextPart, piece: TextPart): boolean {
   if (open.type !== 'tool_call' && !isPlain(open)) return false
   if (open.type === 'tool_call') return piece.type === 'tool_call' && piece.index === open.index

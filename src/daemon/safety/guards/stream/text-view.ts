@@ -1,29 +1,29 @@
 /** Replaces the text of one range. */
 export type Edit = { start: number; end: number; text: string }
 
-/** The encoding of a text: plain, or JSON, whose strings may spell a character in several ways. */
+/** The encoding of a text: plain text, or JSON, whose strings may escape a character in several ways. */
 export type TextFormat = 'text' | 'json'
 
 /**
- * A text in pieces, as its reader sees it. Detectors scan the output of `add`, so that no escape hides a value. Its
- * offsets are mapped back to offsets of the raw text. Both count from the start of the text.
+ * A text in pieces, decoded as its reader will decode it. Detectors scan the output of `add`, so that no escape hides a
+ * value. Offsets in the decoded text are mapped back to offsets in the raw text. Both count from the start of the text.
  */
 export type TextView = {
-  /** Takes the next piece and returns the decoded text that it adds. */
+  /** Adds the next piece and returns its decoded text. */
   add(raw: string): string
-  /** Returns the raw text that could not be decoded because the text broke off. */
+  /** Returns the raw text that could not be decoded because the text was interrupted. */
   end(): string
   /**
-   * The start of an incomplete token that can only be replaced as a whole; the end of the decoded text when there is
-   * none.
+   * Returns the start of an incomplete token that can only be replaced as a whole. Returns the end of the decoded text
+   * if there is none.
    */
   openFrom(): number
-  /** The range to replace in order to replace this one. */
+  /** Returns the range that must be replaced in order to replace the given range. */
   widen(start: number, end: number): { start: number; end: number }
   toRaw(offset: number): number
-  /** The edits of the raw text for this edit of the decoded text. JSON text stays JSON. */
+  /** Converts an edit of the decoded text to edits of the raw text. JSON text remains valid JSON. */
   toRawEdits(edit: Edit): Edit[]
-  /** Frees the mapping before this offset, which is no longer needed. */
+  /** Frees the mapping before this offset. Earlier offsets must not be used afterwards. */
   forget(offset: number): void
 }
 
@@ -60,42 +60,42 @@ class PlainView implements TextView {
   forget(): void {}
 }
 
-/** `structure`: brackets, commas, blanks and the quotes themselves. `scalar`: numbers, true, false and null. */
+/** `structure`: brackets, commas, whitespace and the quotes themselves. `scalar`: numbers, true, false and null. */
 type Kind = 'structure' | 'string' | 'scalar'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
-/** RFC 8259 §7. Another character after a backslash represents itself. */
+/** RFC 8259 §7. Any other character after a backslash represents itself. */
 const ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
 const UNICODE_ESCAPE = /^\\u[0-9a-fA-F]{4}/
 const UNICODE_ESCAPE_CHARS = 6
-/** The start of an escape that the next piece may complete. */
+/** The beginning of an escape that the next piece may complete. */
 const CUT_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3})?$/
-/** An escape in a JSON string that contains JSON, with its doubled backslashes, and the start of one. */
+/** An escape inside a JSON string that itself contains JSON, with doubled backslashes. */
 const INNER_ESCAPE = /^\\\\(?:u[0-9a-fA-F]{4}|\\["\\]|[bfnrt/])/
 const CUT_INNER_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3}|\\(?:\\|u[0-9a-fA-F]{0,3})?)?$/
 const INNER_ESCAPE_CHARS = 7
 
 /**
- * The maximum length of a number, true, false or null. A longer one is not JSON: it is replaced in parts, so that it
- * need not wait.
+ * The maximum length of a number, true, false or null. A longer token is not valid JSON and is replaced in parts, so
+ * that it need not be held back.
  */
 const SCALAR_CHARS = 64
 
 /**
- * A range of one kind. `isJson`: a string whose start looks like JSON, and so is decoded twice. `goesOn`: the next part
- * of an overlong scalar.
+ * A range of text of one kind. `isJson`: a string whose start looks like JSON, so it is decoded twice. `goesOn`: the
+ * continuation of an overlong scalar.
  */
 type Section = { at: number; kind: Kind; isJson?: boolean; goesOn?: true }
 
 class JsonView implements TextView {
   #kind: Kind = 'structure'
   #length = 0
-  /** The start of an escape. */
+  /** The beginning of an incomplete escape. */
   #cut = ''
-  /** The start and kind of each token; the first is always at or before the first offset still needed. */
+  /** The start and kind of each token. The first entry is always at or before the first offset that is still needed. */
   #sections: Section[] = [{ at: 0, kind: 'structure' }]
-  /** From `at` on, an offset is `by` characters further in the raw text. */
+  /** From `at` on, a raw offset is the decoded offset plus `by`. */
   #shifts: { at: number; by: number }[] = [{ at: 0, by: 0 }]
 
   add(raw: string): string {
@@ -226,7 +226,7 @@ class JsonView implements TextView {
 
 const isLowSurrogate = (code: number): boolean => (code & 0xfc00) === 0xdc00
 
-/** The character that the escape at the start of `rest` represents, and the escape's length. */
+/** Returns the character that the escape at the start of `rest` represents, and the escape's length. */
 function readEscape(rest: string, isJson: boolean): { char: string; chars: number } {
   const inner = isJson ? INNER_ESCAPE.exec(rest)?.[0] : undefined
   if (inner !== undefined) {
@@ -241,7 +241,7 @@ function readEscape(rest: string, isJson: boolean): { char: string; chars: numbe
 
 const fromHex = (digits: string): string => String.fromCharCode(Number.parseInt(digits, 16))
 
-/** The index of the last entry at or before the offset; -1 when there is none. */
+/** Returns the index of the last entry at or before the offset, or -1 if there is none. */
 function lastBefore(entries: readonly { at: number }[], offset: number): number {
   let low = 0
   let high = entries.length
