@@ -12,7 +12,7 @@ import { activityOn, changeOne, requireEnabled, type WebhookDeps } from './endpo
 import { deliverMissed, findDelivery, findEvent, insertDelivery, requeueDeliveries } from './store.ts'
 import { subscriptionsOf } from './subscription.ts'
 
-/** Queues a `webhook:test` and returns the id of the delivery. @throws WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED */
+/** Queues a `webhook:test` event and returns the id of its delivery. @throws WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED */
 export async function sendTest(deps: WebhookDeps, actor: Actor, webhookId: string | undefined): Promise<string> {
   let deliveryId = ''
   await changeOne(deps, actor, webhookId, async ({ tx, record, row }) => {
@@ -30,7 +30,7 @@ export async function sendTest(deps: WebhookDeps, actor: Actor, webhookId: strin
 
 /**
  * Sends the event of a delivery to the same endpoint again, as a new delivery, and returns the new id.
- * @throws DELIVERY_NOT_FOUND, WEBHOOK_NOT_FOUND when its endpoint was deleted, WEBHOOK_DISABLED
+ * @throws DELIVERY_NOT_FOUND, WEBHOOK_NOT_FOUND if its endpoint was deleted, WEBHOOK_DISABLED
  */
 export async function resend(deps: WebhookDeps, actor: Actor, deliveryId: string | undefined): Promise<string> {
   const { tenantId } = actor.caller
@@ -53,8 +53,8 @@ export async function resend(deps: WebhookDeps, actor: Actor, deliveryId: string
 }
 
 /**
- * Requeues the failed, held and missed deliveries of an endpoint since a time: up to WEBHOOK_RECOVERED of each kind per
- * call.
+ * Requeues the failed and held deliveries of an endpoint since a time, and creates the missed ones: up to
+ * WEBHOOK_RECOVERED in total per call.
  * @throws WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED
  */
 export async function recover(
@@ -82,8 +82,8 @@ export async function recover(
 }
 
 /**
- * A delivery of this tenant with its event, while that is kept. `deliveryId` may be any text. @throws
- * DELIVERY_NOT_FOUND
+ * Returns a delivery of this tenant, and its event if the event is still stored. `deliveryId` is unvalidated input.
+ * @throws DELIVERY_NOT_FOUND
  */
 export async function getDelivery(
   db: Db,

@@ -3,7 +3,7 @@ import { isoTime } from '../../shared/time.ts'
 import type { OutboxEventRow, WebhookDeliveryRow } from '../platform/db/tables.ts'
 
 /**
- * A new pending delivery of an event to an endpoint, due at once.
+ * A new pending delivery of an event to an endpoint, due immediately.
  * @param now milliseconds since 1970
  */
 export const newDelivery = (

@@ -20,21 +20,21 @@ import {
   updateEndpoint,
 } from './store.ts'
 
-/** Maximum number of endpoints of one tenant: the list shows all of them. */
+/** Maximum number of endpoints of one tenant. There is a limit because the list is not paginated. */
 export const WEBHOOK_ENDPOINTS = 2_000
 
 export type WebhookDeps = ChangeDeps & {
   masterKey: MasterKey
-  /** @throws VALIDATION_ERROR for an address that is not allowed */
+  /** @throws VALIDATION_ERROR if the address is not allowed */
   checkTarget(url: string): Promise<void>
-  /** An endpoint or its pending deliveries changed. Called after the commit. */
+  /** Called when an endpoint or its pending deliveries changed. It is called after the commit. */
   onChange(endpointId: string): void
 }
 
-/** An endpoint and its new secret, which is shown only once. */
+/** An endpoint and its new secret, which the API returns only once. */
 export type NewSecret = { endpoint: EndpointWithHeld; secret: string }
 
-/** @throws VALIDATION_ERROR for an address that is not allowed, or when the tenant has too many endpoints */
+/** @throws VALIDATION_ERROR if the address is not allowed, or the tenant has too many endpoints */
 export async function createWebhook(
   deps: WebhookDeps,
   actor: Actor,
@@ -97,7 +97,8 @@ export async function updateWebhook(
 }
 
 /**
- * Gives an endpoint a new secret. The current secret also signs for `overlapSeconds`; any older one stops at once.
+ * Generates a new secret for an endpoint. The current secret also signs for `overlapSeconds`. Any older secret stops
+ * signing immediately.
  * @throws WEBHOOK_NOT_FOUND
  */
 export async function rotateWebhookSecret(
@@ -119,7 +120,7 @@ export async function rotateWebhookSecret(
   return { endpoint, secret }
 }
 
-/** Deletes an endpoint. Its pending deliveries are cancelled and stay in the log. @throws WEBHOOK_NOT_FOUND */
+/** Deletes an endpoint. Its pending deliveries are cancelled and remain in the log. @throws WEBHOOK_NOT_FOUND */
 export async function deleteWebhook(deps: WebhookDeps, actor: Actor, webhookId: string | undefined): Promise<void> {
   const id = idOf(webhookId, webhookNotFound)
   await change(deps, actor, async ({ tx, caller, record }) => {
@@ -130,7 +131,7 @@ export async function deleteWebhook(deps: WebhookDeps, actor: Actor, webhookId: 
   deps.onChange(id)
 }
 
-/** The endpoint of this tenant with this id, which may be any text. @throws WEBHOOK_NOT_FOUND */
+/** Returns the tenant's endpoint. `webhookId` is unvalidated input. @throws WEBHOOK_NOT_FOUND */
 export async function getWebhook(db: Db, tenantId: string, webhookId: string | undefined): Promise<EndpointWithHeld> {
   const id = idOf(webhookId, webhookNotFound)
   const found = await findEndpointWithHeld(db, tenantId, id)
@@ -156,7 +157,7 @@ export async function changeOne(
   return endpoint
 }
 
-/** Nothing is sent to a disabled endpoint. @throws WEBHOOK_DISABLED */
+/** Rejects requests to send to a disabled endpoint. @throws WEBHOOK_DISABLED */
 export function requireEnabled({ id, enabled }: WebhookEndpointRow): void {
   if (enabled === 1) return
   throw new GatewayError(
@@ -189,5 +190,5 @@ export const activityOn = (
   description: `${DONE[operation]} webhook ${id} to ${originOf(url)}`,
 })
 
-/** Without path and query, which are a secret with many receivers. */
+/** Omits path and query, because many receivers put a secret there. */
 const originOf = (url: string): string => new URL(url).origin

@@ -7,14 +7,17 @@ import { type EventStream, sseFrame } from '../platform/http/sse.ts'
 import { type EventPlace, listEvents } from '../records/events/outbox.ts'
 import { toEnvelope } from './view.ts'
 
-/** How often to poll for a listener's events. */
+/** How often to poll for events for a listener. */
 export const LISTEN_LOOK_MS = 500
-/** Maximum delay between an event's time and its commit; includes differences between daemons' clocks. */
+/** The maximum delay between an event's time and its commit. Includes clock differences between daemons. */
 const LISTEN_LATE_MS = 5_000
-/** Maximum number of events of one poll, or one page. */
+/** Maximum number of events per query and per page. */
 export const LISTEN_EVENTS = 100
 
-/** The cursor of a position, as clients see it: `<time>/<id>`. A time alone precedes all events of that time. */
+/**
+ * Returns the cursor that clients use for a position: `<time>/<id>`. A cursor without an id is before all events of
+ * that time.
+ */
 const toCursor = ({ createdAt, id }: EventPlace): string => (id === '' ? createdAt : `${createdAt}/${id}`)
 
 function toPlace(cursor: string): EventPlace {
@@ -25,7 +28,7 @@ function toPlace(cursor: string): EventPlace {
 const placeOf = ({ created_at, id }: OutboxEventRow): EventPlace => ({ createdAt: created_at, id })
 const cursorOf = (row: OutboxEventRow): string => toCursor(placeOf(row))
 
-/** One page of events after `since`, or the latest page; the oldest event first. */
+/** Returns one page of events after `since`, or the latest page without `since`. The oldest event comes first. */
 export async function eventPage(db: Db, tenantId: string, since: string | undefined) {
   const after = since === undefined ? undefined : toPlace(since)
   const rows = await listEvents(db, tenantId, { after, limit: LISTEN_EVENTS })
@@ -38,13 +41,13 @@ type FeedOptions = {
   tenantId: string
   since: string | undefined
   signal: AbortSignal
-  /** Called before each send. @throws when the caller has lost the permission */
+  /** Called before each page of events. @throws if the caller no longer has the permission */
   requirePermission(): Promise<void>
 }
 
 /**
- * Streams the tenant's events as any daemon stores them, until the client disconnects or this daemon drains. Each event
- * is sent once. Events that are stored late, with a time before the last one sent, are found and sent too.
+ * Streams the tenant's events of all daemons as they are stored, until the client disconnects or this daemon drains.
+ * Each event is sent only once. Events that are stored late, with a time before the last sent event, are also sent.
  */
 export async function followEvents(
   stream: EventStream,
@@ -57,7 +60,7 @@ export async function followEvents(
   }
   let quietSince = clock.monotonic()
   let newest: EventPlace = since === undefined ? { createdAt: isoTime(clock.now()), id: '' } : toPlace(since)
-  /** Events that were sent or existed before: id to time. */
+  /** Events that were sent, or existed before the stream began: id to time. */
   const known = new Map<string, string>()
   if (since === undefined) {
     for await (const rows of recentPages()) for (const row of rows) known.set(row.id, row.created_at)
@@ -65,7 +68,7 @@ export async function followEvents(
   await send(toFrame({ type: 'ready', data: { cursor: toCursor(newest) } }))
 
   while (!signal.aborted && !isDraining()) {
-    // In pages, because `since` may be long ago.
+    // Reads pages, because `since` may be long ago.
     for await (const rows of recentPages()) {
       await requirePermission()
       for (const row of rows) {
@@ -82,12 +85,12 @@ export async function followEvents(
   stream.end('')
 
   function lookFrom(): EventPlace {
-    // A daemon whose clock is ahead must not hide the events of the others.
+    // An event from a daemon whose clock is ahead must not hide later events of other daemons.
     const reachedMs = Math.min(Date.parse(newest.createdAt), clock.now())
     return { createdAt: isoTime(reachedMs - LISTEN_LATE_MS), id: '' }
   }
 
-  /** Removes ids that no later query can return. */
+  /** Removes ids of events that later queries cannot return. */
   function forgetOld(): void {
     const earliest = lookFrom().createdAt
     for (const [id, createdAt] of known) if (createdAt < earliest) known.delete(id)
@@ -106,7 +109,7 @@ export async function followEvents(
 
 const toFrame = (frame: EventFeedFrame): string => sseFrame(frame)
 
-/** Resolves after `ms` or when the signal is aborted; removes its timer and listener. */
+/** Resolves after `ms` or when the signal is aborted, and then removes its timer and listener. */
 function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve()

@@ -3,27 +3,27 @@ import { lookup, Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
 import type { Clock, Timer } from '../../shared/time.ts'
 
-/** Maximum time that DNS results are cached, whatever their TTL. */
+/** The maximum time for which DNS results are cached, even if their TTL is longer. */
 const WEBHOOK_DNS_CACHE_MS = 5_000
-/** How long the addresses of one family wait for the other. */
+/** Resolution delay (RFC 8305): the maximum wait for the other address family after one family has resolved. */
 const WEBHOOK_OTHER_FAMILY_MS = 300
 
-/** All IPv4 and IPv6 addresses of a name. Rejects when there is none, with the resolver's `code`. */
+/** Returns all IPv4 and IPv6 addresses of a name. Rejects with the resolver's `code` if there are none. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>
 
 export type HostResolver = { resolve: ResolveHost; close(): void }
 
-/** The timeout of one DNS query. The attempt that waits for it has its own limit. */
+/** The timeout and the number of tries of one DNS query. The attempt that waits for the query has its own timeout. */
 const QUESTION = { timeout: 1_500, tries: 2 } as const
 const NAMES_KEPT = 10_000
 
 type Known = { addresses: Promise<readonly string[]>; until: number }
 
 /**
- * Queries the DNS servers of this machine directly. The system's lookup would use the thread pool that the store needs,
- * so a few names that time out would block all others.
- * @param systemNames whether names that DNS does not know are looked up by the system, with its hosts file and search
- * domains. Such names lead to private addresses, so this helps only where those are allowed.
+ * Queries the DNS servers of this machine directly. The system lookup would use the thread pool that the store needs,
+ * so a few names that time out would block all other lookups.
+ * @param systemNames whether the system resolves names that DNS does not know, using its hosts file and search domains.
+ * Such names resolve to private addresses, so this is useful only if private addresses are allowed.
  */
 export function createHostResolver({
   clock,
@@ -32,7 +32,7 @@ export function createHostResolver({
 }: {
   clock: Clock
   systemNames: boolean
-  /** Overrides this machine's DNS servers: addresses with ports. */
+  /** Overrides the DNS servers of this machine, as addresses with ports. */
   servers?: readonly string[]
 }): HostResolver {
   const resolver = new Resolver(QUESTION)
@@ -55,7 +55,10 @@ export function createHostResolver({
     throw failures[0]
   }
 
-  /** When one family has addresses, the other gets WEBHOOK_OTHER_FAMILY_MS: some DNS servers drop IPv6 queries. */
+  /**
+   * After one family has resolved, waits up to WEBHOOK_OTHER_FAMILY_MS for the other, because some DNS servers drop
+   * IPv6 queries.
+   */
   function bothFamilies(
     questions: readonly Promise<RecordWithTtl[]>[],
   ): Promise<{ records: RecordWithTtl[]; failures: unknown[] }> {
@@ -93,7 +96,7 @@ export function createHostResolver({
       const now = clock.monotonic()
       const before = known.get(host)
       if (before && before.until > now) return before.addresses
-      // Concurrent lookups of a name share one query. A failure is not cached.
+      // Concurrent lookups of a name share one query. Failures are not cached.
       const entry: Known = { until: Number.POSITIVE_INFINITY, addresses: Promise.resolve([]) }
       entry.addresses = ask(host).then(
         ({ addresses, ttlMs }) => {

@@ -17,7 +17,7 @@ import { eventPage, followEvents } from './event-feed.ts'
 import { trigger } from './trigger.ts'
 import { toEnvelope } from './view.ts'
 
-/** Maximum number of concurrent listeners, of one tenant and of one daemon. */
+/** Maximum number of concurrent listeners, per tenant and per daemon. */
 export const LISTENERS = { perTenant: 10, perDaemon: 100 } as const
 
 export type ListenDeps = WebhookDeps & { isDraining(): boolean }
@@ -36,7 +36,7 @@ export function listenRoutes(deps: ListenDeps): Route[] {
       ...common,
       method: 'GET',
       path: EVENT_FEED_PATH,
-      // A listener that reconnects must not use up the key's daily limit; reading pages counts.
+      // A reconnecting listener must not use up the key's daily limit. Requests for pages count.
       rateOf: (request) => (wantsStream(request) ? 'unmetered' : 'general'),
       summary: 'List the events of this tenant; with `Accept: text/event-stream`, stream new events',
       query: EventFeedQuery,
@@ -55,7 +55,7 @@ export function listenRoutes(deps: ListenDeps): Route[] {
             tenantId,
             since: query.since,
             signal,
-            // A key that is revoked while it listens must not receive further events.
+            // A key that is revoked during the stream must not receive further events.
             requirePermission: async () => requireAccess(await deps.lookUpAgain(db, caller), access, 'GET'),
           })
           return undefined
@@ -92,7 +92,7 @@ function createListeners() {
   const byTenant = new Map<string, number>()
   let all = 0
   return {
-    /** @throws RATE_LIMIT_EXCEEDED when too many listeners are open */
+    /** @throws RATE_LIMIT_EXCEEDED if too many listeners are open */
     async run<T>(tenantId: string, listen: () => Promise<T>): Promise<T> {
       const own = byTenant.get(tenantId) ?? 0
       if (own >= LISTENERS.perTenant || all >= LISTENERS.perDaemon) {

@@ -9,8 +9,8 @@ import type { WebhookEndpointRow } from '../platform/db/tables.ts'
 export const WEBHOOK_PURGE_ROWS = 500
 
 /**
- * Deletes deliveries, held ones too, that were created WEBHOOK_KEPT_DAYS ago and will not be sent again. A day later it
- * deletes the events that no delivery refers to. It works in batches, so that it does not block other writers.
+ * Deletes deliveries that were created more than WEBHOOK_KEPT_DAYS ago and are not pending, including held ones. Events
+ * without deliveries are deleted one day later. It works in batches, so that it does not block other writers.
  */
 export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = clock.now() - WEBHOOK_KEPT_DAYS * DAY_MS
@@ -21,9 +21,9 @@ export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Pr
   while ((await cancelLost(db)) === WEBHOOK_PURGE_ROWS);
 }
 
-/** Cancels the oldest held deliveries of each endpoint above WEBHOOK_HELD. */
+/** If an endpoint has more than WEBHOOK_HELD held deliveries, cancels the oldest. */
 export async function dropHeld({ db }: { db: Db }): Promise<void> {
-  // The index of held deliveries answers this without reading a row.
+  // Answered from the index of held deliveries, without reading a table row.
   const { rows } = await sql<Pick<WebhookEndpointRow, 'id' | 'tenant_id'>>`
     select id, tenant_id from webhook_endpoints where id in (
       select endpoint_id from webhook_deliveries where state = 'held' and is_test = 0
@@ -33,7 +33,10 @@ export async function dropHeld({ db }: { db: Db }): Promise<void> {
   for (const endpoint of rows) while ((await dropOldest(db, endpoint)) === WEBHOOK_PURGE_ROWS);
 }
 
-/** @returns how many it found. A reader finds the rows, so that SQLite's only writer just deletes them. */
+/**
+ * @returns how many deliveries it selected. Selects the ids on a read connection, so SQLite's single writer only
+ * deletes.
+ */
 async function purgeDeliveries(db: Db, tenantId: string, before: string): Promise<number> {
   const found = await db
     .selectFrom('webhook_deliveries')
@@ -43,7 +46,7 @@ async function purgeDeliveries(db: Db, tenantId: string, before: string): Promis
     .where('state', '!=', 'pending')
     .limit(WEBHOOK_PURGE_ROWS)
     .execute()
-  // A delivery that was recovered meanwhile stays.
+  // Checks the state again: a delivery that was recovered in the meantime is kept.
   await sql`
     delete from webhook_deliveries
     where tenant_id = ${tenantId} and state != 'pending' and id in (select id from ${rowList(db, ID, found)} as found)
@@ -61,7 +64,7 @@ async function purgeEvents(db: Db, tenantId: string, before: string): Promise<nu
     .where(isUnreferred)
     .limit(WEBHOOK_PURGE_ROWS)
     .execute()
-  // An event that was resent meanwhile stays.
+  // Checks for deliveries again: an event that was resent in the meantime is kept.
   await sql`
     delete from outbox_events
     where tenant_id = ${tenantId} and ${isUnreferred} and id in (select id from ${rowList(db, ID, found)} as found)
@@ -74,8 +77,8 @@ const isUnreferred = sql<boolean>`not exists (
 )`
 
 /**
- * Cancels deliveries whose event was deleted, of all tenants. On PostgreSQL an event can be resent while it is being
- * deleted.
+ * Cancels deliveries of any tenant whose event was deleted. This can happen on PostgreSQL, where an event may be resent
+ * while it is being deleted.
  */
 async function cancelLost(db: Db): Promise<number> {
   const { rows } = await sql<{ id: string }>`
@@ -90,7 +93,7 @@ async function dropOldest(db: Db, { id, tenant_id }: Pick<WebhookEndpointRow, 'i
     .selectFrom('webhook_deliveries')
     .select('id')
     .where('endpoint_id', '=', id)
-    // The state is a literal, not a parameter, so that the index of held deliveries applies.
+    // The state is a literal, not a parameter, so that the query can use the index of held deliveries.
     .where(sql<boolean>`state = 'held' and is_test = 0`)
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
@@ -113,7 +116,7 @@ async function dropOldest(db: Db, { id, tenant_id }: Pick<WebhookEndpointRow, 'i
   })
 }
 
-/** Cancels those of these deliveries that did not change since they were read. @returns how many */
+/** Cancels the given deliveries that are still in the state `from`. @returns how many were cancelled */
 async function cancel(
   db: Db,
   { ids, from, because }: { ids: readonly { id: string }[]; from: 'pending' | 'held'; because: string },

@@ -1,4 +1,4 @@
-// The webhooks room: endpoints, and the dispatcher that delivers events to them.
+// The webhooks module: endpoints, and the dispatcher that delivers events to them.
 import type { Registry } from 'prom-client'
 import type { Route } from '../platform/http/route.ts'
 import type { Http } from '../platform/http/server.ts'
@@ -15,14 +15,16 @@ import { createSelfAddressCheck } from './self-address.ts'
 import { checkTarget, type TargetGuard } from './target-guard.ts'
 
 export type WebhooksRoom = {
-  /** Call it when events were added to the outbox. */
+  /** Call this after adding events to the outbox. */
   wake(): void
   routes: Route[]
   jobs: Job[]
   close(): Promise<void>
 }
 
-/** Starts to deliver. @param deps `access`: the dependencies of every administrative change */
+/**
+ * Starts the webhooks module and its deliveries. @param deps `access`: the dependencies of every administrative change
+ */
 export async function openWebhooks(
   { allowPrivate }: { allowPrivate: boolean },
   deps: {

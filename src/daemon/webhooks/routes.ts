@@ -35,7 +35,7 @@ const NOT_FOUND = { description: 'No webhook of this tenant has this id', schema
 const NO_DELIVERY = { description: 'No delivery of this tenant has this id', schema: StructuredError }
 const DISABLED = { description: 'The webhook is disabled', schema: StructuredError }
 
-/** Responses with a secret must not be cached. */
+/** Responses that contain a secret must not be cached. */
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
 /** Routes that manage webhooks and their deliveries. */

@@ -2,17 +2,17 @@ import { randomBytes } from 'node:crypto'
 import type { WebhookEndpointRow } from '../platform/db/tables.ts'
 import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../platform/secrets/seal.ts'
 
-/** A new signing secret: `whsec_` and 64 hex characters from the system's random source. */
+/** Returns a new signing secret: `whsec_` and 64 hex characters from the system's secure random source. */
 export const newSigningSecret = (): string => `whsec_${randomBytes(32).toString('hex')}`
 
 type Endpoint = Pick<WebhookEndpointRow, 'id' | 'tenant_id'>
 
-/** The encrypted secret, as the endpoint's row stores it. */
+/** Encrypts the secret for the endpoint's row. */
 export const sealSigningSecret = (masterKey: MasterKey, endpoint: Endpoint, secret: string): string =>
   sealSecret(masterKey, placeOf(endpoint), secret)
 
 /**
- * The secrets that sign now, the newest first: two during the overlap of a rotation.
+ * Returns the secrets that currently sign, the newest first: two during the overlap of a rotation.
  * @param now ISO 8601
  * @throws SealBrokenError
  */

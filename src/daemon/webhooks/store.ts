@@ -8,7 +8,9 @@ import { type Page, pageOf } from '../platform/db/list-page.ts'
 import type { OutboxEventRow, WebhookDeliveryRow, WebhookEndpointRow } from '../platform/db/tables.ts'
 import { newDelivery } from './delivery.ts'
 
-/** An endpoint, and how many held deliveries a recovery would send. The count stops at WEBHOOK_HELD_COUNTED. */
+/**
+ * An endpoint, and the number of held deliveries that a recovery would send. The count stops at WEBHOOK_HELD_COUNTED.
+ */
 export type EndpointWithHeld = { row: WebhookEndpointRow; held: number }
 
 export const insertEndpoint = async (db: Db, endpoint: WebhookEndpointRow): Promise<void> => {
@@ -23,7 +25,7 @@ export const findEndpoint = (db: Db, tenantId: string, id: string): Promise<Webh
     .where('id', '=', id)
     .executeTakeFirst()
 
-/** All endpoints of a tenant, the newest first. */
+/** Returns all endpoints of a tenant, the newest first. */
 export async function listEndpoints(db: Db, tenantId: string): Promise<EndpointWithHeld[]> {
   const rows = await endpointsWithHeld(db, tenantId).orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
   return rows.map(toEndpointWithHeld)
@@ -41,7 +43,10 @@ export async function findEndpointWithHeld(
 const endpointsWithHeld = (db: Db, tenantId: string) =>
   db.selectFrom('webhook_endpoints').selectAll().select(heldOf.as('held')).where('tenant_id', '=', tenantId)
 
-/** States are literals, not parameters, so that the index of held deliveries applies. The count stops at the limit. */
+/**
+ * States are literals, not parameters, so that the query can use the index of held deliveries. The count stops at the
+ * limit.
+ */
 const heldOf = sql<number>`(select count(*) from (
   select 1 from webhook_deliveries as d
   where d.endpoint_id = webhook_endpoints.id and d.state = 'held' and d.is_test = 0
@@ -70,8 +75,8 @@ export type EndpointChange = {
 }
 
 /**
- * Changes the given fields. Enabling a disabled endpoint sets its consecutive failures to 0. One statement does both,
- * because a failed delivery may disable the endpoint at any moment.
+ * Changes the fields that are given. Enabling a disabled endpoint resets its count of consecutive failures. One
+ * statement does both, because a failed delivery may disable the endpoint at any moment.
  */
 export async function updateEndpoint(
   tx: Db,
@@ -93,7 +98,7 @@ export async function updateEndpoint(
       }),
       ...(enabled === false && {
         enabled: 0,
-        // An endpoint that was disabled automatically keeps its reason.
+        // If the endpoint was disabled automatically, it keeps its reason.
         disabled_reason: sql<'failures' | 'manual'>`coalesce(disabled_reason, 'manual')`,
       }),
     })
@@ -102,7 +107,10 @@ export async function updateEndpoint(
     .execute()
 }
 
-/** Gives an endpoint its next secret. `previousUntil`: until when the current secret also signs; null ends it now. */
+/**
+ * Sets the next secret of an endpoint. `previousUntil`: how long the current secret also signs. Null ends it
+ * immediately.
+ */
 export async function rotateSecret(
   tx: Db,
   { tenant_id, id, secret }: Pick<WebhookEndpointRow, 'tenant_id' | 'id' | 'secret'>,
@@ -121,7 +129,7 @@ export async function rotateSecret(
     .execute()
 }
 
-/** Deletes an endpoint and cancels its deliveries, also those in flight. @returns the deleted endpoint */
+/** Deletes an endpoint and cancels its deliveries, including deliveries in flight. @returns the deleted endpoint */
 export async function deleteEndpoint(
   tx: Db,
   tenantId: string,
@@ -168,7 +176,7 @@ export type DeliveryFilter = Page & {
   sortOrder: 'asc' | 'desc'
 }
 
-/** One page of a tenant's deliveries, and how many match in all. */
+/** Returns one page of a tenant's deliveries, and the total number of matches. */
 export function listDeliveries(
   db: Db,
   tenantId: string,
@@ -194,8 +202,8 @@ export function listDeliveries(
 }
 
 /**
- * Requeues deliveries that failed or were held since then, the oldest first and at most WEBHOOK_RECOVERED. Each keeps
- * its id and gets all its attempts again. @returns how many
+ * Requeues failed and held deliveries that were created at or after `since`, the oldest first, at most
+ * WEBHOOK_RECOVERED. Each delivery keeps its id, and its attempts start again from 0. @returns how many were requeued
  */
 export async function requeueDeliveries(
   tx: Db,
@@ -210,7 +218,7 @@ export async function requeueDeliveries(
     .where('created_at', '>=', since)
     .where('state', 'in', ['failed', 'held'])
     .where('is_test', '=', 0)
-    // Without its event it could not be sent, and would stay pending.
+    // Without its event a delivery could not be sent, and would stay pending forever.
     .where(({ exists, selectFrom }) =>
       exists(selectFrom('outbox_events as e').select('e.id').whereRef('e.id', '=', 'webhook_deliveries.event_id')),
     )
@@ -232,9 +240,10 @@ export async function requeueDeliveries(
 }
 
 /**
- * Creates deliveries of past events that the endpoint did not subscribe to then and does now, the oldest first. Events
- * from before the endpoint existed are excluded. So are those older than WEBHOOK_KEPT_DAYS: their deliveries may be
- * purged, so it is unknown whether they were sent. At most `limit`. @returns how many
+ * Creates deliveries for past events to which the endpoint now subscribes, but did not at that time. The oldest events
+ * come first. Events from before the endpoint existed are excluded. Events older than WEBHOOK_KEPT_DAYS are also
+ * excluded: their deliveries may be purged, so it is unknown whether they were sent. Creates at most `limit`
+ * deliveries. @returns how many were created
  */
 export async function deliverMissed(
   tx: Db,
@@ -256,7 +265,7 @@ export async function deliverMissed(
     .where('e.type', 'in', types)
     // Sample events go only to the endpoint that requested them.
     .where('e.id', 'not like', 'evt_test_%')
-    // Fan-out still delivers the other events.
+    // Events without `fanned_out_at` are excluded, because fan-out still delivers them.
     .where('e.fanned_out_at', 'is not', null)
     .where(({ not, exists, selectFrom }) =>
       not(

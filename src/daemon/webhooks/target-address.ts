@@ -2,34 +2,34 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { WEBHOOK_URL_CHARS } from '../../shared/spec-limits.ts'
 
-/** A URL that is not allowed or is ambiguous. The message is meant for the caller who set it. */
+/** Thrown if a URL is not allowed or is ambiguous. The message is written for the caller who set the URL. */
 export class TargetRefused extends Error {
   override name = 'TargetRefused'
 }
 
-/** A URL whose spelling is allowed. Its addresses are checked separately (`refuseAddresses`). */
+/** A URL in an allowed spelling. Its addresses are checked separately (`refuseAddresses`). */
 export type Target = {
   url: URL
   /** `https://example.com:8443` */
   origin: string
-  /** Path and query, as sent. */
+  /** Path and query, as they are sent. */
   path: string
-  /** Lower case, without brackets and without a trailing dot. */
+  /** In lower case, without brackets and without a trailing dot. */
   host: string
   port: number
-  /** The normalised address when the host is an IP address in any spelling; undefined for a name. */
+  /** The normalized address if the host is an IP address in any spelling. Undefined for a name. */
   literal: string | undefined
 }
 
 /**
- * `public` is allowed, `private` only if the operator allows it, `special` never. Special are cloud metadata services
- * and ranges that are not unicast destinations.
+ * `public` is always allowed, `private` only if the operator allows it, `special` never. `special` means cloud metadata
+ * services, and ranges that are not unicast destinations.
  */
 export type Reach = 'public' | 'private' | 'special'
 
 /**
- * Parses a URL that a caller gave. Rejects spellings that two parsers could read differently, because the checked host
- * must be the dialled one.
+ * Parses a URL from a caller. Rejects spellings that two parsers could read differently, because the host that is
+ * checked must be the host that is dialled.
  * @throws TargetRefused
  */
 export function readTarget(text: string): Target {
@@ -50,20 +50,21 @@ export function readTarget(text: string): Target {
   return { url, origin: url.origin, path: url.pathname + url.search, host, port, literal }
 }
 
-/** The reach that a name has by itself, whatever it resolves to. */
+/** Returns the reach of a name itself, independent of its addresses. */
 export function reachOfName(host: string): Reach {
   if (METADATA_NAMES.has(host)) return 'special'
   return !host.includes('.') || PRIVATE_SUFFIX.test(host) || LOOPBACK_NAMES.has(host) ? 'private' : 'public'
 }
 
-/** The reach of an IPv4 or IPv6 address. Only addresses that are known to be public count as public. */
+/** Returns the reach of an IPv4 or IPv6 address. An address counts as public only if it is known to be public. */
 export function reachOfAddress(address: string): Reach {
   const parsed = ipaddr.parse(address)
   return parsed instanceof ipaddr.IPv6 ? reachOfIpv6(parsed) : reachOfIpv4(parsed)
 }
 
 /**
- * One address that is not allowed rejects the set, because a client may fall back from the first address to any other.
+ * Rejects the whole set if one address is not allowed, because a client may fall back from the first address to any
+ * other.
  * @throws TargetRefused
  */
 export function refuseAddresses(addresses: readonly string[], allowPrivate: boolean): void {
@@ -71,14 +72,14 @@ export function refuseAddresses(addresses: readonly string[], allowPrivate: bool
 }
 
 /**
- * @throws TargetRefused. The message does not contain the address of a name, so that callers cannot map our network.
+ * @throws TargetRefused. For a name, the message omits the address, so that callers cannot map the operator's network.
  */
 export function refuseReach(reach: Reach, allowPrivate: boolean): void {
   if (reach === 'special') refuse('points to an address that webhooks must not call')
   if (reach === 'private' && !allowPrivate) refuse('points to a private, loopback or link-local address')
 }
 
-/** The canonical spelling of an address, for comparisons. IPv4 inside IPv6 becomes IPv4. */
+/** Returns the canonical spelling of an address, for comparisons. IPv4-mapped IPv6 addresses become IPv4. */
 export const normalAddress = (address: string): string => ipaddr.process(address.replace(/%.*$/, '')).toString()
 
 function reachOfIpv4(address: ipaddr.IPv4): Reach {
@@ -91,10 +92,11 @@ function reachOfIpv4(address: ipaddr.IPv4): Reach {
 function reachOfIpv6(address: ipaddr.IPv6): Reach {
   if (METADATA_ADDRESSES.has(address.toString())) return 'special'
   const range = address.range()
-  // Public receivers never publish such addresses; they are used to bypass checks.
+  // Public receivers never publish IPv4-mapped addresses; attackers use them to bypass checks.
   if (range === 'ipv4Mapped') return reachOfIpv4(address.toIPv4Address()) === 'special' ? 'special' : 'private'
   if (PRIVATE_IPV6.has(range)) return 'private'
-  // Only 2000::/3 is global unicast (RFC 4291 and the IANA registry); the library says `unicast` for other ranges too.
+  // Only 2000::/3 is global unicast (RFC 4291 and the IANA registry); the library also classifies other ranges as
+  // `unicast`.
   return range === 'unicast' && ((address.parts[0] ?? 0) & 0xe000) === 0x2000 ? 'public' : 'special'
 }
 
@@ -111,16 +113,16 @@ const PRIVATE_IPV4: ReadonlySet<string> = new Set([
   'loopback',
   'linkLocal',
   'carrierGradeNat',
-  // 0.0.0.0/8: this machine, on most systems.
+  // 0.0.0.0/8: refers to this machine on most systems.
   'unspecified',
 ])
 const PRIVATE_IPV6: ReadonlySet<string> = new Set(['loopback', 'linkLocal', 'uniqueLocal', 'unspecified'])
 
-/** RFC 6761, RFC 6762, RFC 8375, and the name that ICANN reserves for private use. */
+/** RFC 6761, RFC 6762, RFC 8375, and the name that ICANN has reserved for private use. */
 const PRIVATE_SUFFIX = /(^|\.)(localhost|local|internal|home\.arpa)$/
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost.localdomain', 'localhost6.localdomain6'])
 
-/** Addresses where clouds and container platforms serve credentials, by their own documentation. */
+/** Addresses at which clouds and container platforms serve credentials, according to their documentation. */
 const METADATA_ADDRESSES: ReadonlySet<string> = new Set([
   '169.254.169.254',
   '169.254.169.253',
@@ -155,7 +157,7 @@ const METADATA_NAMES: ReadonlySet<string> = new Set([
   'instance-data.ec2.internal',
 ])
 
-/** Ports that browsers block as well (Fetch standard, port blocking): a service there does not speak HTTP. */
+/** Ports that browsers also block (Fetch standard, port blocking), because services on them do not use HTTP. */
 const REFUSED_PORTS: ReadonlySet<number> = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
   111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,

@@ -11,21 +11,21 @@ import {
   TargetRefused,
 } from './target-address.ts'
 
-/** How long creating an endpoint waits for DNS. */
+/** The DNS timeout when an endpoint is created. */
 const WEBHOOK_LOOKUP_MS = 2_000
 
-/** The rules for addresses that may be called. */
+/** The rules that decide which addresses may be called. */
 export type TargetGuard = {
   resolve: ResolveHost
   /** `WEBHOOKS_ALLOW_PRIVATE`: private, loopback and link-local addresses are allowed; special ones are not. */
   allowPrivate: boolean
-  /** Whether the daemon itself listens there: its deliveries would come back as requests. */
+  /** Whether the daemon itself listens at this address and port: deliveries to it would come back as requests. */
   isOwn?(address: string, port: number): boolean
 }
 
 /**
- * Validates the URL of an endpoint. A name that has no address now, or resolves too slowly, is accepted: `addressesOf`
- * resolves it again before each attempt.
+ * Validates the URL of an endpoint. If a name has no address now, or resolves too slowly, it is still accepted:
+ * `addressesOf` resolves it again before each attempt.
  * @throws GatewayError VALIDATION_ERROR with `details.field` "url"
  */
 export async function checkTarget(url: string, { guard, clock }: { guard: TargetGuard; clock: Clock }): Promise<void> {
@@ -41,9 +41,9 @@ export async function checkTarget(url: string, { guard, clock }: { guard: Target
 }
 
 /**
- * The addresses that may be dialled for this URL now: all addresses of its host, each checked, in a stable order. It
- * returns a promise only if a DNS query is needed.
- * @throws TargetRefused, or what the resolver throws
+ * Returns the addresses that may currently be dialled for this URL: all addresses of its host, each checked, in a
+ * stable order. It returns a promise only if a DNS query is needed.
+ * @throws TargetRefused, or an error of the resolver
  */
 export function addressesOf(target: Target, guard: TargetGuard): readonly string[] | Promise<readonly string[]> {
   refuseName(target, guard)
@@ -57,7 +57,7 @@ export function addressesOf(target: Target, guard: TargetGuard): readonly string
 }
 
 /**
- * Rejects a socket that is connected to an address that was not dialled.
+ * Rejects a socket whose peer address was not dialled.
  * @throws TargetRefused
  */
 export function refuseOtherPeer(remote: string | undefined, dialled: readonly string[], guard: TargetGuard): void {
@@ -79,7 +79,7 @@ function refuseAll(target: Target, addresses: readonly string[], guard: TargetGu
   return addresses.length < 2 ? addresses : [...addresses].sort()
 }
 
-/** The system connects 0.0.0.0 and :: to itself and reports another peer. */
+/** The system connects 0.0.0.0 and :: to this machine and reports a different peer address. */
 const isUnspecified = (address: string): boolean => ['0.0.0.0', '::'].includes(normalAddress(address))
 
 async function resolveInTime(host: string, guard: TargetGuard, clock: Clock): Promise<readonly string[]> {

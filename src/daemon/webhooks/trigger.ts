@@ -16,9 +16,9 @@ import { insertDelivery } from './store.ts'
 type Triggered = { event: OutboxEventRow; deliveryId: string | null }
 
 /**
- * Sends a sample of an event to all listeners and, if one is named, to an endpoint. The sample has the ids of this
- * caller and request, unless `data` overrides them.
- * @throws VALIDATION_ERROR for data of another kind, WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED
+ * Sends a sample event to all listeners and, if `endpoint_id` is given, to that endpoint. The sample contains the ids
+ * of this caller and request, unless `data` overrides them.
+ * @throws VALIDATION_ERROR for invalid data, WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED
  */
 export async function trigger(
   deps: WebhookDeps,
@@ -54,7 +54,7 @@ export async function trigger(
   return { event, deliveryId: delivery.id }
 }
 
-/** The sample with the caller's changes. Members that the event does not have are dropped. @throws VALIDATION_ERROR */
+/** Returns the sample data with the caller's changes. Unknown fields are removed. @throws VALIDATION_ERROR */
 function toData<Type extends SubscribableEvent>(type: Type, changes: object): EventData<Type> {
   const checked = EVENT_DATA[type].safeParse({ ...EVENT_SAMPLES[type], ...changes })
   if (checked.success) return checked.data as EventData<Type>

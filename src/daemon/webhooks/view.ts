@@ -6,7 +6,7 @@ import type { EndpointWithHeld } from './store.ts'
 
 const StoredEvents = z.array(z.enum(SUBSCRIPTIONS))
 
-/** An endpoint as the API shows it: never with a secret, encrypted or not. */
+/** Converts an endpoint to its API form, which never contains a secret, encrypted or not. */
 export const toWebhook = ({ row, held }: EndpointWithHeld, now: string): Webhook => ({
   id: row.id,
   url: row.url,
@@ -42,6 +42,6 @@ export const toDelivery = (row: WebhookDeliveryRow): Delivery => ({
   createdAt: row.created_at,
 })
 
-/** The envelope that receivers get. */
+/** Returns the envelope that receivers get. */
 export const toEnvelope = ({ id, type, created_at, data }: OutboxEventRow): z.infer<typeof EventEnvelope> =>
   EventEnvelope.parse({ id, type, created: Math.floor(Date.parse(created_at) / 1000), data: JSON.parse(data) })

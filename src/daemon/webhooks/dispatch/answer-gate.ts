@@ -1,4 +1,4 @@
-// Limits and cleans what a receiver sends before undici reads it.
+// Limits and filters the bytes that a receiver sends, before undici reads them.
 import type { Socket } from 'node:net'
 
 /**
@@ -7,7 +7,7 @@ import type { Socket } from 'node:net'
 const WEBHOOK_READ_BYTES = 65_536
 
 export type AnswerGate = {
-  /** Call it before each request: the next response belongs to that request. */
+  /** Call this before each request: the next response belongs to that request. */
   begin(): void
 }
 
@@ -17,13 +17,13 @@ const NOTHING = Buffer.alloc(0)
 
 /**
  * Filters the bytes between a socket and undici. Call it before undici gets the socket.
- * - It closes a connection that sends more than WEBHOOK_READ_BYTES in an attempt. undici limits the head and the
- * attempt limits the body. Early hints, the reason phrase and chunk framing have no other limit.
- * - It removes each unsolicited `100 Continue`. A client must tolerate them (RFC 9110 §15.2); undici does not.
+ * - Closes a connection that sends more than WEBHOOK_READ_BYTES in one attempt. undici limits the head, and `Attempt`
+ *   limits the body. Early hints, the reason phrase and chunk framing have no other limit.
+ * - Removes each unsolicited `100 Continue` response. A client must ignore it (RFC 9110 §15.2), but undici does not.
  */
 export function gateAnswers(socket: Socket): AnswerGate {
   let readBefore = 0
-  /** Whether the final response has not begun yet. Until that is known, received bytes are buffered. */
+  /** Whether the final response has not begun yet. While this is unknown, received bytes are buffered. */
   let awaited = true
   let held: Buffer = NOTHING
 
@@ -50,7 +50,7 @@ export function gateAnswers(socket: Socket): AnswerGate {
   }
 }
 
-/** Whether these bytes are `100 Continue`, or a prefix of it. */
+/** Whether these bytes are the start of a `100 Continue` response. */
 const mayBeContinue = (bytes: Buffer): boolean => {
   const length = Math.min(bytes.length, CONTINUE.length)
   return bytes.compare(CONTINUE, 0, length, 0, length) === 0

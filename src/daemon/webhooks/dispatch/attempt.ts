@@ -1,4 +1,4 @@
-// One attempt: checks the address, connects, sends a signed POST and reads the response.
+// One delivery attempt: checks the address, connects, sends a signed POST and reads the response.
 import { LRUCache } from 'lru-cache'
 import type { Dispatcher } from 'undici'
 import { WEBHOOK_ATTEMPT_MS, WEBHOOK_RESPONSE_BYTES } from '../../../shared/spec-limits.ts'
@@ -9,26 +9,26 @@ import { type Connection, type ConnectionBook, type ConnectionDeps, createConnec
 
 export type AttemptRequest = { url: string; headers: readonly string[]; body: string }
 
-/** How one attempt ended. */
+/** The result of one attempt. */
 export type AttemptResult = {
-  /** HTTP status; null without a response. */
+  /** HTTP status. Null if there was no response. */
   status: number | null
-  /** Why it failed, in a few words; null after a 2xx. */
+  /** The reason for the failure, in a few words. Null after a 2xx. */
   error: string | null
   durationMs: number
-  /** The first WEBHOOK_RESPONSE_BYTES of the response as text; null without a response. */
+  /** The first WEBHOOK_RESPONSE_BYTES of the response as text. Null if there was no response. */
   response: string | null
   timedOut: boolean
 }
 
 export type Sender = {
   /**
-   * POSTs at most once and never rejects. It ends within WEBHOOK_ATTEMPT_MS, which covers DNS lookup, connection, TLS,
-   * response head and the part of the body that is read. A 2xx is a success as soon as its head arrives. It follows no
-   * redirect, decompresses nothing and ignores proxy variables of the environment.
+   * Sends at most one POST and never rejects. The attempt ends within WEBHOOK_ATTEMPT_MS, including DNS lookup,
+   * connection, TLS, the response head and the part of the body that is read. A 2xx is a success as soon as its head
+   * arrives. It follows no redirects, does not decompress the body, and ignores proxy environment variables.
    */
   send(request: AttemptRequest): Promise<AttemptResult>
-  /** Aborts attempts in flight; they end as failed. */
+  /** Aborts all attempts in flight. Their result is a failure. */
   close(): Promise<void>
 }
 
@@ -113,7 +113,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   begin(target: Target, addresses: readonly string[]): void {
     if (this.#ended) return
     this.#connection = this.#book.take(target, addresses, this.#startedAt + WEBHOOK_ATTEMPT_MS)
-    // undici never writes to the headers.
+    // The cast is safe, because undici never modifies the headers.
     const headers = this.#request.headers as string[]
     this.#connection.client.dispatch({ method: 'POST', path: target.path, headers, body: this.#request.body }, this)
   }
@@ -128,7 +128,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // It was aborted while its connection was being opened.
+    // The attempt was aborted while its connection was being opened.
     if (this.#ended) controller.abort(new Error('cut off'))
   }
 
@@ -139,10 +139,10 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#ended) return
     const wanted = chunk.subarray(0, WEBHOOK_RESPONSE_BYTES - this.#keptBytes)
-    // A copy: the slice would keep the whole buffer of the socket.
+    // Copies the bytes, because the slice would retain the socket's whole buffer.
     this.#kept.push(Buffer.from(wanted))
     this.#keptBytes += wanted.length
-    // The limit is reached: abort the rest of the body.
+    // The limit is reached, so the rest of the body is aborted.
     if (wanted.length < chunk.length) this.#end(null)
   }
 
@@ -181,15 +181,15 @@ class Attempt implements Dispatcher.DispatchHandler {
 const toText = (bytes: readonly Buffer[]): string =>
   bytes.length === 0 ? '' : storable(Buffer.concat(bytes).toString('utf8'))
 
-/** PostgreSQL rejects NUL and unpaired surrogates. Truncating a text can leave an unpaired surrogate. */
+/** PostgreSQL rejects NUL and unpaired surrogates. Truncation can create an unpaired surrogate. */
 const storable = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD')
 
 const isClosed = (error: Error): boolean =>
   'code' in error && ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(error.code))
 
 /**
- * A short reason for the delivery log. Our own messages are shown whole; for other errors the code is clearer than the
- * text.
+ * Returns a short failure reason for the delivery log. The gateway's own messages are shown in full. For all other
+ * errors the code is clearer than the message.
  */
 function reasonOf(error: unknown): string {
   if (error instanceof TargetRefused) return error.message

@@ -8,19 +8,19 @@ import { claimDeliveries, type DueDelivery, findDue, findSubscribers, holdPendin
 /** The claimed deliveries of one endpoint. */
 export type ClaimedQueue = {
   endpointId: string
-  /** Undefined when nothing is sent to the endpoint: it is deleted, disabled or unreadable. */
+  /** Undefined if nothing may be sent to the endpoint: it is deleted, disabled or unreadable. */
   settings: EndpointSettings | undefined
   claimed: DueDelivery[]
-  /** Whether more may be due than was claimed. */
+  /** Whether more deliveries may be due than were claimed. */
   more: boolean
-  /** When the next delivery is due; undefined when none is pending or one is due now. */
+  /** The due time of the next delivery. Undefined if no delivery is pending, or one is due now. */
   nextDueAt: number | undefined
 }
 
 /**
- * Reads these endpoints again and claims their due deliveries, in one transaction. Pending deliveries of a disabled or
+ * Rereads these endpoints and claims their due deliveries, in one transaction. Pending deliveries of a disabled or
  * unreadable endpoint become `held`.
- * @param wanted maximum number of deliveries for each endpoint; with 0 only its settings are read
+ * @param wanted the maximum number of deliveries for each endpoint; with 0 only its settings are read
  */
 export async function claimDue(
   db: Db,
@@ -35,7 +35,7 @@ export async function claimDue(
       const settings = subscriber.enabled === 1 ? reader.settingsOf(subscriber) : undefined
       if (settings) settingsOf.set(subscriber.id, settings)
     }
-    // One more than wanted shows whether there is more and when it is due.
+    // Reads one more row than wanted: it shows whether there are more deliveries, and when the next one is due.
     const limits = endpointIds.flatMap((endpointId) => {
       const room = Math.min(wanted.get(endpointId) ?? 0, WEBHOOK_CLAIM_AHEAD)
       return room > 0 && settingsOf.has(endpointId) ? [{ endpointId, limit: room + 1 }] : []

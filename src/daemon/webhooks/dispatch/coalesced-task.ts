@@ -1,14 +1,17 @@
 /** A task that may be requested at any time. Runs never overlap, and requests are coalesced. */
 export type CoalescedTask = {
-  /** Requests a run, after the current one if there is one. Several requests before a run starts cause one run. */
+  /**
+   * Requests a run, which starts after the current run if there is one. Several requests before a run starts cause only
+   * one run.
+   */
   ask(): void
   /** Resolves when no run is in progress or requested. */
   idle(): Promise<void>
 }
 
 /**
- * A run begins after the current turn of the event loop, so that one run serves all requests of that turn.
- * @param failed gets the error of a failed run. A failed run is not retried until the next request.
+ * A run starts after the current turn of the event loop, so one run serves all requests of that turn.
+ * @param failed receives the error of a failed run. A failed run is retried only at the next request.
  */
 export function createCoalescedTask(run: () => Promise<void>, failed: (error: unknown) => void): CoalescedTask {
   // Idle -> asked: ask(). Asked -> running: next turn. Running -> running: asked meanwhile. Running -> idle: otherwise.

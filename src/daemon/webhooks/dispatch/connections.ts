@@ -7,28 +7,31 @@ import type { Target } from '../target-address.ts'
 import { refuseOtherPeer, type TargetGuard } from '../target-guard.ts'
 import { type AnswerGate, gateAnswers } from './answer-gate.ts'
 
-/** How long an idle connection may be reused. Servers keep theirs longer. */
+/** The maximum time for which an idle connection may be reused. Servers keep idle connections open for longer. */
 const WEBHOOK_REUSE_MS = 1_000
 
-/** A connection to one origin at exactly these addresses; it carries one attempt at a time. */
+/** A connection to one origin at one of the checked addresses. It serves one attempt at a time. */
 export type Connection = {
   client: Client
-  /** Whether an earlier attempt got a response on it. */
+  /** Whether an earlier attempt received a response on this connection. */
   readonly used: boolean
 }
 
 export type ConnectionBook = {
   /**
-   * Opens or reuses a connection to a target whose addresses have been checked. Return it with `keep`, `drop` or
+   * Opens or reuses a connection to a target whose addresses have been checked. Release it with `keep`, `drop` or
    * `distrust`.
-   * @param deadline when the attempt must end, on the monotonic clock; connecting takes no longer
+   * @param deadline when the attempt must end, on the monotonic clock; also limits the time to connect
    */
   take(target: Target, addresses: readonly string[], deadline: number): Connection
-  /** The attempt has read the whole response, so another attempt may reuse the connection. */
+  /** Releases a connection whose response was read completely, so that another attempt may reuse it. */
   keep(connection: Connection): void
   /** Closes the connection. */
   drop(connection: Connection): void
-  /** Closes the connection and stops reusing connections to this origin: its server closes them without notice. */
+  /**
+   * Closes the connection, and no longer reuses connections to this origin, because its server closes them without
+   * notice.
+   */
   distrust(connection: Connection): void
   close(): Promise<void>
 }
@@ -48,10 +51,10 @@ type Kept = {
 const DISTRUSTED = 10_000
 
 /**
- * Keeps idle connections for reuse. A connection is reused only while its address is among those that were just
- * checked, so a name that changes its addresses gets new connections. It is also reused only while idle for less than
- * WEBHOOK_REUSE_MS. If a server closes a connection while the POST is sent, we cannot know whether it read the POST,
- * and an attempt sends it only once.
+ * Keeps idle connections for reuse. A connection is reused only if its address is among the addresses that were just
+ * checked, so a name whose addresses change gets new connections. It is also reused only if it was idle for less than
+ * WEBHOOK_REUSE_MS. If a server closes the connection during a POST, it is unknown whether the server read the POST,
+ * and an attempt must not send it twice.
  */
 export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
   const { clock } = deps
@@ -64,7 +67,7 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
       pipelining: 1,
       keepAliveTimeout: WEBHOOK_REUSE_MS,
       keepAliveMaxTimeout: WEBHOOK_REUSE_MS,
-      // Each attempt enforces its own limits.
+      // Disabled, because each attempt enforces its own limits.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect(_, answer) {
@@ -88,7 +91,7 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
 
   function takeIdle(key: string): Kept | undefined {
     const all = idle.get(key)
-    // The most recently used one first.
+    // Reuses the most recently used connection first.
     for (let kept = all?.pop(); kept; kept = all?.pop()) {
       if (all?.length === 0) idle.delete(key)
       if (kept.socket?.destroyed === false && kept.freeAt + WEBHOOK_REUSE_MS > clock.monotonic()) return kept
@@ -143,10 +146,10 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
   }
 }
 
-/** Connects a socket to one of the addresses and to no other. It settles by `deadline`. */
+/** Connects a socket to one of the addresses, and to no other address. The promise settles by `deadline`. */
 function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps, deadline: number): Promise<Socket> {
   const { guard, clock, ca } = deps
-  // The checked addresses are used; the name is not resolved again.
+  // Returns the checked addresses, so that the name is not resolved again.
   const lookup: LookupFunction = (_host, wanted, answer) => {
     const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
     if (wanted.all) answer(null, found)
@@ -166,7 +169,7 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
           ...options,
           ...(target.literal === undefined && { servername: target.host }),
           ALPNProtocols: ['http/1.1'],
-          // Explicit: the default is off where the environment sets NODE_TLS_REJECT_UNAUTHORIZED=0.
+          // Set explicitly, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment changes the default.
           rejectUnauthorized: true,
           ...(ca !== undefined && { ca }),
         })

@@ -1,4 +1,4 @@
-// The loop that claims, sends and settles deliveries. Long, because its steps share one state.
+// The loop that claims and sends deliveries and stores their results. Long, because its steps share one state.
 import { randomUUID } from 'node:crypto'
 import type { Registry } from 'prom-client'
 import { WEBHOOK_BATCH, WEBHOOK_SETTINGS_MS } from '../../../shared/spec-limits.ts'
@@ -29,20 +29,20 @@ import { type Outcome, type Settled, settle } from './settle.ts'
 import { createSteadyTime, isDue } from './steady-time.ts'
 import { type Lease, listWaitingEndpoints, releaseAllLeases, renewLeases } from './store.ts'
 
-/** The lease of a daemon's deliveries; other daemons take over expired ones. */
+/** The lease time of claimed deliveries. Other daemons take over deliveries whose lease has expired. */
 const WEBHOOK_LEASE_MS = 30_000
-/** How often to poll for deliveries and events of other daemons. */
+/** How often to poll for deliveries and events that other daemons left. */
 const WEBHOOK_SWEEP_MS = 5_000
-/** How long a stopping daemon waits for attempts in flight; an interrupted attempt is repeated. */
+/** How long a stopping daemon waits for attempts in flight. An interrupted attempt is repeated. */
 const WEBHOOK_DRAIN_MS = 1_000
 
-/** Sends the events of the outbox to the endpoints that subscribe to them. */
+/** Sends the events of the outbox to the subscribed endpoints. */
 export type Dispatcher = {
-  /** Call it after events were committed: creates and sends their deliveries. */
+  /** Call this after committing events. It creates and sends their deliveries. */
   wake(): void
-  /** Call it after an endpoint or its pending deliveries changed. */
+  /** Call this after changing an endpoint or its pending deliveries. */
   endpointChanged(endpointId: string): void
-  /** Starts no further attempt, waits briefly for those in flight, and releases its claims. */
+  /** Starts no further attempts, waits briefly for attempts in flight, and releases the claims. */
   close(): Promise<void>
 }
 
@@ -53,24 +53,25 @@ export type DispatcherDeps = {
   guard: TargetGuard
   masterKey: MasterKey
   metrics: Registry
-  /** Certificate authorities that replace the system's. */
+  /** Certificate authorities that replace the system's list. */
   ca?: string
 }
 
-// States of an endpoint's queue in this daemon, and their transitions (those of a delivery: store.ts):
-//   idle -> needy       `fill`: the store has due deliveries (`backlog`), or the settings are old
-//   needy -> filling    `fillQueues` claims as many as the queue has room for
-//   filling -> ready    claims came (`take`), and the queue waits for a slot (`offer`)
-//   filling -> idle     nothing was due; `dueTimer` calls `fill` again
-//   filling -> needy    the store failed; the next sweep repeats the query
+// States of an endpoint's queue in this daemon, and their transitions (states of a delivery: see store.ts):
+//   idle -> needy       `fill`: the store has due deliveries (`backlog`), or the settings are stale
+//   needy -> filling    `fillQueues` claims as many deliveries as the queue has room for
+//   filling -> ready    claims arrived (`take`), and the queue waits for a slot (`offer`)
+//   filling -> idle     no delivery was due; `dueTimer` calls `fill` later
+//   filling -> needy    the query failed; the next sweep repeats it
 //   ready -> running    `pump` starts an attempt when a slot is free
-//   running -> idle     its outcome waits in `outcomes` until `settling` has stored it
+//   running -> idle     the attempt ended; its outcome waits in `outcomes` until `settling` has stored it
 //   ready -> idle       the endpoint changed or was disabled, or the daemon stops (`giveBack`)
-// Several attempts of one queue may run while others are ready.
+// Some deliveries of a queue may be running while other deliveries of it are ready.
 
 /**
- * Resumes the deliveries of earlier runs, then delivers new ones. Code that commits events calls `wake`. A sweep every
- * WEBHOOK_SWEEP_MS finds other events and deliveries. Several daemons may run a dispatcher on one PostgreSQL.
+ * Resumes the deliveries of earlier runs, then delivers new ones. Code that commits events must call `wake`. A sweep
+ * every WEBHOOK_SWEEP_MS finds other events and deliveries. Several daemons may each run a dispatcher on one PostgreSQL
+ * database.
  */
 export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher> {
   const { db, clock, log } = deps
@@ -81,7 +82,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   const now = createSteadyTime(clock)
   const queues = createEndpointQueues({ needs, lost: ({ id }) => void held.delete(id) })
   const dueTimer = createDueTimer({ all: queues.all, due: fill }, clock, now)
-  /** Queues that are refreshed or filled at the next opportunity. */
+  /** Queues to refresh or fill in the next run of `claiming`. */
   const needy = new Set<EndpointQueue>()
   /** Queues for which a store query is in flight. */
   let filling: ReadonlySet<EndpointQueue> = new Set()
@@ -120,7 +121,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       takes(endpointId) {
         const queue = queues.get(endpointId)
         const taken = promised.get(queue) ?? 0
-        // Deliveries that wait in the store are older, so they go first.
+        // The deliveries that wait in the store are older, so they are sent first.
         if (queue.backlog || filling.has(queue) || taken >= queues.room(queue, clock.monotonic())) return false
         promised.set(queue, taken + 1)
         return true
@@ -151,7 +152,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       chosen.add(queue)
       const room = queue.backlog ? queues.room(queue, clock.monotonic()) : 0
       wanted.set(queue.endpointId, room)
-      // Clear the flag before the query: a `fill` during the query may concern rows that the query does not see.
+      // Clear the flag before the query: a `fill` during the query may be about rows that the query does not return.
       if (room > 0) queue.backlog = false
     }
     if (chosen.size === 0) return
@@ -193,7 +194,8 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     const dropped = ({ claim }: Outcome, error: unknown) =>
       log.error({ error, delivery: claim.id }, 'webhooks: the store rejected a result')
     const settled = await settle(db, batch, { now: now(), dropped }).catch((error) => {
-      // The next sweep retries them. Their leases stay valid, or another daemon sends the deliveries again.
+      // The next sweep retries these outcomes. `renewHeld` keeps their leases valid until then; otherwise another
+      // daemon would send the deliveries again.
       outcomes = [...batch, ...outcomes]
       throw error
     })
@@ -222,7 +224,10 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     if (queue) giveBack(queue)
   }
 
-  /** Finds work that no `wake` announced: events and deliveries of stopped daemons, and those from a store outage. */
+  /**
+   * Finds work without a `wake`: events and deliveries of stopped daemons, and results that could not be stored during
+   * an outage.
+   */
   async function sweep(): Promise<void> {
     if (stopping) return
     settling.ask()
@@ -236,7 +241,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     queues.tidy(clock.monotonic())
   }
 
-  /** Renews leases before they expire, for claims that wait for a slot or for their result to be stored. */
+  /** Renews the leases of claims that wait for a slot or for their result to be stored, before the leases expire. */
   async function renewHeld(): Promise<void> {
     const soon = clock.monotonic() + WEBHOOK_LEASE_MS / 2
     const claims = [...held.values()].filter(({ leaseEndsAt }) => leaseEndsAt <= soon)
@@ -256,13 +261,13 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     if (!stopping) claiming.ask()
   }
 
-  /** Marks that the store has due deliveries for this queue. */
+  /** Records that the store has due deliveries for this queue. */
   function fill(queue: EndpointQueue): void {
     queue.backlog = true
     needs(queue)
   }
 
-  /** Two reads may overlap, and the one with the older row may finish last. So the newer row is kept. */
+  /** Two reads may overlap, and the read with the older row may finish last. So only the newer row is kept. */
   function learn(queue: EndpointQueue, settings: EndpointSettings): void {
     const known = queue.settings
     const isFresh = known !== undefined && known.readAt + WEBHOOK_SETTINGS_MS > clock.monotonic()
@@ -274,13 +279,13 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     queue.ready.push(claim)
   }
 
-  /** Queues it for a slot, and requests more deliveries when it runs low. */
+  /** Enqueues the queue for a slot, and requests more deliveries if it runs low. */
   function offer(queue: EndpointQueue): void {
     if (queue.backlog && queues.room(queue, clock.monotonic()) > 0 && queue.ready.length === 0) needs(queue)
     queues.enqueue(queue, clock.monotonic())
   }
 
-  /** Releases claims whose attempt has not begun. */
+  /** Releases the claims whose attempts have not begun. */
   function giveBack(queue: EndpointQueue): void {
     for (const claim of queue.ready.splice(0)) outcomes.push({ claim, attempt: undefined })
     settling.ask()

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../../shared/time.ts'
 import type { EndpointQueue } from './endpoint-queues.ts'
 
-/** Calls back when the next delivery of an endpoint becomes due. */
+/** Calls `due` when the next delivery of an endpoint becomes due. */
 export type DueTimer = {
   /** @param at milliseconds since 1970 */
   set(queue: EndpointQueue, at: number): void

@@ -5,21 +5,21 @@ import { createTenantRotation } from './tenant-rotation.ts'
 const WEBHOOK_ENDPOINT_CONCURRENCY = 2
 /**
  * Maximum number of concurrent attempts of one daemon; `all` is the total. `brisk` attempts are younger than
- * WEBHOOK_SLOW_MS. `stuck` are those to endpoints whose last attempt timed out. The rest may become slow. Known slow
- * endpoints start at most `slow` attempts, so that others can still become slow.
+ * WEBHOOK_SLOW_MS. `stuck` are those to endpoints whose last attempt timed out. All other slots are for slow attempts.
+ * Known slow endpoints start at most `slow` attempts, so that others can still become slow.
  */
 export const WEBHOOK_SLOTS = { brisk: 256, stuck: 64, slow: 600, all: 1_500 } as const
 const WEBHOOK_SLOW_MS = 300
-/** How long an endpoint stays classified as slow or stuck. Longer than the longest wait between two attempts. */
+/** How long an endpoint remains classified as slow or stuck. It exceeds the longest wait between two attempts. */
 const WEBHOOK_PACE_MS = 120_000
 
-/** An endpoint, as read from the store. */
+/** The settings of an endpoint, as read from the store. */
 export type EndpointSettings = {
   tenantId: string
   url: string
   /** Signing secrets, the newest first. */
   secrets: readonly string[]
-  /** ISO 8601. The later of two readings is the newer row. */
+  /** ISO 8601. Of two reads, the row with the later time is newer. */
   updatedAt: string
   /** Monotonic milliseconds. */
   readAt: number
@@ -32,31 +32,31 @@ export type Claim = {
   eventType: string
   body: string
   fence: number
-  /** Attempts that have ended. */
+  /** The number of attempts that have ended. */
   attempts: number
-  /** Whether its result counts for the health of its endpoint. Tests and manual resends do not count. */
+  /** Whether its result affects the health of its endpoint. Tests and manual resends do not affect it. */
   counts: boolean
   /** Monotonic milliseconds. */
   leaseEndsAt: number
 }
 
-/** How the last attempt of an endpoint went: in time, slower than WEBHOOK_SLOW_MS, or timed out. */
+/** The speed of an endpoint's last attempt: in time, slower than WEBHOOK_SLOW_MS, or timed out. */
 type Pace = 'brisk' | 'slow' | 'stuck'
 
-/** The deliveries and state of one active endpoint in this daemon. */
+/** The deliveries of one active endpoint in this daemon, and their state. */
 export type EndpointQueue = {
   endpointId: string
   settings: EndpointSettings | undefined
   ready: Claim[]
   running: number
-  /** How many of `running` take longer than WEBHOOK_SLOW_MS. */
+  /** The number of `running` attempts that already took longer than WEBHOOK_SLOW_MS. */
   runningSlow: number
   pace: Pace
   /** When `pace` expires; monotonic milliseconds. */
   paceUntil: number
-  /** The store may have more due deliveries. */
+  /** Whether the store may have more due deliveries. */
   backlog: boolean
-  /** When the next delivery in the store is due; monotonic milliseconds, infinite without one. */
+  /** The due time of the next delivery in the store, in monotonic milliseconds. Infinity if there is none. */
   dueAt: number
   queued: boolean
 }
@@ -75,39 +75,40 @@ export type EndpointQueues = {
   get(endpointId: string): EndpointQueue
   find(endpointId: string): EndpointQueue | undefined
   all(): Iterable<EndpointQueue>
-  /** How many more deliveries a queue takes. */
+  /** Returns how many more deliveries the queue can accept. */
   room(queue: EndpointQueue, now: number): number
-  /** Adds a queue with ready deliveries to those that wait for a slot. */
+  /** Adds a queue with ready deliveries to the queues that wait for a slot. */
   enqueue(queue: EndpointQueue, now: number): void
-  /** The next attempt to start; undefined when nothing is ready or no slot is free. */
+  /** Returns the next attempt to start. Undefined if nothing is ready or no slot is free. */
   next(now: number): Run | undefined
   ended(run: Run, timedOut: boolean, now: number): void
-  /** When a running attempt will count as slow and free its slot; undefined when no queue waits for one. */
+  /** Returns when a running attempt will count as slow and so free its slot. Undefined if no queue waits for a slot. */
   slotAt(): number | undefined
   /** Removes idle queues. */
   tidy(now: number): void
 }
 
 export type EndpointQueuesOptions = {
-  /** Called for a queue whose settings are stale, or that runs low while the store may have more. */
+  /** Called if the settings of a queue are stale, or if it runs low while the store may have more deliveries. */
   needs(queue: EndpointQueue): void
-  /** Called for a claim whose lease is about to expire. The next daemon that claims the delivery sends it. */
+  /** Called if the lease of a claim is about to expire. The next daemon that claims the delivery sends it. */
   lost(claim: Claim): void
   slots?: { brisk: number; stuck: number; slow: number; all: number }
 }
 
 /**
- * Chooses the delivery that is sent next, so that no endpoint and no tenant starves the others. Each endpoint has a
- * queue with a few concurrent attempts. Tenants take turns, and so do the queues of a tenant. Attempts are of three
- * kinds, each with its own slots:
+ * Chooses the next delivery to send, so that no endpoint or tenant starves another. Each endpoint has a queue with a
+ * few concurrent attempts. Tenants take turns, and so do the queues of a tenant. There are three kinds of attempts, each
+ * with its own slots:
  * - brisk: the endpoint has no known problem. After WEBHOOK_SLOW_MS the attempt counts as slow and frees its brisk
- * slot. So if many endpoints stop answering at once, they delay the others once, for that long. If all slow slots are
- * taken, the attempt keeps its brisk slot.
- * - slow: a brisk attempt that became slow, or an attempt of an endpoint whose last attempt was slow. Slow attempts
- * never use brisk or stuck slots.
- * - stuck: the last attempt of the endpoint timed out. All stuck attempts share a small part of the slots.
- * An endpoint that is not brisk, or has a slow attempt in flight, has one attempt at a time. A tenant has a limit of
- * slow attempts: above it, its brisk attempts wait until its slow ones end.
+ *   slot. So if many endpoints stop responding at the same time, they delay other endpoints only once, for this time.
+ *   If all slow slots are taken, the attempt keeps its brisk slot.
+ * - slow: a brisk attempt that became slow, or an attempt to an endpoint whose last attempt was slow. Apart from the
+ *   case above, slow attempts use only slow slots.
+ * - stuck: an attempt to an endpoint whose last attempt timed out. All stuck attempts share a small part of the slots.
+ *
+ * An endpoint that is not brisk, or has a slow attempt in flight, gets one attempt at a time. The slow attempts of a
+ * tenant are limited: above the limit, its brisk attempts wait until some of its slow attempts end.
  */
 export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: EndpointQueuesOptions): EndpointQueues {
   const queues = new Map<string, EndpointQueue>()
@@ -116,7 +117,7 @@ export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: End
     slow: createTenantRotation<EndpointQueue>(),
     stuck: createTenantRotation<EndpointQueue>(),
   }
-  /** Brisk attempts, the oldest first; ended ones are removed when they reach the front. */
+  /** Brisk attempts, the oldest first. Ended attempts are removed when they reach the front. */
   const brisk: Run[] = []
   const counts = { brisk: 0, slow: 0, stuck: 0 }
   const slowOfTenant = new Map<string, number>()
@@ -170,10 +171,10 @@ export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: End
 
   const capacity = (queue: EndpointQueue, now: number): number =>
     paceOf(queue, now) === 'brisk' ? WEBHOOK_CLAIM_AHEAD : WEBHOOK_ENDPOINT_CONCURRENCY
-  /** Refill at half capacity, so that more deliveries arrive before the queue is empty. */
+  /** A queue is refilled at half capacity, so that more deliveries arrive before it is empty. */
   const isLow = (queue: EndpointQueue, now: number): boolean => queue.ready.length < capacity(queue, now) / 2
 
-  /** The next delivery whose lease outlasts an attempt. */
+  /** Returns the next delivery whose lease lasts longer than an attempt. */
   function takeReady(queue: EndpointQueue, now: number): Claim | undefined {
     for (let claim = queue.ready.shift(); claim; claim = queue.ready.shift()) {
       if (claim.leaseEndsAt > now + WEBHOOK_ATTEMPT_MS) return claim
@@ -246,6 +247,6 @@ export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: End
   }
 }
 
-/** Whether the settings of a queue are recent enough to send with them. */
+/** Whether the settings of a queue are recent enough for sending. */
 const isFresh = ({ settings }: EndpointQueue, now: number): boolean =>
   settings !== undefined && settings.readAt + WEBHOOK_SETTINGS_MS > now

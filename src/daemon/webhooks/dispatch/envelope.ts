@@ -4,16 +4,16 @@ import type { OutboxEventRow } from '../../platform/db/tables.ts'
 
 export type DeliverableEvent = Pick<OutboxEventRow, 'id' | 'type' | 'created_at' | 'data'>
 
-/** The body of every delivery of an event, identical byte for byte in each attempt. */
+/** Returns the body for all deliveries of an event. Each attempt sends exactly the same bytes. */
 export function envelopeOf({ id, type, created_at, data }: DeliverableEvent): string {
   const created = Math.floor(Date.parse(created_at) / 1000)
-  // The data is stored as JSON. It is inserted unchanged, because parsing and serialising it could change it.
+  // The data is already stored as JSON. It is inserted unchanged, because parsing and serializing could change it.
   return `{"id":${JSON.stringify(id)},"type":${JSON.stringify(type)},"created":${created},"data":${data}}`
 }
 
 /**
- * Names and values of the headers of one attempt. Each attempt is signed with its own timestamp, because many receivers
- * reject signatures that are older than some minutes.
+ * Returns the names and values of the headers of one attempt. Each attempt is signed with its own timestamp, because
+ * many receivers reject signatures that are more than a few minutes old.
  * @param now milliseconds since 1970
  */
 export function headersOf(

@@ -11,10 +11,10 @@ import type { DeliverableEvent } from './envelope.ts'
 import type { EndpointReader } from './settings.ts'
 import { findWaitingEvents, type Lease, listSubscribers, markFannedOut, type Subscriber } from './store.ts'
 
-/** A new delivery. This daemon has claimed it when `row.lease_owner` is set. */
+/** A new delivery. If `row.lease_owner` is set, this daemon has claimed it. */
 export type MadeDelivery = { row: WebhookDeliveryRow; event: DeliverableEvent; settings: EndpointSettings | undefined }
 
-/** Progress within an event: endpoints with ids up to this one have their deliveries. */
+/** The progress within an event: endpoints with ids up to and including `endpointId` have their deliveries. */
 export type PassedOn = { eventId: string; endpointId: string }
 
 export type FanOutOptions = {
@@ -22,19 +22,24 @@ export type FanOutOptions = {
   now: number
   lease: Lease
   reader: EndpointReader
-  /** Whether this daemon claims a new delivery to that endpoint and sends it soon. */
+  /** Whether this daemon should claim a new delivery to that endpoint, because it can send it soon. */
   takes(endpointId: string): boolean
-  /** The position at which the last call stopped. Without it, deliveries that exist already are skipped. */
+  /**
+   * The position at which the previous call stopped. Without it, the call starts at the first endpoint and skips
+   * existing deliveries.
+   */
   passedOn?: PassedOn | undefined
 }
 
-/** `more`: whether events may be left. `passedOn`: where it stopped, when that was inside an event. */
+/**
+ * `more`: whether pending events may remain. `passedOn`: the position at which it stopped, if that is inside an event.
+ */
 export type FannedOut = { made: MadeDelivery[]; more: boolean; passedOn: PassedOn | undefined }
 
 /**
- * Creates one delivery of each pending event for each endpoint that subscribes to it. One transaction creates a bounded
- * number, so it is short. An event stays pending until all of its deliveries exist. Deliveries for an endpoint that is
- * disabled, or whose secret is unreadable, are created as `held`.
+ * Creates one delivery of each pending event for each endpoint that subscribes to it. One transaction creates a limited
+ * number of deliveries, so it is short. An event stays pending until all of its deliveries exist. If an endpoint is
+ * disabled or its secret is unreadable, its deliveries are created as `held`.
  */
 export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut> {
   const now = isoTime(options.now)
@@ -59,7 +64,7 @@ export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut>
 
 type WaitingEvent = DeliverableEvent & { tenant_id: string }
 
-/** Chooses at most WEBHOOK_BATCH.deliveries, and the events that are complete once these are stored. */
+/** Chooses at most WEBHOOK_BATCH.deliveries deliveries, and the events that are complete once these are stored. */
 function chooseDeliveries(
   events: readonly WaitingEvent[],
   subscribers: readonly Subscriber[],
@@ -102,7 +107,7 @@ function toMade(
   return { event, settings, row: { ...row, lease_owner: lease.owner, lease_until: lease.until, fence: 1 } }
 }
 
-/** Drops deliveries that exist already, such as those that an administrator recovered. */
+/** Removes deliveries that already existed, such as deliveries that an administrator recovered. */
 async function onlyInserted(tx: Db, made: readonly MadeDelivery[]): Promise<MadeDelivery[]> {
   const listed = rowList(
     tx,

@@ -1,17 +1,17 @@
 import { WEBHOOK_FAILURES_BEFORE_DISABLE, WEBHOOK_WAITS_MS } from '../../../shared/spec-limits.ts'
 
-/** The operator is warned at these counts. */
+/** The operator is warned when an endpoint reaches these failure counts. */
 const WEBHOOK_FAILURES_WARNED: readonly number[] = [10, 15]
 
-/** The health of an endpoint, as its row stores it. */
+/** The health of an endpoint, as stored in its row. */
 export type Health = { enabled: number; failures: number }
 
 /** The final result of a delivery. */
 export type Ending = 'delivered' | 'failed'
 
 /**
- * The health of an endpoint after one more delivery has ended. A disabled endpoint does not change: deliveries that
- * were in flight neither count nor enable it.
+ * Returns the health of an endpoint after one more delivery has ended. The health of a disabled endpoint does not
+ * change: a result that arrives later neither counts nor enables the endpoint.
  */
 export function afterDelivery({ enabled, failures }: Health, ending: Ending): Health {
   if (enabled === 0) return { enabled, failures }
@@ -20,12 +20,12 @@ export function afterDelivery({ enabled, failures }: Health, ending: Ending): He
   return { enabled: more >= WEBHOOK_FAILURES_BEFORE_DISABLE ? 0 : 1, failures: more }
 }
 
-/** Whether this failure warns the operator, before the endpoint is disabled. */
+/** Whether to warn the operator about this failure, before the endpoint is disabled. */
 export const isWarned = ({ enabled, failures }: Health): boolean =>
   enabled === 1 && WEBHOOK_FAILURES_WARNED.includes(failures)
 
 /**
- * The wait before the next attempt after so many failures, in milliseconds from the end of the last one. Undefined when
- * no attempt is left.
+ * Returns the wait after this many failed attempts, in milliseconds from the end of the last attempt. Undefined if no
+ * attempt is left.
  */
 export const waitAfter = (attempts: number): number | undefined => WEBHOOK_WAITS_MS[attempts]

@@ -11,7 +11,10 @@ export type DeliveryMetrics = {
   disabled(): void
 }
 
-/** Webhook metrics for operators. Depth, age and disabled endpoints are read from the store on each scrape. */
+/**
+ * Creates the webhook metrics for operators. Queue depth, age and disabled endpoints are read from the store on each
+ * scrape.
+ */
 export function createDeliveryMetrics(registers: Registry[], { db, clock }: { db: Db; clock: Clock }): DeliveryMetrics {
   const attempts = new Counter({
     name: 'aigw_webhook_attempts_total',

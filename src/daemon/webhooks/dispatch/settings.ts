@@ -7,13 +7,14 @@ import { subscriptionsOf } from '../subscription.ts'
 import type { EndpointSettings } from './endpoint-queues.ts'
 import type { Subscriber } from './store.ts'
 
-/** Reads endpoint rows. An unreadable row is logged once and does not affect other endpoints. */
+/** Reads endpoint rows. An unreadable row is logged only once and does not affect other endpoints. */
 export type EndpointReader = {
   /**
-   * The settings for an attempt; undefined when the secret cannot be decrypted, because every delivery must be signed.
+   * Returns the settings for an attempt. Undefined if the secret cannot be decrypted, because every delivery must be
+   * signed.
    */
   settingsOf(subscriber: Subscriber): EndpointSettings | undefined
-  /** The event types it subscribes to; none when the row is unreadable. */
+  /** Returns a test for the event types to which it subscribes. If the row is unreadable, it subscribes to nothing. */
   subscriptionsOf(subscriber: Subscriber): (type: string) => boolean
 }
 
@@ -21,7 +22,8 @@ const KEPT = 10_000
 
 export function createEndpointReader(deps: { masterKey: MasterKey; clock: Clock; log: Log }): EndpointReader {
   const { masterKey, clock, log } = deps
-  // Decrypting costs more than signing, so secrets are cached by their sealed text. Undefined: it cannot be decrypted.
+  // Decryption costs more than signing, so secrets are cached by their encrypted text. Undefined `secrets`: decryption
+  // failed.
   const opened = new LRUCache<string, { secrets: readonly string[] | undefined }>({ max: KEPT })
   const complained = new LRUCache<string, true>({ max: KEPT })
 
@@ -45,7 +47,7 @@ export function createEndpointReader(deps: { masterKey: MasterKey; clock: Clock;
     settingsOf(subscriber) {
       const { secret, previous_secret, previous_secret_until: until } = subscriber
       const overlaps = until !== null && isoTime(clock.now()) < until
-      // A sealed text can be decrypted only for its own row, so the key includes the id.
+      // An encrypted text can be decrypted only for its own row, so the key includes the id.
       const key = `${subscriber.id} ${secret} ${overlaps ? previous_secret : ''}`
       let known = opened.get(key)
       if (!known) {

@@ -16,23 +16,25 @@ import {
   settleDeliveries,
 } from './store.ts'
 
-/** The result of a claim: an attempt that ended, or undefined when the claim is released. */
+/** The result of a claim: the attempt that ended. Undefined if the claim is released without an attempt. */
 export type Outcome = { claim: Claim; attempt: (AttemptResult & { endedAt: number }) | undefined }
 
 export type Settled = {
   /**
-   * The claims that this daemon still owned, with their new states. `dueAt`: the next attempt, milliseconds since 1970.
+   * The claims that this daemon still owned, and their new states. `dueAt`: the time of the next attempt, in
+   * milliseconds since 1970.
    */
   outcomes: { claim: Claim; state: Settlement['state']; dueAt: number | undefined }[]
-  /** Endpoints that need an operator: close to being disabled, or just disabled. */
+  /** Endpoints that need an operator's attention: close to being disabled, or just disabled. */
   alarms: { endpoint: EndpointHealth; health: Health }[]
 }
 
 /**
  * Stores the results of attempts and the health of their endpoints, in the order in which the attempts ended. If the
- * store rejects one result (a response text may cause that), its texts are dropped; other results are unaffected.
- * @param dropped gets the error of a result that is rejected even then
- * @throws store errors that may be temporary; the same results may be stored again, without a double effect
+ * store rejects a result, for example because of its response text, the result is stored without its texts. Other
+ * results are unaffected.
+ * @param dropped called with a result that the store rejects even without texts, and the error
+ * @throws store errors that may be temporary; storing the same results again is safe
  */
 export async function settle(
   db: Db,
@@ -69,8 +71,8 @@ function withoutWords({ claim, attempt }: Outcome): Outcome {
 }
 
 /**
- * Stores the results of attempts and the health of their endpoints, in order and in one transaction. A result whose
- * claim another daemon has taken over is ignored.
+ * Stores the results of attempts and the health of their endpoints in one transaction, in order. If another daemon has
+ * taken over a claim, the claim's result is ignored.
  */
 async function settleTogether(db: Db, outcomes: readonly Outcome[], nowMs: number): Promise<Settled> {
   const now = isoTime(nowMs)

@@ -1,12 +1,12 @@
 import { WEBHOOK_WAITS_MS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 
-/** Maximum difference of the clocks of daemons that share a store. */
+/** The maximum clock difference between daemons that share a store. */
 const WEBHOOK_CLOCK_SLACK_MS = 300_000
 
 /**
- * The time of day in milliseconds since 1970, which never goes back. A wait that was computed with it lasts as long as
- * intended, even if the system clock is changed meanwhile.
+ * Returns the time of day in milliseconds since 1970, which never decreases. A wait computed with it has the intended
+ * duration, even if the system clock is changed during the wait.
  */
 export function createSteadyTime(clock: Pick<Clock, 'now' | 'monotonic'>): () => number {
   let zero = Number.NEGATIVE_INFINITY
@@ -18,8 +18,8 @@ export function createSteadyTime(clock: Pick<Clock, 'now' | 'monotonic'>): () =>
 }
 
 /**
- * Whether an attempt is due. A due time further ahead than the longest retry wait comes from a clock that was set back
- * in the meantime, so that attempt is due at once.
+ * Whether an attempt is due. If a due time is further ahead than the longest retry wait, the clock was set back after
+ * the due time was computed, so the attempt is due immediately.
  * @param dueAt ISO 8601 @param now milliseconds since 1970
  */
 export const isDue = (dueAt: string, now: number): boolean =>

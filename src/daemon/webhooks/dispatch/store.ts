@@ -5,15 +5,16 @@ import { rowList } from '../../platform/db/row-list.ts'
 import type { WebhookDeliveryRow, WebhookEndpointRow } from '../../platform/db/tables.ts'
 import type { DeliverableEvent } from './envelope.ts'
 
-// The dispatcher serves all tenants, so it finds rows by endpoint and delivery id. Each new row takes its tenant from the
-// event.
+// The dispatcher serves all tenants, so it selects rows by endpoint and delivery id. Each new delivery has the tenant of
+// its event.
 //
 // States of a delivery and their transitions:
-//   pending -> pending    claimed (lease, fence + 1), an attempt failed (due later), or given back
+//   pending -> pending    claimed (lease, fence + 1), an attempt failed (due later), or released
 //   pending -> delivered  a 2xx                         pending -> failed   the last attempt failed
 //   pending -> held       its endpoint is disabled      held, failed -> pending  an administrator recovers it
 //   pending, held -> cancelled  its endpoint or event was deleted, or too many are held
-// A result is stored only under the fence of its claim, so if two daemons send one delivery, one result counts.
+// A result is stored only if the fence of its claim is still current, so if two daemons send one delivery, only one
+// result counts.
 
 /** A delivery that is due, with its event. */
 export type DueDelivery = Pick<
@@ -21,7 +22,7 @@ export type DueDelivery = Pick<
   'id' | 'tenant_id' | 'endpoint_id' | 'event_type' | 'fence' | 'attempts' | 'due_at' | 'is_test' | 'resend_of'
 > & { event_id: string; event_created_at: string; data: string }
 
-/** Events whose deliveries do not exist yet, the oldest first. They stay locked until `tx` ends. */
+/** Returns events whose deliveries do not exist yet, the oldest first. The events stay locked until `tx` ends. */
 export async function findWaitingEvents(tx: Db, limit: number): Promise<(DeliverableEvent & { tenant_id: string })[]> {
   const query = tx
     .selectFrom('outbox_events')
@@ -48,7 +49,7 @@ const SUBSCRIBER = [
 /** The columns of an endpoint that fan-out needs. The endpoint cannot be deleted until `tx` ends. */
 export type Subscriber = Pick<WebhookEndpointRow, (typeof SUBSCRIBER)[number]>
 
-/** Endpoints of these tenants, by id. */
+/** Returns the endpoints of these tenants, sorted by id. */
 export async function listSubscribers(tx: Db, tenantIds: readonly string[]): Promise<Subscriber[]> {
   const query = tx.selectFrom('webhook_endpoints').select(SUBSCRIBER).where('tenant_id', 'in', tenantIds).orderBy('id')
   return (engineOf(tx).name === 'postgres' ? query.forKeyShare() : query).execute()
@@ -70,8 +71,8 @@ export async function markFannedOut(tx: Db, ids: readonly string[], now: string)
 }
 
 /**
- * Unclaimed due deliveries of each endpoint, the longest due first; then, up to `limit`, later ones. The rows stay
- * locked until `tx` ends.
+ * Returns unclaimed pending deliveries of each endpoint, at most `limit`, sorted by due time. So due deliveries come
+ * before later ones. The rows stay locked until `tx` ends.
  * @param leaseNow the result of `readLeaseTime`
  */
 export async function findDue(
@@ -82,7 +83,7 @@ export async function findDue(
   const found = new Map<string, DueDelivery[]>(wanted.map(({ endpointId }) => [endpointId, []]))
   if (wanted.length === 0) return found
   const lock = engineOf(tx).name === 'postgres' ? sql`for update of d skip locked` : sql``
-  // One statement whose parts each scan the index of one endpoint, up to its limit.
+  // One statement, in which each part scans the index of one endpoint up to its limit.
   const parts = wanted.map(
     ({ endpointId, limit }) => sql`select * from (
       select d.id, d.tenant_id, d.endpoint_id, d.event_type, d.fence, d.attempts, d.due_at,
@@ -98,10 +99,10 @@ export async function findDue(
   return found
 }
 
-/** The owner and end of a lease. Times come from `readLeaseTime`; `now` is its result. */
+/** The owner and end of a lease. `now` is the result of `readLeaseTime`, and `until` is computed from it. */
 export type Lease = { owner: string; now: string; until: string }
 
-/** Claims deliveries that `tx` has locked: each gets the lease and the next fence. */
+/** Claims deliveries that `tx` has locked: sets their lease and increments their fence. */
 export async function claimDeliveries(
   tx: Db,
   ids: readonly string[],
@@ -119,7 +120,7 @@ export async function claimDeliveries(
   `.execute(tx)
 }
 
-/** Renews claims that this daemon still owns. */
+/** Renews the leases of claims that this daemon still owns. */
 export async function renewLeases(
   db: Db,
   claims: readonly { id: string; fence: number }[],
@@ -136,7 +137,7 @@ export async function renewLeases(
   `.execute(db)
 }
 
-/** Only one process uses this store, so every lease in it belongs to a process that has ended. */
+/** Call this only if one process uses the store: then every lease belongs to a process that has ended. */
 export async function releaseAllLeases(db: Db): Promise<void> {
   await sql`
     update webhook_deliveries set lease_owner = null, lease_until = null
@@ -159,7 +160,7 @@ export type Settlement = {
 }
 
 const SETTLEMENT = {
-  // Not `id`: SQLite rejects a qualified name in RETURNING, PostgreSQL an ambiguous one.
+  // Not `id`: in RETURNING, SQLite rejects a qualified name and PostgreSQL rejects an ambiguous one.
   delivery_id: 'text',
   fence: 'integer',
   state: 'text',
@@ -173,7 +174,8 @@ const SETTLEMENT = {
 } as const
 
 /**
- * Stores results under the fences of their claims and ends the leases. @returns the ids of claims that were still owned
+ * Stores each result if the fence of its claim is still current, and ends the lease. @returns the ids of claims that
+ * were still owned
  */
 export async function settleDeliveries(tx: Db, settlements: readonly Settlement[]): Promise<Set<string>> {
   const listed = settlements.map(({ id, ...row }) => ({ ...row, delivery_id: id }))
@@ -208,7 +210,9 @@ export type EndpointHealth = Pick<
   'id' | 'tenant_id' | 'enabled' | 'failure_count' | 'disabled_reason'
 >
 
-/** Locks the health of endpoints until `tx` ends. Rows are locked in order of their ids, which prevents deadlocks. */
+/**
+ * Reads the health of endpoints and locks it until `tx` ends. Rows are locked in id order, which prevents deadlocks.
+ */
 export async function lockHealth(tx: Db, ids: readonly string[]): Promise<EndpointHealth[]> {
   const query = tx
     .selectFrom('webhook_endpoints')
@@ -245,8 +249,8 @@ export async function saveHealth(tx: Db, rows: readonly HealthRow[]): Promise<vo
 }
 
 /**
- * Holds the pending deliveries of an endpoint that was disabled. Deliveries in flight become `held` when their attempt
- * has failed.
+ * Sets the pending deliveries of a disabled endpoint to `held`. Deliveries in flight become `held` when their attempt
+ * fails.
  */
 export async function holdPending(tx: Db, endpointId: string, leaseNow: string): Promise<void> {
   await sql`
@@ -256,7 +260,7 @@ export async function holdPending(tx: Db, endpointId: string, leaseNow: string):
   `.execute(tx)
 }
 
-/** Every endpoint with unclaimed pending deliveries, and when the first is due. */
+/** Returns every endpoint with unclaimed pending deliveries, and the due time of its first delivery. */
 export async function listWaitingEndpoints(db: Db, leaseNow: string): Promise<{ id: string; due_at: string }[]> {
   const { rows } = await sql<{ id: string; due_at: string }>`
     select id, due_at from (

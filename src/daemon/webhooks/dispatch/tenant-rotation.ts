@@ -1,14 +1,14 @@
-/** A round-robin queue over tenants: one entry of each tenant, then the next of each. */
+/** A round-robin queue over tenants: each turn takes one entry of the next tenant. */
 export type TenantRotation<Waiting> = {
   add(tenantId: string, waiting: Waiting): void
-  /** Removes and returns the next entry of a tenant for which `mayGo` is true. */
+  /** Removes and returns the next entry whose tenant passes `mayGo`. */
   take(mayGo: (tenantId: string) => boolean): Waiting | undefined
   /** Whether the queue is empty. */
   readonly empty: boolean
 }
 
 export function createTenantRotation<Waiting>(): TenantRotation<Waiting> {
-  // A map keeps the insertion order of its keys, which is the order of the tenants.
+  // A map keeps its insertion order, which is the order of the tenants.
   const byTenant = new Map<string, Waiting[]>()
 
   return {

@@ -32,7 +32,7 @@ export function isUnsure({ riskScore }: ShieldScan, options: ShieldOptions = {})
 /**
  * Returns the judge's prompt: the pieces that the other layers suspect, the worst first, as many as fit.
  * @param suspects the `suspects` of a scan
- * @param fence unpredictable characters, so that the text cannot end its own quotation
+ * @param fence unpredictable characters around the text, so that the text cannot end its own quotation
  */
 export function judgePrompt(suspects: readonly string[], fence: string): JudgePrompt {
   const all = suspects.join('\n[…]\n')
