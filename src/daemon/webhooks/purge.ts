@@ -10,7 +10,7 @@ export const WEBHOOK_PURGE_ROWS = 500
 
 /**
  * Deletes deliveries that were created more than WEBHOOK_KEPT_DAYS ago and are not pending, including held ones. Events
- * without deliveries are deleted one day later. It works in batches, so that it does not block other writers.
+ * without deliveries are deleted one day later. Works in batches, so that it does not block other writers.
  */
 export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = clock.now() - WEBHOOK_KEPT_DAYS * DAY_MS

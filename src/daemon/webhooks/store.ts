@@ -9,7 +9,8 @@ import type { OutboxEventRow, WebhookDeliveryRow, WebhookEndpointRow } from '../
 import { newDelivery } from './delivery.ts'
 
 /**
- * An endpoint, and the number of held deliveries that a recovery would send. The count stops at WEBHOOK_HELD_COUNTED.
+ * An endpoint, and the number of held deliveries that a recovery would send. The count is capped at
+ * WEBHOOK_HELD_COUNTED.
  */
 export type EndpointWithHeld = { row: WebhookEndpointRow; held: number }
 
@@ -44,8 +45,8 @@ const endpointsWithHeld = (db: Db, tenantId: string) =>
   db.selectFrom('webhook_endpoints').selectAll().select(heldOf.as('held')).where('tenant_id', '=', tenantId)
 
 /**
- * States are literals, not parameters, so that the query can use the index of held deliveries. The count stops at the
- * limit.
+ * States are literals, not parameters, so that the query can use the index of held deliveries. The count is capped at
+ * the limit.
  */
 const heldOf = sql<number>`(select count(*) from (
   select 1 from webhook_deliveries as d
@@ -76,7 +77,7 @@ export type EndpointChange = {
 
 /**
  * Changes the fields that are given. Enabling a disabled endpoint resets its count of consecutive failures. One
- * statement does both, because a failed delivery may disable the endpoint at any moment.
+ * statement makes both changes, because a failed delivery may disable the endpoint at any moment.
  */
 export async function updateEndpoint(
   tx: Db,
@@ -241,7 +242,7 @@ export async function requeueDeliveries(
 
 /**
  * Creates deliveries for past events to which the endpoint now subscribes, but did not at that time. The oldest events
- * come first. Events from before the endpoint existed are excluded. Events older than WEBHOOK_KEPT_DAYS are also
+ * come first. Events from before the endpoint was created are excluded. Events older than WEBHOOK_KEPT_DAYS are also
  * excluded: their deliveries may be purged, so it is unknown whether they were sent. Creates at most `limit`
  * deliveries. @returns how many were created
  */

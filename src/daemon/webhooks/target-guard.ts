@@ -17,7 +17,7 @@ const WEBHOOK_LOOKUP_MS = 2_000
 /** The rules that decide which addresses may be called. */
 export type TargetGuard = {
   resolve: ResolveHost
-  /** `WEBHOOKS_ALLOW_PRIVATE`: private, loopback and link-local addresses are allowed; special ones are not. */
+  /** `WEBHOOKS_ALLOW_PRIVATE`: allows private, loopback and link-local addresses, but not special addresses. */
   allowPrivate: boolean
   /** Whether the daemon itself listens at this address and port: deliveries to it would come back as requests. */
   isOwn?(address: string, port: number): boolean
@@ -42,7 +42,7 @@ export async function checkTarget(url: string, { guard, clock }: { guard: Target
 
 /**
  * Returns the addresses that may currently be dialled for this URL: all addresses of its host, each checked, in a
- * stable order. It returns a promise only if a DNS query is needed.
+ * stable order. Returns a promise only if a DNS query is needed.
  * @throws TargetRefused, or an error of the resolver
  */
 export function addressesOf(target: Target, guard: TargetGuard): readonly string[] | Promise<readonly string[]> {

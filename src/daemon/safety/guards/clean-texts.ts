@@ -21,7 +21,7 @@ const TEXTS_KNOWN = 10_000
 const SHORTEST_KNOWN = 64
 
 /**
- * Caches which texts are clean, so that detectors skip them: each request of a conversation repeats all earlier
+ * Caches which texts are clean, so that detectors skip them. Each request of a conversation repeats all earlier
  * messages, and each conversation repeats its system prompt. The cache stores only the SHA-256 of a text, and only for
  * texts without findings, because findings must be reported each time.
  * @returns a factory; create a separate instance for each party that must not learn about the texts of other parties

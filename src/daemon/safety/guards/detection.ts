@@ -1,6 +1,6 @@
 /**
- * A finding of a guard: its position and its type. It never contains the value, so it cannot leak it. Offsets are
- * UTF-16 code units; `end` is exclusive.
+ * A finding of a guard: its position and its type. A finding cannot leak the value, because it does not contain the
+ * value. Offsets are UTF-16 code units; `end` is exclusive.
  */
 export type Finding = {
   start: number
@@ -80,8 +80,8 @@ export function remembering<T>(read: (text: string) => T): (text: string) => T {
 export type Effort = { spend(steps: number): boolean }
 
 /**
- * The type of findings for text that was not scanned, because the tenant's patterns used up their effort. Such findings
- * have confidence 0.
+ * The type of findings for text that was not scanned, because the tenant's patterns used up their effort. The
+ * confidence of these findings is 0.
  */
 export const UNREAD = 'unread'
 

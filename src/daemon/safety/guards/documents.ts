@@ -40,8 +40,7 @@ export function createDocumentScreening(
     rules,
     rulesHash: rules !== undefined && changesText ? [hash('sha256', rules)] : [],
     name(name) {
-      // Pseudonyms depend on this name alone: a later upload must find the same document by its name, whatever else it
-      // contains.
+      // Pseudonyms depend on this name alone, so that a later upload with the same name finds the document.
       const pseudonyms = createPseudonyms({ key: pseudonymKey, tenantId, texts: [] })
       const screened = screenText(name, 'text', forName, pseudonyms)
       hits.push(...screened.hits)
@@ -115,7 +114,7 @@ const IN_NAMES = {
 const armWith = ({ acting, watching }: ArmedRules, toAction: (action: PolicyAction) => PolicyAction): ArmedDetector[] =>
   [...acting, ...watching].map((armed) => ({ ...armed, actionOf: (type) => toAction(armed.actionOf(type)) }))
 
-/** Also finds values in file names: `ada@example.com.txt` contains an address that ends before `.txt`. */
+/** Also finds values in file names, such as an address that ends before `.txt`: `ada@example.com.txt`. */
 export const withFileNames = (armed: ArmedDetector): ArmedDetector => {
   const { slowly: _, ...detector } = armed.detector
   function find(name: string): Found[] {

@@ -14,7 +14,7 @@ export type PlannedRule = {
   detector: Detector
   action: PolicyAction
   direction: 'input' | 'output' | 'both'
-  /** False if the policy or the rule is in monitor mode. */
+  /** False if the policy is in monitor mode, or the rule is. */
   enforced: boolean
 }
 

@@ -16,7 +16,7 @@ export type RulesInForce = {
   input: ArmedRules
   output: ArmedRules
   sources: RuleSources
-  /** The texts in which these rules found nothing. */
+  /** The cache of texts in which these rules found nothing. */
   cleanTexts: CleanTexts
 }
 
@@ -28,7 +28,7 @@ export type RuleSources = {
 
 const POLICIES_CACHED = 1_000
 
-/** Combines the rules of a policy and a tenant. Detectors are created once for each distinct policy content. */
+/** Combines the rules of a policy and a tenant. Detectors are created only once for each distinct policy content. */
 export function createRulesInForce(): (policy: AppliedPolicy, own: OwnRules) => RulesInForce {
   const ofPolicies = new LRUCache<string, readonly PlannedRule[]>({ max: POLICIES_CACHED })
   const ofTenants = new WeakMap<OwnRules, Map<string, RulesInForce>>()

@@ -25,7 +25,7 @@ type Common = {
   direction: GuardDirection
   severity: Severity
   category: string
-  /** The action of the rule or policy. */
+  /** The action that the rule or policy specifies. */
   action: IncidentAction
   /** False in monitor mode, where the action is only recorded. */
   enforced: boolean

@@ -3,7 +3,7 @@ import { toPolicyId } from '../../../shared/policy-id.ts'
 import { PolicyDocument, type PolicyDocumentInput } from '../../../shared/wire/policies.ts'
 import { type NamedPolicy, policyHash } from './policies.ts'
 
-/** The default policy of requests. */
+/** The policy of requests if no other policy is configured. */
 export const SYSTEM_DEFAULT = 'internal'
 
 /** The identifiers of the HIPAA privacy rule (45 CFR 164.514(b)(2)) that can be recognized in a text. */
@@ -22,8 +22,8 @@ const PERSONAL_IDENTIFIERS: PiiEntity[] = [
 ]
 
 /**
- * The built-in policies, which every tenant has and cannot change. The first four are ordered from the least to the
- * most strict.
+ * The built-in policies, which every tenant has and cannot change. The first four are ordered from least to most
+ * strict.
  */
 export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
   builtIn('Public', 'For public content: no guard runs.', {}),
@@ -49,7 +49,7 @@ export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
     promptShield: { required: true, minSensitivity: 'balanced' },
   }),
   builtIn('GDPR', 'Personal data is replaced by pseudonyms and stays with providers in Europe.', {
-    // Both prefixes: Amazon calls its European regions eu-…, Google europe-….
+    // Both prefixes are needed: Amazon's European regions start with eu-, Google's start with europe-.
     residency: { allowedRegions: ['eu', 'europe'], onUnknown: 'deny' },
     pii: { enabled: true, entities: PERSONAL_IDENTIFIERS, action: 'tokenize' },
     dlp: { enabled: true, action: 'mask' },

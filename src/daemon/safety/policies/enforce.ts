@@ -8,7 +8,7 @@ import { addIncidents, type GuardIncident } from '../incidents/incident.ts'
 import type { AppliedPolicy, Destination, MayAsk } from './policies.ts'
 import { type Violation, violationsOf } from './restrictions.ts'
 
-/** The request and its caller; `endpoint` is the path of its route. */
+/** A request and its caller. `endpoint` is the path of its route. */
 type CheckedRequest = { caller: Caller; requestId: string; endpoint: string }
 
 /**

@@ -16,7 +16,7 @@ export type NamedPolicy = {
   document: PolicyDocument
   /** The `policyHash` of the document. */
   hash: string
-  /** ISO 8601; null for a built-in policy. */
+  /** ISO 8601. Null for a built-in policy. */
   createdAt: string | null
   updatedAt: string | null
 }

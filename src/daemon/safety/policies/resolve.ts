@@ -4,8 +4,8 @@ import { SYSTEM_DEFAULT } from './built-in.ts'
 import type { AppliedPolicy, NamedPolicy, PolicyList, PolicySource } from './policies.ts'
 
 /**
- * Resolves the policy of a request: the policy that it names, else the key's default, else the tenant's active policy,
- * else `internal`. The key must be allowed to use this policy (docs/decisions/0016).
+ * Resolves the policy of a request, in this order: the policy that it names, the key's default, the tenant's active
+ * policy, `internal`. The key must be allowed to use this policy (docs/decisions/0016).
  * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for a policy that the key may not use,
  * POLICY_UNAVAILABLE for a deleted policy
  */

@@ -68,7 +68,8 @@ const PROFILE = /\/(?:us-gov|us|eu|apac|jp|au|ca|sa|me|af|global)\./
 
 /**
  * Returns the canonical spelling of a model name, for bans. A ban must also match other spellings that the provider
- * accepts: capitals, `.` in the path, a resource name (Google's `models/`, Bedrock's ARN), or an explicit default tag.
+ * accepts, such as capitals, `.` in the path, a resource name (Google's `models/`, Bedrock's ARN), or an explicit
+ * default tag.
  */
 function plainSpelling(modelId: string): string {
   const [provider = '', ...path] = modelId.toLowerCase().split('/')

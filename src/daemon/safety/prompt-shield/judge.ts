@@ -22,7 +22,7 @@ export type JudgeTerms = {
   tenantId: string
   /** Whether the request's policy allows a model to read its content. */
   mayAsk: MayAsk
-  /** Aborts the call when its result is no longer needed. */
+  /** Aborts the call if its result is no longer needed. */
   signal: AbortSignal
 }
 

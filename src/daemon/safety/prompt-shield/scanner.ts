@@ -23,7 +23,7 @@ import type { GuardIncident } from '../incidents/incident.ts'
 import type { Judge, JudgeTerms } from './judge.ts'
 import type { AppliedShield } from './resolve.ts'
 
-/** This many consecutive failed scans within `withinMs` pause scanning for `pauseMs`. */
+/** After this many consecutive failed scans within `withinMs`, scanning pauses for `pauseMs`. */
 export const SHIELD_BREAKER = { failures: 5, withinMs: 30_000, pauseMs: 30_000 } as const
 
 export type ScannedText = { text: string; source: TextSource }
@@ -69,7 +69,7 @@ export type ShieldScanner = {
 const REMEMBERED = 10_000
 const REMEMBERED_CHARS = 200
 const TENANTS = 10_000
-/** Size of the cache of system prompt pieces, which most requests of an application share. */
+/** Size of the cache of system prompt pieces. Most requests of an application have the same system prompt. */
 const PIECES_KEPT = 65_536
 
 /** A scan result, and whether it is final without a judge. `key`: its cache key. */

@@ -2,7 +2,8 @@
 import type { Socket } from 'node:net'
 
 /**
- * Maximum bytes read from a connection in one attempt, including headers, informational responses and chunk framing.
+ * Maximum number of bytes read from a connection in one attempt, including headers, informational responses and chunk
+ * framing.
  */
 const WEBHOOK_READ_BYTES = 65_536
 

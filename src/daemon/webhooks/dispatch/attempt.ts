@@ -24,8 +24,9 @@ export type AttemptResult = {
 export type Sender = {
   /**
    * Sends at most one POST and never rejects. The attempt ends within WEBHOOK_ATTEMPT_MS, including DNS lookup,
-   * connection, TLS, the response head and the part of the body that is read. A 2xx is a success as soon as its head
-   * arrives. It follows no redirects, does not decompress the body, and ignores proxy environment variables.
+   * connection, TLS, the response head and the part of the body that is read. A 2xx counts as a success as soon as the
+   * response head arrives. It follows no redirects, does not decompress the body, and ignores proxy environment
+   * variables.
    */
   send(request: AttemptRequest): Promise<AttemptResult>
   /** Aborts all attempts in flight. Their result is a failure. */

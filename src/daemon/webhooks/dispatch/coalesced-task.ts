@@ -14,7 +14,8 @@ export type CoalescedTask = {
  * @param failed receives the error of a failed run. A failed run is retried only at the next request.
  */
 export function createCoalescedTask(run: () => Promise<void>, failed: (error: unknown) => void): CoalescedTask {
-  // Idle -> asked: ask(). Asked -> running: next turn. Running -> running: asked meanwhile. Running -> idle: otherwise.
+  // States: idle -> asked (`ask`), asked -> running (next turn), running -> running (`ask` during the run), running ->
+  // idle.
   let asked = false
   let running: Promise<void> | undefined
 

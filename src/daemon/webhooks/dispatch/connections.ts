@@ -183,7 +183,8 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
     }
     const ended = () => failed(new Error('the receiver closed the connection before it was open'))
     socket.once('error', failed).once('close', ended)
-    // Checks the peer before the first byte is sent. TLS starts on `connect`, so this listener must run before it.
+    // Checks the peer address before the first byte is sent. TLS starts on `connect`, so this listener must run before
+    // it.
     socket.prependOnceListener('connect', () => {
       try {
         refuseOtherPeer(socket.remoteAddress, addresses, guard)

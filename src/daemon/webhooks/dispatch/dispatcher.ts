@@ -69,9 +69,9 @@ export type DispatcherDeps = {
 // Some deliveries of a queue may be running while other deliveries of it are ready.
 
 /**
- * Resumes the deliveries of earlier runs, then delivers new ones. Code that commits events must call `wake`. A sweep
- * every WEBHOOK_SWEEP_MS finds other events and deliveries. Several daemons may each run a dispatcher on one PostgreSQL
- * database.
+ * First resumes the deliveries of earlier runs, then delivers new events. Code that commits events must call `wake`. A
+ * sweep every WEBHOOK_SWEEP_MS finds events and deliveries without a `wake`. Several daemons may each run a dispatcher
+ * on one PostgreSQL database.
  */
 export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher> {
   const { db, clock, log } = deps
@@ -86,7 +86,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   const needy = new Set<EndpointQueue>()
   /** Queues for which a store query is in flight. */
   let filling: ReadonlySet<EndpointQueue> = new Set()
-  /** Claims of this daemon, until their results are stored. */
+  /** The claims of this daemon whose results are not stored yet. */
   const held = new Map<string, Claim>()
   const running = new Set<Promise<void>>()
   let outcomes: Outcome[] = []

@@ -4,9 +4,10 @@ import { createTenantRotation } from './tenant-rotation.ts'
 /** Maximum number of concurrent attempts to one endpoint. */
 const WEBHOOK_ENDPOINT_CONCURRENCY = 2
 /**
- * Maximum number of concurrent attempts of one daemon; `all` is the total. `brisk` attempts are younger than
- * WEBHOOK_SLOW_MS. `stuck` are those to endpoints whose last attempt timed out. All other slots are for slow attempts.
- * Known slow endpoints start at most `slow` attempts, so that others can still become slow.
+ * Maximum number of concurrent attempts of one daemon. `all` is the total. `brisk` limits attempts that have not yet
+ * taken WEBHOOK_SLOW_MS. `stuck` limits attempts to endpoints whose last attempt timed out. All other slots are for
+ * slow attempts. Endpoints that are known to be slow may start at most `slow` of these slots, so that attempts to other
+ * endpoints can still become slow.
  */
 export const WEBHOOK_SLOTS = { brisk: 256, stuck: 64, slow: 600, all: 1_500 } as const
 const WEBHOOK_SLOW_MS = 300
@@ -52,7 +53,7 @@ export type EndpointQueue = {
   /** The number of `running` attempts that already took longer than WEBHOOK_SLOW_MS. */
   runningSlow: number
   pace: Pace
-  /** When `pace` expires; monotonic milliseconds. */
+  /** The time at which `pace` expires, in monotonic milliseconds. */
   paceUntil: number
   /** Whether the store may have more due deliveries. */
   backlog: boolean
@@ -91,15 +92,15 @@ export type EndpointQueues = {
 export type EndpointQueuesOptions = {
   /** Called if the settings of a queue are stale, or if it runs low while the store may have more deliveries. */
   needs(queue: EndpointQueue): void
-  /** Called if the lease of a claim is about to expire. The next daemon that claims the delivery sends it. */
+  /** Called if the lease of a claim is about to expire. The daemon that claims the delivery next will send it. */
   lost(claim: Claim): void
   slots?: { brisk: number; stuck: number; slow: number; all: number }
 }
 
 /**
  * Chooses the next delivery to send, so that no endpoint or tenant starves another. Each endpoint has a queue with a
- * few concurrent attempts. Tenants take turns, and so do the queues of a tenant. There are three kinds of attempts, each
- * with its own slots:
+ * few concurrent attempts. Tenants take turns, and so do the queues of a tenant. There are three kinds of attempts,
+ * each with its own slots:
  * - brisk: the endpoint has no known problem. After WEBHOOK_SLOW_MS the attempt counts as slow and frees its brisk
  *   slot. So if many endpoints stop responding at the same time, they delay other endpoints only once, for this time.
  *   If all slow slots are taken, the attempt keeps its brisk slot.

@@ -37,9 +37,9 @@ export type FanOutOptions = {
 export type FannedOut = { made: MadeDelivery[]; more: boolean; passedOn: PassedOn | undefined }
 
 /**
- * Creates one delivery of each pending event for each endpoint that subscribes to it. One transaction creates a limited
- * number of deliveries, so it is short. An event stays pending until all of its deliveries exist. If an endpoint is
- * disabled or its secret is unreadable, its deliveries are created as `held`.
+ * Creates a delivery of each pending event for each endpoint that subscribes to the event. One transaction creates a
+ * limited number of deliveries, so it is short. An event stays pending until all of its deliveries exist. If an
+ * endpoint is disabled or its secret is unreadable, its deliveries are created as `held`.
  */
 export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut> {
   const now = isoTime(options.now)

@@ -5,8 +5,8 @@ import { rowList } from '../../platform/db/row-list.ts'
 import type { WebhookDeliveryRow, WebhookEndpointRow } from '../../platform/db/tables.ts'
 import type { DeliverableEvent } from './envelope.ts'
 
-// The dispatcher serves all tenants, so it selects rows by endpoint and delivery id. Each new delivery has the tenant of
-// its event.
+// The dispatcher serves all tenants, so it selects rows by endpoint and delivery id. Each new delivery has the tenant
+// of its event.
 //
 // States of a delivery and their transitions:
 //   pending -> pending    claimed (lease, fence + 1), an attempt failed (due later), or released
@@ -99,7 +99,7 @@ export async function findDue(
   return found
 }
 
-/** The owner and end of a lease. `now` is the result of `readLeaseTime`, and `until` is computed from it. */
+/** The owner and the end of a lease. `now` is the result of `readLeaseTime`, and `until` is computed from it. */
 export type Lease = { owner: string; now: string; until: string }
 
 /** Claims deliveries that `tx` has locked: sets their lease and increments their fence. */

@@ -19,10 +19,10 @@ export type CanaryDetector = {
 export const CANARY = 'CANARY'
 
 /**
- * Finds the canaries, or a large part of a canary, in any spelling that a model may use: other case, spaces,
- * punctuation, look-alike letters, backwards, shifted in the alphabet, other words between, percent-encoded, hex or
- * base64. Satisfies the contract of `Detector` (detection.ts). A finding may lack the first word of the canary: a
- * stream does not hold text back before the second word.
+ * Finds the canaries, or a large part of a canary, in many spellings: other case, spaces, punctuation, look-alike
+ * letters, backwards, shifted in the alphabet, with other words between, percent-encoded, hex or base64. Satisfies the
+ * contract of `Detector` (detection.ts). A finding may lack the first word of the canary: a stream does not hold text
+ * back before the second word.
  */
 export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetector {
   const seeds = createSeeds(canaries)
@@ -136,7 +136,8 @@ class PlainReader {
       if (value >= 0) {
         this.#escaped = this.#escaped * 16 + value
         this.#escapedLeft--
-        // A percent-encoded letter is positioned at the last character of its encoding. Until then it is not held back.
+        // A percent-encoded letter is positioned at the last character of its encoding. Until then the stream does not
+        // hold it back.
         if (this.#escapedLeft === 0) this.#add(letterOf(this.#escaped & 0x7f), at)
         return
       }
@@ -181,7 +182,7 @@ class HexReader {
     this.#tracks = [new Track(seeds, sightings), new Track(seeds, sightings)]
   }
 
-  /** Whether a run has begun and not ended. */
+  /** Whether the reader is inside a run. */
   get isReading(): boolean {
     return this.#count > 0
   }
@@ -228,7 +229,7 @@ class HexReader {
   }
 }
 
-/** A lookup table by character code, for ASCII. */
+/** Builds a lookup table for ASCII characters. */
 const charactersOf = (characters: string): Uint8Array => {
   const set = new Uint8Array(128)
   for (const character of characters) set[character.charCodeAt(0)] = 1
@@ -242,7 +243,7 @@ const LINE_ENDS = charactersOf('\r\n')
 
 const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 const NOT_BASE64 = 255
-/** RFC 4648 §§4 and 5: both alphabets. */
+/** Both alphabets of base64: RFC 4648 §§4 and 5. */
 const BASE64_VALUE = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = { '-': '+', _: '/' }[String.fromCharCode(code)] ?? String.fromCharCode(code)
   const value = BASE64.indexOf(character)
@@ -270,7 +271,7 @@ class Base64Reader {
     this.#tracks = PHASES.map(() => new Track(seeds, sightings))
   }
 
-  /** Whether a run has begun and not ended. */
+  /** Whether the reader is inside a run. */
   get isReading(): boolean {
     return this.#count > 0
   }

@@ -2,7 +2,7 @@ import { ANY_SHAPE } from '../look-alikes.ts'
 
 const A = 0x61
 const NONE = -1
-/** A lookup table by character code, for ASCII. */
+/** Builds a lookup table for ASCII characters. */
 const ASCII = Int8Array.from({ length: 128 }, (_, code) => {
   const lower = code | 0x20
   return /[A-Za-z]/.test(String.fromCharCode(code)) ? lower - A : NONE
@@ -11,11 +11,12 @@ const OTHERS = new Map<number, number>()
 /** The maximum number of cached characters: there are a million code points, and one text may contain many. */
 const MAX_OTHERS = 4_096
 
-/** Returns the index of the letter (a = 0 to z = 25); negative for other characters. */
+/** Returns the index of the letter (a = 0 to z = 25), or a negative number for other characters. */
 export const plainLetterOf = (code: number): number => (code < 128 ? (ASCII[code] as number) : NONE)
 
 /**
- * Returns the index (a = 0 to z = 25) of the letter that a character is or looks like; negative for other characters.
+ * Returns the index (a = 0 to z = 25) of the letter that a character is or looks like, or a negative number for other
+ * characters.
  */
 export function letterOf(codePoint: number): number {
   if (codePoint < 128) return plainLetterOf(codePoint)
@@ -53,7 +54,7 @@ const OF_SIGNS = Int8Array.from({ length: 128 }, (_, code) => {
   return letter === undefined ? NONE : letter.charCodeAt(0) - A
 })
 
-/** Returns the index of the letter that people replace by this digit or symbol; negative for other characters. */
+/** Returns the index of the letter that this digit or symbol can replace, or a negative number for other characters. */
 export const letterOfSign = (code: number): number => (code < 128 ? (OF_SIGNS[code] as number) : NONE)
 
 export const isHighSurrogate = (code: number): boolean => (code & 0xfc00) === 0xd800
@@ -66,5 +67,5 @@ const HEX_VALUE = Int8Array.from({ length: 128 }, (_, code) => {
   return Number.isNaN(value) ? NONE : value
 })
 
-/** The value of a hex digit; negative for other characters. */
+/** Returns the value of a hex digit, or a negative number for other characters. */
 export const hexValueOf = (code: number): number => (code < 128 ? (HEX_VALUE[code] as number) : NONE)

@@ -14,8 +14,8 @@ export type Canaries = { live: readonly [Canary, Canary]; instruction: string }
 export const CANARY_WORDS = 6
 export const CANARY_WORD_LETTERS = 6
 
-// 16 bits per word, 96 in all: two such words occur in one text with a probability of 1 in 4 billion. The consonant
-// pairs occur in hardly any language, and easily confused letters (i, l, q, y) are excluded.
+// 16 bits per word, 96 in all: two such words occur in one text with a probability of 1 in 4 billion. Consonant pairs
+// like these are rare in every language, and easily confused letters (i, l, q, y) are excluded.
 const CONSONANTS = 'bdfghjkmnprstvwz'
 const VOWELS = 'aeou'
 const PAIRS = ['bz', 'dv', 'fk', 'gd', 'kz', 'mv', 'mz', 'nv', 'pz', 'rz', 'tk', 'vd', 'vr', 'zb', 'zd', 'zm'] as const

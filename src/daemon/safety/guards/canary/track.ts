@@ -17,7 +17,7 @@ const TELLING_LETTERS = 16
 /** The length of a seed: a stream may release the first word of a canary before a match is suspected. */
 const SEED_LETTERS = CANARY_WORD_LETTERS
 const SEED_STEPS = SEED_LETTERS - 1
-/** The maximum number of characters between two letters of a run. */
+/** The maximum distance between two letters of a run, in characters. */
 const GAP_CHARS = 16
 /**
  * This many different words of one canary, within WORDS_WITHIN_CHARS characters, identify the canary, whatever is
@@ -132,7 +132,7 @@ export type Sighting = { canary: number; start: number; end: number }
 /** A whole word of a canary. */
 type WordSeen = Sighting & { word: number }
 
-/** The sightings of all tracks of one text. */
+/** Collects the sightings of all tracks of one text. */
 export class Sightings {
   readonly #runs: Sighting[] = []
   readonly #words: WordSeen[] = []
@@ -167,7 +167,7 @@ export class Sightings {
   }
 }
 
-/** Tracks the letters of one reading of a text: as written, or decoded. */
+/** Tracks the letters of one reading of a text: the text as written, or decoded. */
 export class Track {
   readonly #seeds: Seeds
   readonly #sightings: Sightings

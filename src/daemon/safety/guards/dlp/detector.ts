@@ -11,7 +11,9 @@ export const DLP_DETECTORS = {
   'source-code': createSourceCodeDetector,
 } as const satisfies Record<string, () => Detector>
 
-/** Combines several detectors. Of overlapping findings, keeps the one that begins first, then the longest. */
+/**
+ * Combines several detectors. Of overlapping findings, keeps the finding that begins first, then the longest finding.
+ */
 export function createDlpDetector(detectors: readonly Detector[]): Detector {
   const find = remembering((text) => {
     const kept: Finding[] = []

@@ -69,12 +69,12 @@ export function quotedIsOpen(text: string, at: number): boolean {
 /** Returns the type of the value in the quotes that open at `at`, derived from its name. */
 function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined {
   const nearest = nameBefore(text, at)
-  // "The password is …" is an assignment as well.
+  // "The password is …" is also an assignment.
   const before = nearest?.name === 'is' ? nameBefore(text, at - nearest.glue.length - nearest.name.length) : nearest
   if (before === undefined) return undefined
   const { name, glue } = before
   if (ASSIGNS.test(glue)) return typeOfName(name)
-  // `password "…"`, as in build files.
+  // Accepts `password "…"`, as in build files.
   return name.length >= 6 && glue.trim() === '' && typeOfName(name) === 'password' ? 'password' : undefined
 }
 
@@ -149,7 +149,7 @@ function mayBeSecret(value: string, isPassword: boolean, literal: boolean): bool
   return looksRandom(value) || (value.length >= 20 && /\d{2}/.test(value))
 }
 
-/** `curl -u name:password`, `--user "name:password"`. */
+/** Matches `curl -u name:password` and `--user "name:password"`. */
 const CREDENTIALS_FLAG = /(?:^|\s)(?:-u|--user)[ =]["']?[\w.@+-]{1,64}$/
 
 /** Returns the password after the colon at `at`, in a `name:password` argument of a program. */

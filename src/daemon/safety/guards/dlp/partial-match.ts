@@ -35,7 +35,7 @@ export function partialMatches(regex: RE2JS): PartialMatches {
   return {
     *openFrom(text, from) {
       if (!isKnown) return { open: from, steps: 0 }
-      // An unpaired high surrogate is not a character yet.
+      // Excludes an unpaired high surrogate, which is not yet a character.
       const end = isHighSurrogate(text.charCodeAt(text.length - 1)) ? text.length - 1 : text.length
       const threads = new Threads(inst)
       let steps = 0
@@ -79,7 +79,7 @@ class Threads {
     return this.#seen.size
   }
 
-  /** Continues the threads that consumed the last character. */
+  /** Continues the threads that matched the last character. */
   enter(conditions: number): void {
     this.#starts = []
     this.#waiting = []

@@ -1,12 +1,12 @@
 import { DETECTION_HOLD_CHARS } from '../detection.ts'
 import { BASE64, has } from './characters.ts'
 
-/** The first characters of a private key in text. */
+/** The beginnings of private keys in text form. */
 const HEADS = ['-----BEGIN', '---- BEGIN SSH2 ENCRYPTED PRIVATE', 'PuTTY-User-Key-File-'] as const
 const [HYPHEN, CAPITAL_P] = [45, 80]
 const beginsHead = (code: number): boolean => code === HYPHEN || code === CAPITAL_P
 const LONGEST_HEAD = Math.max(...HEADS.map(({ length }) => length))
-/** The header line: `-----BEGIN RSA PRIVATE KEY-----`, `-----BEGIN PGP PRIVATE KEY BLOCK-----`. */
+/** Matches the header line: `-----BEGIN RSA PRIVATE KEY-----`, `-----BEGIN PGP PRIVATE KEY BLOCK-----`. */
 const HEAD_LINE =
   /-----BEGIN ?[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----|PuTTY-User-Key-File-\d:/y
 const FOOT =

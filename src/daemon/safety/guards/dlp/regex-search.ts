@@ -114,13 +114,13 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
   }
 }
 
-/** Returns the common literal prefix of all matches if the pattern is case-sensitive, else an empty string. */
+/** If the pattern is case-sensitive, returns the common literal prefix of all matches, else an empty string. */
 const beginningOf = (pattern: string): string => String(RE2JS.compile(pattern).re2().prefix ?? '')
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
 /**
- * Returns the first position where the prefix occurs or may still be completed, or the end of the text if there is
+ * Returns the first position where the prefix occurs or may still be completed. Returns the end of the text if there is
  * none.
  */
 function beginningIn(text: string, beginning: string): number {

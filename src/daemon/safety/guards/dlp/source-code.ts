@@ -7,10 +7,10 @@ const PIECE_CHARS = 4_096
 /** A longer line is assumed to be generated, not written by a person. */
 const LINE_CHARS = 400
 
-/** Typical starts of code lines. */
+/** Matches typical starts of code lines. */
 const STATEMENT =
   /^\s{0,64}(?:(?:export|import|from|package|using|include|require|module|function|func|fn|def|class|struct|enum|interface|impl|trait|type|const|let|var|val|public|private|protected|static|async|await|return|throw|raise|yield|elif|else|switch|case|try|catch|except|finally|while|foreach|namespace|override|SELECT|FROM|WHERE|JOIN|GROUP BY|ORDER BY|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|begin|end)\b(?=[ \t({:;]|$)|(?:if|for) ?\(|#(?:include|define|ifdef|ifndef|endif|!)|@\w{1,64}[ \t]{0,4}(?:\(|$)|<\/?[A-Za-z][^>]{0,200}>|[\w$.[\]]{1,64}[ \t]{0,4}(?:[-+*/|&]?=|:=)[ \t]?[^=\s]|\/\/|\/\*|\*\s|--\s|[})\]]+[;,]?\s{0,64}$)/
-/** Typical ends of code lines, without trailing whitespace. */
+/** Matches typical ends of code lines, without trailing whitespace. */
 const ENDING = /(?:[;{}()[]|=>|->|&&|\|\||\)\s?:|\w:)$/
 const BLANKS_BEHIND = 64
 /** A prose line ends with a sentence mark and has no code symbols. */

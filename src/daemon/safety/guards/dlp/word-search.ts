@@ -45,7 +45,7 @@ const isEdge = (outside: number, inside: number): boolean =>
 
 /**
  * Finds any of many words in one pass (Aho and Corasick, 1975): the time depends on the length of the text, not on the
- * number of words. Of overlapping words, keeps the one that begins first. Of words with the same start, keeps the
+ * number of words. Of overlapping words, keeps the word that begins first. Of words with the same start, keeps the
  * longest.
  */
 export function createWordSearch(words: readonly string[], options: WordSearchOptions): Detector {
@@ -67,7 +67,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
     let long = longEnding ? text.length : NOWHERE
     let short = shortEnding && shortHint.test(text) ? text.length : NOWHERE
     for (let at = text.length - 1; at >= 0; at -= 1) {
-      // Most characters of most texts are skipped here.
+      // The loop skips most characters of most texts here.
       if (node === ROOT) {
         if (longEnding && long > at) long = longEnding(units, at, text.length)
         if (shortEnding && short > at) short = shortEnding(units, at, text.length)
@@ -109,7 +109,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
 }
 
 const PAIR_BITS = 12
-/** A hash slot for two code units; several pairs share one. */
+/** Returns a hash slot for two code units. Several pairs share a slot. */
 const pairIndex = (before: number, last: number): number => (Math.imul(before, 67) ^ last) & ((1 << PAIR_BITS) - 1)
 
 /** For each pairIndex: 0 if no word ends with these two code units. */
@@ -152,8 +152,8 @@ const NOWHERE = -1
 type Endings = (units: Uint16Array, at: number, length: number) => number
 
 /**
- * Wu and Manber (1994): reads the first two characters of a window as long as the shortest word, and skips as many
- * positions as no word with these two characters can end at.
+ * Wu and Manber (1994): reads two characters at a time in a window as long as the shortest word. Skips all positions at
+ * which no word with these two characters can end.
  */
 function createEndings(words: readonly string[], folded: Uint16Array, wholeWords: boolean): Endings {
   const mayEnd = endingsOf(words, folded)

@@ -13,7 +13,7 @@ const ISSUERS: readonly { from: string; to: string; lengths: readonly number[] }
   { from: '38', to: '39', lengths: [14, 16] },
   { from: '6011', to: '6011', lengths: [16, 17, 18, 19] }, // Discover
   { from: '644', to: '659', lengths: [16, 17, 18, 19] },
-  { from: '3500', to: '3599', lengths: [16, 17, 18, 19] }, // JCB (3528–3589, and the rest of 35 in test numbers)
+  { from: '3500', to: '3599', lengths: [16, 17, 18, 19] }, // JCB (3528–3589, and the rest of 35 for test numbers)
   { from: '1800', to: '1800', lengths: [15] },
   { from: '2131', to: '2131', lengths: [15] },
   { from: '62', to: '62', lengths: [16, 17, 18, 19] }, // UnionPay
@@ -34,7 +34,7 @@ const ISSUERS: readonly { from: string; to: string; lengths: readonly number[] }
 
 const USUAL_LENGTHS: readonly number[] = [14, 15, 16]
 
-/** Grouped as on a card, or ungrouped. */
+/** Matches a number grouped as on a card, or ungrouped. */
 export const CARD_PATTERN =
   /(?:\d{4}([ -]?)\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19})(?!\w|[-./]\d)/y
 export const CARD_WORDS =

@@ -57,7 +57,7 @@ export function openEmailFrom(text: string): number {
   return text.length
 }
 
-/** Whether a local part names a role. The part after a plus sign is ignored. */
+/** Whether a local part names a role mailbox. The part after a plus sign is ignored. */
 function isRole(local: string): boolean {
   const [name = ''] = local.toLowerCase().split('+', 1)
   return ROLES.has(name) || TEAM.test(name)
@@ -99,19 +99,19 @@ function isLetterOrDigit(code: number): boolean {
 }
 
 /**
- * Letters, digits and `. _ % + - '`. Other characters that RFC 5322 allows more often precede an address than belong to
- * it.
+ * Accepts letters, digits and `. _ % + - '`. Other characters that RFC 5322 allows more often precede an address than
+ * belong to it.
  */
 function isLocal(code: number): boolean {
   return isLetterOrDigit(code) || code === 46 || code === 95 || code === 37 || code === 43 || code === 45 || code === 39
 }
 
-/** Letters of any script, digits, `. - _`. */
+/** Accepts letters of any script, digits, and `. - _`. */
 function isDomain(code: number): boolean {
   return isAsciiLetter(code) || isDigit(code) || code === 46 || code === 45 || code === 95 || isWideLetter(code)
 }
 
-/** Excludes the punctuation of other scripts (U+2000–206F, U+3000–303F, U+FF00–FF0F). */
+/** Accepts non-ASCII letters, but not the punctuation of other scripts (U+2000–206F, U+3000–303F, U+FF00–FF0F). */
 function isWideLetter(code: number): boolean {
   return (code >= 0xc0 && code < 0x2000) || (code > 0x3040 && code < 0xd800)
 }

@@ -258,7 +258,7 @@ function startsCleanly(text: string, start: number): boolean {
   return true
 }
 
-/** Returns the positions of words that consist of exactly CODICE_FISCALE_CHARS capitals. */
+/** Returns the positions of words with exactly CODICE_FISCALE_CHARS capital letters. */
 function lettersOnly(text: string): number[] {
   const starts: number[] = []
   // Every such word covers one of these positions, so most characters are skipped.

@@ -35,9 +35,9 @@ const MADE_UP_DIGITS = 8
 const CONFIDENCE = { international: 0.95, labelled: 0.86, shaped: 0.65 }
 
 /**
- * Finds phone numbers. Numbers with `+` or 00 must be valid in a numbering plan. Numbers in a typical form, such as
- * `(415) 555-0132` and `020 7946 0958`, are found without a label. All other numbers need a label. `regions` (ISO
- * 3166-1) also enables ungrouped national numbers of these regions.
+ * Finds phone numbers. Numbers with `+` or 00 must be valid in a numbering plan. Numbers in a typical form need no
+ * label: `(415) 555-0132`, `020 7946 0958`. All other numbers need a label. `regions` (ISO 3166-1) also enables
+ * ungrouped national numbers of these regions.
  */
 export function phoneRecognizer(regions: readonly string[]): Recognizer {
   return {

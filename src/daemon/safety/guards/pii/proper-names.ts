@@ -184,7 +184,7 @@ function knownName(words: readonly Word[], phrase: string): Guess | undefined {
     : undefined
 }
 
-/** Reports known names within a longer unknown one. */
+/** Reports known names that are part of a longer unknown name. */
 function reportParts(words: readonly Word[], report: Report): void {
   for (const { start, end, lower } of words) {
     if (PLACES.has(lower)) report(start, end, 'LOCATION', 0.5)

@@ -48,7 +48,7 @@ const DIGITS = /\d+/g
 /** The positions of a text's digits, shared by all recognizers of numbers. */
 export class Digits {
   readonly #text: string
-  /** The end of each run of digits. */
+  /** The end offset of each run of digits. */
   readonly #ends: number[] = []
   #at = 0
   #last = 0

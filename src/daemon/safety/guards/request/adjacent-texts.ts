@@ -18,8 +18,8 @@ import { mapAdjacentTexts, type PromptText } from './text-slots.ts'
 const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS
 
 /**
- * Applies the rules to values that are split across adjacent texts of one message. Each text was already scanned alone, so
- * only findings that cross a boundary count here.
+ * Applies the rules to values that are split across adjacent texts of one message. Each text was already scanned alone,
+ * so only findings that cross a boundary count here.
  */
 export async function screenAdjacentTexts(
   promptText: PromptText,
@@ -83,7 +83,7 @@ async function findAcross(
   return found
 }
 
-/** Applies the edits to each text. A replacement goes into the text in which the value begins. */
+/** Applies the edits to each text. A replacement is inserted into the text in which the value begins. */
 function editEach(texts: readonly string[], edits: readonly Edit[]): string[] {
   let end = 0
   let next = 0

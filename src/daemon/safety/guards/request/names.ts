@@ -5,8 +5,8 @@ import { mapNames, type Name, type PromptText } from './text-slots.ts'
 
 /**
  * Applies the rules to ids and names, because values in them would otherwise bypass the guards. A name cannot be
- * changed, so a name that needs redaction blocks the request. The id of a tool call is replaced consistently. If any
- * acting rule applies, the end user's name is always removed.
+ * changed, so a name that needs redaction blocks the request. The id of a tool call is replaced by the same id wherever
+ * it occurs. If any acting rule applies, the end user's name is always removed.
  */
 export async function screenNames(
   promptText: PromptText,

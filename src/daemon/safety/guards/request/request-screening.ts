@@ -31,7 +31,7 @@ export type GuardedRequest = {
   pseudonyms: Pseudonyms | undefined
   /** The canaries that the response must not leak. Undefined if the policy disables them. */
   canaries: Canaries | undefined
-  /** The system prompt without the gateway's additions. */
+  /** The system prompt, excluding the text that the gateway adds. */
   instructions: string
   options: PromptText['options']
   /** The parameters of the shield's scans. */

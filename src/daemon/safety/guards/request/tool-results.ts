@@ -8,7 +8,7 @@ import type { ShieldScan } from '../shield/scan.ts'
 
 export type ToolResult = Extract<Message, { role: 'tool' }>
 
-/** Replaces a tool result that the shield blocks. */
+/** The text that replaces a tool result that the shield blocks. */
 export const WITHHELD_RESULT = '[The gateway withheld this tool result because it contained instructions to the model.]'
 
 /** The tool results for which an incident is already stored. Owned by `Guards`. */

@@ -22,15 +22,15 @@ export type FlaggedMessage = {
 }
 
 /**
- * An attack may span several messages, so they are also scanned together: at most this many user messages, and a
- * limited length of both ends of each message.
+ * An attack may span several messages, so the last messages are also scanned together. At most this many user messages
+ * are joined, and only both ends of long messages.
  */
 const TURNS_TOGETHER = 4
 const EDGE_CHARS = 1_000
 
 /**
- * Joins the last of these texts. The middle of long texts is omitted, so that padding does not separate the parts of an
- * attack.
+ * Joins the last TURNS_TOGETHER texts. The middle of long texts is omitted, so that padding does not separate the parts
+ * of an attack.
  */
 export const joinTurns = (texts: readonly string[]): string => texts.slice(-TURNS_TOGETHER).map(edgesOf).join('\n')
 

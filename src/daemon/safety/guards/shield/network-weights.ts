@@ -1,5 +1,5 @@
 /**
- * The weights of small networks whose logits are added. Each feature contributes directly and through a few hidden
+ * The weights of small networks whose logits are added. Each feature contributes directly, and through a few hidden
  * units.
  */
 export type Weights = {
@@ -17,6 +17,6 @@ export type NetworkWeights = {
   output: readonly number[]
   /** The value of one byte step, for the direct weight and for the weight of each hidden unit. */
   scales: readonly number[]
-  /** For each feature, 1 + `hidden` signed bytes; compressed with Brotli and encoded as base64. */
+  /** For each feature, 1 + `hidden` signed bytes. Compressed with Brotli, then encoded as base64. */
   bytes: string
 }

@@ -52,7 +52,7 @@ export type Snippets = readonly Snippet[]
 type Snippet = {
   /** The index of each piece. */
   pieces: ReadonlyMap<string, number>
-  /** How often each piece occurs in the snippet. */
+  /** The number of occurrences of each piece in the snippet. */
   weights: readonly number[]
   total: number
   pieceChars: number
@@ -85,9 +85,8 @@ function prepare(snippet: string, stride: number): Snippet {
 }
 
 /**
- * Scans a model's response for parts of the system prompt (the snippets, in any case and spacing, also encoded), and
- * for a role that the model must not adopt. Linear in the length of the response and the snippets. Paraphrases are not
- * detected.
+ * Scans a model's response for parts of the system prompt (in any case and spacing, also encoded), and for a role that
+ * the model must not adopt. Linear in the length of the response and the snippets. Paraphrases are not detected.
  */
 export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): OutputWatch {
   const leaks = snippets.map((snippet) => watchLeak(snippet))
@@ -157,8 +156,8 @@ export function* piecesOf(text: string): Generator<string> {
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '')
 
 /**
- * Returns a function that adds text and returns the confidence that the text so far repeats the snippet: 0, or 0.8 for
- * a part up to 1 for the whole snippet. A part that occurs in several decodings of the text counts once.
+ * Returns a function that adds text and returns the confidence of a leak so far: 0, or from 0.8 for a part of the
+ * snippet to 1 for the whole snippet. A part that occurs in several decodings of the text counts once.
  */
 function watchLeak({ pieces, weights, total, pieceChars, stride }: Snippet): (text: string) => number {
   const seen = new Uint8Array(weights.length)

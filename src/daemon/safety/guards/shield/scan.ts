@@ -103,7 +103,7 @@ export function scanText(text: string, options: ShieldOptions = {}): ShieldScan 
   return conclude(scan)
 }
 
-/** As `scanText`, but yields to the event loop every few milliseconds. @param pacer of the request */
+/** Like `scanText`, but yields to the event loop every few milliseconds. @param pacer the pacer of the request */
 export async function scanTextInSlices(
   text: string,
   options: ShieldOptions = {},

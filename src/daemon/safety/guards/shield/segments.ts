@@ -46,7 +46,7 @@ export function segmentsOf(read: Words, { from, to }: Window): Segment[] {
 }
 
 function endsAt({ words, symbols }: Words, at: number): boolean {
-  // An apostrophe before another symbol is a quotation mark.
+  // An apostrophe next to another symbol is a quotation mark.
   return symbols[at] === LINE_SYMBOL || ENDS.has(words[at]!) || (words[at] === "'" && isSign(symbols[at + 1] ?? 0))
 }
 

@@ -215,7 +215,7 @@ function endOfWord(plain: string, start: number): number {
   let at = start + 1
   while (at < limit) {
     const kind = kindOf(plain.charCodeAt(at))
-    // "don't" and "role-play" are one word each.
+    // "don't" and "role-play" each count as one word.
     const inner = kind === INNER && at + 1 < plain.length && kindOf(plain.charCodeAt(at + 1)) === LETTER
     if (kind !== LETTER && !inner) break
     at++

@@ -30,7 +30,7 @@ export type AnswerGuard = {
    */
   whenQuiet(send: (parts: readonly ChatPart[]) => void, end: (error: unknown) => void): { cancel(): void }
   /**
-   * Returns all findings in the response, to be stored with the bill: findings of acting rules, and of rules that only
+   * Returns all findings in the response, which are stored with the bill. These include findings of rules that only
    * count and never delay the response.
    */
   incidents(): GuardIncident[]
@@ -96,8 +96,8 @@ export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGu
   }
 }
 
-// Generators are module functions or methods, never closures. V8 makes a new hidden class for each generator closure and
-// loses its type feedback (measured: 25,000 instructions per request).
+// Use module functions or methods for generators, never closures. V8 creates a new hidden class for each generator
+// closure and loses its type feedback (measured: 25,000 instructions per request).
 function* passing(
   parts: readonly ChatPart[],
   {

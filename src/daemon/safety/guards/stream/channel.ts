@@ -42,7 +42,10 @@ export type Pace = {
   chars: number
   ms?: number
   clock?: Pick<Clock, 'monotonic'> | undefined
-  /** A client reads the response live: text in which no value has begun is held back up to LIVE_HOLD_CHARS only. */
+  /**
+   * Whether a client reads the response live. Text in which no value has begun is then held back up to LIVE_HOLD_CHARS
+   * only.
+   */
   isLive?: boolean
 }
 
@@ -84,7 +87,8 @@ export class Channel {
   #isMidBatch = false
   #askedAtMs = Number.NEGATIVE_INFINITY
   /**
-   * The offset up to which text was released even though more text could have completed a value. -1 if there is none.
+   * The offset up to which text was released although more text could have completed a value. -1 if this did not
+   * happen.
    */
   #letGoAt = -1
   /** The raw text that has not been taken yet. */
@@ -185,7 +189,7 @@ export class Channel {
     if (end - this.#settledTo > HELD_CHARS) yield* this.lettingGo()
   }
 
-  /** Settles everything that has arrived. A value that later text completes may then have been partly released. */
+  /** Settles all text that has arrived. A value that later text completes may then have been partly released. */
   *lettingGo(): Generator<void> {
     const end = this.#end
     this.#setAsked(end)

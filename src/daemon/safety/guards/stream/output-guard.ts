@@ -16,22 +16,22 @@ export type OutputGuardPlan = {
   pseudonyms?: Pseudonyms | undefined
   /** Without a clock, detectors run on every batch. */
   clock?: Pick<Clock, 'monotonic'> | undefined
-  /** `json` if the client requested JSON, so that the response stays JSON. Tool arguments are always JSON. */
+  /** `json` if the client requested JSON, so that the response remains valid JSON. Tool arguments are always JSON. */
   textFormat?: TextFormat | undefined
   /** The remaining effort of customers' patterns; unlimited by default. */
   effort?: Effort | undefined
 }
 
 /**
- * The guards of one response, streamed or not. They screen text, reasoning and tool arguments, but not ids and names.
- * Released text is never retracted. The result does not depend on how the response was split, except for two kinds of
- * values that are recognized only after their start was released (docs/guards.md, Streams).
+ * The guards of one response, streamed or not. The guards screen text, reasoning and tool arguments, but not ids and
+ * names. Released text is never retracted. The result does not depend on how the response was split. The exception is
+ * two kinds of values that are recognized only after their start was released (docs/guards.md, Streams).
  */
 export type OutputGuard = {
   /**
    * Takes new parts and returns the parts that may be sent, in order. Holds back text that may still become a finding,
    * and everything after that text.
-   * @throws OutputBlocked, also on each later call
+   * @throws OutputBlocked, on this call and each later call
    */
   pass(parts: readonly ChatPart[]): readonly ChatPart[]
   /**
@@ -72,7 +72,7 @@ const PIECE_CHARS = 8_192
 const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
 // A chunk is often one word, and running all detectors on each chunk costs much of the forwarding time (npm run bench
-// -- guards). Output in steps of this size still appears fluent. The first words of a channel do not wait.
+// -- guards). Output in steps of this size still appears fluent. The first words of a channel are released immediately.
 const ASK_EVERY_CHARS = 2_048
 /** After a pause of this length, detectors run on the text received so far. */
 const ASK_EVERY_MS = 120
@@ -297,8 +297,8 @@ class PartGuard implements OutputGuard {
 }
 
 /**
- * Collects outgoing parts. Consecutive pieces of a split part are joined, so that splitting does not increase their
- * number.
+ * Collects outgoing parts. Joins consecutive pieces of a split part, so that splitting does not increase the number of
+ * parts.
  */
 class Outgoing {
   readonly parts: ChatPart[] = []

@@ -5,8 +5,9 @@ export type Edit = { start: number; end: number; text: string }
 export type TextFormat = 'text' | 'json'
 
 /**
- * A text in pieces, decoded as its reader will decode it. Detectors scan the output of `add`, so that no escape hides a
- * value. Offsets in the decoded text are mapped back to offsets in the raw text. Both count from the start of the text.
+ * A text in pieces, decoded as its reader will decode it. Detectors scan the output of `add`, so that an escape cannot
+ * hide a value. Offsets in the decoded text are mapped back to offsets in the raw text. Both kinds of offsets count
+ * from the start of the text.
  */
 export type TextView = {
   /** Adds the next piece and returns its decoded text. */
