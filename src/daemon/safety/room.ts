@@ -18,7 +18,7 @@ import { shieldPolicyRoutes } from './prompt-shield/policy-routes.ts'
 import { scanRoutes } from './prompt-shield/scan-routes.ts'
 import { findShieldPolicies } from './prompt-shield/store.ts'
 
-/** Maximum age of a tenant's cached policies in a daemon, and so the maximum delay before a change applies. */
+/** Maximum age of a tenant's cached policies in a daemon. This is also the maximum delay before a change applies. */
 export const POLICY_CACHE_MS = 2_000
 /** Maximum age of a tenant's cached shield policies in a daemon. */
 const SHIELD_POLICY_CACHE_MS = 2_000

@@ -118,7 +118,7 @@ const PRIVATE_IPV4: ReadonlySet<string> = new Set([
 ])
 const PRIVATE_IPV6: ReadonlySet<string> = new Set(['loopback', 'linkLocal', 'uniqueLocal', 'unspecified'])
 
-/** RFC 6761, RFC 6762, RFC 8375, and the name that ICANN has reserved for private use. */
+/** Private suffixes: RFC 6761, RFC 6762, RFC 8375, and the name that ICANN has reserved for private use. */
 const PRIVATE_SUFFIX = /(^|\.)(localhost|local|internal|home\.arpa)$/
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost.localdomain', 'localhost6.localdomain6'])
 

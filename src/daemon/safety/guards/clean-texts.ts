@@ -5,7 +5,7 @@ import { screenInSlices } from './long-text.ts'
 import { type ArmedDetector, type Screened, screening } from './redaction.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** Like the functions of the same names, but these skip texts that are known to be clean. */
+/** Variants of the functions with the same names, which skip texts that are known to be clean. */
 export type CleanTexts = {
   screenInSlices: typeof screenInSlices
   screening(

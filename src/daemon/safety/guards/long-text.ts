@@ -5,7 +5,7 @@ import { Channel } from './stream/channel.ts'
 import { OutputBlocked } from './stream/output-blocked.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** The size of one step: even text that consists of personal data only takes 10 to 20 ms. */
+/** The size of one step: even a text full of personal data takes only 10 to 20 ms. */
 const PIECE_CHARS = 8_192
 
 /**

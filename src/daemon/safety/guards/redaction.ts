@@ -70,7 +70,7 @@ export function* screening(
 /**
  * Returns the findings of all detectors, unordered. Yields after each detector.
  * @param effort the remaining effort of customers' patterns; unlimited by default
- * @param from where patterns of customers begin to read; see `Detector.slowly`
+ * @param from the offset at which patterns of customers begin to read; see `Detector.slowly`
  */
 export function* finding(
   text: string,

@@ -38,7 +38,7 @@ export type PolicySource = 'request' | 'key_default' | 'tenant_active' | 'system
 
 /** The policy that applies to a request. Chat metadata reports it as `metadata.smltp_policy_*`. */
 export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
-  /** Its id, independent of the spelling that the caller used. */
+  /** The policy's id, independent of the spelling that the caller used. */
   canonical: string
   source: PolicySource
 }

@@ -63,7 +63,7 @@ export function scanRoutes({
     return (shield as NonNullable<typeof shield>).document
   }
   /**
-   * As in a chat, the caller's policy decides which models may read the text as a judge. Scan routes do not apply the
+   * The caller's policy decides which models may read the text as a judge, as in a chat. Scan routes do not apply the
    * rules, so the text is not redacted.
    */
   async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {

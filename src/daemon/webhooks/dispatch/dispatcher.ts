@@ -31,7 +31,7 @@ import { type Lease, listWaitingEndpoints, releaseAllLeases, renewLeases } from 
 
 /** The lease time of claimed deliveries. Other daemons take over deliveries whose lease has expired. */
 const WEBHOOK_LEASE_MS = 30_000
-/** How often to poll for deliveries and events that other daemons left. */
+/** How often to poll for deliveries and events of other daemons. */
 const WEBHOOK_SWEEP_MS = 5_000
 /** How long a stopping daemon waits for attempts in flight. An interrupted attempt is repeated. */
 const WEBHOOK_DRAIN_MS = 1_000

@@ -35,7 +35,9 @@ export type Claim = {
   fence: number
   /** The number of attempts that have ended. */
   attempts: number
-  /** Whether its result affects the health of its endpoint. Tests and manual resends do not affect it. */
+  /**
+   * Whether the result of this delivery affects the health of the endpoint. Tests and manual resends do not affect it.
+   */
   counts: boolean
   /** Monotonic milliseconds. */
   leaseEndsAt: number
@@ -83,7 +85,10 @@ export type EndpointQueues = {
   /** Returns the next attempt to start. Undefined if nothing is ready or no slot is free. */
   next(now: number): Run | undefined
   ended(run: Run, timedOut: boolean, now: number): void
-  /** Returns when a running attempt will count as slow and so free its slot. Undefined if no queue waits for a slot. */
+  /**
+   * Returns the time at which a running attempt will count as slow and free its slot. Undefined if no queue waits for a
+   * slot.
+   */
   slotAt(): number | undefined
   /** Removes idle queues. */
   tidy(now: number): void

@@ -25,7 +25,7 @@ export const isWarned = ({ enabled, failures }: Health): boolean =>
   enabled === 1 && WEBHOOK_FAILURES_WARNED.includes(failures)
 
 /**
- * Returns the wait after this many failed attempts, in milliseconds from the end of the last attempt. Undefined if no
- * attempt is left.
+ * Returns the wait after this many failed attempts, in milliseconds from the end of the last attempt. Undefined if
+ * there are no more attempts.
  */
 export const waitAfter = (attempts: number): number | undefined => WEBHOOK_WAITS_MS[attempts]

@@ -48,15 +48,15 @@ function readText(text: string, seeds: Seeds): Reading {
   return { findings: toFindings(sightings.all(), seeds.canaries), openFrom }
 }
 
-/** Returns where open text begins if the text is read as plain text. */
+/** Reads the text as plain text. Returns the start of open text. */
 function readPlain(units: Uint16Array, length: number, plain: PlainReader): number {
   for (let at = 0; at < length; at++) plain.read(units[at] as number, at)
   return plain.openFrom(length)
 }
 
 /**
- * Returns where open text begins if the text is read as base64. Long runs that may be base64 are rare, so only these
- * runs are decoded.
+ * Reads the text as base64. Returns the start of open text. Long runs that may be base64 are rare, so only these runs
+ * are decoded.
  */
 function readBase64(units: Uint16Array, length: number, createReader: () => Base64Reader): number {
   let reader: Base64Reader | undefined
@@ -70,7 +70,7 @@ function readBase64(units: Uint16Array, length: number, createReader: () => Base
   return reader?.openFrom(length) ?? length
 }
 
-/** Returns where open text begins if the text is read as hex: digits with only the usual separators between them. */
+/** Reads the text as hex: digits with only the usual separators between them. Returns the start of open text. */
 function readHex(units: Uint16Array, length: number, createReader: () => HexReader): number {
   let reader: HexReader | undefined
   for (let at = nextRow(units, 0, length, IN_HEX); at < length; at = nextRow(units, at, length, IN_HEX)) {
@@ -260,7 +260,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
 const kindOf = (code: number): number => (code < 128 ? (KINDS[code] as number) : 0)
 const PHASES = [0, 1, 2, 3] as const
 
-/** Reads base64, whatever precedes it in the same run, and across line breaks. */
+/** Reads base64 across line breaks, whatever precedes the base64 in the same run. */
 class Base64Reader {
   readonly #tracks: readonly Track[]
   readonly #early = new Uint8Array(ENCODED_CHARS)

@@ -2,7 +2,7 @@ import { ANY_SHAPE } from '../look-alikes.ts'
 
 const A = 0x61
 const NONE = -1
-/** Builds a lookup table for ASCII characters. */
+/** A lookup table for ASCII characters, by character code. */
 const ASCII = Int8Array.from({ length: 128 }, (_, code) => {
   const lower = code | 0x20
   return /[A-Za-z]/.test(String.fromCharCode(code)) ? lower - A : NONE
@@ -61,7 +61,7 @@ export const isHighSurrogate = (code: number): boolean => (code & 0xfc00) === 0x
 export const isLowSurrogate = (code: number): boolean => (code & 0xfc00) === 0xdc00
 export const codePointOf = (high: number, low: number): number => (high - 0xd800) * 0x400 + low - 0xdc00 + 0x10000
 
-/** A lookup table by character code, for ASCII. */
+/** A lookup table for ASCII characters, by character code. */
 const HEX_VALUE = Int8Array.from({ length: 128 }, (_, code) => {
   const value = Number.parseInt(String.fromCharCode(code), 16)
   return Number.isNaN(value) ? NONE : value

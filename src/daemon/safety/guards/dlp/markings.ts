@@ -1,7 +1,7 @@
 import type { Detector, Finding } from '../detection.ts'
 import { createWordSearch } from './word-search.ts'
 
-/** Document markings (such as CONFIDENTIAL) in the languages of our customers. */
+/** Document markings, such as CONFIDENTIAL, in several languages. */
 const MARKINGS = [
   ...['confidential', 'strictly confidential', 'company confidential', 'commercial in confidence', 'top secret'],
   ...['proprietary and confidential', 'confidential and proprietary', 'privileged and confidential', 'trade secret'],

@@ -158,7 +158,7 @@ function takes(instruction: Instruction, rune: number): boolean {
 const conditionsBetween = (before: number, rune: number): number =>
   isWord(before) === isWord(rune) ? NO_WORD_BOUNDARY : WORD_BOUNDARY
 
-/** As in RE2, only ASCII characters are word characters. */
+/** Only ASCII characters are word characters, as in RE2. */
 const isWord = (rune: number): boolean =>
   (rune >= 48 && rune <= 57) || (rune >= 65 && rune <= 90) || rune === 95 || (rune >= 97 && rune <= 122)
 

@@ -21,8 +21,8 @@ export class PatternRefused extends Error {
 }
 
 /**
- * The number of characters searched per call, in addition to a match that extends beyond them: even the largest program
- * takes only milliseconds.
+ * The number of characters searched per call, in addition to a match that extends beyond them. Even with the largest
+ * program, a call takes only milliseconds.
  */
 const WINDOW_CHARS = 1_024
 /** Sample texts: a pattern with an empty match in any of them is useless. */

@@ -59,7 +59,9 @@ export function createSourceCodeDetector(): Detector {
 
 type Block = { start: number; end: number; lines: number; others: number }
 
-/** `open`: the position where a block may begin or continue. `isFenced`: whether this position is in a fenced block. */
+/**
+ * `open`: the position at which a block may begin or continue. `isFenced`: whether this position is in a fenced block.
+ */
 function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: boolean } {
   const findings: Finding[] = []
   let block: Block | undefined

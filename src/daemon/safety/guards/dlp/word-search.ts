@@ -1,4 +1,4 @@
-// Finds listed words in one pass over a text. Long, because both search directions share one automaton.
+// Finds listed words in one pass over a text. Long, because the automaton and its two reading modes belong together.
 import { codeUnitsOf } from '../../../platform/text/code-units.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 

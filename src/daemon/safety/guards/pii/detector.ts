@@ -63,7 +63,7 @@ function scan(text: string, recognizers: readonly Recognizer[], wanted: Readonly
 }
 
 /**
- * Processes candidates from left to right: an overlapping candidate replaces the last kept candidate if it is more
+ * Processes candidates from left to right. An overlapping candidate replaces the last kept candidate if it is more
  * confident, or equally confident and longer.
  */
 function withoutOverlaps(candidates: readonly Candidate[]): Finding[] {

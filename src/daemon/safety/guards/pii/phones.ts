@@ -157,7 +157,7 @@ function digitsEnd(text: string, from: number): number {
   return end
 }
 
-/** Returns the end of each digit group, where one or two separators join the groups. */
+/** Returns the end of each digit group. Groups are joined by one or two separators. */
 function groupEnds(text: string, from: number): number[] {
   const ends = [digitsEnd(text, from)]
   for (let end = ends[0]!; ; ) {

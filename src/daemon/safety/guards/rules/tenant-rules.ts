@@ -7,7 +7,7 @@ import type { PlannedRule } from '../plan.ts'
 import { compileRules } from './compile.ts'
 import { findGuardRules } from './store.ts'
 
-/** Maximum age of a tenant's cached rules in a daemon, and so the maximum delay before a change applies. */
+/** Maximum age of a tenant's cached rules in a daemon. This is also the maximum delay before a change applies. */
 export const GUARD_RULE_CACHE_MS = 2_000
 
 /** The rules of a tenant: all rule documents, and the compiled enabled rules. */

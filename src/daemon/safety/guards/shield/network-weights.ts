@@ -9,7 +9,7 @@ export type Weights = {
 }
 
 export type NetworkWeights = {
-  /** The index of its first feature. */
+  /** The index of the network's first feature. */
   from: number
   hidden: number
   bias: number

@@ -37,7 +37,7 @@ type Restoration = Edit & { type: string }
 
 /** The maximum unsettled text. Beyond this, text is released even inside findings that are too long or overlap. */
 const HELD_CHARS = 2 * DETECTION_HOLD_CHARS
-/** The detectors run after this many new characters, or this much time since the last run. */
+/** Detectors run after this many new characters, or this much time since their last run. */
 export type Pace = {
   chars: number
   ms?: number

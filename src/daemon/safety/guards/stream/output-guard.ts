@@ -41,7 +41,7 @@ export type OutputGuard = {
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
   /**
    * Takes the parts if `pass` would return nothing because they wait for more text, which is the usual case in a
-   * continuous stream. Returns false if it did not take the parts.
+   * continuous stream. Returns false if the parts were not taken.
    */
   keep(parts: readonly ChatPart[]): boolean
   /** How long new text may wait for more text before detectors must run. Undefined if no text waits. */
@@ -61,9 +61,9 @@ export type OutputGuard = {
 export const createOutputGuard = (plan: OutputGuardPlan): OutputGuard => new PartGuard(plan)
 
 /**
- * A channel that may still continue holds back this much text and reasoning of other channels. The model may interleave
- * them, and so split a value of the first channel. But usually the reasoning has ended when the text begins, although
- * no signal says so.
+ * A channel that may still continue holds back this much text and reasoning of the other channels. The model may
+ * alternate between channels, and so split a value. But usually the reasoning has ended when the text begins, although
+ * the provider sends no signal.
  */
 const INTERLEAVED_TEXT_CHARS = 64
 /** The size of one step, for a response that arrives in one piece. */
