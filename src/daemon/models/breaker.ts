@@ -2,10 +2,10 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../shared/time.ts'
 import { type FailureReason, isOperatorReason, isTrigger, OPERATOR_REASONS } from './provider.ts'
 
-/** This many consecutive failures within this time open the circuit of a model. */
+/** A model's circuit opens after CIRCUIT_FAILURES consecutive failures within CIRCUIT_WINDOW_MS. */
 export const CIRCUIT_FAILURES = 5
 export const CIRCUIT_WINDOW_MS = 60_000
-/** The pause before an open circuit is probed: `min` at first, then doubled each time up to `max`. */
+/** The wait before an open circuit is probed: `min` at first, then doubled after each probe, up to `max`. */
 export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
 /** Maximum number of circuits; those with the oldest failure are evicted. */
 const CIRCUITS_KEPT = 10_000
@@ -29,9 +29,9 @@ export type Circuit = {
 }
 
 /**
- * The circuit after a failure that means the model is down. A failure while it is open comes from a probe, or from a
- * request that began earlier. A failure that only the operator can fix takes longer than seconds, so its probes always
- * have the longest wait.
+ * Returns the circuit after a failure that means the model is down. While the circuit is open, a failure comes from a
+ * probe or from a request that began earlier. If only the operator can fix the failure, every probe waits the maximum
+ * time.
  */
 export function afterFailure(circuit: Circuit | undefined, reason: FailureReason, nowMs: number): Circuit {
   if (circuit?.probeAtMs !== undefined) return circuit
@@ -44,7 +44,8 @@ export function afterFailure(circuit: Circuit | undefined, reason: FailureReason
 }
 
 /**
- * The model has begun to answer. It gets its requests back; if it was down, one more failure opens the circuit again.
+ * Returns the circuit after the first token of an answer. The model receives requests again. If it was down, one more
+ * failure reopens the circuit.
  */
 export function afterFirstToken(circuit: Circuit, nowMs: number): Circuit {
   if (circuit.probeAtMs === undefined) return circuit
@@ -52,8 +53,9 @@ export function afterFirstToken(circuit: Circuit, nowMs: number): Circuit {
 }
 
 /**
- * Whether a request must skip this model. If not, and the circuit is open, the request is the probe, and the wait until
- * the next probe doubles. Probes do not wait for each other, so a lost probe blocks nothing.
+ * Decides whether a request must skip this model. If the circuit is open and the model is not skipped, the request is
+ * the probe, and the wait until the next probe doubles. Probes do not wait for each other, so a lost probe blocks
+ * nothing.
  */
 export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit: Circuit } {
   if (circuit.probeAtMs === undefined) return { skip: false, circuit }
@@ -63,19 +65,19 @@ export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit
 }
 
 /**
- * The failures that mean "the model is down". A rate limit or a rejected request is not one: the model is up. A
- * rejected API key is one, because otherwise each request would pay for a call that is known to fail.
+ * The failures that mean the model is down. Rate limits and rejected requests do not count, because the model is up. A
+ * rejected API key counts: otherwise every request would repeat a call that is known to fail.
  */
 const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_error', 'timeout', ...OPERATOR_REASONS])
 
 /**
  * Tracks failing models for each tenant separately. A tenant whose prompts or timeouts make a model fail must not
- * affect the requests of others.
+ * affect the requests of other tenants.
  */
 export type Breaker = {
   /**
-   * The latest failure of a model that must be skipped for its fallback; undefined if it may be called. Only
-   * failures in `triggers` count, because the caller accepts a fallback only for those.
+   * Returns the latest failure of a model that must be skipped in favour of its fallback. Undefined if the model may be
+   * called. Only failures in `triggers` count, because the caller accepts a fallback only for these.
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
   firstToken(tenantId: string, modelId: string): void

@@ -2,7 +2,7 @@ import type { ProviderConfig } from './config.ts'
 import type { CallLocation } from './provider.ts'
 import { bedrockBaseUrl } from './providers/bedrock/address.ts'
 
-/** The locations of a configured provider's calls, by the provider's name of the model. */
+/** Returns a function from the provider's name of a model to the location of its calls. */
 export function locationsOf(config: ProviderConfig): (model: string) => CallLocation {
   if (config.kind === 'local') return () => 'here'
   const region = config.region?.toLowerCase()
@@ -16,7 +16,7 @@ export function locationsOf(config: ProviderConfig): (model: string) => CallLoca
 
 const hostOf = (url: string): string => new URL(url).hostname
 
-/** Prefixes of inference profiles, by which Amazon distributes calls over the regions of a geography. */
+/** Prefixes of inference profiles. Amazon distributes the calls of such a profile over the regions of one geography. */
 const GEOGRAPHIES: Readonly<Record<string, string>> = {
   eu: 'eu',
   us: 'us',
@@ -29,7 +29,7 @@ const GEOGRAPHIES: Readonly<Record<string, string>> = {
 
 /**
  * The region where Bedrock processes a call: the configured one, unless an inference profile routes it elsewhere.
- * Undefined for application profiles and global ones, whose names do not tell the region.
+ * Undefined for application profiles and global profiles, because their names do not contain the region.
  */
 function bedrockRegion(model: string, region: string): string | undefined {
   if (model.includes(':application-inference-profile/')) return undefined

@@ -14,15 +14,16 @@ export type EndpointConfig = {
   baseUrl: string
   apiKey: string | undefined
   headers: Readonly<Record<string, string>>
-  /** Offered models, by the upstream's names; undefined = any name is passed on. */
+  /** Offered models, by the upstream's names. Undefined: any name is passed on. */
   models: readonly string[] | undefined
   /**
-   * The region where data is processed, such as `eu` or `eu-west-1`, for policies with a residency; undefined: unknown.
+   * The region where data is processed, such as `eu` or `eu-west-1`. Policies with a residency check it. Undefined:
+   * unknown.
    */
   region?: string | undefined
-  /** Azure OpenAI only: the dated API version; undefined for the API without versions. */
+  /** Azure OpenAI only: the dated API version. Undefined: the undated API. */
   apiVersion?: string | undefined
-  /** By the upstream's model names, or `*` for all others. They take precedence over the bundled prices. */
+  /** Prices by the upstream's model name. `*` applies to all other models. Overrides the bundled prices. */
   prices?: Readonly<Record<string, PriceConfig>> | undefined
 }
 
@@ -32,7 +33,7 @@ export type PriceConfig = {
   output: number
   cacheRead?: number | undefined
   cacheWrite?: number | undefined
-  /** Points per answer; undefined: the value of the bundled list, else 1. */
+  /** Points per answer. Default: the value of the bundled list, or 1. */
   points?: number | undefined
 }
 
@@ -40,7 +41,7 @@ export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' |
   kind: 'bedrock'
   /** AWS region. */
   region: string
-  /** Undefined: Amazon's own endpoint of the region. */
+  /** Undefined: Amazon's endpoint for the region. */
   baseUrl: string | undefined
   /** Used to sign calls when there is no API key. */
   credentials: AwsCredentials | undefined
@@ -64,19 +65,19 @@ export const SCRIPT_FAILURES = [
 
 /** One step of a scripted model. */
 export type ScriptStep =
-  /** Milliseconds of silence. */
+  /** Milliseconds without output. */
   | { wait: number }
   | { text: string }
   | { reasoning: string }
-  /** Skipped when the caller offered no tools, as with any other model. */
+  /** Skipped if the request offers no tools: other models do not call tools then either. */
   | { tool_call: { name: string; arguments: string } }
-  /** Tokens that replace our own count. */
+  /** Token counts that override our own count. */
   | { usage: { input: number; output: number } }
   | { finish: (typeof SCRIPT_FINISHES)[number] }
   | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }
   /** The connection breaks. */
   | { break: true }
-  /** Silence until a limit or the client ends it. */
+  /** No output until a timeout expires or the client disconnects. */
   | { stall: true }
 
 /** Scripts by name. */

@@ -12,9 +12,9 @@ export type Content = string | readonly ContentPart[]
 export type ToolCall = { id: string; name: string; arguments: string }
 
 /**
- * A reasoning step that the model needs again in the next turn. `origin` is the kind of provider that made it
- * (`anthropic`, `google` …); it may be sent back only there. Signed text has `signature`, encrypted reasoning only
- * `data`.
+ * A reasoning step that the model needs again in the next turn. `origin` is the kind of provider that created the step
+ * (`anthropic`, `google` …). Only a provider of this kind may receive it again. Signed text has `signature`. Encrypted
+ * reasoning has only `data`.
  */
 export type Reasoning = { origin: string; text: string; signature?: string | undefined; data?: string | undefined }
 
@@ -50,8 +50,8 @@ export type ResponseFormat =
     }
 
 /**
- * Generation options besides the messages. Absent options are not sent; an option that the provider does not support is
- * its 400 and is never dropped silently.
+ * Generation options in addition to the messages. Absent options are not sent. If the provider does not support an
+ * option, it responds with 400; options are never dropped silently.
  */
 export type GenerationOptions = {
   tools?: readonly Tool[] | undefined
@@ -66,10 +66,10 @@ export type GenerationOptions = {
   seed?: number | undefined
   logprobs?: boolean | undefined
   topLogprobs?: number | undefined
-  /** The end user's name, as the caller gave it. */
+  /** The end user's name, as set by the caller. */
   user?: string | undefined
   reasoningEffort?: string | undefined
-  /** The caller wants no reasoning. Unlike effort `none`, it is dropped for a model without such an option. */
+  /** The caller wants no reasoning. Unlike effort `none`, this option is dropped for models that do not support it. */
   noReasoning?: boolean | undefined
 }
 

@@ -5,18 +5,18 @@ import type { Provider } from './provider.ts'
 import { openAiProvider } from './providers/openai/provider.ts'
 import { WELL_KNOWN_PROVIDERS } from './well-known-providers.ts'
 
-/** How long a model server may take to respond. */
+/** Maximum response time of a model server. */
 const LOCAL_PROBE_MS = 300
-/** Maximum size of its list of models. */
+/** Maximum size of a server's model list. */
 const LOCAL_MODELS_BYTES = 1_048_576
 
 /** The default address of a model server on this machine. */
 export type LocalServer = { name: string; baseUrl: string }
 
 export type LocalServers = {
-  /** The servers that responded to the last `look`, by name, with their models at that time. */
+  /** The servers that responded to the last `look`, by name, with the models that they listed. */
   readonly found: ReadonlyMap<string, Provider>
-  /** Probes all of them at once, for at most LOCAL_PROBE_MS. Never rejects. */
+  /** Probes all servers simultaneously, for at most LOCAL_PROBE_MS. Never rejects. */
   look(): Promise<void>
   close(): Promise<void>
 }
@@ -25,13 +25,13 @@ const LOCAL_SERVERS: readonly LocalServer[] = Object.entries(WELL_KNOWN_PROVIDER
   ([name, { baseUrl, isLocal }]) => (isLocal && baseUrl !== undefined ? [{ name, baseUrl }] : []),
 )
 
-/** Finds model servers on this machine that are not configured; names in `configured` are skipped. */
+/** Finds model servers on this machine that are not configured. Skips names in `configured`. */
 export function createLocalServers(
   configured: readonly string[],
   { clock, log, servers = LOCAL_SERVERS }: { clock: Clock; log: Log; servers?: readonly LocalServer[] },
 ): LocalServers {
   const wanted = servers.filter(({ name }) => !configured.includes(name))
-  // Never removed, so that answers in flight survive when a server disappears for a while.
+  // Entries are never removed, so that answers in flight survive while a server is temporarily unreachable.
   const providers = new Map<string, Provider>()
   const found = new Map<string, Provider>()
 
@@ -61,7 +61,7 @@ export function createLocalServers(
   }
 }
 
-/** The models of GET /models; empty when there is no server or it is not a model server. */
+/** Returns the models of GET /models. Empty if no server responds or the response is not a model list. */
 async function askForModels(baseUrl: string, clock: Clock): Promise<string[] | 'late'> {
   const giveUp = new AbortController()
   const timer = clock.after(LOCAL_PROBE_MS, () => giveUp.abort())
@@ -76,7 +76,7 @@ async function askForModels(baseUrl: string, clock: Clock): Promise<string[] | '
   }
 }
 
-/** Undefined when the body is too long for a list of models. */
+/** Undefined if the body exceeds LOCAL_MODELS_BYTES. */
 async function readText(body: Dispatcher.ResponseData['body']): Promise<string | undefined> {
   const pieces: Buffer[] = []
   let length = 0

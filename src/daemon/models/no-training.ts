@@ -4,8 +4,8 @@
 export const NO_TRAINING_HEADER = 'x-no-training'
 
 /**
- * The headers (names and values alternate) with the no-training header. A policy requires it, so it overrides a
- * configured one.
+ * Returns the headers (alternating names and values) with the no-training header. It overrides a configured header,
+ * because a policy requires it.
  */
 export function withNoTraining(headers: readonly string[]): string[] {
   const others = headers.filter((_, at) => headers[at - (at % 2)] !== NO_TRAINING_HEADER)

@@ -1,8 +1,8 @@
 import type { ChatPart, Provider, ProviderCall } from './provider.ts'
 
 /**
- * A provider whose code is loaded by its first call. Later chats call it directly.
- * @param otherMembers returns the members other than `chat`, given a function that loads the provider
+ * Creates a provider whose code is loaded on the first call. Later chats call the loaded provider directly.
+ * @param otherMembers returns the members other than `chat`; its argument is a function that loads the provider
  */
 export function providerOnDemand<Loaded extends Provider>(
   { name, models }: Pick<Provider, 'name' | 'models'>,

@@ -1,9 +1,9 @@
 import { UNKNOWN_OUTPUT_TOKENS } from '../../shared/spec-limits.ts'
 
 /**
- * The most output tokens of well-known models. From general knowledge on 2026-11-22, not copied from the providers'
- * pages: verify before a release. A name also covers its editions (`gpt-4o` covers `gpt-4o-2024-08-06`), unless a
- * longer name matches. If editions differ, the lowest limit of the family is listed.
+ * Maximum output tokens of well-known models. From general knowledge on 2026-11-22, not from the providers' pages:
+ * verify before a release. A name also covers its editions (`gpt-4o` covers `gpt-4o-2024-08-06`), unless a longer name
+ * matches. If the editions differ, the lowest limit is listed.
  */
 const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 4_096,
@@ -44,8 +44,8 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
 }
 
 /**
- * The context window of models whose provider rejects an output limit that does not fit together with the prompt. From
- * general knowledge, as above.
+ * Context windows of models whose provider rejects a request if the prompt and the output limit together exceed the
+ * window. From general knowledge, as above.
  */
 const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 16_385,
@@ -57,21 +57,24 @@ const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'deepseek-chat': 64_000,
   'deepseek-reasoner': 64_000,
 }
-/** Real prompts have more bytes per token, so the room for the answer is underestimated rather than overestimated. */
+/**
+ * A low estimate: real prompts have more bytes per token. So the space left for the answer is underestimated, not
+ * overestimated.
+ */
 const BYTES_PER_TOKEN = 3
-/** The minimum that is requested, however long the prompt is. */
+/** The minimum output limit that is requested, even if the prompt is long. */
 const LEAST_BESIDE_PROMPT = 1_024
 
-/** Region, vendor and path before the name of a model, as Bedrock and resellers write them. */
+/** Region, vendor and path in front of a model name, as used by Bedrock and resellers. */
 const BEFORE_NAME = /^(?:.*\/)?(?:(?:[a-z]+\.)?(?:anthropic|amazon|openai|google)\.)?/
 
-/** Variants with limits other than those of their base model; a variant without a row is unknown. */
+/** Variants whose limits differ from those of the base model. A variant without its own row is unknown. */
 const VARIANT = /-(?:audio|chat|image|preview|realtime|tts)(?=-|$)/
 
-/** The row of a model, by its provider's name; undefined if it is not listed. */
+/** Returns the row of a model, by the provider's name of the model. Undefined if the model is not listed. */
 function rowOf(rows: Readonly<Record<string, number>>, model: string): number | undefined {
   let name = model.replace(BEFORE_NAME, '')
-  // Resellers write Claude versions with a dot, and some dates with @.
+  // Resellers write Claude versions with a dot, and some write dates with @.
   if (name.startsWith('claude')) name = name.replaceAll('.', '-').replace('@', '-')
   const whole = name
   while (name !== '') {
@@ -82,12 +85,12 @@ function rowOf(rows: Readonly<Record<string, number>>, model: string): number | 
   return undefined
 }
 
-/** The known output limit of a model; undefined if it is not listed. */
+/** Returns the known output limit of a model. Undefined if the model is not listed. */
 export const outputLimitOf = (model: string): number | undefined => rowOf(OUTPUT_TOKENS, model)
 
 /**
- * The most tokens that a model can answer to a prompt; undefined for an unknown model.
- * @param promptBytes called only if the prompt counts
+ * Returns the maximum number of output tokens of a model for a prompt. Undefined for unknown models.
+ * @param promptBytes called only if the limit depends on the prompt
  */
 export function outputLimitBeside(model: string, promptBytes: () => number): number | undefined {
   const limit = outputLimitOf(model)
@@ -97,16 +100,17 @@ export function outputLimitBeside(model: string, promptBytes: () => number): num
   return Math.min(limit, Math.max(LEAST_BESIDE_PROMPT, room))
 }
 
-/** The output limit that is sent to a model; `why` is set if it differs from the requested one. */
+/** The output limit that is sent to a model. `why` is set if the limit differs from the requested one. */
 export type OutputLimit = {
   tokens: number | undefined
   why: 'operator' | 'model' | 'budget' | undefined
 }
 
 /**
- * Decides the output limit of one call. A requested limit is kept. Without one, a limit is added only if the operator,
- * a budget or the provider's API requires it. The reason is the smallest of their limits and the model's own.
- * @param ofModel the most that the model can answer, if known
+ * Decides the output limit of one call. A requested limit applies, up to the operator's limit. Without a requested
+ * limit, one is added only if the operator, a budget or the provider's API requires it: the lowest of the operator's,
+ * the budget's and the model's limits. `why` names that limit.
+ * @param ofModel returns the model's maximum output, if known
  * @param covered tokens that the payer's budget covers; undefined if no budget limits this request
  * @param isRequired whether the provider's API requires a limit
  */

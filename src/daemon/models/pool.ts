@@ -3,18 +3,22 @@ import { type buildConnector, Client, type Dispatcher, Pool } from 'undici'
 /** Maximum size of all headers of one response. */
 export const PROVIDER_HEAD_BYTES = 32_768
 export const PROVIDER_CONNECT_TIMEOUT_MS = 10_000
-/** How long an idle connection is kept, or less if the server says so. Many servers close one after 5 seconds. */
+/**
+ * How long an idle connection is kept, unless the server requests less. Many servers close idle connections after 5
+ * seconds.
+ */
 export const PROVIDER_IDLE_CONNECTION_MS = 4_000
 
 /** `onEnd` is called when the server ends the socket. A paused call must then resume and must not pause again. */
 export type SocketWatch = { onEnd: (() => void) | undefined }
 
-/** A mutable object, because a connection keeps the watch of its last call. */
+/** Mutable, because a connection keeps the watch of its last call. */
 export type PooledCall = Dispatcher.DispatchOptions & { watch: SocketWatch }
 
 /**
- * The HTTP/1.1 connections to the server of `url`, for the provider's life. Each one carries one call at a time, because a stream
- * may take minutes; their number is unlimited, because `platform/concurrency/gates.ts` limits the calls. A call is sent once and never retried here.
+ * Opens the HTTP/1.1 connections to the server of `url`. The pool lives as long as the provider. Each connection
+ * carries one call at a time, because a stream may take minutes. The number of connections is unlimited, because
+ * `platform/concurrency/gates.ts` limits the calls. A call is sent once and never retried here.
  */
 export function openPool(url: string | URL): Pool {
   return new Pool(new URL(url).origin, {
@@ -22,7 +26,7 @@ export function openPool(url: string | URL): Pool {
     allowH2: false,
     maxHeaderSize: PROVIDER_HEAD_BYTES,
     connect: { timeout: PROVIDER_CONNECT_TIMEOUT_MS },
-    // A server may close an idle connection without notice, even before the time that it announced.
+    // A server may close an idle connection without notice, even before the announced time.
     keepAliveTimeout: PROVIDER_IDLE_CONNECTION_MS,
     keepAliveMaxTimeout: PROVIDER_IDLE_CONNECTION_MS,
     // `stream/silence.ts` limits each call, on the daemon's clock.
@@ -32,15 +36,15 @@ export function openPool(url: string | URL): Pool {
   })
 }
 
-/** The pool replaces the connector options by a connector. */
+/** The pool replaces the `connect` options with a connector. */
 type ConnectionOptions = Client.Options & { connect: buildConnector.connector }
 
 /**
  * Works around faults of undici 7 (undici 8 needs Node 22):
  * - When a server closes a connection whose response is paused, undici throws in a socket event, which ends the process
- *   (nodejs/undici#5360). So the call is resumed before undici sees the end.
- * - undici treats a reset as the end of a response without a length, and as the failure of a call that only waits for
- *   the connection. So undici sees each error as a recoverable one: it fails the call that was sent, and no other.
+ *   (nodejs/undici#5360). So the call is resumed before undici handles the end.
+ * - undici treats a connection reset as the normal end of a response without a length. It also fails a call that only
+ *   waits for the connection. So undici gets every error as a recoverable error, which fails only the call that was sent.
  */
 class Connection extends Client {
   #watch: SocketWatch | undefined

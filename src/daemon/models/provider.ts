@@ -2,18 +2,19 @@ import type { FailoverTrigger } from '../../shared/wire/chat.ts'
 import type { GenerationOptions, Message } from './conversation.ts'
 
 /**
- * A retrieved passage that the answer may cite; `number` is its number in the prompt, `headings` are those above it,
- * outermost first, joined by " > ".
+ * A retrieved passage that the answer may cite. `number` is its number in the prompt. `headings` are the headings above
+ * the passage, outermost first, joined by " > ".
  */
 export type GroundingPassage = { number: number; source: string; headings?: string; text: string }
 
 /**
- * Checks right before a call is sent that these bytes may go to this model. It is valid once and for a short time.
+ * Checks, right before a call is sent, that this body may be sent to this model. Each check is valid once and for a
+ * short time.
  * @throws the error that rejects the call; asynchronously if a lookup is needed
  */
 export type Entitled = (model: string, body: string) => Promise<void> | undefined
 
-/** Requests the right to send exactly this body to this model; called as soon as both are known. */
+/** Requests the right to send exactly this body to this model. Called as soon as body and model are known. */
 export type Entitle = (model: string, body: string) => Entitled
 
 /** The head of a provider's response: the HTTP status, and the provider's request id if it sends one. */
@@ -24,16 +25,16 @@ export type OnHead = (head: ProviderHead) => void
 export type ProviderCall = {
   /** The provider's name of the model, without `<provider>/`. */
   model: string
-  /** The system prompt for the model, with the retrieved passages fenced inside; empty for none. */
+  /** The system prompt for the model, with the retrieved passages fenced inside. Empty if there is none. */
   system: string
   messages: readonly Message[]
   /** Retrieved passages for `local/extract`; null when the request does no retrieval. */
   grounding: { index: string; passages: readonly GroundingPassage[] } | null
   /** Undefined: the model's default. */
   temperature: number | undefined
-  /** The caller did not set this temperature, so it is dropped for a model that does not accept one. */
+  /** True if the caller did not set the temperature. It is then dropped for models that do not accept a temperature. */
   temperatureIsDefault?: boolean | undefined
-  /** Undefined: no limit is sent, and the model's own applies. */
+  /** Undefined: no limit is sent, and the model's default limit applies. */
   maxTokens: number | undefined
   stream: boolean
   /** Undefined for a plain chat. */
@@ -49,9 +50,9 @@ export type ProviderCall = {
 }
 
 /**
- * The outcome of a provider call. It alone decides about billing, receipts, events and finish_reason. `complete` |
- * `length` (token limit) | `filtered` (the provider withheld text) are answers. `truncated` (ended without its terminal
- * event) | `error` | `aborted` (the client disconnected) are not.
+ * The outcome of a provider call. Billing, receipts, events and finish_reason depend only on the outcome. Answers:
+ * `complete`, `length` (token limit), `filtered` (the provider withheld text). Failures: `truncated` (ended without its
+ * terminal event), `error`, `aborted` (the client disconnected).
  */
 export type Outcome = 'complete' | 'length' | 'filtered' | 'truncated' | 'error' | 'aborted'
 
@@ -65,7 +66,7 @@ export type TokenUsage = {
   cacheReadTokens: number
   cacheWriteTokens: number
   reasoningTokens: number
-  /** True when the provider gave no count and ours was used. */
+  /** True if the provider sent no count and our own count was used. */
   estimated: boolean
 }
 
@@ -74,8 +75,8 @@ export type ChatPart =
   /** `logprobs` as the provider gave them, if they were requested. */
   | { type: 'text'; text: string; logprobs?: unknown }
   /**
-   * Signed or encrypted reasoning goes back to its origin in the next turn (conversation.ts). With `isSignatureOfPart`,
-   * `data` signs a part of the answer instead of reasoning text.
+   * Signed or encrypted reasoning is returned to its origin in the next turn (conversation.ts). With
+   * `isSignatureOfPart`, `data` signs a part of the answer instead of reasoning text.
    */
   | {
       type: 'reasoning'
@@ -86,17 +87,17 @@ export type ChatPart =
       isSignatureOfPart?: true
     }
   /**
-   * A piece of a tool call. The first piece of an index has `id` and `name`; each piece has the next part of the
-   * arguments.
+   * A piece of a tool call. The first piece of each index has `id` and `name`. Every piece contains the next part of
+   * the arguments.
    */
   | { type: 'tool_call'; index: number; id?: string; name?: string; arguments: string }
-  /** The counts so far, sent in case the answer breaks off or has no later counts. */
+  /** The counts so far. Used if the answer breaks off or has no later counts. */
   | { type: 'usage'; usage: TokenUsage }
   | {
       type: 'end'
       outcome: 'complete' | 'length' | 'filtered'
       nativeFinishReason: string
-      /** The counts of the whole answer; undefined when there are none, or none after the last content. */
+      /** The counts of the whole answer. Undefined if the provider sent none after the last content. */
       usage: TokenUsage | undefined
     }
 
@@ -135,32 +136,32 @@ export type Reranked = { index: number; score: number }[]
 
 export type Provider = {
   name: string
-  /** Offered names without `<provider>/`; undefined when any name is passed on. */
+  /** Offered names without `<provider>/`. Undefined: any name is passed on. */
   models: readonly string[] | undefined
-  /** Its API rejects a chat without `maxTokens`. */
+  /** Set if the API rejects a chat without `maxTokens`. */
   needsMaxTokens?: true
-  /** The minimum number of output tokens that thinking takes with this model, if requested; absent if unknown. */
+  /** Returns the minimum number of thinking tokens of this model when thinking is requested. Absent if unknown. */
   leastThinkingTokens?(model: string): number
   /**
-   * Starts the call and yields the answer in batches: all parts of one network read together. The first batch is
-   * yielded at the commit point: it has content, or the whole answer. So a caller that has received no batch may still
-   * try another model. The last part of the last batch is `end`.
-   * @throws ProviderError for every other ending; `chat` itself throws it for a call that this provider does not
-   * support.
+   * Starts the call and yields the answer in batches. A batch contains all parts of one network read. The first batch
+   * is yielded at the commit point: it contains content, or the whole answer. Before the first batch, the caller may
+   * still try another model. The last part of the last batch is `end`.
+   * @throws ProviderError if the answer does not complete; `chat` itself throws it if this provider does not support
+   * the call
    */
   chat(call: ProviderCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]>
   /**
-   * Counts the input tokens of a call without generating an answer; absent if the API cannot do so. @throws
-   * ProviderError
+   * Counts the input tokens of a call without generating an answer. Absent if the API does not support counting.
+   * @throws ProviderError
    */
   countTokens?(call: ProviderCall, signal: AbortSignal): Promise<number>
   /**
-   * Embeds texts: one vector for each, in their order; absent if the API cannot do so.
+   * Embeds texts. Returns one vector per text, in the same order. Absent if the API does not support embeddings.
    * @throws ProviderError
    */
   embed?(call: EmbedCall, signal: AbortSignal): Promise<Embeddings>
   /**
-   * Ranks documents by how well they answer a query; absent if the API cannot do so.
+   * Ranks documents by how well they answer a query. Absent if the API does not support reranking.
    * @throws ProviderError
    */
   rerank?(call: RerankCall, signal: AbortSignal): Promise<Reranked>
@@ -174,7 +175,7 @@ export type Provider = {
 export const OPERATOR_REASONS = ['auth_failed', 'model_not_found', 'quota_exhausted'] as const
 export type OperatorReason = (typeof OPERATOR_REASONS)[number]
 
-/** The reason of a failed attempt, for the failover chain: failover triggers, and reasons that never cause a failover. */
+/** The reason of a failed attempt: the failover triggers, and the reasons that never cause a failover. */
 export type FailureReason =
   | FailoverTrigger
   | OperatorReason
@@ -187,21 +188,26 @@ const OPERATORS: ReadonlySet<string> = new Set(OPERATOR_REASONS)
 
 export const isOperatorReason = (reason: FailureReason): reason is OperatorReason => OPERATORS.has(reason)
 
-/** Whether a failure is one of these triggers; those of OPERATOR_REASONS count as `server_error`. */
+/** Whether a failure is one of these triggers. OPERATOR_REASONS count as `server_error`. */
 export const isTrigger = (reason: FailureReason, triggers: ReadonlySet<string>): boolean =>
   triggers.has(isOperatorReason(reason) ? 'server_error' : reason)
 
-/** A provider call that ended without an answer. `message` may be shown to the caller; bodies never are. */
+/**
+ * A provider call that ended without an answer. `message` may be shown to the caller; response bodies are never shown.
+ */
 export class ProviderError extends Error {
   override name = 'ProviderError'
   readonly reason: FailureReason
-  /** `truncated` when the upstream ended without its terminal event, else `error` or `aborted`. */
+  /** `truncated` if the upstream ended without its terminal event, otherwise `error` or `aborted`. */
   readonly outcome: 'truncated' | 'error' | 'aborted'
-  /** HTTP status of the upstream, when there was one. */
+  /** The upstream's HTTP status, if it responded. */
   readonly upstreamStatus: number | undefined
   /** The wait that the upstream's Retry-After requests, in seconds. */
   readonly retryAfterSeconds: number | undefined
-  /** The operator must act: it is logged as an error and never retried. Set for OPERATOR_REASONS and for redirects. */
+  /**
+   * True if the operator must act: the failure is logged as an error and never retried. Set for OPERATOR_REASONS and
+   * redirects.
+   */
   readonly alarm: boolean
 
   constructor(
@@ -224,7 +230,7 @@ export class ProviderError extends Error {
 }
 
 /**
- * Where a call is processed. `here`: in this process. `region` is the provider's configured region, in lower case;
- * undefined when it is not configured or cannot be known.
+ * The location where a call is processed. `here`: in this process. `region` is the provider's configured region in
+ * lower case. Undefined if the region is not configured or cannot be determined.
  */
 export type CallLocation = 'here' | { host: string; region: string | undefined }

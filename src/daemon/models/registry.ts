@@ -11,27 +11,28 @@ import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
 
 export type ProviderRegistry = {
   /**
-   * The provider of `<provider>/<model>`, its name of the model, and where a call is processed; undefined if it is not
-   * offered.
+   * Finds the provider of `<provider>/<model>`, the provider's name of the model, and the location of its calls.
+   * Undefined if the model is not offered.
    */
   find(modelId: string): { provider: Provider; model: string; location: CallLocation } | undefined
   /**
-   * The model ids that a key with this allowlist, or any key, may request, and `<provider>/*` where any name is
-   * accepted. If the list names single models of such a provider, those are returned.
+   * Lists the model ids that a key with this allowlist may request; without an allowlist, those that any key may
+   * request. `<provider>/*` means that the provider accepts any name. If the allowlist names single models of such a
+   * provider, these are listed instead.
    */
   describe(allowedModels?: readonly string[]): string[]
   close(): Promise<void>
 }
 
-/** Discovery covers only this machine. Whether such a server forwards a call is unknown. */
+/** Discovery covers only this machine. Whether a discovered server forwards calls is unknown. */
 const LOOPBACK: CallLocation = { host: '127.0.0.1', region: undefined }
 
 const NOTHING_FOUND: ReadonlyMap<string, Provider> = new Map()
 
 /**
- * The built-in and configured providers by name; for other names, those that are currently `found`. The registry does
- * not close them.
- * @throws Error when two share a name, or a configured `local` one is not built in.
+ * Finds the built-in and configured providers by name. For other names, it uses the servers that are currently `found`.
+ * The registry does not close providers.
+ * @throws Error if two providers share a name, or a configured `local` provider is not built in.
  */
 export function createProviderRegistry(
   configs: readonly ProviderConfig[],
@@ -122,7 +123,7 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
   }
 }
 
-/** The same registry with each provider replaced. */
+/** Returns the same registry with each provider replaced. */
 export const withProviders = (
   registry: ProviderRegistry,
   replace: (provider: Provider) => Provider,

@@ -9,7 +9,7 @@ import { createProviderRegistry, type ProviderRegistry } from './registry.ts'
 
 export type ModelsRoom = { providers: ProviderRegistry; jobs: Job[]; close(): Promise<void> }
 
-/** Opens every configured provider. With `discoverLocal`, a job looks for model servers on this machine. */
+/** Opens every configured provider. With `discoverLocal`, a job searches for model servers on this machine. */
 export function openModels(
   config: {
     providers: readonly ProviderConfig[]

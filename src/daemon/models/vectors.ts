@@ -2,8 +2,8 @@ import type { Embeddings, TokenUsage } from './provider.ts'
 import { unreadableError } from './providers/stream/failure.ts'
 
 /**
- * The vectors of an answer in the order of its texts, one for each.
- * @throws ProviderError when one is missing, invalid, or of another length
+ * Returns the vectors of an answer, one per text, in the order of the texts.
+ * @throws ProviderError if a vector is missing, invalid, or of another length
  */
 export function toVectors(answered: unknown, count: number): Embeddings['vectors'] {
   if (!Array.isArray(answered) || answered.length !== count) throw unreadableError('a wrong number of vectors')
@@ -18,7 +18,7 @@ function toVector(value: unknown): number[] {
   return value
 }
 
-/** The usage of embedded texts; undefined when the provider gave no count. */
+/** Returns the usage of embedded texts. Undefined if the provider sent no count. */
 export const embeddedTokens = (inputTokens: number | undefined): TokenUsage | undefined =>
   inputTokens === undefined ? undefined : { ...NOTHING_SAID, inputTokens }
 

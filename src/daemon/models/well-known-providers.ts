@@ -1,17 +1,17 @@
 import type { EndpointConfig, ProviderKind } from './config.ts'
 
-/** A provider with a public address, so that its name and a key are enough. */
+/** A provider with a public address, so that its name and a key suffice to configure it. */
 export type WellKnownProvider = {
   kind: Exclude<EndpointConfig['kind'], 'local'>
-  /** Undefined when every customer has a separate address. */
+  /** Undefined if every customer has a separate address. */
   baseUrl: string | undefined
-  /** Environment variables with the key, highest precedence first; empty when it needs no key. */
+  /** Environment variables with the key, highest precedence first. Empty if the provider needs no key. */
   keyVariables: readonly string[]
   /** The environment variable that overrides the address for that key. */
   baseUrlVariable?: string
   /** The environment variable with the API version. */
   apiVersionVariable?: string
-  /** It runs on the daemon's machine and is discovered there. */
+  /** The server runs on the daemon's machine and is discovered there. */
   isLocal?: true
 }
 

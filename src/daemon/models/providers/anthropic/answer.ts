@@ -9,8 +9,8 @@ import { ANTHROPIC_ORIGIN } from './messages.ts'
 import { toTokenUsage, withCounts } from './usage.ts'
 
 /**
- * Stop reasons and their outcomes. `pause_turn` is missing on purpose: it asks to be continued, so it is not a complete
- * answer. An unknown reason is a failure too, because the model may have been stopped early.
+ * Stop reasons and their outcomes. `pause_turn` is intentionally missing: the answer would have to be continued, so it
+ * is incomplete. An unknown reason is also a failure, because the model may have been stopped early.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['end_turn', 'complete'],
@@ -21,7 +21,7 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['refusal', 'filtered'],
 ])
 
-/** Server tools and Anthropic's internal blocks: not part of the answer to the caller. */
+/** Blocks of server tools and Anthropic-internal blocks. They are not part of the answer to the caller. */
 const NOT_SAID = /^(server_tool_use|mcp_tool_use|[a-z_]+_tool_result|container_upload|compaction|fallback)$/
 
 /** The delta types of a block. Citations and signatures add no text. */
@@ -30,14 +30,17 @@ const DELTAS = {
   tool_use: ['input_json_delta'],
 }
 
-/** A block in progress. `input` is the arguments from its start, for a block without argument pieces. */
+/** A block in progress. `input` contains the arguments of the start event; it is used if no argument pieces follow. */
 type Block =
   | { type: 'text' }
   | { type: 'thinking'; signature: string }
   | { type: 'tool_use'; call: number; input: string }
   | { type: 'other' }
 
-/** Decodes one stream of events. It ends with `message_stop`, or with the `[DONE]` that some servers send instead. */
+/**
+ * Decodes one stream of events. The stream ends with `message_stop`, or with the `[DONE]` that some servers send
+ * instead.
+ */
 export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
   const blocks = new Map<unknown, Block>()
   let started = false
@@ -52,7 +55,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
     }
     if (isHeartbeat(trimmed)) return
     const event = parseEvent(trimmed, cut)
-    // The last event is incomplete: the engine checks whether the stop reason had come.
+    // The last event is incomplete. The assembly checks whether the stop reason was received before.
     if (event === undefined) return
     throwReported(event, name)
 
@@ -60,7 +63,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
     switch (event.type) {
       case 'message_start': {
         const message = objectIn(event, 'message')
-        // Two answers in one stream cannot be separated; a start with content continues another answer.
+        // Two answers in one stream cannot be separated. A start event with content continues another answer.
         if (started || (Array.isArray(message.content) && message.content.length > 0)) {
           throw unreadableError('a second answer inside the first')
         }
@@ -81,7 +84,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         const delta = objectIn(event, 'delta')
         let block = blocks.get(event.index)
         if (!block) throw unreadableError('a piece of a block that is not open')
-        // Some servers send the text in the preceding thinking block.
+        // Some servers send text deltas in the preceding thinking block.
         if (block.type === 'thinking' && delta.type === 'text_delta') {
           stopBlock(block, draft.parts)
           block = { type: 'text' }
@@ -98,11 +101,11 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       }
       case 'message_delta': {
         const { stop_reason: reason } = objectIn(event, 'delta')
-        // Its counts replace those of the start. Without them the output count is unknown.
+        // These counts replace the counts of the start event. Without them the output count is unknown.
         counts = withCounts(counts, event.usage)
         if (isObject(event.usage) && tokens(event.usage.output_tokens) !== undefined) draft.usage = toTokenUsage(counts)
         if (typeof reason !== 'string') return
-        // Some servers omit the ends of blocks, or send them later.
+        // Some servers omit the stop events of blocks, or send them later.
         for (const block of blocks.values()) stopBlock(block, draft.parts)
         blocks.clear()
         draft.ending = toEnding(OUTCOMES, reason)
@@ -114,7 +117,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
   }
 }
 
-/** The parts of a whole answer. */
+/** Decodes a non-streamed answer. */
 export function decodeBody(body: unknown): ChatPart[] {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   throwReported(body)
@@ -158,7 +161,7 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
 
 function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
   if (block.type === 'thinking') {
-    // Only these two thinking deltas matter; skipping others does not shorten the answer.
+    // Other thinking deltas are ignored, because this does not shorten the answer.
     if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
     else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
     else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside their call')
@@ -173,7 +176,7 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
   else addArguments(block, textIn(delta.partial_json), parts)
 }
 
-/** The signature is passed on at the end of its block: it covers the whole block, and may come in pieces. */
+/** The signature is passed on at the end of its block, because it covers the whole block and may arrive in pieces. */
 function stopBlock(block: Block, parts: ChatPart[]): void {
   if (block.type === 'thinking' && block.signature !== '') {
     parts.push({ type: 'reasoning', text: '', origin: ANTHROPIC_ORIGIN, signature: block.signature })
@@ -199,5 +202,5 @@ function throwReported(value: Json, eventName?: string): void {
   if (value.type === 'error' || eventName === 'error') throw reportedError(value)
 }
 
-/** Answers of the Messages API, as events and as one body. */
+/** Decodes answers of the Messages API, streamed or as one body. */
 export const anthropicFormat: AnswerFormat = { createEventDecoder, decodeBody }

@@ -2,7 +2,7 @@ import { parseObject } from '../../../platform/text/json.ts'
 import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
 
-/** Only reasoning of this origin may be sent here: it was signed or encrypted by this kind of provider. */
+/** Only reasoning of this origin may be sent to Anthropic, because this kind of provider signed or encrypted it. */
 export const ANTHROPIC_ORIGIN = 'anthropic'
 
 export type AnthropicMessage = { role: 'user' | 'assistant'; content: object[] }
@@ -10,8 +10,8 @@ export type AnthropicMessage = { role: 'user' | 'assistant'; content: object[] }
 const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
 /**
- * Converts a conversation to alternating turns. Neighbours of one role become one message; tool results belong to the
- * user. Empty messages are dropped, because empty text is rejected.
+ * Converts a conversation to alternating turns. Consecutive messages of one role are merged. Tool results become user
+ * messages. Empty messages are dropped, because the API rejects empty text.
  * @throws ProviderError `bad_request` for tool arguments that are not a JSON object, and for images of a type or
  * position that Anthropic rejects
  */
@@ -58,7 +58,7 @@ function toContent(content: Content): object[] {
   })
 }
 
-/** Unsigned thinking is rejected, and thinking that others signed cannot be verified here. */
+/** Drops reasoning that Anthropic would reject: unsigned thinking, and thinking that another provider signed. */
 function toThinking({ origin, text, signature, data }: Reasoning): object[] {
   if (origin !== ANTHROPIC_ORIGIN) return []
   if (data !== undefined) return [{ type: 'redacted_thinking', data }]

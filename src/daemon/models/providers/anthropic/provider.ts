@@ -71,7 +71,7 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
   }
 }
 
-/** Names and values alternate; configured headers override ours. */
+/** Alternating names and values. Configured headers override ours. */
 function requestHeaders({ apiKey, headers }: AnthropicOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],

@@ -97,7 +97,7 @@ export function hasFixedTemperature(model: string): boolean {
   return major > 4 || (major === 4 && minor >= 7)
 }
 
-/** For each effort: its name for models with adaptive thinking, and its share of `max_tokens` for older ones. */
+/** For each effort: its name for models with adaptive thinking, and its share of `max_tokens` for older models. */
 const EFFORTS = new Map([
   ['minimal', { effort: 'low', share: 0 }],
   ['low', { effort: 'low', share: 0.25 }],
@@ -108,8 +108,9 @@ const EFFORTS = new Map([
 ])
 
 /**
- * The thinking options of a Claude model, in a form that Bedrock passes on as well. `maxTokens` bounds a budget.
- * @throws ProviderError `bad_request` for an unknown effort, or one without room for thinking
+ * Returns the thinking options of a Claude model. Bedrock accepts the same form. `maxTokens` limits the thinking
+ * budget.
+ * @throws ProviderError `bad_request` for an unknown effort, or if `maxTokens` leaves no room for thinking
  */
 export function toThinking(
   model: string,
@@ -121,7 +122,7 @@ export function toThinking(
   const known = EFFORTS.get(asked)
   if (!known) throw badRequest(`accepts as reasoning_effort only none, ${[...EFFORTS.keys()].join(', ')}`)
   if (leastThinkingTokens(model) === 0) {
-    // Newer models stream no thinking by default, and the silence could be taken for a stall.
+    // By default, newer models stream no thinking, and the silence could be mistaken for a stall.
     return { thinking: { type: 'adaptive', display: 'summarized' }, effort: known.effort }
   }
   if (maxTokens === undefined || maxTokens <= THINKING_MIN_TOKENS) {

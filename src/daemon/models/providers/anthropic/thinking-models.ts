@@ -1,7 +1,7 @@
 /** The minimum thinking budget of Anthropic's API, in tokens. `max_tokens` must exceed it. */
 export const THINKING_MIN_TOKENS = 1024
 
-/** Models with a thinking budget. Older ones do not think; newer ones take an effort. */
+/** Models with a thinking budget. Older models do not think. Newer models use an effort instead. */
 const HAS_BUDGET = /claude-(?:3-7-sonnet|(?:opus|sonnet|haiku)-4(?:-[015])?(?=$|-\d{8}|-latest|@))/
 
 /** The minimum number of tokens that thinking takes with this model; 0 for models without a budget. */

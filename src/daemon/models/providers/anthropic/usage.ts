@@ -5,7 +5,9 @@ import type { TokenUsage } from '../../provider.ts'
 /** Counts that are known from the start. Some servers send zeros for them at the end. */
 const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
 
-/** Counts are cumulative: later values replace earlier ones; missing or null ones are kept. */
+/**
+ * Merges counts. Counts are cumulative, so later values replace earlier ones. Missing or null values change nothing.
+ */
 export function withCounts(before: Json, usage: unknown): Json {
   if (!isObject(usage)) return before
   const isNone = (name: string, count: unknown) =>
@@ -14,8 +16,8 @@ export function withCounts(before: Json, usage: unknown): Json {
 }
 
 /**
- * Cached tokens are not included in the input, thinking is included in the output. Some servers send zero for both as a
- * placeholder.
+ * Converts counts. Anthropic's input count excludes cached tokens; its output count includes thinking. Some servers
+ * send zero for input and output as a placeholder.
  */
 export function toTokenUsage(counts: Json): TokenUsage | undefined {
   const freshTokens = tokens(counts.input_tokens)

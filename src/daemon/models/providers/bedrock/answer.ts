@@ -10,8 +10,8 @@ import { BEDROCK_ORIGIN } from './messages.ts'
 import { toTokenUsage } from './usage.ts'
 
 /**
- * Stop reasons and their outcomes. `malformed_model_output` and `malformed_tool_use` are missing on purpose: the output
- * is not what the model intended. An unknown reason is a failure too.
+ * Stop reasons and their outcomes. `malformed_model_output` and `malformed_tool_use` are intentionally missing: the
+ * output is not what the model intended. An unknown reason is also a failure.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['end_turn', 'complete'],
@@ -23,7 +23,7 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['content_filtered', 'filtered'],
 ])
 
-/** A block in progress. `input` is the arguments for a block without argument pieces. */
+/** A block in progress. `input` contains the arguments of a block that has no argument pieces. */
 type Block =
   | { type: 'text' }
   | { type: 'reasoning'; signature: string; redacted: Buffer[] }
@@ -31,14 +31,16 @@ type Block =
   /** A step of a server tool, which is not part of the answer to the caller. */
   | { type: 'server_tool' }
 
-/** Decodes one stream of events. It ends with `metadata`, which has the usage and follows the stop reason. */
+/**
+ * Decodes one stream of events. The stream ends with `metadata`, which contains the usage and follows the stop reason.
+ */
 export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
   const blocks = new Map<unknown, Block>()
   let calls = 0
   let started = false
 
   return function decode({ name, data }, draft) {
-    // The initial event of the protocol has no body.
+    // The first event of the protocol has no body.
     const event = parseEvent(data === '' ? '{}' : data, false) ?? {}
     switch (name) {
       case 'messageStart':
@@ -48,7 +50,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       case 'contentBlockStart': {
         draft.ending = undefined
         const start = objectIn(event, 'start')
-        // Text has no start event, but some servers send an empty one.
+        // Text blocks have no start event, but some servers send an empty one.
         if (Object.keys(start).length === 0) return
         const block = startBlock(start, calls, draft.parts)
         if (block.type === 'tool_use') calls++
@@ -83,7 +85,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
   }
 }
 
-/** The parts of a whole answer. */
+/** Decodes a non-streamed answer. */
 export function decodeBody(body: unknown): ChatPart[] {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   if (!isObject(body.output)) {
@@ -124,7 +126,7 @@ function addContent(content: Json, call: number, parts: ChatPart[]): Block['type
 
 function startBlock({ toolUse, toolResult }: Json, call: number, parts: ChatPart[]): Block {
   if (isObject(toolResult)) return { type: 'server_tool' }
-  // An image or an unknown type: skipping it could make a shortened answer look complete.
+  // Images and unknown types are errors: skipping them could make a shortened answer look complete.
   if (!isObject(toolUse)) throw unreadableError('content of an unknown kind')
   if (toolUse.type === 'server_tool_use') return { type: 'server_tool' }
   const { toolUseId: id, name, input } = toolUse
@@ -163,8 +165,8 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
 }
 
 /**
- * Signed or encrypted reasoning is passed on at the end of its block: the signature covers the whole block, and may
- * come in pieces.
+ * Signed or encrypted reasoning is passed on at the end of its block, because the signature covers the whole block and
+ * may arrive in pieces.
  */
 function stopBlock(block: Block, parts: ChatPart[]): void {
   if (block.type === 'reasoning') {
@@ -187,7 +189,7 @@ function addArguments(block: Extract<Block, { type: 'tool_use' }>, text: string,
   block.input = ''
 }
 
-/** Answers of ConverseStream and Converse. */
+/** Decodes answers of ConverseStream and Converse. */
 export const bedrockFormat: AnswerFormat = {
   createEventReader: createEventStreamReader,
   createEventDecoder,

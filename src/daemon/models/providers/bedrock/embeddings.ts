@@ -6,7 +6,7 @@ import { badRequest } from './messages.ts'
 
 /** One family of embedding models. InvokeModel passes bodies on unchanged, so each family has its own format. */
 type Family = {
-  /** Part of the ids of its models, also inside an inference profile. */
+  /** Substring of the family's model ids. Inference profile ids contain it as well. */
   name: string
   maxTexts: number
   toRequest(call: EmbedCall): object
@@ -26,12 +26,13 @@ const FAMILIES: readonly Family[] = [
     maxTexts: 96,
     toRequest: ({ input, dimensions }) => ({
       texts: input,
-      // Cohere requires a type. The gateway's interface has none, so all vectors get the same one: they can be compared.
+      // Cohere requires an input type. The gateway's API has none, so all vectors get the same type and stay
+      // comparable.
       input_type: 'search_document',
       embedding_types: ['float'],
       output_dimension: dimensions,
     }),
-    // By type if types were requested; some versions answer without.
+    // Keyed by type if types were requested. Some versions omit this level.
     vectorsOf: ({ embeddings }) => member(embeddings, 'float') ?? embeddings,
   },
 ]

@@ -10,8 +10,8 @@ type Message = ReturnType<EventStreamCodec['decode']>
 const LENGTH_BYTES = 4
 
 /**
- * The HTTP statuses that exceptions in a stream stand for (API_runtime_ConverseStreamOutput). Names and messages alone
- * do not classify an error, because a message may quote anything.
+ * Maps exceptions in a stream to HTTP statuses (API_runtime_ConverseStreamOutput). Names and messages alone do not
+ * classify an error, because a message may quote any text.
  */
 const EXCEPTION_STATUS = new Map([
   ['internalServerException', 500],

@@ -3,7 +3,7 @@ import { parseObject } from '../../../platform/text/json.ts'
 import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
 
-/** Marks reasoning that came through Bedrock. It goes back only there, and not to the vendor of the model. */
+/** Marks reasoning that came through Bedrock. It is returned only to Bedrock, not to the vendor of the model. */
 export const BEDROCK_ORIGIN = 'bedrock'
 
 export type BedrockMessage = { role: 'user' | 'assistant'; content: object[] }
@@ -16,8 +16,8 @@ const IMAGE_FORMATS = new Map([
 ])
 
 /**
- * Converts a conversation to alternating turns. Neighbours of one role become one message; tool results belong to the
- * user. Empty messages are dropped, because blank text is rejected.
+ * Converts a conversation to alternating turns. Consecutive messages of one role are merged. Tool results become user
+ * messages. Empty messages are dropped, because the API rejects blank text.
  * @throws ProviderError `bad_request` for tool arguments that are not a JSON object, and for images of a type or
  * position that Converse rejects
  */
@@ -58,7 +58,7 @@ function toContent(content: Content): object[] {
   })
 }
 
-/** Models that do not sign their reasoning do not accept it back. */
+/** Unsigned reasoning is dropped: models that do not sign their reasoning do not accept it as input. */
 function toReasoningContent({ origin, text, signature, data }: Reasoning): object[] {
   if (origin !== BEDROCK_ORIGIN) return []
   if (data !== undefined) return [{ reasoningContent: { redactedContent: data } }]
@@ -75,7 +75,10 @@ function toInput(text: string): object {
   return input
 }
 
-/** Ids of other providers may be too long or contain rejected characters; their hash is just as unique. */
+/**
+ * Ids of other providers may be too long or contain rejected characters. They are replaced with their hash, which is
+ * just as unique.
+ */
 const toToolUseId = (id: string) => (/^[\w-]{1,64}$/.test(id) ? id : createHash('sha256').update(id).digest('hex'))
 
 /** Thrown before the call, so that an unsupported option is never dropped silently. */

@@ -82,13 +82,16 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
   }
 }
 
-/** Encoded as one path segment; an ARN contains slashes and colons. */
+/** Encodes the model as one path segment, because an ARN contains slashes and colons. */
 function segmentOf(model: string): string {
   if (/^\.+$/.test(model)) throw new ProviderError('bad_request', 'The provider has no model with this name.')
   return encodeURIComponent(model)
 }
 
-/** In lower case; configured headers override ours. An API key takes precedence over credentials, as at AWS itself. */
+/**
+ * Names are in lower case. Configured headers override ours. An API key takes precedence over credentials, as in AWS's
+ * own clients.
+ */
 function requestHeaders({ apiKey, headers }: BedrockOptions, host: string): Readonly<Record<string, string>> {
   return {
     host,

@@ -6,8 +6,8 @@ import type { AwsCredentials } from '../../config.ts'
 export type SignedPost = { url: URL; path: string; headers: Readonly<Record<string, string>>; body: string }
 
 /**
- * Returns the headers of a POST with those of its signature. `headers` must include the host; all names are in lower
- * case.
+ * Returns the headers of a POST, including the signature headers. `headers` must contain the host. All names are in
+ * lower case.
  */
 export type Signer = (request: SignedPost, nowMs: number) => Promise<Record<string, string>>
 

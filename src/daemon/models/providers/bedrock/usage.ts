@@ -4,7 +4,8 @@ import type { TokenUsage } from '../../provider.ts'
 const tokens = (value: unknown): number => tokenCount(value) ?? 0
 
 /**
- * Cached tokens are not included in the input. Reasoning tokens are included in the output and not reported separately.
+ * Converts counts. Bedrock's input count excludes cached tokens. Its output count includes reasoning tokens and does
+ * not list them separately.
  */
 export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined

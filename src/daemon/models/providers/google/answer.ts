@@ -10,8 +10,8 @@ import { ORIGIN, signatureOf, synthesisedId } from './signature.ts'
 import { toTokenUsage } from './usage.ts'
 
 /**
- * Answers of Gemini models. Only some intermediaries send an end marker. Each event is a complete response, and the
- * last one with a candidate has the finish reason.
+ * Decodes answers of Gemini models. Only some intermediaries send an end marker. Each event is a complete response, and
+ * the last event with a candidate contains the finish reason.
  */
 export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody, endsWithBody: true }
 
@@ -20,8 +20,8 @@ type Seen = { toolCalls: number; content: boolean }
 
 /**
  * Finish reasons and their outcomes. Reasons that mean a failure (OTHER, MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL
- * …) are missing, and so are unknown ones: the model may have been stopped early. Some intermediaries send the numbers
- * of the enumeration; these have the same meaning in all its versions.
+ * …) are intentionally missing. Unknown reasons are failures too, because the model may have been stopped early. Some
+ * intermediaries send the numbers of the enumeration, which have the same meaning in all its versions.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['STOP', 'complete'],
@@ -45,7 +45,7 @@ const NOT_FINISHED = new Set(['', '0', 'FINISH_REASON_UNSPECIFIED'])
 
 /** Steps of Google's server tools; not part of the answer. */
 const SERVER_STEPS = new Set(['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'])
-/** A part with any other member may be requested content, such as an image, so it is never skipped. */
+/** A part with any other member may be requested content, such as an image. Such a part is never skipped. */
 const READ_MEMBERS = new Set(['text', 'thought', 'thoughtSignature', 'functionCall', 'partMetadata'])
 
 function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
@@ -60,12 +60,12 @@ function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
     if (isHeartbeat(trimmed)) return
     const response = parseEvent(trimmed, cut)
     if (response) decodeResponse(response, draft, seen)
-    // Nothing follows the last response, so the incomplete data was part of the answer.
+    // No data follows the last response, so the incomplete data was part of the answer.
     else draft.ending = undefined
   }
 }
 
-/** A response, or the list of them that a stream without `alt=sse` returns. */
+/** Decodes a response, or the list of responses that a stream without `alt=sse` returns. */
 function decodeBody(body: unknown): ChatPart[] {
   const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
   const seen: Seen = { toolCalls: 0, content: false }
@@ -95,7 +95,7 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
   }
 
   const usage = toTokenUsage(response.usageMetadata)
-  // Counts are cumulative. Without output tokens they cannot be the final ones of an answer with content.
+  // Counts are cumulative. If the answer has content, counts without output tokens are not final.
   if (usage && (usage.outputTokens > 0 || !seen.content)) draft.usage = usage
 }
 
@@ -130,7 +130,7 @@ function addContent({ content, logprobsResult }: Json, responseId: unknown, part
 }
 
 /**
- * A call comes complete, with its arguments as an object. Streamed arguments are opt-in, and we do not request them.
+ * A call arrives complete, with its arguments as an object. Streamed arguments are opt-in, and we do not request them.
  */
 function addToolCall(call: unknown, signature: string | undefined, responseId: unknown, parts: ChatPart[], seen: Seen) {
   if (!isObject(call) || typeof call.name !== 'string' || call.name === '') {
@@ -144,8 +144,8 @@ function addToolCall(call: unknown, signature: string | undefined, responseId: u
 }
 
 /**
- * The prompt was rejected; the reason is only for the provider log. An unspecified reason next to an answer does not
- * count.
+ * Throws if the prompt was rejected. The reason is for the provider log only. An unspecified reason is ignored if there
+ * is an answer.
  */
 function throwBlocked(feedback: unknown, candidate: Json | undefined): void {
   const reason = member(feedback, 'blockReason')
@@ -159,7 +159,7 @@ function toEnding(finishReason: unknown): Ending | undefined {
   return endingOf(OUTCOMES, String(finishReason))
 }
 
-/** The only requested candidate; undefined in responses with only usage or feedback. */
+/** Returns the only requested candidate. Undefined in responses that contain only usage or feedback. */
 function firstCandidate({ candidates }: Json): Json | undefined {
   if (!Array.isArray(candidates)) return undefined
   const ours = candidates.filter((candidate): candidate is Json => isObject(candidate) && (candidate.index ?? 0) === 0)

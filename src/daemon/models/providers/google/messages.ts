@@ -10,8 +10,8 @@ type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
 /**
- * Google's documented placeholder for the signature of a call that another model made, or whose signature the client
- * lost.
+ * Google's documented placeholder for a missing signature: another model made the call, or the client lost the
+ * signature.
  */
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
@@ -85,7 +85,7 @@ function toModelParts({ content, toolCalls = [], reasoning = [] }: AssistantMess
   return [...thoughts, ...said, ...calls]
 }
 
-/** The consecutive tool results from `start` on. */
+/** Returns the consecutive tool results that begin at `start`. */
 function toolRun(messages: readonly Message[], start: number): ToolMessage[] {
   const run: ToolMessage[] = []
   for (let message = messages[start]; message?.role === 'tool'; message = messages[start + run.length]) {
@@ -94,7 +94,7 @@ function toolRun(messages: readonly Message[], start: number): ToolMessage[] {
   return run
 }
 
-// Calls without ids are matched by order, so the results are sorted into it.
+// Google matches results without ids by order, so the results are sorted in the order of the calls.
 function toResultParts(results: readonly ToolMessage[], calls: readonly ToolCall[]): Part[] {
   const placed = results.map((result) => ({ result, place: calls.findIndex(({ id }) => id === result.toolCallId) }))
   placed.sort((left, right) => left.place - right.place)

@@ -15,8 +15,8 @@ export type GoogleOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' |
 
 /**
  * The Gemini API: `generateContent`, `streamGenerateContent` and `batchEmbedContents` of a model. `/v1beta` is appended
- * to `baseUrl`, unless that already ends with a version. `chat` throws a ProviderError (`bad_request`) for options that
- * the API does not support.
+ * to `baseUrl`, unless `baseUrl` already ends with a version. `chat` throws a ProviderError (`bad_request`) for options
+ * that the API does not support.
  */
 export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock }): GoogleProvider {
   const url = new URL(options.baseUrl)
@@ -67,11 +67,11 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
 
 const versioned = (path: string) => (/\/v\d+\w*$/.test(path) ? path : `${path}/v1beta`)
 
-/** A tuned model has a path with its collection; any other name is encoded as one segment below `models`. */
+/** The path of a tuned model includes its collection. Any other name is encoded as one segment below `models`. */
 const resourceOf = (model: string): string =>
   /^(models|tunedModels)\/[\w-][\w.-]*$/.test(model) ? model : `models/${encodeURIComponent(model)}`
 
-/** Names and values alternate; configured headers override ours. */
+/** Alternating names and values. Configured headers override ours. */
 function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],

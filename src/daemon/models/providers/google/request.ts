@@ -2,14 +2,14 @@ import type { GenerationOptions, ResponseFormat, Tool, ToolChoice } from '../../
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toContents } from './messages.ts'
 
-/** Older models take a thinking budget in tokens, and accept unsigned tool calls. */
+/** Older models use a thinking budget in tokens, and accept unsigned tool calls. */
 const BEFORE_GEMINI_3 = /gemini-[12]\.|gemini-robotics-er-1\.|gemma|learnlm/
 
-/** Models that think by default and can be told not to; the others never think, or always. */
+/** Models that think by default, but can disable thinking. Other models never think, or always think. */
 const MAY_NOT_THINK = /gemini-2\.5-flash(?!-image)/
 
 const THINKING_LEVELS = new Set(['minimal', 'low', 'medium', 'high'])
-/** The budgets that Google's OpenAI-compatible API uses for the efforts. */
+/** The thinking budget of each effort, as in Google's OpenAI-compatible API. */
 const THINKING_BUDGETS = new Map([
   ['none', 0],
   ['minimal', 1024],

@@ -1,11 +1,12 @@
 import type { ChatPart } from '../../provider.ts'
 
-/** Marks Google's own reasoning, which goes back only to Google. */
+/** Marks Google's own reasoning, which is returned only to Google. */
 export const ORIGIN = 'google'
 
 /**
- * Google signs parts of an answer instead of reasoning steps, and needs each signature back on its part. So a signature
- * of a call or a text is sent as encrypted reasoning that names its part: the id of the call, or nothing for text.
+ * Google signs parts of an answer instead of reasoning steps, and requires each signature on the same part again. So
+ * the signature of a call or a text is sent to the caller as encrypted reasoning. It names its part: the id of the
+ * call, or empty for text.
  */
 export const signatureOf = (callId: string, signature: string): Extract<ChatPart, { type: 'reasoning' }> => ({
   type: 'reasoning',
@@ -16,8 +17,8 @@ export const signatureOf = (callId: string, signature: string): Extract<ChatPart
 })
 
 /**
- * Parses what `signatureOf` wrote. The last colon separates, because a signature is base64 and an id may contain
- * colons.
+ * Parses the output of `signatureOf`. The last colon is the separator, because a signature is base64 and an id may
+ * contain colons.
  */
 export function toSignature(data: string): { callId: string; signature: string } {
   const colon = data.lastIndexOf(':')
@@ -25,11 +26,11 @@ export function toSignature(data: string): { callId: string; signature: string }
 }
 
 /**
- * An id for a call that Google sent without one: `call_<n>`, with n counted within the answer. The id of the response
- * makes it unique in a conversation. A response id with characters that other providers reject is left out.
+ * Creates an id for a call that Google sent without one: `call_<n>`, with n counted within the answer. The response id
+ * is appended to make the id unique in a conversation, unless it contains characters that other providers reject.
  */
 export const synthesisedId = (index: number, responseId: unknown): string =>
   typeof responseId === 'string' && /^[\w-]{1,30}$/.test(responseId) ? `call_${index}_${responseId}` : `call_${index}`
 
-/** Whether an id is ours, so that it must not be sent to Google. */
+/** Whether we generated this id. Generated ids must not be sent to Google. */
 export const isSynthesised = (id: string): boolean => /^call_\d+(_|$)/.test(id)

@@ -3,7 +3,7 @@ import type { TokenUsage } from '../../provider.ts'
 
 const tokens = (value: unknown): number => tokenCount(value) ?? 0
 
-/** Token usage by our definition: thoughts are added to the candidates, and tool tokens to the prompt. */
+/** Converts token usage to our definition: thoughts count as output, and tool tokens count as prompt. */
 export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined
   const promptTokens = tokens(usage.promptTokenCount)

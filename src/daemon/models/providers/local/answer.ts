@@ -5,14 +5,14 @@ import type { GroundingPassage, ProviderCall } from '../../provider.ts'
 import { bestStatements, type Quotation } from './best-statements.ts'
 import type { Statement } from './statements.ts'
 
-/** The whole answer to a call. It is deterministic. */
+/** Returns the whole answer to a call. It is deterministic. */
 export function answerTo({ grounding, messages }: Pick<ProviderCall, 'grounding' | 'messages'>): string {
   if (grounding === null) return WITHOUT_INDEX
   const said = messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content))
   const passages = ofReturnedSources(grounding.passages)
   const alone = bestStatements(said.at(-1) ?? '', passages)
   const { inContext } = questionOf(said)
-  // A follow-up such as "And on Windows?" is searched together with its context.
+  // If a follow-up such as "And on Windows?" finds nothing by itself, it is searched together with its context.
   const quotations = alone.length > 0 || inContext === undefined ? alone : bestStatements(inContext, passages)
   return quotations.length > 0 ? quote(grounding.index, quotations) : nothingFound(grounding.index, passages)
 }
@@ -24,7 +24,7 @@ const WITHOUT_INDEX =
   'I cannot answer from general knowledge, write or translate.\n\n' +
   'To get an answer, send the name of an index as `index`, or choose a model of another provider.'
 
-/** Only documents that the response lists as sources are quoted. */
+/** Keeps only passages of documents that the response lists as sources. */
 function ofReturnedSources(passages: readonly GroundingPassage[]): GroundingPassage[] {
   const sources = new Set([...new Set(passages.map(({ source }) => source))].slice(0, SOURCES_RETURNED))
   return passages.filter(({ source }) => sources.has(source))
@@ -36,7 +36,7 @@ function quote(index: string, quotations: readonly Quotation[]): string {
   return [`The index "${index}" says:`, ...paragraphs, `Sources:\n${sourceLines(passages)}`].join('\n\n')
 }
 
-/** Sentences of one passage share a pair of quotation marks; items of a list and code keep their own lines. */
+/** Sentences of one passage share a pair of quotation marks. List items and code keep their own lines. */
 function quoteOf({ number }: GroundingPassage, statements: Quotation['statements']): string {
   const quoted = (text: string) => `"${text}" [${number}]`
   const blocks: string[] = []
@@ -55,7 +55,7 @@ function quoteOf({ number }: GroundingPassage, statements: Quotation['statements
   return blocks.join('\n\n')
 }
 
-/** Marks what was left out between sentences. */
+/** Joins sentences and marks the omissions between them. */
 function joined(sentences: readonly Statement[]): string {
   let text = ''
   let last: number | undefined
@@ -79,7 +79,7 @@ function nothingFound(index: string, passages: readonly GroundingPassage[]): str
   return `${plain} The closest passages are in:\n\n${sourceLines(passages.slice(0, 3))}`
 }
 
-/** One line for each section that passages come from, with their numbers. */
+/** Returns one line for each section that passages come from, with the numbers of these passages. */
 function sourceLines(passages: readonly GroundingPassage[]): string {
   const numbers = new Map<string, string>()
   for (const { number, source, headings } of passages) {

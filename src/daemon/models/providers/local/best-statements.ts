@@ -3,20 +3,23 @@ import { joinedWords, topicOf, wordsOf } from '../../../platform/text/words.ts'
 import type { GroundingPassage } from '../../provider.ts'
 import { type Statement, statementsOf } from './statements.ts'
 
-/** The statements that are quoted from one passage, in its order. */
+/** The statements that are quoted from one passage, in the order of the passage. */
 export type Quotation = { passage: GroundingPassage; statements: Statement[] }
 
 const QUOTATIONS = 3
-/** A statement that covers a smaller share of the question's weight than this, headings included, is not quoted. */
+/** A statement is quoted only if it covers at least this share of the question's weight, headings included. */
 const ANSWER_SHARE = 0.42
-/** A further statement is quoted if its score is this close to the best, */
+/** A further statement is quoted if its score is at least this share of the best score, */
 const FURTHER_SHARE = 0.9
-/** or if its score is near the best and it covers this much of the question that no other statement covers. */
+/**
+ * or if its score reaches the share `score`, and it covers a share `news` of the question that no other statement
+ * covers.
+ */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
 /** The search term of a word: without accents and endings. Words of scripts without spaces stay as they are. */
 const termOf = (word: string): string => (isUnspaced(word) ? word : (indexTermsOf(word)[0]?.term ?? word))
 
-/** Longer statements match more words by chance and read worse, so they score lower. */
+/** Typical length of a statement. Longer statements match more words by chance and read worse, so they score lower. */
 const USUAL_CHARS = 200
 /** The maximum length of a further statement. */
 const FURTHER_CHARS = 400
@@ -26,23 +29,23 @@ const HEADING_WEIGHT = 0.9
 const ABOVE_WEIGHT = 0.6
 /** The weight of a word that both the statement and its heading contain. */
 const BOTH_WEIGHT = 1.1
-/** How much less a statement of a passage counts than one of the passage that retrieval ranked above it. */
+/** The score reduction of a statement for each rank of its passage in the retrieval result. */
 const RANK_STEP = 0.08
-/** A question how to do something is best answered by commands or code, */
+/** Score factor of commands and code in the answer to a "how to" question. */
 const COMMAND_FACTOR = 1.15
-/** and another question by words. */
+/** Score factor of code in the answer to any other question. */
 const CODE_FACTOR = 0.8
-/** A statement that only points to another page is a poor answer. */
+/** Score factor of a statement that only points to another page, because such a statement is a poor answer. */
 const POINTER_FACTOR = 0.6
 const HOW =
   /^[\s\p{P}]*(?:(?:how|wie|comment|c[oó]mo|come|hoe|jak|как|πώς|nasıl)(?![\p{L}\p{N}])|如何|怎么|怎麼|怎样|怎樣|どうやって|어떻게)/iu
-/** Only the first words of a longer question are used. More cost time and add no information. */
+/** Only this many words of a longer question are used. More words cost time and add no information. */
 const QUESTION_WORDS = 64
 const QUOTED_CHARS = 700
 
 /**
- * The statements that answer the question best, best passage first; none when the passages have no answer. Words in
- * fewer statements weigh more, and statements of higher-ranked passages win ties.
+ * Selects the statements that answer the question best, best passage first. Empty if the passages contain no answer.
+ * Words that occur in fewer statements weigh more. Statements of higher-ranked passages win ties.
  */
 export function bestStatements(question: string, passages: readonly GroundingPassage[]): Quotation[] {
   const wanted = wantedWords(question)
@@ -85,16 +88,13 @@ export function bestStatements(question: string, passages: readonly GroundingPas
 type Candidate = {
   statement: Statement
   words: ReadonlySet<string>
-  /** The words of its own heading, or of the columns of its table. */
+  /** The words of the statement's own heading, or of its table columns. */
   heading: ReadonlySet<string>
-  /** The words of the headings further up and of the source. */
+  /** The words of the higher headings and of the source. */
   above: ReadonlySet<string>
 }
 
-/**
- * Compound words: neighbours in the question, by their joined form. A text with "backup" matches "back" and "up" as
- * well.
- */
+/** Maps the joined form of adjacent question words to the words. A text with "backup" also matches "back" and "up". */
 type Parts = ReadonlyMap<string, readonly string[]>
 
 function partsOfJoined(question: string): Parts {
@@ -113,7 +113,7 @@ function toCandidate(statement: Statement, wanted: ReadonlySet<string>, parts: P
   const heading = new Set(termsOf(`${path.at(-1)} ${columns} ${label}`))
   const above = new Set(termsOf(`${path.slice(0, -1).join(' ')} ${passage.source}`))
   const own = termsOf(text)
-  // A row contains the names of its columns, but they are not its content.
+  // A row contains the names of its columns, but the names are not its content.
   const named = new Set(wordsOf(columns).map(termOf))
   return { statement, words: new Set(own.filter((word) => !named.has(word))), heading, above }
 }
@@ -133,7 +133,7 @@ function weigh(
       [words, heading, above].some((of) => of.has(word)),
     ).length
     if (found === 0 && !wanted.has(word)) continue
-    // A word that occurs nowhere weighs most: then the passages are about something else.
+    // A word that occurs in no statement weighs most: the passages are then about another topic.
     weights.set(word, Math.log(1 + (candidates.length + 1) / (found + 0.5)))
   }
   return weights
@@ -151,7 +151,7 @@ function scoreOf(
     else if (inHeading) score += weight * HEADING_WEIGHT
     else if (above.has(word)) score += weight * ABOVE_WEIGHT
   }
-  // The first statements of a section, and passages that retrieval ranked higher, score better.
+  // Statements score better if they are at the beginning of a section, or if retrieval ranked their passage higher.
   const place = 1 - 0.01 * Math.min(statement.position, 5) - RANK_STEP * Math.min(statement.passage.number - 1, 7)
   const length = 1 + 0.15 * Math.max(0, Math.log2(statement.text.length / USUAL_CHARS))
   return (score * place * fitOf(statement, asksHow)) / length
@@ -166,7 +166,7 @@ function fitOf({ kind, text, points }: Statement, asksHow: boolean): number {
 const order = (one: Statement, other: Statement) =>
   one.passage.number - other.passage.number || one.position - other.position
 
-/** Neighbouring passages overlap; only the first copy of a sentence counts. */
+/** Removes repeated sentences. Adjacent passages overlap, so only the first copy of a sentence counts. */
 function withoutRepeats(statements: readonly Statement[]): Statement[] {
   const seen = new Set<string>()
   return statements.filter(({ text }) => {
@@ -176,7 +176,7 @@ function withoutRepeats(statements: readonly Statement[]): Statement[] {
   })
 }
 
-/** Groups statements by passage and completes those that announce the next ones. */
+/** Groups statements by passage. Completes statements that announce the next ones. */
 function toQuotations(chosen: readonly Statement[], all: readonly Statement[], asksHow: boolean): Quotation[] {
   const quotations = new Map<GroundingPassage, Set<Statement>>()
   for (const statement of chosen) {
@@ -203,7 +203,7 @@ function completed(statement: Statement, all: readonly Statement[], asksHow: boo
   return parts
 }
 
-/** The statement and what follows up to the first code of its passage, if that is near. */
+/** Returns the statement and its successors up to the first code of the passage, if that code is near. */
 function withCode(statement: Statement, inPassage: readonly Statement[]): Statement[] {
   const parts = [statement]
   let chars = statement.text.length

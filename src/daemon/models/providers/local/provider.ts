@@ -12,7 +12,7 @@ const SCRIPT_PREFIX = 'script/'
 
 /**
  * The built-in provider. Its model `extract` answers with the best sentences of the retrieved passages and their
- * sources, without any network. Its token count is the billed one. Each configured script is a model `script/<name>`.
+ * sources, without any network. Its own token count is billed. Each configured script is a model `script/<name>`.
  */
 export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock): Provider {
   return {
@@ -29,11 +29,11 @@ export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock)
   }
 }
 
-/** Nothing leaves the process, so the call's canonical JSON stands for the bytes that are sent. */
+/** No bytes are sent, so the canonical JSON of the call is used in place of a request body. */
 function toRequest(call: ProviderCall, entitle: Entitle): Pick<UpstreamRequest, 'body' | 'governed'> {
   const { model, system, messages, grounding, temperature, maxTokens, stream, options } = call
   const asked = { model, system, messages, grounding, temperature, max_tokens: maxTokens, stream, options }
-  // JSON has no undefined members and no unpaired surrogates.
+  // Canonical JSON allows neither undefined members nor unpaired surrogates.
   const body = toCanonicalJson(JSON.parse(JSON.stringify(asked, (_, value) => wellFormed(value))))
   return { body, governed: governed({ model, entitle }, body) }
 }
@@ -49,7 +49,7 @@ async function* after(
   yield* answer()
 }
 
-/** Words per batch: few enough to look like a stream, enough to save writes. */
+/** Words per batch: few enough to look like a stream, many enough to limit the number of writes. */
 const WORDS_PER_BATCH = 8
 
 async function* extract(call: ProviderCall, signal: AbortSignal): AsyncGenerator<readonly ChatPart[]> {
@@ -86,7 +86,8 @@ function stopIfAborted(signal: AbortSignal): void {
 }
 
 /**
- * Words are counted one by one, so that the sum does not depend on where the answer was cut. The first is always kept.
+ * Words are counted individually, so that the sum does not depend on where the answer was cut. The first word is always
+ * kept.
  */
 function cutAt(
   maxTokens: number | undefined,

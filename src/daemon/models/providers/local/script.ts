@@ -7,8 +7,8 @@ import { watchSilence } from '../stream/silence.ts'
 const OUTCOMES = { stop: 'complete', tool_calls: 'complete', length: 'length', content_filter: 'filtered' } as const
 
 /**
- * Plays a script as `Provider.chat` promises: within the timeouts of the call, with one step per batch when streamed. A
- * script without `finish` ends as a truncated answer.
+ * Plays a script under the contract of `Provider.chat`: within the timeouts of the call, with one step per batch if
+ * streamed. A script without `finish` ends as a truncated answer.
  * @throws ProviderError
  */
 export async function* playScript(
@@ -68,7 +68,7 @@ function createSilence(clock: Clock, signal: AbortSignal) {
   let fail: (error: Error) => void = () => {}
   return {
     end: (error: Error) => fail(error),
-    /** Waits for `ms`, or without limit. @throws ProviderError */
+    /** Waits for `ms`, or without limit if `ms` is undefined. @throws ProviderError */
     last(ms: number | undefined): Promise<void> {
       return new Promise((resolve, reject) => {
         const timer = ms === undefined ? undefined : clock.after(ms, () => settle(resolve))

@@ -7,15 +7,15 @@ export type Statement = {
   passage: GroundingPassage
   text: string
   kind: 'prose' | 'item' | 'code'
-  /** The names of the columns, for a row of a table. */
+  /** The column names, if the statement is a table row. */
   columns: string
-  /** The first cell, for a row of a table: what the row is about. */
+  /** The first cell, if the statement is a table row. It names the topic of the row. */
   label: string
   /** Index among the statements of its passage, from 0. */
   position: number
-  /** The announced content ("as follows:") comes right after it. */
+  /** The content that the statement announces ("as follows:") comes right after it. */
   announces: boolean
-  /** It only points to another page. */
+  /** The statement only points to another page. */
   points: boolean
 }
 
@@ -24,13 +24,16 @@ const LINK_FIRST = /^(?:see (?:also )?)?\[[^\]]{1,300}\]\(/i
 const LINK = /\[[^\]]{1,300}\]\([^)]{0,500}\)/g
 const ITEM = /^\s*(?:[-*+]|\d{1,9}[.)])\s+/
 const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
-/** Badges, images, tags and bare links, which answer nothing. */
+/** Badges, images, tags and bare links. They never answer a question. */
 const DECORATION = [/!\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /<[^>]{0,500}>/g]
 
-/** An item up to this length is quoted whole; a longer one is split into sentences. */
+/** An item up to this length is quoted whole. A longer item is split into sentences. */
 const ITEM_CHARS = 300
 
-/** The statements of a passage in order, as plain text without markup of lists, quotes, tables, links and bold. */
+/**
+ * Returns the statements of a passage in order, as plain text without the markup of lists, quotes, tables, links and
+ * bold.
+ */
 export function statementsOf(passage: GroundingPassage): Statement[] {
   const statements: Statement[] = []
   const add = (text: string, kind: Statement['kind'], { columns = '', label = '', points = false } = {}): void => {
@@ -47,7 +50,7 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
   function addRow(line: string): void {
     const cells = cellsOf(line).map(withoutMarkup)
     if (TABLE_RULE.test(line)) {
-      // The row above the rule has the names of the columns and is not a statement.
+      // The row above the separator line contains the column names and is not a statement.
       if (lastRow) statements.length = lastRow.statements
       columns = lastRow?.cells
     } else {
@@ -81,7 +84,7 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
   }
 
   for (const line of passage.text.split('\n')) {
-    // Within a list, code is indented.
+    // Code inside a list is indented.
     const unindented = line.trimStart()
     if (code !== undefined) {
       if (endsFence(unindented, fence)) endCode()
@@ -110,10 +113,12 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
   return statements
 }
 
-/** Asterisks within or around a word are its own, such as those of a masked value: "b**@a***.example". */
+/**
+ * Bold text. Asterisks within or next to a word do not count as markup, such as in the masked value "b**@a***.example".
+ */
 const BOLD = /(?<![\p{L}\p{N}*])\*\*(?![\s*@])((?:[^*]|\*(?!\*))+)(?<!\s)\*\*(?![\p{L}\p{N}*])/gu
 
-/** Code within a list is indented as the list is. */
+/** Removes the indentation of the list from code inside a list. */
 function withoutIndent(lines: readonly string[]): string[] {
   const indents = lines.filter((line) => line.trim() !== '').map((line) => line.length - line.trimStart().length)
   const indent = indents.reduce((least, next) => Math.min(least, next), Number.POSITIVE_INFINITY)

@@ -1,4 +1,5 @@
-// Answers of chat completions, as OpenAI and its many dialects send them. Long, because the dialects differ in details.
+// Answers of chat completions, as OpenAI and compatible servers send them. This file is long, because the dialects
+// differ in many details.
 import { isObject, type Json, member } from '../../../platform/text/json.ts'
 import type { ChatPart, ProviderCall } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
@@ -22,7 +23,7 @@ type Asked = {
   origin: string
 }
 
-/** Chat completions of OpenAI and compatible servers, as answers to this call. */
+/** Decodes answers to this call from OpenAI and compatible servers. */
 export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origin }: Profile): AnswerFormat {
   const tools = (options?.tools?.length ?? 0) > 0 && options?.toolChoice !== 'none'
   const asked = { tools, logprobs: options?.logprobs === true, origin }
@@ -34,17 +35,18 @@ export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origi
 }
 
 /**
- * The content of one answer so far. The length and last piece of its text detect a final message that repeats the whole
- * text: a message with more text is longer, and one with other text ends differently.
+ * The content of one answer so far. The length and the last piece of the text detect a final message that repeats the
+ * whole text. A message with more text is longer. A message with other text ends differently.
  */
 type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
 
 const nothingSeen = (): Seen => ({ chars: 0, lastText: '', reasoning: false, refusal: false, calls: undefined })
 
 /**
- * Finish reasons. Besides OpenAI's: Together `eos`, Hugging Face `eos_token` and `stop_sequence`, Mistral
- * `model_length`, Z.ai `sensitive` and `model_context_window_exceeded`, and those of Anthropic, Google and Cohere,
- * which some servers pass on. An unknown reason is a failure, because the model may have been stopped early.
+ * Finish reasons and their outcomes. In addition to OpenAI's reasons: Together `eos`, Hugging Face `eos_token` and
+ * `stop_sequence`, Mistral `model_length`, Z.ai `sensitive` and `model_context_window_exceeded`, and the reasons of
+ * Anthropic, Google and Cohere, which some servers pass on. An unknown reason is a failure, because the model may have
+ * been stopped early.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['stop', 'complete'],
@@ -68,9 +70,9 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['sensitive', 'filtered'],
   ['refusal', 'filtered'],
 ])
-/** Google's filters, in either case. Its OpenAI-compatible API says `content_filter: SAFETY`. */
+/** Google's filters, in upper or lower case. Its OpenAI-compatible API sends `content_filter: SAFETY`. */
 const FILTERS = /^(content_filter:|(safety|recitation|prohibited_content|blocklist|spii)$)/i
-/** Values that mean no reason; one server sends the text "null". */
+/** Values that mean "no finish reason". One server sends the text "null". */
 const NOT_FINISHED: ReadonlySet<unknown> = new Set(['', 'null', null, undefined])
 
 function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft) => void {
@@ -79,7 +81,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
 
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
-    // Text after a tool call takes the slow path, because the held part of the call must precede it.
+    // Text after a tool call takes the slow path, because the held part of the call must be added before the text.
     const usualText = name === undefined && !seen.calls ? usual.textOf(trimmed) : undefined
     if (usualText !== undefined) {
       draft.parts.push({ type: 'text', text: usualText })
@@ -94,7 +96,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     }
     if (isHeartbeat(trimmed)) return
     const chunk = parseEvent(trimmed, cut)
-    // The last event is incomplete: the engine checks whether the finish reason had come.
+    // The last event is incomplete. The assembly checks whether the finish reason was received before.
     if (chunk === undefined) return
     throwReported(chunk, name)
     const usageBefore = draft.usage
@@ -124,7 +126,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
   }
 }
 
-/** The text of a chunk that has no other content, in its delta. */
+/** Returns the text of a chunk if its delta has no other content. */
 function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart[]): string | undefined {
   const [part] = parts
   if (others.length > 0 || parts.length !== 1 || part?.type !== 'text' || part.logprobs !== undefined) return undefined
@@ -134,7 +136,7 @@ function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart
 
 /**
  * Adds the content of a choice. Some servers put a whole answer into one `message`, and MiniMax repeats all deltas in a
- * last one. Any other content outside the delta either was in a delta too, or would be lost.
+ * last message. Any other content outside the delta must repeat the deltas; otherwise it would be lost.
  * @throws ProviderError for content that was in no delta
  */
 function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): void {
@@ -190,7 +192,9 @@ function decodeBody(body: unknown, asked: Asked): ChatPart[] {
   return parts
 }
 
-/** Azure omits the message when its filter withheld all of it; Google also when thinking used all tokens. */
+/**
+ * Azure omits the message if its filter withheld all of it. Google also omits the message if thinking used all tokens.
+ */
 const mayBeEmpty = (reason: unknown) => typeof reason === 'string' && toNamedEnding(reason).outcome !== 'complete'
 
 function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen, asked: Asked): void {
@@ -199,8 +203,8 @@ function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen
 }
 
 /**
- * Adds the content of a delta or a message. A refusal becomes the text of its answer with the outcome `filtered`: the
- * provider withheld the requested content, although it then says `stop`.
+ * Adds the content of a delta or a message. A refusal becomes the text of the answer, with the outcome `filtered`: the
+ * provider withheld the requested content, although it reports `stop`.
  */
 function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tools }: Asked): void {
   const start = parts.length
@@ -219,7 +223,7 @@ function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tool
     seen.chars += part.text.length
     seen.lastText = part.text
   }
-  // Content after a call shows that the call is complete, and is added after it.
+  // Content after a call shows that the call is complete. The content is added after the call.
   if (tools && seen.calls && parts.length > start) {
     const said = parts.splice(start)
     seen.calls.release(parts)
@@ -228,8 +232,8 @@ function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tool
 }
 
 /**
- * Adds the first non-empty field. A non-standard shape is dropped, because reasoning is not part of the requested
- * answer.
+ * Adds the first non-empty reasoning field. Non-standard forms are dropped, because reasoning is not part of the
+ * requested answer.
  */
 function addReasoning({ reasoning_content: content, reasoning }: Json, origin: string, parts: ChatPart[]): void {
   const thought = content === '' || content === undefined || content === null ? reasoning : content
@@ -237,7 +241,7 @@ function addReasoning({ reasoning_content: content, reasoning }: Json, origin: s
   if (isKnown) addText(thought, 'reasoning', origin, parts)
 }
 
-/** Mistral's sources of a text. */
+/** Types of Mistral's citations. */
 const CITATIONS: ReadonlySet<unknown> = new Set(['reference', 'tool_reference'])
 
 /**
@@ -250,7 +254,7 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
     return
   }
   if (content === undefined || content === null) return
-  // Cloudflare sends a numeric piece as a JSON number. Beyond these limits its digits may have changed.
+  // Cloudflare sends a numeric piece as a JSON number. Parsing may change the digits of larger numbers.
   if (typeof content === 'number' && Math.abs(content) <= Number.MAX_SAFE_INTEGER) {
     addText(String(content), type, origin, parts)
     return
@@ -273,7 +277,9 @@ function addSummary(summary: unknown, origin: string, parts: ChatPart[]): void {
   }
 }
 
-/** Tool calls without offered tools are noted but not passed on. `function_call` is the form before `tool_calls`. */
+/**
+ * If no tools were offered, tool calls are noted but not passed on. `function_call` is the older form of `tool_calls`.
+ */
 function addToolCalls(message: Json, whole: boolean, parts: ChatPart[], seen: Seen, { tools }: Asked): void {
   if (message.tool_calls === undefined && message.function_call === undefined) return
   const told = tools ? parts : []
@@ -282,7 +288,7 @@ function addToolCalls(message: Json, whole: boolean, parts: ChatPart[], seen: Se
   if (isObject(message.function_call)) seen.calls.take([{ function: message.function_call }], whole, told)
 }
 
-/** Log probabilities belong to the text of the same piece, that is to its last part. */
+/** Log probabilities belong to the text of the same piece, so they are added to its last part. */
 function addLogprobs(logprobs: unknown, parts: ChatPart[], from: number, { logprobs: asked }: Asked): void {
   if (!asked || !isObject(logprobs)) return
   const part = parts.slice(from).findLast(({ type }) => type === 'text')
@@ -295,7 +301,7 @@ const toNamedEnding = (reason: string): Ending =>
 function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: Asked): Ending {
   const ending = toNamedEnding(reason)
   if (calls?.unnamed) throw unreadableError('a tool call without a name')
-  // Without text there is nothing to return, only a tool call that the caller cannot execute.
+  // Without text, the answer contains only a tool call, which the caller cannot execute.
   if (!tools && chars === 0 && (TOOL_REASONS.has(reason) || calls?.any)) {
     throw unreadableError('a tool call instead of an answer')
   }
@@ -303,8 +309,8 @@ function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: As
 }
 
 /**
- * Errors come as `error` in a chunk or a choice, as an `error` event, bare with `object: "error"` (vLLM), or in
- * `x_groq`, where Groq reports why it stopped a stream.
+ * Servers report errors as `error` in a chunk or a choice, as an `error` event, as an object with `object: "error"`
+ * (vLLM), or in `x_groq`, where Groq reports why it stopped a stream.
  */
 function throwReported(value: Json, eventName?: string): void {
   if (isFilled(value.error)) throw reportedError(value.error)
@@ -325,8 +331,8 @@ function isFilled(value: unknown): boolean {
 }
 
 /**
- * The only requested choice; some proxies split its text and tool calls into two. Empty for chunks with only usage or
- * filter results.
+ * Returns the only requested choice. Some proxies split it into two, one with text and one with tool calls. Empty for
+ * chunks that contain only usage or filter results.
  */
 function ourChoices({ choices }: Json): Json[] {
   if (choices === undefined || choices === null) return []

@@ -5,7 +5,10 @@ import { reportedError, unreadableError } from '../stream/failure.ts'
 import type { Profile } from './profiles.ts'
 import { toTokenUsage } from './usage.ts'
 
-/** The body of POST /embeddings. Base64 is a third of the size of decimal floats and much faster to parse. */
+/**
+ * Returns the body of POST /embeddings. Requests base64, which takes a third of the size of decimal floats and is much
+ * faster to parse.
+ */
 export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCall, profile: Profile): object {
   return {
     model,
@@ -17,9 +20,9 @@ export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCal
 }
 
 /**
- * The vectors of an answer in the order of the texts, one for each. Floats are accepted too, because some servers do
- * not support base64.
- * @throws ProviderError when one is missing, duplicated or of another length
+ * Returns the vectors of an answer, one per text, in the order of the texts. Floats are accepted too, because some
+ * servers do not support base64.
+ * @throws ProviderError if a vector is missing, duplicated or of another length
  */
 export function toEmbeddings(body: unknown, count: number): Embeddings {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')

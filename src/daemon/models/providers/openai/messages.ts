@@ -5,13 +5,13 @@ import type { Content, Message } from '../../conversation.ts'
 import type { Profile } from './profiles.ts'
 import { toReasoningFields } from './reasoning.ts'
 
-/** Text-only messages already have the right form. */
+/** Converts messages. Text-only messages already have the right form. */
 export function toMessages(messages: readonly Message[], profile: Profile): readonly Turn[] {
   const converted = messages.map((message) => (isPlain(message) ? message : toMessage(message, profile)))
   return profile.alternates ? mergeTurns(converted) : converted
 }
 
-/** Nearly every message is a text with one of our own roles. */
+/** Serializes a message. Nearly every message is a text with one of our own roles. */
 export function toJson(message: Turn): string {
   const { role, content } = message
   if (typeof content !== 'string' || Object.keys(message).length !== 2) return JSON.stringify(message)
@@ -27,7 +27,7 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
   const content = toContent(message.content)
   if (message.role === 'user') return { role: 'user', content }
   if (message.role === 'tool') {
-    // The API has no field for a failed tool; the text says so.
+    // The API has no field for a failed tool call, so the text states the failure.
     return { role: 'tool', tool_call_id: toId(message.toolCallId), content }
   }
   const { toolCalls = [] } = message
@@ -47,7 +47,7 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
 
 function toContent(content: Content): string | readonly object[] {
   if (typeof content === 'string') return content
-  // Text is sent as a plain string: some servers and chat templates accept no other form without images.
+  // Text is sent as a plain string: without images, some servers and chat templates accept no other form.
   if (content.every((part) => part.type === 'text')) return content.map(({ text }) => text).join('')
   return content.map((part) =>
     part.type === 'text'
@@ -58,7 +58,9 @@ function toContent(content: Content): string | readonly object[] {
 
 export type Turn = { role: string; content?: unknown }
 
-/** Joins neighbouring messages of one role. Only for servers without tools, so messages have only role and content. */
+/**
+ * Merges consecutive messages of one role. Used only for servers without tools, so messages have only role and content.
+ */
 function mergeTurns(messages: readonly Turn[]): Turn[] {
   const merged: Turn[] = []
   for (const message of messages) {
@@ -77,7 +79,7 @@ function joinContent(first: unknown, second: unknown): unknown {
 
 const NINE = /^[a-zA-Z0-9]{9}$/
 
-/** Converts an id to nine letters and digits, always the same way; an id of that form stays as it is. */
+/** Converts an id to nine letters and digits, deterministically. An id that already has this form is unchanged. */
 function shortId(id: string): string {
   return NINE.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9)
 }

@@ -1,5 +1,6 @@
 /**
- * Options that a caller may use and a server may lack. An option that the server itself rejects is not listed for it.
+ * Options that a caller may use and a server may not support. Options that the server itself rejects are not listed for
+ * it.
  */
 export type Ability =
   | 'tools'
@@ -15,31 +16,34 @@ export type Ability =
   | 'seed'
   | 'logprobs'
 
-/** How one server that implements OpenAI's API differs from the others. */
+/** The differences of one OpenAI-compatible server from the others. */
 export type Profile = {
   /** Marks the reasoning that this server needs again (conversation.ts). */
   origin: string
   tokensField: 'max_tokens' | 'max_completion_tokens'
   systemRole: 'system' | 'developer'
-  /** Whether `stream_options` is sent. Not to servers that reject unknown fields and always stream the usage. */
+  /** Whether `stream_options` is sent. False for servers that reject unknown fields and always stream the usage. */
   streamOptions: boolean
   /** The model accepts only its own temperature, so a default temperature is not sent. */
   fixedTemperature: boolean
-  /** The field for earlier reasoning, if the server accepts any. */
+  /** The field for earlier reasoning. Undefined if the server accepts none. */
   reasoningField: 'reasoning_content' | 'reasoning_details' | undefined
   /** `reasoning` means `reasoning: {effort}`. */
   effortField: 'reasoning_effort' | 'reasoning'
   seedField: 'seed' | 'random_seed'
   dimensionsField: 'dimensions' | 'output_dimension'
-  /** Tool call ids must be nine letters and digits; other ids are converted. */
+  /** Tool call ids must consist of nine letters and digits. Other ids are converted. */
   shortToolIds: boolean
   /** Turns of user and assistant must alternate. */
   alternates: boolean
-  /** The server rejects unknown fields, and the end user's name is one. */
+  /** The server rejects the end user's name as an unknown field. */
   refusesUser: boolean
-  /** The fields of a chat, besides the header, that ask the provider not to train on it. */
+  /** The fields of a chat that ask the provider not to train on it, in addition to the header. */
   noTrainingFields: Readonly<Record<string, unknown>>
-  /** The server ignores these options, or rejects them with an unclear message. A request with one gets our 400. */
+  /**
+   * The server ignores these options, or rejects them with an unclear message. The gateway rejects requests that use
+   * them with 400.
+   */
   lacks: readonly Ability[]
 }
 
@@ -61,7 +65,7 @@ const DEFAULT: Profile = {
   lacks: [],
 }
 
-/** OpenAI's reasoning models. For an Azure deployment, only its name can tell. */
+/** OpenAI's reasoning models. An Azure deployment is recognised only by its name. */
 const THINKING_MODEL = /^(?:openai\/)?(?:o\d|gpt-5(?!.*-chat)|codex)/
 const THINKING: Partial<Profile> = {
   tokensField: 'max_completion_tokens',
@@ -122,7 +126,7 @@ const PROFILES: Readonly<Record<string, Entry>> = {
   },
   together: {
     hosts: ['api.together.xyz', 'api.together.ai'],
-    // There `logprobs` is a number, and the answer has another shape.
+    // Here `logprobs` is a number, and the answer has another form.
     lacks: ['logprobs'],
   },
   fireworks: { hosts: ['api.fireworks.ai'] },
@@ -155,8 +159,8 @@ const PROFILES: Readonly<Record<string, Entry>> = {
 }
 
 /**
- * The profiles of a server, by model. The host takes precedence; then the name, because a proxy of a well-known
- * provider is named after it; else the default.
+ * Returns the profiles of a server, by model. The host takes precedence. Otherwise the provider's name decides, because
+ * a proxy of a well-known provider is named after it. Otherwise the default applies.
  */
 export function profilesOf(name: string, baseUrl: string): (model: string) => Profile {
   const host = new URL(baseUrl).hostname

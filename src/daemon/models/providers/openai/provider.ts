@@ -26,15 +26,15 @@ export function openAiProvider(options: OpenAiOptions, { clock }: { clock: Clock
 }
 
 /**
- * An Azure OpenAI resource; its deployments are the models. With a dated `apiVersion` each deployment has a separate
- * URL. Without one, or when `baseUrl` ends so, the URL is `/openai/v1`.
+ * An Azure OpenAI resource. Its deployments are the models. With a dated `apiVersion`, each deployment has a separate
+ * URL. Without a dated version, or if `baseUrl` ends with `/openai/v1`, all models share the URL `/openai/v1`.
  */
 export function azureProvider(options: AzureOptions, { clock }: { clock: Clock }): Provider {
   const { baseUrl, apiVersion = '', apiKey } = options
   const path = pathOf(baseUrl)
   const isDated = /^\d/.test(apiVersion) && !path.endsWith('/openai/v1')
   const resource = path.replace(/\/openai(\/v1)?$/, '')
-  // The API without dates also accepts versions, such as `preview`, but no dates.
+  // The undated API accepts versions such as `preview`, but no dates.
   const query = apiVersion !== '' && isDated === /^\d/.test(apiVersion) ? `?api-version=${apiVersion}` : ''
   return speakOpenAi(options, clock, {
     profileName: 'azure',
@@ -106,7 +106,7 @@ function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, t
 
 const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, '')
 
-/** Names and values alternate; configured headers override ours. */
+/** Alternating names and values. Configured headers override ours. */
 function requestHeaders(configured: EndpointConfig['headers'], key: Ways['key']): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],

@@ -5,7 +5,7 @@ import type { Profile } from './profiles.ts'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
-/** The fields that return a server's own earlier reasoning; reasoning of other origins is dropped. */
+/** Returns the fields that send a server's earlier reasoning back to it. Reasoning of other origins is dropped. */
 export function toReasoningFields(
   { reasoning = [], toolCalls = [] }: AssistantMessage,
   { reasoningField, origin }: Profile,
@@ -13,8 +13,8 @@ export function toReasoningFields(
   const own = reasoning.filter((step) => step.origin === origin)
   if (reasoningField === 'reasoning_details')
     return own.length === 0 ? {} : { reasoning_details: own.flatMap(toDetails) }
-  // DeepSeek and Moonshot reject a turn with tool calls without this field, even if there was no reasoning. They need
-  // it nowhere else.
+  // DeepSeek and Moonshot reject a turn with tool calls without this field, even if there was no reasoning. Other turns
+  // do not need the field.
   if (reasoningField !== undefined && toolCalls.length > 0) {
     return { [reasoningField]: own.map(({ text }) => text).join('') }
   }
@@ -22,8 +22,8 @@ export function toReasoningFields(
 }
 
 /**
- * OpenRouter passes on signed and encrypted reasoning of many vendors as objects, which must be returned unchanged.
- * Their text streams as text; `data` keeps the rest of the object with the signature.
+ * OpenRouter passes on signed and encrypted reasoning of many vendors as objects, which must be returned unchanged. The
+ * text of an object is streamed as text. `data` keeps the rest of the object with the signature.
  */
 export function addDetails(details: unknown, textSeen: boolean, origin: string, parts: ChatPart[]): void {
   if (!Array.isArray(details)) return
@@ -37,7 +37,7 @@ export function addDetails(details: unknown, textSeen: boolean, origin: string, 
 }
 
 function toDetails({ text, data }: Reasoning): Json[] {
-  // Only our own data is used: callers send it, so it may be anything.
+  // Callers send this data, so it may contain anything. Only data that we created is used.
   const sealed = data === undefined ? undefined : toSealed(parseObject(data))
   if (sealed?.type === 'reasoning.text') return [{ ...sealed, text }]
   const open = { type: 'reasoning.text', ...(sealed && { format: sealed.format }), text }
@@ -45,8 +45,8 @@ function toDetails({ text, data }: Reasoning): Json[] {
 }
 
 /**
- * The signed or encrypted members of a detail, and those that identify it. All others are dropped: guards do not
- * inspect this data, so it must not contain readable text. Undefined when nothing is sealed.
+ * Returns the signed or encrypted members of a detail, and its identifying members. All other members are dropped:
+ * guards do not inspect this data, so it must not contain readable text. Undefined if nothing is signed or encrypted.
  */
 function toSealed(detail: Json | undefined): Json | undefined {
   if (detail === undefined) return undefined

@@ -24,7 +24,7 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   return `${body}${options ? membersOf(toFields(options, profile)) : ''}}`
 }
 
-/** `,"a":1`: the members to append to an object that already has some. */
+/** Returns members to append to a non-empty object, such as `,"a":1`. */
 function membersOf(fields: object): string {
   const json = JSON.stringify(fields)
   return json === '{}' ? '' : `,${json.slice(1, -1)}`
@@ -51,13 +51,13 @@ function toFields(options: NonNullable<ProviderCall['options']>, profile: Profil
     [profile.seedField]: options.seed,
     logprobs: lacks('logprobs') ? undefined : options.logprobs,
     top_logprobs: options.topLogprobs,
-    // It does not affect the answer, so it is dropped for servers that do not support it.
+    // The user's name does not affect the answer, so it is dropped for servers that do not support it.
     user: profile.refusesUser ? undefined : options.user,
     [profile.effortField]: effort,
   }
 }
 
-/** The requested options that a server may lack. Values without an effect do not count. */
+/** The options of this call that some servers do not support. Values without an effect do not count. */
 function asked({ messages, options = {} }: ProviderCall): Ability[] {
   const asks: Record<Ability, boolean> = {
     tools: (options.tools?.length ?? 0) > 0 || messages.some(isAboutTools),

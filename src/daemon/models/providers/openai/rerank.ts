@@ -10,7 +10,7 @@ export const toRerankRequest = ({ model, query, documents, count }: RerankCall):
   top_n: count,
 })
 
-/** @throws ProviderError when a result has no index, an unknown one, or one twice */
+/** @throws ProviderError if a result has no index, an unknown index, or a repeated index */
 export function toReranked(body: unknown, documents: number): Reranked {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   if (body.error !== undefined && body.error !== null) throw reportedError(body.error)

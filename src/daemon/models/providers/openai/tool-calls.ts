@@ -5,13 +5,13 @@ import { unreadableError } from '../stream/failure.ts'
 
 export type ToolCallReader = {
   /**
-   * Takes `tool_calls` of a delta, or of a whole message, and adds their pieces to `parts`.
-   * @throws ProviderError for anything but a function call
+   * Reads `tool_calls` of a delta, or of a whole message, and adds their pieces to `parts`.
+   * @throws ProviderError if a call is not a function call
    */
   take(calls: unknown, whole: boolean, parts: ChatPart[]): void
-  /** Call it when other content or the end follows: adds the held part. */
+  /** Call this before adding other content and at the end of the answer. Adds the held part. */
   release(parts: ChatPart[]): void
-  /** The last arguments, while they may be a placeholder or the whole arguments. */
+  /** The latest arguments, which may be a placeholder or the complete arguments. */
   readonly held: ChatPart | undefined
   /** Whether there was any call. */
   readonly any: boolean
@@ -19,22 +19,22 @@ export type ToolCallReader = {
   readonly unnamed: boolean
 }
 
-/** `text` is the arguments so far; they may come before the name. `name` is empty until it comes. */
+/** `text` contains the arguments so far, which may arrive before the name. `name` is empty until it arrives. */
 type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: string; text: string }
 
-/** No arguments, or a placeholder that some servers send before them. Groq writes `null`. */
+/** Empty arguments. Some servers send them as a placeholder before the real arguments. Groq writes `null`. */
 const NO_ARGUMENTS = '{}'
 const PLACEHOLDER = /^\{\}(?=\{)/
 
 /**
  * Assembles tool calls from the forms that servers send. Pieces are matched by `index`; without one, by id or in order.
- * Id and name come once, or with every piece, or the name after the id. One index may carry several calls, each with
- * its own id or, without ids, each complete.
+ * Id and name arrive once or with every piece, or the name arrives after the id. One index may carry several calls:
+ * each has its own id, or each is complete.
  */
 export function createToolCallReader(): ToolCallReader {
   const calls: Call[] = []
   let latest: Map<number, Call> | undefined
-  /** The call whose arguments are held: the latest one, while they may be a placeholder. */
+  /** The call whose arguments are held back. Only the latest call, while its arguments may be a placeholder. */
   let held: Call | undefined
 
   function callOf(key: number | undefined, position: number, piece: Piece): Call {
@@ -61,7 +61,7 @@ export function createToolCallReader(): ToolCallReader {
     const isUntold = call.name === '' || call.text === '' || call === held
     call.text += text
     if (isUntold) call.text = call.text.replace(PLACEHOLDER, '')
-    // The caller has the first part already.
+    // The caller has already received the first part of the name.
     if (call.name !== '' && name !== undefined && name !== call.name) {
       throw unreadableError('the name of a tool in pieces')
     }
@@ -95,7 +95,7 @@ export function createToolCallReader(): ToolCallReader {
     },
     take(pieces, whole, parts) {
       if (pieces === undefined || pieces === null) return
-      // Text Generation Inference sent a single object instead of a list for a long time.
+      // For a long time, Text Generation Inference sent a single object instead of a list.
       const list = isObject(pieces) ? [pieces] : pieces
       if (!Array.isArray(list)) throw unreadableError('tool calls of an unknown kind')
       list.forEach((piece, position) => {
@@ -114,7 +114,7 @@ export function createToolCallReader(): ToolCallReader {
 
 type Piece = { id: string | undefined; name: string | undefined; text: string }
 
-/** @throws ProviderError for anything but a piece of a function call */
+/** @throws ProviderError if the value is not a piece of a function call */
 function toPiece(piece: unknown): Piece {
   if (!isObject(piece) || (isFilled(piece.type) && piece.type !== 'function')) {
     throw unreadableError('a tool call of an unknown kind')
@@ -130,9 +130,9 @@ function toPiece(piece: unknown): Piece {
 }
 
 /**
- * Whether a piece with a name begins another call than the known one at its index. Some servers give every piece a new
- * id, so an id counts only together with a name. A different name counts by itself, unless index and id match the known
- * call.
+ * Whether a piece with a name begins a new call instead of continuing the known call at its index. Some servers give
+ * every piece a new id, so an id counts only together with a name. A different name suffices, unless index and id match
+ * the known call.
  */
 function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): boolean {
   if (name === undefined) return false
@@ -142,7 +142,7 @@ function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): b
   return text.startsWith('{') && parseObject(known.text) !== undefined
 }
 
-/** The arguments as the model wrote them; some servers send them parsed. */
+/** Returns the arguments as the model wrote them. Some servers send them as parsed JSON. */
 function toText({ arguments: text }: Json): string {
   if (typeof text === 'string') return text
   return text === undefined || text === null ? '' : JSON.stringify(text)

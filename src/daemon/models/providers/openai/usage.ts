@@ -1,7 +1,10 @@
 import { isObject, member, tokenCount as tokens } from '../../../platform/text/json.ts'
 import type { TokenUsage } from '../../provider.ts'
 
-/** The token usage; undefined when the provider gave none. Some servers send zero for both as a placeholder. */
+/**
+ * Returns the token usage. Undefined if the provider sent none. Some servers send zero for input and output as a
+ * placeholder.
+ */
 export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined
   const inputTokens = tokens(usage.prompt_tokens) ?? restOf(usage.total_tokens, usage.completion_tokens)
@@ -10,7 +13,7 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   const reasoningTokens =
     tokens(member(usage.completion_tokens_details, 'reasoning_tokens')) ?? tokens(usage.reasoning_tokens) ?? 0
   const details = usage.prompt_tokens_details
-  // xAI counts reasoning in addition to the completion, and only its total shows that.
+  // xAI counts reasoning in addition to the completion tokens. Only its total shows this.
   const isBeside = reasoningTokens > 0 && usage.total_tokens === inputTokens + visibleTokens + reasoningTokens
   return {
     inputTokens,
@@ -28,7 +31,10 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   }
 }
 
-/** The missing side, computed from the total. Zero means that the total covered only the known side. */
+/**
+ * Computes the missing input or output count from the total. A difference of zero means that the total covers only the
+ * known count.
+ */
 function restOf(total: unknown, side: unknown): number | undefined {
   const rest = (tokens(total) ?? 0) - (tokens(side) ?? Number.POSITIVE_INFINITY)
   return rest > 0 ? rest : undefined

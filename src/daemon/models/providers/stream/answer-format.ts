@@ -3,36 +3,36 @@ import type { SseEvent } from './sse-event.ts'
 
 /** The state of a streamed answer. A decoder writes it, and the assembly reads it. */
 export type AnswerDraft = {
-  /** Text and reasoning of the current network read, never empty ones. */
+  /** Text and reasoning of the current network read. No part is empty. */
   parts: ChatPart[]
-  /** The finish reason, once it has come. Without it the answer is not complete. */
+  /** The finish reason, once received. Without it the answer is incomplete. */
   ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string } | undefined
   /** The latest counts; a later event replaces them. */
   usage: TokenUsage | undefined
   /** The provider's end marker was seen. */
   done: boolean
-  /** The last part of the answer unless another follows, which may replace it. */
+  /** The last part of the answer, unless another part follows and replaces it. */
   held?: ChatPart | undefined
 }
 
 /** Splits the bytes of one stream into its events. If it throws, the events before the error are valid. */
 export type EventReader = {
-  /** The events that these bytes complete. */
+  /** Returns the events that these bytes complete. */
   read(bytes: Buffer): Iterable<SseEvent>
-  /** The incomplete event at the end of the stream, if it can be read. */
+  /** Returns the incomplete event at the end of the stream, if it can be read. */
   end(): Iterable<SseEvent>
 }
 
-/** Converts one provider's answers to ours. Both decoders throw a ProviderError for an invalid answer. */
+/** Decodes one provider's answers. Both decoders throw a ProviderError for an invalid answer. */
 export type AnswerFormat = {
-  /** A reader for streams other than server-sent events. */
+  /** Creates a reader for a stream that does not use server-sent events. */
   createEventReader?: () => EventReader
   /** Content may follow a finish reason, and only the end of the body ends the answer. */
   endsWithBody?: true
   /** Tool calls are dropped, because no tools were offered. */
   hidesCalls?: boolean
-  /** A decoder for one stream; it gets every event in order, until the draft is `done`. */
+  /** Creates a decoder for one stream. The decoder gets every event in order, until the draft is `done`. */
   createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void
-  /** A complete answer without streaming: its parts, with `end` last. */
+  /** Decodes a complete answer that was not streamed. The last part is `end`. */
   decodeBody(body: unknown): ChatPart[]
 }

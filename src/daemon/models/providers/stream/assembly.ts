@@ -8,27 +8,28 @@ import { createCallCheck } from './tool-arguments.ts'
 
 export type AnswerAssembly = {
   /**
-   * `finishing`: the finish reason has come, and only usage and the end marker may still follow, so that the answer is whole
-   * without them. `open` also while that cannot be told: where servers give every piece a finish reason, one that came with
-   * words, or before any, may be the last or not. `broken`: the next `take` throws, whatever it is given.
+   * `finishing`: the finish reason was received. Only usage and the end marker may follow, and the answer is complete
+   * without them. `open`: content may follow. The state also stays `open` while this is uncertain: some servers send a
+   * finish reason with every piece, so a reason that came with content, or before any content, may not be the last.
+   * `broken`: the next `take` throws, whatever its argument.
    */
   state(): 'open' | 'finishing' | 'broken' | 'ended'
   /**
-   * Takes the bytes of one network read, or null at the end of the body, and returns the parts that they complete.
-   * Content before a failure in the same bytes is returned first, so the result does not depend on how the network
-   * split the stream.
-   * @throws ProviderError, `truncated` when the stream ended without a finish reason
+   * Processes the bytes of one network read, or null at the end of the body. Returns the parts that these bytes
+   * complete. Content before a failure in the same bytes is returned first, so the result does not depend on how the
+   * network split the stream.
+   * @throws ProviderError, `truncated` if the stream ended without a finish reason
    */
   take(bytes: Buffer | null): ChatPart[]
 }
 
-/** Assembles a streamed answer: bytes split anywhere become parts; the last one is `end`. */
+/** Assembles a streamed answer. The bytes may be split anywhere. The last part is `end`. */
 export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   const events: EventReader = format.createEventReader?.() ?? createSseReader()
   const decode = format.createEventDecoder()
   const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
   let ended = false
-  /** No content came after the latest counts. */
+  /** Whether no content has arrived since the latest counts. */
   let isCounted = false
   let toldUsage: TokenUsage | undefined
   let hasSpoken = false
@@ -49,7 +50,7 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
       else if (hasWords) isCounted = false
       if (hasWords) noteWords(before)
       if (draft.ending && draft.ending !== endingBefore) {
-        // Once uncertain, it stays so: a second reason without content may belong to another piece.
+        // Once uncertain, the state stays uncertain: a second reason without content may belong to another piece.
         if (!ending) isFinishing = !hasWords && hasSpoken && !wasTakenBack && !format.endsWithBody
         ending = worseEnding(ending, draft.ending)
         draft.ending = ending
@@ -76,7 +77,9 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
     for (let at = from; at < draft.parts.length; at++) calls.add(draft.parts[at] as ChatPart)
   }
 
-  /** Passes on counts in case the answer breaks off. Never as the first part, because counts are not content. */
+  /**
+   * Passes on the counts in case the answer breaks off. They are never the first part, because counts are not content.
+   */
   function tellUsage(): void {
     hasSpoken ||= draft.parts.length > 0
     if (draft.usage === undefined || draft.usage === toldUsage || !hasSpoken) return

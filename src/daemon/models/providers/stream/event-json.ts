@@ -9,22 +9,23 @@ export const END_MARK = '[DONE]'
 export const isHeartbeat = (data: string): boolean => data === '' || data.startsWith(':')
 
 /**
- * The events in an event whose data has several lines: itself, or one per line, for servers that separate events by one
- * newline instead of two. JSON cannot continue after a line that is an object, so this is unambiguous.
+ * Returns the events inside an event whose data has several lines. This is the event itself, or one event per line if
+ * the server separates events by one newline instead of two. JSON cannot continue after a line that is an object, so
+ * this is unambiguous.
  */
 export function eventsIn(event: SseEvent): SseEvent[] {
   const lines = event.data.split('\n').map((line) => line.trim())
   const first = lines.find((line) => !isHeartbeat(line))
   if (first !== undefined && first !== END_MARK && !parseObject(first)) return [event]
   const last = lines.length - 1
-  // The event name is that of the last line, because a later name replaces an earlier one. Only the last line can be
-  // cut.
+  // The event name belongs to the last line, because a later name replaces an earlier one. Only the last line can be
+  // incomplete.
   return lines.map((data, at) => (at === last ? { ...event, data } : { name: undefined, data, cut: false }))
 }
 
 /**
- * The JSON object of an event; undefined for an incomplete one (`cut`), where the engine checks whether the answer had
- * ended before.
+ * Parses the JSON object of an event. Undefined for an incomplete event (`cut`): the assembly then checks whether the
+ * answer had already ended.
  * @throws ProviderError for invalid JSON: it may have contained text, so skipping it could make a shortened answer look
  * complete
  */
@@ -48,14 +49,14 @@ export function throwListed(value: unknown): void {
   if (isObject(first) && isObject(first.error)) throw reportedError(first.error)
 }
 
-/** @throws ProviderError when it is missing. */
+/** @throws ProviderError if the member is missing */
 export function objectIn(value: Json, name: string): Json {
   const member = value[name]
   if (!isObject(member)) throw unreadableError(`content without its ${name}`)
   return member
 }
 
-/** The string, or an empty one for a missing value. @throws ProviderError for anything else. */
+/** Returns the string, or an empty string if the value is missing. @throws ProviderError for any other value */
 export function textIn(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (typeof value !== 'string') throw unreadableError('content of an unknown kind')

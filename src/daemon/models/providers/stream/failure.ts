@@ -3,17 +3,20 @@ import { isObject } from '../../../platform/text/json.ts'
 import { type FailureReason, isOperatorReason, type OperatorReason, ProviderError } from '../../provider.ts'
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 
-/** The details of a provider's error, whatever its shape. They are for our decisions; only the code is shown. */
+/**
+ * The details of a provider's error, independent of its format. They serve only to classify it; callers see only the
+ * code.
+ */
 type ErrorDetails = {
   code: string | undefined
   status: number | undefined
-  /** Code, type, Google's reason and similar, lower case. The provider chooses them from a fixed list. */
+  /** Code, type, Google's reason and similar, in lower case. The provider chooses them from a fixed list. */
   names: string
-  /** The message, lower case. It may quote the request, so it may contain the caller's words. */
+  /** The message, in lower case. It may quote the request, so it may contain the caller's words. */
   message: string
   /** Names and message. */
   words: string
-  /** The exhausted quotas that Google names, lower case. */
+  /** The exhausted quotas that Google names, in lower case. */
   quotaIds: string
   retryAfterSeconds: number | undefined
 }
@@ -24,7 +27,7 @@ const QUOTA_NAMES =
   /insufficient_quota|exceeded_current_quota|servicequotaexceeded|allocationquota\.freetieronly|credit_limit|payment_required|billing_(error|disabled|not_active|hard_limit)|arrearage/
 const UNKNOWN_MODEL_NAMES =
   /model.?not.?(found|exist|available|supported)|deploymentnotfound|(invalid|unknown)_model|decommissioned/
-/** Problems with our key, account, signature or region that some providers report with 400. */
+/** Error names for problems with our key, account, signature or region. Some providers report these with 400. */
 const AUTH_400_NAMES =
   /api_key_invalid|invalid.?api.?key|failed_precondition|incompletesignature|notauthorized|requestexpired/
 /**
@@ -38,27 +41,27 @@ const UNKNOWN_MODEL_SENTENCES =
 const AUTH_SENTENCES =
   /^(incorrect api key|invalid api key|api key (not valid|expired)|(this|your) (organization|account) has been disabled)/
 /**
- * Messages of a 429 about credit, a spending limit or a quota of a day or more; a 429 quotes no request. "Exceeded your
- * current quota" is missing, because Google also uses it for limits per minute.
+ * Messages of a 429 about credit, a spending limit or a quota of a day or more. A 429 never quotes the request.
+ * "Exceeded your current quota" is missing, because Google also uses it for limits per minute.
  */
 const QUOTA_WORDS =
   /insufficient balance|credit balance is too low|used all available credits|monthly included credits|(run out of|have any) credits|spending limit|specified api usage limits|too many (tokens|requests) per day|free-models-per-day|calls \/ month/
-/** A 403 or 404 about something in the request, and not about our account or the model. */
+/** A 403 or 404 about something in the request, not about our account or the model. */
 const NAMED_BY_THE_REQUEST =
   /^((file|item|response|previous response|conversation|container|vector store)( .{1,200})? not found|no such file|the file \S+ is not in an active state|you do not have permission to access the file |no endpoints found that (support|can handle) )/
-/** Error names inside a 200, which has no error status. */
+/** Names of authentication errors inside a 200, which has no error status. */
 const AUTH_NAMES =
   /authentication|permission.?(error|denied)|unauthorized|invalid_api_key|accessdenied|unrecognizedclient|expiredtoken/
-/** The only statuses that blame the caller's request. Other 4xx blame our call or the provider. */
+/** The only statuses that blame the caller's request. Other 4xx statuses blame our call or the provider. */
 const THE_REQUEST = new Set([400, 413, 415, 422])
-/** A 403 about the prompt. Other 403s are about our account, which may itself be under moderation. */
+/** A 403 about the prompt. Other 403 responses are about our account, which may itself be under moderation. */
 const FORBIDDEN_CONTENT = /usage guidelines|safety_check/
 const CONTEXT_LENGTH =
   /context.?(length|window|size|limit)|too many tokens|(prompt|input) is too long|maximum.{0,20}tokens|input tokens exceed|(prompt|input|model|max) length|token limit|max_new_tokens/
 const CONTENT_FILTER =
   /content.?(filter|policy|management)|responsibleaipolicy|data_inspection_failed|moderation|safety system|flagged|usage guidelines|safety_check|content exists risk/
 const RATE_LIMIT = /rate.?limit|too.?many.?requests|throttl|resource_exhausted/
-/** Some providers answer too many requests with 400. */
+/** Some providers respond to too many requests with 400. */
 const LIMIT_EXCEEDED = /^(rate.?limit.{0,20}(exceeded|reached)|too many requests)/
 const NOT_FOUND = /not_found_error|resourcenotfound/
 const PROVIDER_FAULT = /server_?error|internal|api_error|overloaded|unavailable|timeout/
@@ -67,13 +70,13 @@ const MODEL_FAILED = /tool_use_failed|json_validate_failed/
 const BAD_REQUEST = /invalid.?request|bad.?request|unsupported|validation/
 const SHOWN_CODE = /^[\w.-]{1,64}$/
 
-/** The failure that a status other than 200 stands for. */
+/** Classifies a response with a status other than 200. */
 export function statusError(status: number, headers: IncomingHttpHeaders, body: string, nowMs: number): ProviderError {
   const details = errorDetails(parseJson(body), headers['x-amzn-errortype'], nowMs)
   const reason = statusReason(status, details)
-  // These headers come with every response, so they give a wait only after a 429.
+  // Every response has these headers, so they are a wait only after a 429.
   const resetSeconds = status === 429 ? limitResetSeconds(headers, nowMs) : undefined
-  // Google's RetryInfo gives the wait of the minute, even when the daily quota is used up.
+  // Google's RetryInfo gives the wait for the limit per minute, even if the daily quota is exhausted.
   const limitSeconds = isOperatorReason(reason) ? undefined : (details.retryAfterSeconds ?? resetSeconds)
   return new ProviderError(reason, `The provider answered ${status}${shown(details.code)}.`, {
     upstreamStatus: status,
@@ -83,7 +86,7 @@ export function statusError(status: number, headers: IncomingHttpHeaders, body: 
   })
 }
 
-/** The failure that an error object inside a 200 stands for. Without a known code it counts as a provider error. */
+/** Classifies an error object inside a 200. An error without a known code counts as a provider error. */
 export function reportedError(error: unknown): ProviderError {
   const details = errorDetails({ error })
   const { status } = details
@@ -94,7 +97,7 @@ export function reportedError(error: unknown): ProviderError {
   })
 }
 
-/** The failure of a connection; with `answering` the answer had begun, so it is truncated. */
+/** Classifies a connection failure. With `answering`, the answer had begun, so it is truncated. */
 export function connectionError(cause: Error, answering: boolean): ProviderError {
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
   const what = answering ? 'The connection to the provider broke' : 'The provider could not be reached'
@@ -120,7 +123,8 @@ export const abortedError = (signal: AbortSignal) =>
 function statusReason(status: number, details: ErrorDetails): FailureReason {
   const { names, message, words, code = '' } = details
   if (MODEL_FAILED.test(code)) return 'server_error'
-  // Groq answers 413 when one request exceeds the tokens per minute; some AWS services answer 400 to too many requests.
+  // Groq responds with 413 if one request exceeds the tokens per minute. Some AWS services respond to too many requests
+  // with 400.
   if (status === 413 || status === 400) {
     if (/^(rate_limit_exceeded|throttling)/i.test(code) || LIMIT_EXCEEDED.test(message)) return 'rate_limit'
   }
@@ -136,7 +140,7 @@ function statusReason(status: number, details: ErrorDetails): FailureReason {
 
 function operatorReasonOf(status: number, details: ErrorDetails): OperatorReason | undefined {
   const { names, message, words, quotaIds } = details
-  // Some providers use 401, 403 or 429 when the credit is used up.
+  // Some providers send 401, 403 or 429 when the credit is used up.
   if (status === 402 || QUOTA_NAMES.test(names) || QUOTA_SENTENCES.test(message)) return 'quota_exhausted'
   if (status === 429) return QUOTA_WORDS.test(words) || quotaIds.includes('perday') ? 'quota_exhausted' : undefined
   if (status === 401) return 'auth_failed'
@@ -146,7 +150,7 @@ function operatorReasonOf(status: number, details: ErrorDetails): OperatorReason
   return status === 403 || AUTH_400_NAMES.test(names) || AUTH_SENTENCES.test(message) ? 'auth_failed' : undefined
 }
 
-/** Names take precedence over words, because a message may contain any text. */
+/** Names take precedence over the message, because a message may contain any text. */
 function wordsReason({ names, message, words, code = '' }: ErrorDetails): FailureReason {
   if (MODEL_FAILED.test(code)) return 'server_error'
   if (NAMED_BY_THE_REQUEST.test(message)) return 'bad_request'
@@ -197,7 +201,7 @@ function googleDetails(details: unknown): { reasons: unknown[]; quotaIds: unknow
   return { reasons: known.map(({ reason }) => reason), quotaIds: violations.map(({ quotaId }) => quotaId) }
 }
 
-/** OpenRouter copies headers of the upstream provider into the error. */
+/** Returns the wait in an error of OpenRouter, which copies headers of the upstream provider into the error. */
 function passedOnSeconds(metadata: unknown, nowMs: number): number | undefined {
   const headers = isObject(metadata) ? metadata.headers : undefined
   if (!isObject(headers) || Number.isNaN(nowMs)) return undefined

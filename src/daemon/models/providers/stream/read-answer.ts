@@ -14,7 +14,7 @@ import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './u
 export const PROVIDER_BODY_BYTES = 33_554_432
 /** Maximum size of all events of one stream: more than twice a body, because each event repeats its envelope. */
 const PROVIDER_STREAM_BYTES = 67_108_864
-/** Maximum bytes to read of a provider's error body, for its error code. */
+/** Maximum bytes to read of a provider's error body. Only its error code is needed. */
 const PROVIDER_ERROR_BODY_BYTES = 65_536
 
 export type AnswerCall = {
@@ -29,8 +29,8 @@ export type AnswerCall = {
 }
 
 /**
- * Runs one provider call to its outcome, as `Provider.chat` promises. It yields nothing before the commit point. The
- * last part is `end`, or it throws a ProviderError. The call starts with the first `next`; ending the iteration early
+ * Runs one provider call under the contract of `Provider.chat`. It yields nothing before the commit point. It either
+ * ends with the part `end` or throws a ProviderError. The first `next` starts the call. Ending the iteration early
  * closes the connection.
  */
 export function readAnswer(call: AnswerCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]> {
@@ -69,7 +69,7 @@ export async function readJson(
 
 // A hand-written iterator: a generator would add three microtask turns to every network read.
 class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
-  /** Cleared at the start: the request may be large and is no longer needed. */
+  /** Cleared at the start of the call, because the request may be large and is no longer needed. */
   #call: AnswerCall | undefined
   readonly #clock: Clock
   readonly #signal: AbortSignal
@@ -78,7 +78,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   readonly #onFailure = (error: unknown) => this.#fail(error)
   #upstream: Upstream | undefined
   #watch: SilenceWatch | undefined
-  /** The assembly of a streamed answer, from its head on. */
+  /** The assembly of a streamed answer. Set when the response head has arrived. */
   #assembly: AnswerAssembly | undefined
   #streamedBytes = 0
   #over = false
@@ -137,7 +137,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
   /** Waits for the next read of a stream; null at its end. */
   #nextBytes(): Promise<Buffer | null> {
-    // The watch limits only silence, so a stream without pauses needs this bound.
+    // The watch limits only silence, so a stream without pauses needs this limit.
     if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
     const state = this.#assembly?.state()
     if (state === 'broken') return NOTHING
@@ -151,7 +151,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
     })
   }
 
-  /** The parts that the bytes of one read complete, if any. */
+  /** Returns the parts that the bytes of one read complete, if any. */
   #take(bytes: Buffer | null): IteratorResult<readonly ChatPart[]> | undefined {
     const assembly = this.#assembly as AnswerAssembly
     const watch = this.#watch as SilenceWatch
@@ -182,7 +182,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   }
 
   #handOut(parts: readonly ChatPart[]): IteratorResult<readonly ChatPart[]> {
-    // The reader may stop at the part that ends the answer, so the call ends with it.
+    // The reader may stop at the `end` part, so the call is finished here.
     if (parts.at(-1)?.type === 'end') this.#finish(true)
     return { done: false, value: parts }
   }
@@ -203,9 +203,9 @@ const GIVEN_UP = new Error('the answer is not read further')
 
 const NOTHING: Promise<null> = Promise.resolve(null)
 
-/** The headers with the request id for support at OpenAI and most others, Anthropic, AWS and Azure. */
+/** Headers with the request id for support requests: OpenAI and most others, Anthropic, AWS, Azure. */
 const REQUEST_IDS = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id']
-/** It is logged, so only these characters are allowed. */
+/** The id is logged, so only these characters are allowed. */
 const REQUEST_ID = /^[\w.:/+=-]{1,128}$/
 
 function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
@@ -242,7 +242,7 @@ async function readJsonBody(upstream: Upstream, opening?: Buffer): Promise<unkno
 /** RFC 8259 §8.1: senders must not add a byte order mark to JSON, and parsers may ignore it. */
 const withoutMark = (bytes: Buffer) => (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes)
 
-/** The whole body, or undefined when it is longer than `limit` bytes. */
+/** Returns the whole body, or undefined if it is longer than `limit` bytes. */
 async function readBody(upstream: Upstream, limit: number, opening?: Buffer): Promise<Buffer | undefined> {
   const pieces = opening ? [opening] : []
   let length = opening?.length ?? 0
@@ -258,7 +258,10 @@ const BYTE_ORDER_MARK = Buffer.from('\u{feff}')
 
 const tooLong = (limit: number) => unreadableError(`an answer over ${limit} bytes`)
 
-/** The first bytes other than whitespace, which some servers send as keep-alive; null for a body without any. */
+/**
+ * Returns the first bytes that are not whitespace. Some servers send whitespace as keep-alive. Null if the body has no
+ * such bytes.
+ */
 async function readOpening(upstream: Upstream): Promise<Buffer | null> {
   let bytes = await upstream.next()
   while (bytes?.every((byte) => BLANKS.has(byte))) bytes = await upstream.next()

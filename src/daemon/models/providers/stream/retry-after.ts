@@ -6,7 +6,7 @@ const RETRY_AFTER_SECONDS = 86_400
 
 /**
  * Reads Retry-After in seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7). Durations, ISO dates and retry-after-ms,
- * which some providers send, are accepted too. The longest wait applies; rounded up, never negative.
+ * which some providers send, are accepted too. Returns the longest wait, rounded up and never negative.
  */
 export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const milliseconds = single(headers['retry-after-ms']) ?? single(headers['x-ms-retry-after-ms'])
@@ -22,9 +22,10 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): 
 }
 
 /**
- * When the limit that was hit resets, by rate-limit headers. `x-ratelimit-reset[-<limit>]` and `ratelimit-reset` are in
- * seconds, a duration such as "6m0s", or a time; `ratelimit` has `t` or `reset`; `anthropic-ratelimit-<limit>-reset` is
- * a date. The result is the longest wait of the exhausted limits; if no header reports one, the shortest wait of all.
+ * Returns the seconds until the exceeded limit resets, from the rate-limit headers. `x-ratelimit-reset[-<limit>]` and
+ * `ratelimit-reset` are in seconds, a duration such as "6m0s", or a time; `ratelimit` has `t` or `reset`;
+ * `anthropic-ratelimit-<limit>-reset` is a date. The result is the longest wait of the exhausted limits. If no header
+ * reports an exhausted limit, the result is the shortest wait of all limits.
  */
 export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const waits: number[] = []
@@ -54,7 +55,7 @@ export function retryInfoSeconds(details: unknown): number | undefined {
 const NUMBER = /^\d+(\.\d+)?$/
 const LIMIT_RESET = /^(ratelimit|x-rate-?limit-reset(-[\w-]+)?|ratelimit-reset|anthropic-ratelimit-[\w-]+-reset)$/
 const DURATION = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?$/
-/** A number this large is a time since 1970, in seconds or milliseconds, and not a wait. */
+/** A number this large is a point in time (seconds or milliseconds since 1970), not a wait. */
 const LOWEST_TIME_SECONDS = 1_000_000_000
 const LOWEST_TIME_MS = 1_000_000_000_000
 
@@ -82,5 +83,5 @@ type Units = [number, number, number, number, number]
 
 const wholeSeconds = (seconds: number) => Math.min(Math.max(0, Math.ceil(seconds)), RETRY_AFTER_SECONDS)
 
-/** A header that comes several times is a list (RFC 9110 §5.2). */
+/** A repeated header is a list (RFC 9110 §5.2). */
 const single = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(', ') : value)?.trim()

@@ -7,23 +7,23 @@ export type Timeouts = { attemptMs: number; firstTokenMs: number; stallMs: numbe
 
 /** The timeouts of a provider call. Every method is cheap enough to be called once per network read. */
 export type SilenceWatch = {
-  /** We now wait for bytes. Only this time counts, and not the time that a slow client takes. */
+  /** Starts a wait for bytes. Only this time counts; the time of a slow client does not. */
   waiting(): void
   heard(): void
-  /** The first content has arrived: from now on the limit is on silence between reads. */
+  /** The first content has arrived. From now on, the limit applies to the silence between reads. */
   committed(): void
-  /** The finish reason has arrived; only usage and the end marker may follow, for STREAM_END_GRACE_MS. */
+  /** The finish reason has arrived. Only usage and the end marker may follow, within STREAM_END_GRACE_MS. */
   finishing(): void
   stop(): void
 }
 
 /**
- * Calls `expire` at most once: when the provider takes longer than attemptMs in all, when a stream has no content after
- * firstTokenMs, when a running one is silent for stallMs, or when a finished one does not end. Every limit is on the time
- * spent waiting for the provider, which begins with the call itself.
+ * Calls `expire` at most once. The cases: the provider takes longer than attemptMs in total, a stream has no content
+ * after firstTokenMs, a running stream is silent for stallMs, or a finished stream does not end in time. Every limit
+ * applies to the time spent waiting for the provider, which begins with the call itself.
  *
  *   first ──committed──▶ running ──finishing──▶ ending        (not streamed: running from the start, without a stall limit)
- *                           ▲─────committed────────┘           (text after a finish reason takes it back)
+ *                           ▲─────committed────────┘           (text after a finish reason revokes it)
  */
 export function watchSilence(
   clock: Clock,
@@ -32,7 +32,7 @@ export function watchSilence(
   expire: (error: ProviderError) => void,
 ): SilenceWatch {
   let phase: 'first' | 'running' | 'ending' = streamed ? 'first' : 'running'
-  /** Time waited until the last byte arrived. */
+  /** The total wait until the last received byte. */
   let waitedMs = 0
   let waitingSinceMs: number | undefined = clock.monotonic()
   let finishedAfterMs = 0
@@ -54,7 +54,7 @@ export function watchSilence(
     timer?.cancel()
     armedForMs = endMs
     timer = undefined
-    // Node takes an infinite timeout for 1 ms.
+    // Node treats an infinite timeout as 1 ms.
     if (!Number.isFinite(endMs)) return
     timer = clock.after(Math.max(0, Math.ceil(endMs - clock.monotonic())), fired)
   }

@@ -9,17 +9,17 @@ import { reportedError, unreadableError } from './failure.ts'
 import type { SseEvent } from './sse-event.ts'
 
 export type SseReader = {
-  /** The events that these bytes complete. */
+  /** Returns the events that these bytes complete. */
   read(bytes: Buffer): Iterable<SseEvent>
-  /** The incomplete event at the end of the stream, if any. */
+  /** Returns the incomplete event at the end of the stream, if any. */
   end(): Iterable<SseEvent>
 }
 
 /**
  * Parses server-sent events (WHATWG HTML, 9.2) from bytes that may be split anywhere, even inside a character or a
- * CRLF. Comments and fields other than data and event are dropped. It throws a ProviderError when an event exceeds
- * PROVIDER_EVENT_BYTES, for an error outside of an event, and for other text that may belong to one. Events before the
- * error are yielded first.
+ * CRLF. Comments and fields other than data and event are dropped. It throws a ProviderError if an event exceeds
+ * PROVIDER_EVENT_BYTES, for an error outside of an event, and for other text that may belong to the answer. Events
+ * before the error are yielded first.
  */
 export function createSseReader(): SseReader {
   // StringDecoder costs half of a streaming TextDecoder, but does not strip the byte order mark.
@@ -29,7 +29,7 @@ export function createSseReader(): SseReader {
   let failure: ProviderError | undefined
   /** Lines of an incomplete JSON object outside of an event. */
   let bare = ''
-  /** Events of the current read. Not kept longer, because they retain the text of the whole read. */
+  /** Events of the current read. Cleared after each read, because events retain the text of the whole read. */
   let events = NO_EVENTS
   const parser = createParser({
     maxBufferSize: PROVIDER_EVENT_BYTES,
@@ -88,8 +88,8 @@ function* thenFail(events: readonly SseEvent[], failure: ProviderError): Iterabl
 const tooLong = () => unreadableError(`an event over ${PROVIDER_EVENT_BYTES} bytes`)
 
 /**
- * The failure that a line without a known field stands for: an error line of llama.cpp, bare JSON (Google's has several
- * lines), or possible text of the answer. Undefined for a line that the standard says to ignore.
+ * Classifies a line without a known field: an error line of llama.cpp, bare JSON (Google's has several lines), or
+ * possible text of the answer. Undefined for a line that the standard says to ignore.
  */
 function lostLine(line: string): ProviderError | undefined {
   const trimmed = line.trim()

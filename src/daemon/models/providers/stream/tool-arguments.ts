@@ -4,15 +4,15 @@ import type { AnswerFormat } from './answer-format.ts'
 import type { Ending } from './ending.ts'
 import { unreadableError } from './failure.ts'
 
-/** Tool-call finish reasons of OpenAI (`function_call` is the older one), of Anthropic and Amazon, and of Cohere. */
+/** Tool-call finish reasons of OpenAI (`function_call` is the older name), of Anthropic and Amazon, and of Cohere. */
 export const TOOL_REASONS: ReadonlySet<string> = new Set(['tool_calls', 'function_call', 'tool_use', 'TOOL_CALL'])
 
 export type CallCheck = {
   /** Takes the parts of the answer in order. */
   add(part: ChatPart): void
   /**
-   * @throws ProviderError when the finish reason means a tool call and there was none, and for arguments that are not a
-   * JSON object. Not if the token limit or a filter cut the answer.
+   * @throws ProviderError if the finish reason means a tool call but there was none, or if arguments are not a JSON
+   * object. Does not throw if the token limit or a filter cut the answer.
    */
   check(ending: Ending): void
 }
@@ -37,8 +37,8 @@ export function createCallCheck({ hidesCalls = false }: Pick<AnswerFormat, 'hide
 }
 
 /**
- * Returns the parts of a whole answer after checking its tool calls. Until a part is passed on, another model may still
- * answer.
+ * Checks the tool calls of a whole answer and returns its parts. The check comes before the first part is passed on, so
+ * another model may still answer.
  */
 export function withWholeCalls(parts: ChatPart[], format: AnswerFormat): ChatPart[] {
   const calls = createCallCheck(format)

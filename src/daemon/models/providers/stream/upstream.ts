@@ -15,13 +15,16 @@ export type UpstreamRequest = {
   governed?: { model: string; entitled: Entitled } | undefined
 }
 
-/** The right to send `body`, for a governed call. Requested as soon as the bytes are known. */
+/** Requests the right to send `body`, for a governed call. Called as soon as the bytes are known. */
 export const governed = (
   { model, entitle }: Pick<ProviderCall, 'model' | 'entitle'>,
   body: string,
 ): UpstreamRequest['governed'] => entitle && { model, entitled: entitle(model, body) }
 
-/** Checks, right before a call is sent, that it is allowed. @throws the error that rejects it, or rejects with it */
+/**
+ * Checks, right before a call is sent, that it is allowed.
+ * @throws the error that rejects the call, synchronously or asynchronously
+ */
 export const mayLeave = ({ governed, body }: Pick<UpstreamRequest, 'body' | 'governed'>): Promise<void> | undefined =>
   governed?.entitled(governed.model, body)
 
@@ -29,27 +32,30 @@ export type UpstreamHead = { status: number; headers: IncomingHttpHeaders }
 
 /** One HTTP call in flight. It has one reader, which first awaits `takeHead` and then calls `next` sequentially. */
 export type Upstream = {
-  /** Status and headers, once: a stream need not retain them for minutes. Rejects with a ProviderError. */
+  /** Returns status and headers, only once: a stream need not retain them for minutes. Rejects with a ProviderError. */
   takeHead(): Promise<UpstreamHead>
   /**
-   * All bytes since the last call; null at the end of the body. At most STREAM_BUFFER_BYTES are buffered; then reading
-   * pauses. Rejects with a ProviderError after the bytes before the failure were returned.
+   * Returns all bytes since the last call, or null at the end of the body. At most STREAM_BUFFER_BYTES are buffered;
+   * then reading pauses. After a failure, first returns the bytes received before it, then rejects with a
+   * ProviderError.
    */
   next(): Promise<Buffer | null>
   /** Ends the call with `error`, drops buffered bytes and closes the connection. No effect after the end. */
   cancel(error: Error): void
-  /** Drops further bytes for `graceMs`, so that the connection can be reused. */
+  /** Discards further bytes for `graceMs`, so that the connection can be reused. */
   release(clock: Clock, graceMs: number): void
 }
 
-/** The maximum length of one socket read. Pausing this much before the bound keeps it. */
+/**
+ * The maximum length of one socket read. Reading pauses this many bytes below the limit, so that one more read fits.
+ */
 const SOCKET_READ_BYTES = 65_536
-/** Buffered pieces have overhead: a piece of one byte costs a hundred times as much. */
+/** Maximum number of buffered pieces. Each piece has overhead: a piece of one byte takes a hundred times its size. */
 const HELD_PIECES = 1_024
 
 /**
  * POSTs directly on the pool: fetch, Web Streams and Readable cost several times as much as the call itself. An aborted
- * signal closes the connection at once, in any state.
+ * signal closes the connection immediately, in any state.
  */
 export function openUpstream(pool: Dispatcher, request: UpstreamRequest, signal: AbortSignal): Upstream {
   return new UpstreamCall(pool, request, signal)
@@ -64,7 +70,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   #rejectHead: (error: Error) => void = ignore
   #answering = false
   #mayPause = true
-  /** Set while it runs on a connection. */
+  /** Set while the call runs on a connection. */
   #controller: Dispatcher.DispatchController | undefined
   #held: Buffer[] = []
   #heldBytes = 0
@@ -110,7 +116,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     if (this.#ended || this.#failure) return
     this.#held = []
     const controller = this.#controller
-    // First, because undici reports the abort as a failure.
+    // This comes first, because undici reports the abort as a failure.
     this.#fail(error)
     controller?.abort(error)
   }
@@ -132,11 +138,11 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
-    // undici would retain these bytes until the end of the answer.
+    // undici would retain these bytes until the answer ends.
     controller.rawHeaders = null
     this.#answering = true
     this.#resolveHead({ status, headers })
-    // Both retain the promise, and so the headers.
+    // Both functions retain the promise, and thus the headers.
     this.#resolveHead = ignore
     this.#rejectHead = ignore
   }
