@@ -1,10 +1,10 @@
 // Configuration of requests to models: limits and concurrency.
 import { COMPAT_BODY_BYTES, COMPAT_JSON_DEPTH, STALL_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 
-/** Maximum number of concurrent chats of one key, and of waiting ones. */
+/** Maximum number of concurrent chats of one key, and of waiting chats. */
 const KEY_CHATS = { running: 100, waiting: 200 } as const
 
-/** How many chats of one key, and calls of one provider, may run at once; 0 is no limit. */
+/** Maximum number of concurrent chats of one key, and of concurrent calls of one provider. 0 means unlimited. */
 export type ConcurrencyLimits = { perKey: number; waitingPerKey: number; perProvider: number }
 
 export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
@@ -16,19 +16,22 @@ export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
 /** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*`, and the timeouts of every chat. */
 export type RequestLimits = {
   bodyBytes: number
-  /** Memory for all large request bodies, over all routes, in bytes; undefined: derived from the machine's memory. */
+  /**
+   * Memory limit for all large request bodies of all routes together, in bytes. Undefined: derived from the machine's
+   * memory.
+   */
   bodyMemoryBytes: number | undefined
   jsonDepth: number
-  /** The most messages in a request; undefined: no limit. */
+  /** Maximum number of messages in a request. Undefined: unlimited. */
   messages: number | undefined
-  /** The most tokens of an answer; undefined: no limit beyond the request's own. */
+  /** Maximum number of tokens in an answer. Undefined: only the request's own limit applies. */
   maxTokens: number | undefined
-  /** The most output tokens of a model, by `<provider>/<model>`; overrides the built-in values. */
+  /** Maximum output tokens of a model, by `<provider>/<model>`. Overrides the built-in values. */
   outputTokens: Readonly<Record<string, number>>
-  /** Default timeouts of an attempt; undefined: built-in defaults, longer for the last model of a chain. */
+  /** Default timeouts of an attempt. Undefined: built-in defaults, which are longer for the last model of a chain. */
   firstTokenMs: number | undefined
   attemptMs: number | undefined
-  /** The longest silence within a stream. */
+  /** Maximum silence within a stream. */
   silenceMs: number
 }
 

@@ -1,4 +1,4 @@
-// The gateway room: requests to models on every surface, and the routes that describe models and usage.
+// The gateway module: requests to models on every surface, and the routes that describe models and usage.
 import { SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { PointAllowances } from '../metering/config.ts'
@@ -15,7 +15,7 @@ import { discoveryRoutes } from './discovery/routes.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
 import { openAiRoutes } from './surfaces/openai/routes.ts'
 
-/** Maximum wait for a slot. */
+/** Maximum time that a request waits for a slot. */
 export const TURN_WAIT_MS = 10_000
 
 export type GatewayRoom = { routes: Route[]; jobs: Job[]; close(): Promise<void> }
@@ -27,7 +27,7 @@ type GatewayConfig = {
   points?: PointAllowances | undefined
 }
 
-/** @param deps the capabilities that chats need from the rooms below */
+/** @param deps the capabilities of the lower modules that chats need */
 export function openGateway(
   { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points }: GatewayConfig,
   deps: Omit<ChatDeps, 'idempotency' | 'keyGates' | 'failover' | 'limits'> & { limiter: RateLimiter },
@@ -52,7 +52,7 @@ export function openGateway(
   }
 }
 
-/** Prevents chats from overloading this daemon and the providers, and from waiting for models that are down. */
+/** Protects this daemon and the providers from overload, and chats from waiting for models that are down. */
 function createLoadAndFailover(
   { perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
   sameModelRetries: number,

@@ -44,7 +44,7 @@ type ConnectionOptions = Client.Options & { connect: buildConnector.connector }
  * - When a server closes a connection whose response is paused, undici throws in a socket event, which ends the process
  *   (nodejs/undici#5360). So the call is resumed before undici handles the end.
  * - undici treats a connection reset as the normal end of a response without a length. It also fails a call that only
- *   waits for the connection. So undici gets every error as a recoverable error, which fails only the call that was sent.
+ *   waits for the connection. So undici gets every error as a recoverable error, which fails only the sent call.
  */
 class Connection extends Client {
   #watch: SocketWatch | undefined

@@ -26,10 +26,10 @@ export type Admitted = Pick<
   payer: Payer
   conversationId: string
   chain: Chain
-  /** `id` is undefined for Zero-Knowledge. */
+  /** `id` is undefined for Zero-Knowledge, that is, without an index. */
   index: { name: string; id: string | undefined }
   policy: AppliedPolicy
-  /** Undefined: no prompt shield applies. */
+  /** Undefined if no prompt shield applies. */
   shield: AppliedShield | undefined
 }
 
@@ -43,9 +43,9 @@ export type AdmitDeps = {
 
 /**
  * Resolves payer, models, index and policy, and checks that the key may use them. Calls no provider.
- * @throws VALIDATION_ERROR for an invalid request; INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED for a forbidden one;
- * POLICY_UNAVAILABLE, SHIELD_UNAVAILABLE for what this gateway cannot run.
- * @param evidence receives each fact as it is resolved, so a rejection records what is known by then
+ * @throws VALIDATION_ERROR for an invalid request; INSUFFICIENT_PERMISSIONS or USAGE_BY_MODEL_REQUIRED for a forbidden
+ * request; POLICY_UNAVAILABLE or SHIELD_UNAVAILABLE if this gateway cannot run the policy or the shield
+ * @param evidence receives each fact as it is resolved, so the evidence of a rejection contains the facts known by then
  */
 export async function admit(
   input: ChatInput,
@@ -139,7 +139,8 @@ async function namedPayer(userId: string, caller: Caller, db: Db): Promise<Payer
 }
 
 /**
- * The index that a request searches. An unknown index and a forbidden one get the same error, so names cannot be probed.
+ * Returns the index that a request searches. An unknown index and a forbidden index cause the same error, so names
+ * cannot be probed.
  * @throws INSUFFICIENT_PERMISSIONS
  */
 export function indexOf(

@@ -8,7 +8,7 @@ export type Envelope = {
   created: number
   model: string
   metadata: ChatMetadata
-  /** Changes that the gateway made to the request before it was sent; shown on compatibility surfaces. */
+  /** Changes that the gateway made to the request before sending it. The compatibility surfaces show them. */
   changed: readonly Change[]
 }
 
@@ -16,27 +16,39 @@ export type Envelope = {
 export type Finish = (typeof FINISH_REASONS)[number]
 
 /**
- * Renders one answer for the client. `add` takes the parts as they arrive. `close` renders the end, which must not leave
- * before the commit; `send` sends it.
+ * Renders one answer for the client. `add` receives the parts as they arrive. `close` renders the end, which must not
+ * be sent before the commit. `send` sends it.
  */
 export type Answer = {
-  /** False when the client is slow: await `drained` before the next `add`. */
+  /** Returns false if the client is slow: await `drained` before the next `add`. */
   add(parts: readonly ChatPart[]): boolean
   drained(signal: AbortSignal): Promise<void>
   /** Renders the end of a complete answer; returns the full body that the client receives. */
   close(finish: Finish, usage: TokenUsage): Rendered
-  /** Renders the end of a broken stream; returns the full body. Undefined for a whole answer, which sends nothing then. */
+  /**
+   * Renders the end of a broken stream and returns the full body. Returns undefined for a non-streamed answer: no body
+   * is sent.
+   */
   fail(fault: AnswerFault): Rendered | undefined
-  /** Ends an answer whose client has disconnected. Returns the SHA-256 of the bytes sent, hex; null if none were. */
+  /**
+   * Ends an answer whose client has disconnected. Returns the SHA-256 of the sent bytes in hex, or null if no bytes
+   * were sent.
+   */
   abandon(): string | null
-  /** Sends what `close` or `fail` rendered. */
+  /** Sends the output of `close` or `fail`. */
   send(): Reply | undefined
 }
 
-/** A complete body and its SHA-256, hex. A stream without replay carries only its last frames as `body`. */
+/**
+ * A complete body and its SHA-256 in hex. For a stream that is not stored for replay, `body` contains only the last
+ * frames.
+ */
 export type Rendered = { contentType: string; body: string; sha256: string }
 
-/** The error sent to the client when an answer breaks after its first token; `verdict` when a guard blocked it. */
+/**
+ * The error that is sent to the client if an answer breaks after its first token. `verdict` is set if a guard blocked
+ * the answer.
+ */
 export type AnswerFault = { error: string; message: string; reason: string; verdict?: BlockedVerdict }
 
 /** The additional fields of every error that a guard raises. */

@@ -1,7 +1,7 @@
 import type { Reasoning, ToolCall } from '../../models/conversation.ts'
 import type { ChatPart } from '../../models/provider.ts'
 
-/** One item of a model's output. `logprobs` are those of its pieces, in order of arrival. */
+/** One item of a model's output. `logprobs` contains the logprobs of its pieces, in order of arrival. */
 export type AnswerItem =
   | { type: 'text'; text: string; logprobs: unknown[] }
   | { type: 'reasoning'; step: Reasoning }
@@ -41,7 +41,7 @@ export function createAnswerItems(): { readonly all: readonly AnswerItem[]; add(
   }
 }
 
-/** The reasoning step after this part: `step` continued, or a new one. */
+/** Adds a part to a reasoning step: continues `step`, or begins a new step if it is undefined. */
 export const withPart = (step: Reasoning | undefined, part: ReasoningPart): Reasoning => ({
   origin: part.origin ?? '',
   text: step && goesOn(step, part) ? step.text + part.text : part.text,
@@ -49,7 +49,7 @@ export const withPart = (step: Reasoning | undefined, part: ReasoningPart): Reas
   data: part.data,
 })
 
-/** True when the step is signed or encrypted: it is complete, and its provider needs it back unchanged. */
+/** Whether the step is signed or encrypted. Such a step is complete, and its provider needs it back unchanged. */
 export const isSealed = ({ signature, data }: Reasoning): boolean => signature !== undefined || data !== undefined
 
 const goesOn = (step: Reasoning, { origin = '' }: ReasoningPart) => step.origin === origin && !isSealed(step)

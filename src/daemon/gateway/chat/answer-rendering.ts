@@ -13,13 +13,13 @@ export const renderedJson = (body: string): Rendered => ({
   sha256: hash('sha256', body, 'hex'),
 })
 
-/** The first JSON members of a whole answer and of a stream. The caller appends more members and the closing brace. */
+/** The first JSON members of an answer, streamed or not. The caller appends more members and the closing brace. */
 const headOf = ({ id, created, model }: Envelope): string =>
   `{"success":true,"id":${toJsonString(id)},"object":"chat.completion","created":${created},"model":${toJsonString(model)}`
 
 /**
- * Written member by member: JSON.stringify takes five times as long here, which is 3 % of a request. Hashes, bundle ids and
- * policy sources are generated here and need no JSON escaping.
+ * Written member by member, because JSON.stringify takes five times as long here, which is 3 % of a request. Hashes,
+ * bundle ids and policy sources are generated here and need no JSON escaping.
  */
 function metadataJson(metadata: ChatMetadata): string {
   const {
@@ -65,7 +65,7 @@ export function wholeAnswer(envelope: Envelope): Answer {
         `"finish_reason":"${finish}"}],"usage":${usage},"metadata":${metadataJson(envelope.metadata)}}`
       return renderedJson(body)
     },
-    // Nothing has left yet, so the error itself becomes the answer.
+    // No byte has been sent yet, so the error itself becomes the response.
     fail: () => undefined,
     abandon: () => null,
     send: () => reply(200, body),
@@ -80,7 +80,7 @@ function classicWording(envelope: Envelope): StreamWording {
   const { id, model } = envelope
   // Cleared once sent, to free memory: some streams stay open for minutes.
   let head = `data: {"type":"metadata","data":${headOf(envelope)},"metadata":${metadataJson(envelope.metadata)}}}\n\n`
-  // A chunk is constant apart from its delta, so that part is rendered once.
+  // Only the delta of a chunk varies, so the constant part is rendered once.
   const beforeDelta =
     `data: {"type":"chunk","data":{"id":${JSON.stringify(id)},"object":"chat.completion.chunk",` +
     `"model":${JSON.stringify(model)},"choices":[{"index":0,"delta":`

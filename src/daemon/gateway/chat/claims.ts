@@ -8,8 +8,8 @@ import type { LedgerRecords } from '../../records/ledger/records.ts'
 import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './store.ts'
 
 /**
- * With several daemons: the lease of the daemon that runs a request, how often it renews the lease, and how often the
- * others poll. Clocks may differ by the lease time minus the renewal interval.
+ * With several daemons: the lease of the daemon that runs a request, the interval at which it renews the lease, and the
+ * interval at which other daemons poll. Clocks may differ by at most the lease time minus the renewal interval.
  */
 export const IDEMPOTENCY_LEASE_MS = 10_000
 export const IDEMPOTENCY_RENEW_MS = 3_000
@@ -20,24 +20,29 @@ export type ClaimRow = Omit<IdempotencyResultRow, 'status' | 'content_type' | 'b
 
 /** The exclusive right to run the request of an Idempotency-Key, until that request ends. */
 export type Claim = {
-  /** Add it to the commit of the bill, which ends the claim. If the claim was lost, the commit stores nothing. */
+  /**
+   * Add it to the commit of the bill, which ends the claim. If the claim was lost, the commit fails and stores nothing.
+   */
   fence: Pick<LedgerRecords, 'claim'>
-  /** Call it when the request has ended. Releases the key unless the commit did. Never throws. */
+  /** Call this when the request has ended. Releases the key unless the commit has already released it. Never throws. */
   end(how: 'committed' | 'without an answer'): Promise<void>
 }
 
 /** Prevents daemons that share a store from running one request twice (decision 0005). */
 export type Claims = {
-  /** Undefined when another daemon has claimed the key first. `isKnown`: the key has an expired answer or claim. */
+  /**
+   * Claims the key. Undefined if another daemon claimed the key first. `isKnown`: the key has an expired answer or
+   * claim.
+   */
   take(row: ClaimRow, isKnown: boolean): Promise<Claim | undefined>
-  /** Resolves when another daemon's claim has ended or its lease has expired; rejects with the signal's reason. */
+  /** Resolves when another daemon's claim ends or its lease expires. Rejects with the signal's reason. */
   ended(requestId: string, signal: AbortSignal): Promise<void>
   close(): void
 }
 
 export type ClaimsDeps = { db: Db; clock: Clock; log: Pick<Log, 'warn'> }
 
-/** With SQLite there is one daemon, which tracks its requests in memory, so no claim is written before the answer. */
+/** With SQLite there is only one daemon. It tracks its requests in memory, so no claim is written before the answer. */
 export const createClaims = (deps: ClaimsDeps): Claims =>
   engineOf(deps.db).name === 'sqlite' ? soleClaims(deps) : sharedClaims(deps)
 
@@ -72,7 +77,7 @@ function sharedClaims({ db, clock, log }: ClaimsDeps): Claims {
   const renewal = createRepeater(clock, IDEMPOTENCY_RENEW_MS, {
     isNeeded: () => held.size > 0,
     run: () => renewClaims(db, [...held], leaseUntil()),
-    // The lease outlasts several failed renewals, and a request that lost its claim cannot commit.
+    // The lease outlasts several failed renewals. A request that lost its claim cannot commit.
     failed: (error) => log.warn({ error, claims: held.size }, 'claims of Idempotency-Keys could not be renewed'),
   })
   const polling = createRepeater(clock, IDEMPOTENCY_POLL_MS, {

@@ -1,4 +1,4 @@
-// The resources of a chat; the room passes them in.
+// The resources of a chat. The gateway module passes them in.
 import type { Clock } from '../../../shared/time.ts'
 import type { Authenticator } from '../../identity/keys/authenticate.ts'
 import type { Search } from '../../knowledge/search/search.ts'
@@ -24,9 +24,9 @@ export type ChatDeps = {
   ledger: Ledger
   idempotency: Idempotency
   billing: Billing
-  /** Whether a caller's key is still valid; the answer may be as stale as the authenticator's cache. */
+  /** Whether a caller's key is still valid. The result may be as stale as the authenticator's cache. */
   isAccepted: Authenticator['isAccepted']
-  /** Whether receipts are served; only then do answers carry their URL. */
+  /** Whether receipts are served. Answers contain the URL of their receipt only if they are. */
   receipts: boolean
   clock: Clock
   log: Log

@@ -8,7 +8,7 @@ import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer-contract.ts'
 import type { OpenAnswer } from './failover.ts'
 
-/** How an answer ended, and its output until then. Billing, receipts and finish_reason depend on `outcome` only. */
+/** How an answer ended, and its output until then. Billing, receipts and finish_reason depend only on `outcome`. */
 export type Ending = {
   outcome: Outcome
   nativeFinishReason: string | null
@@ -27,13 +27,13 @@ export async function readAnswer(
 ): Promise<Ending> {
   const output: AnswerSoFar = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
-  // No backpressure here: a guard buffers little, so a slow client's backlog stays bounded.
+  // There is no backpressure here: a guard buffers little, so the backlog of a slow client stays bounded.
   let refused: { error: unknown } | undefined
   const quiet = guard.whenQuiet(
     (parts) => answer.add(parts),
     (error) => {
       refused = { error }
-      // Stops waiting for the next part, which may be minutes away.
+      // Stops waiting for the next part, which may take minutes to arrive.
       void opened.rest.return?.()
     },
   )
@@ -58,7 +58,10 @@ export async function readAnswer(
   }
 }
 
-/** Flushes what the guards buffered of a broken answer. Returns the error if it is blocked or a guard failed. */
+/**
+ * Flushes the output that the guards buffered of a broken answer. Returns the error if that output is blocked or a
+ * guard fails.
+ */
 async function addRest(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Promise<unknown> {
   try {
     answer.add(await guard.end())
@@ -93,11 +96,11 @@ function brokenOutcome(failure: unknown): Outcome {
 
 const FINISH: Partial<Record<Outcome, Finish>> = { complete: 'stop', length: 'length', filtered: 'content_filter' }
 
-/** The `finish_reason` on the wire; undefined for a broken answer. */
+/** The `finish_reason` in the response. Undefined for a broken answer. */
 export const finishOf = ({ outcome, failure }: Pick<Ending, 'outcome' | 'failure'>): Finish | undefined =>
   failure === undefined ? FINISH[outcome] : undefined
 
-/** The error frame for an answer that breaks after its first token. */
+/** Returns the error frame for an answer that breaks after its first token. */
 export function toErrorFrame(failure: unknown, traceId: string): AnswerFault {
   if (failure instanceof RequestAborted) {
     return {
@@ -125,7 +128,10 @@ function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedV
   return { verdict: 'BLOCK', attack_category: category ?? (isCanary ? CANARY_LEAK : null), trace_id: traceId }
 }
 
-/** The same failure as an error reply: when no byte was sent yet, or for requests that wait for the replay. */
+/**
+ * Returns the same failure as an error response. Used if no byte was sent yet, and for requests that wait for the
+ * replay.
+ */
 export function toRefusal(failure: unknown, opened: OpenAnswer, traceId: string): unknown {
   if (failure instanceof OutputBlocked) {
     return new GatewayError('CONTENT_BLOCKED', BLOCKED_MESSAGE, { extra: toVerdict(failure, traceId) })
@@ -136,7 +142,7 @@ export function toRefusal(failure: unknown, opened: OpenAnswer, traceId: string)
   return new GatewayError('ALL_MODELS_FAILED', message, { cause: failure, extra: { attempts: failed } })
 }
 
-/** The attempts, with the one that served marked as failed. */
+/** Returns the attempts, with the serving attempt marked as failed. */
 export const attemptsWith = (failure: ProviderError, { attempts }: OpenAnswer): FailoverAttempt[] =>
   attempts.map((earlier) =>
     earlier.status === 'served' ? { ...earlier, status: 'failed', reason: failure.reason } : earlier,

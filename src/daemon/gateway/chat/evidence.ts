@@ -21,19 +21,19 @@ import type { AppliedPolicy } from '../../safety/policies/policies.ts'
 import type { ChatInput } from './input.ts'
 import type { Surface } from './surface.ts'
 
-/** The facts for a governed request's evidence: exactly one entry, however the request ends. */
+/** The facts for the evidence of a governed request. Each request has exactly one entry, however it ends. */
 export type Evidence = Omit<RequestFacts, 'policy' | 'incidents'> & {
   policy: AppliedPolicy | undefined
   incidents: GuardIncident[]
   surface: Pick<Surface, 'errors'>
   startedMonotonicMs: number
-  /** Further records that must be durable before a rejection is sent; committed with the entry. */
+  /** Further records that must be durable before a rejection is sent. They are committed with the entry. */
   withRefusal: LedgerRecords
-  /** True once the entry is part of a commit, even a failed one: no second entry is written. */
+  /** True once the entry is part of a commit, even of a failed commit. No second entry is written. */
   isWritten: boolean
 }
 
-/** Begins the evidence of a well-formed request, in memory. */
+/** Begins the evidence of a well-formed request. Nothing is stored yet. */
 export function beginEvidence(
   input: Pick<ChatInput, 'chain' | 'stream'>,
   surface: Surface,
@@ -71,14 +71,14 @@ export function beginEvidence(
 
 const NO_ATTEMPTS: Evidence['attempts'] = Object.freeze([])
 
-/** Adds the request's entry to its commit. No other entry is written for it afterwards. */
+/** Adds the request's entry to its commit. No other entry is written for the request afterwards. */
 export function addEntry(records: LedgerRecords, evidence: Evidence, end: RequestEnd): void {
   evidence.isWritten = true
   const entry = toRequestEntry(evidence, end)
   records.evidence = records.evidence ? [...records.evidence, entry] : [entry]
 }
 
-/** Commits the entry of a request with its other records. If that fails, the reply names no receipt. */
+/** Commits the entry of a request with its other records. If the commit fails, the response names no receipt. */
 export async function commitEntry(records: LedgerRecords, context: RequestIds, ledger: Ledger): Promise<void> {
   try {
     await ledger.commit(records)
@@ -89,9 +89,9 @@ export async function commitEntry(records: LedgerRecords, context: RequestIds, l
 }
 
 /**
- * Makes a rejection or failure durable before the caller learns of it, and sets the bundle id in `context`. Writes nothing
- * if the entry is already in a commit, if another daemon took over the request, or if it was rejected as overloaded
- * before any model or guard reacted.
+ * Makes a rejection or failure durable before the caller learns of it, and sets the bundle id in `context`. Writes
+ * nothing if the entry is already in a commit, if another daemon took over the request, or if the request was rejected
+ * as overloaded before a model was called or a guard found something.
  * @returns the error for the caller: `error`, or the reason why a denial could not be recorded
  */
 export async function recordRefusal(
@@ -124,22 +124,23 @@ export async function recordRefusal(
     return error
   } catch (cause) {
     if (isDenied) return cause
-    // The caller still gets the models' error, with its Retry-After.
+    // The caller still gets the models' error, including its Retry-After.
     log.error({ error: cause, request_id: evidence.requestId }, 'the evidence of a failed request could not be stored')
     return error
   }
 }
 
 /**
- * An overloaded gateway must not add a commit for each rejected request. An entry is written if a model was called or a
- * guard found something before.
+ * An overloaded gateway must not commit an entry for each rejected request. An entry is written only if a model was
+ * called or a guard found something before.
  */
 const isOverloadOnly = (error: unknown, { entitlements, incidents }: Evidence): boolean =>
   error instanceof GatewayError && error.code === 'OVERLOADED' && entitlements.length === 0 && incidents.length === 0
 
 /**
- * The recordable name of a model that was not called; other text from the caller must not enter the evidence. The full
- * name if provider, key or policy names it; `<provider>/*` if the provider accepts any name; null for an unknown model.
+ * Returns the recordable name of a model that was not called. Other text from the caller must not enter the evidence.
+ * The result is the full name if provider, key or policy names the model, `<provider>/*` if the provider accepts any
+ * name, and null for an unknown model.
  */
 function knownName(
   { requestedModel, policy }: Evidence,
@@ -166,19 +167,19 @@ export function toErrorBody(
   return { status, body: text, sha256: hash('sha256', text, 'hex') }
 }
 
-/** The status that proxies log for a client that disconnected; never sent. */
+/** The status that proxies log for a disconnected client. It is never sent. */
 export const CLIENT_LEFT_STATUS = 499
 
 export const isOfClient = (error: unknown): boolean => error instanceof RequestAborted && error.by === 'client'
 
-/** An error code that reveals nothing of the request. */
+/** Returns an error code that reveals nothing about the request. */
 export function errorWord(error: unknown): NonNullable<RequestEnd['error']> {
   if (error instanceof GatewayError) return error.code
   if (error instanceof RequestAborted) return error.by === 'client' ? CLIENT_LEFT : 'SHUTDOWN'
   return 'INTERNAL_ERROR'
 }
 
-/** True when a rule rejected the request; false when the models failed. */
+/** Whether a rule rejected the request. False if the models failed. */
 const isDenial = (error: unknown): boolean => error instanceof GatewayError && DENIALS.has(error.code)
 
 const DENIALS: ReadonlySet<GatewayError['code']> = new Set([

@@ -5,7 +5,9 @@ import { type Actor, toEntryDraft } from '../../records/audit/change.ts'
 import { modelFailover } from '../../records/events/events.ts'
 import type { EntryDraft, LedgerRecords } from '../../records/ledger/records.ts'
 
-/** Each failover from a failed model to the next, oldest first. Retries of the same model do not count. */
+/**
+ * Returns each failover from a failed model to the next model, oldest first. Retries of the same model do not count.
+ */
 function failoversOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAttempt; next: string }[] {
   return attempts.flatMap((failed, at) => {
     const next = attempts[at + 1]?.model
@@ -40,7 +42,8 @@ export function addFailoverEvents(
       resourceId: failed.model,
       description: `failed over from "${failed.model}" to "${next}" (${facts.reason})`,
       severity: 'warning',
-      // Changes no rights, and repeats the receipt, so it is deleted with it.
+      // The entry records no change of rights and repeats facts of the receipt, so it is deleted together with the
+      // receipt.
       complianceCategory: 'data_protection',
       metadata: facts,
     } as const

@@ -1,4 +1,5 @@
-// Tries the models of a chain until one answers. Long, because retries, failover and their limits are one decision.
+// Tries the models of a chain until one answers. This file is long, because retries, failover and their limits are one
+// decision.
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
@@ -20,8 +21,8 @@ import type { Attempt, Chain } from './chain.ts'
 import { readAhead } from './read-ahead.ts'
 
 /**
- * With `redundancy.commit: "complete"`, a streamed answer is buffered up to this size. A longer one starts before it
- * is complete.
+ * With `redundancy.commit: "complete"`, a streamed answer is buffered up to this size. A longer answer is sent before
+ * it is complete.
  */
 const HELD_ANSWER_BYTES = 1_048_576
 /** The pause before a retry of a model that sent no Retry-After. */
@@ -30,22 +31,22 @@ export const RETRY_PAUSE_MS = 250
 /** An answer that has begun. No other model may be tried from here on. */
 export type OpenAnswer = {
   attempt: Attempt
-  /** Every attempt of the chain so far, the serving one last. */
+  /** Every attempt of the chain so far. The last attempt is the one that served. */
   attempts: FailoverAttempt[]
   firstTokenMs: number
-  /** The parts read so far: the first tokens, or the whole answer when it is buffered until complete. */
+  /** The parts read so far: the first tokens, or the whole answer if it is buffered until complete. */
   firstBatch: readonly ChatPart[]
-  /** Yields the batches after the first. @throws ProviderError when the upstream breaks */
+  /** Yields the batches after the first. @throws ProviderError if the upstream breaks off */
   rest: AsyncIterator<readonly ChatPart[]>
-  /** Call it once, after the last read: with the failure, or with undefined after a complete answer. */
+  /** Call this once, after the last read. Pass the failure, or undefined after a complete answer. */
   close(failure: unknown): void
 }
 
 export type Failover = {
   breaker: Breaker
-  /** One gate per provider; each key has its own queue in it. */
+  /** One gate per provider. Each key has its own queue in the gate. */
   providerGates: Gates
-  /** How often the same model is retried before the next one is tried. */
+  /** How often the same model is retried before the next model is tried. */
   sameModelRetries: number
 }
 
@@ -53,14 +54,17 @@ export type FailoverDeps = { clock: Clock; log: Log; failover: Failover }
 
 type Asked = Omit<ProviderCall, 'model' | 'timeouts' | 'entitle' | 'onHead'>
 
-/** The state that all attempts of one request share. `attempts` grows with each attempt, so it is complete after a failure too. */
+/**
+ * The state that all attempts of one request share. `attempts` grows with each attempt, so it is also complete after a
+ * failure.
+ */
 type FailoverRun = {
   chain: Chain
   call: Asked
   caller: Pick<Caller, 'tenantId' | 'keyId'>
   requestId: string
   attempts: FailoverAttempt[]
-  /** The response heads of the attempts, at the same indexes; undefined without an HTTP response. */
+  /** The response heads of the attempts, at the same indexes. Undefined for an attempt without an HTTP response. */
   heads: (ProviderHead | undefined)[]
   /** The output limit to send to a model, and the options that fit within it. */
   boundsOf(attempt: Attempt): Pick<ProviderCall, 'maxTokens' | 'options'>
@@ -70,13 +74,13 @@ type FailoverRun = {
 }
 
 /**
- * Tries the models of the chain in order until one reaches its commit point. A stream commits at its first token. A whole
- * answer commits when it is complete; so does a stream with `commit: 'complete'`, unless it exceeds the buffer limit.
- * Each model has its own timeouts. Waiting in the provider's queue does not count against them.
- * If the first model rejects the request, the rejection is returned. After another model failed, it counts as one more
- * failure. A prompt that is too long for one model goes to the next, regardless of the triggers.
- * @throws GatewayError when no model of the chain answered, the request itself is invalid, or the last provider is
- * overloaded; the signal's reason when it was aborted.
+ * Tries the models of the chain in order until one reaches its commit point. A stream commits at its first token. A
+ * non-streamed answer commits when it is complete. A stream with `commit: 'complete'` does the same, unless it exceeds
+ * the buffer limit. Each model has its own timeouts. Waiting in the provider's queue does not count against them. If
+ * the first model rejects the request, the rejection is returned. If an earlier model failed, a rejection counts as one
+ * more failure. A prompt that is too long for one model goes to the next, regardless of the triggers.
+ * @throws GatewayError if no model of the chain answered, the request itself is invalid, or the last provider is
+ * overloaded; the signal's reason if it was aborted
  */
 export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<OpenAnswer> {
   const { chain, caller, attempts } = run
@@ -104,20 +108,23 @@ export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<
     if (!(result instanceof ProviderError)) return result
     failures.push(result)
     if (isCallersFault(result)) {
-      // A fallback that rejects the request must not hide that the models before it were down.
+      // A fallback that rejects the request must not hide that the earlier models were down.
       if (othersFailed || result.reason === 'context_length') continue
       throw rejected(modelId, result)
     }
     if (!isTrigger(result.reason, chain.triggers)) break
   }
-  // A skipped model might have answered, so only rejections by every model count as a rejection.
+  // A skipped model might have answered. So the request counts as rejected only if every model rejected it.
   const [first] = failures
   const wereAsked = failures.length === chain.attempts.length
   if (first && wereAsked && failures.every(isCallersFault)) throw rejected(chain.attempts[0].modelId, first)
   throw exhausted(attempts, failures)
 }
 
-/** Tries one model, and retries while that may help and its timeout leaves room for the pause. Returns the last failure. */
+/**
+ * Tries one model. Retries it as long as a retry may help and the timeout leaves room for the pause. Returns the last
+ * failure.
+ */
 async function tryWithRetries(
   attempt: Attempt,
   run: FailoverRun,
@@ -139,7 +146,7 @@ async function tryWithRetries(
   }
 }
 
-/** A retry is useless when the operator has to act, or the request is invalid. */
+/** A retry cannot help if the operator must act or the request is invalid. */
 const mayHelp = ({ reason, alarm }: ProviderError, { triggers }: Chain) => !alarm && isTrigger(reason, triggers)
 
 async function tryModel(
@@ -205,7 +212,7 @@ async function tryModel(
     void batches?.return?.()
     providerGates.leave(provider.name)
     if (firstBatch && signal.reason instanceof RequestAborted && signal.reason.by === 'client') {
-      // The client has left, but the model generated the buffered text, so it is billed like every answer.
+      // The client has disconnected, but the model generated the buffered text, so it is billed like every answer.
       addAttempt(run, attempt, { latencyMs: firstTokenMs }, log)
       return { attempt, attempts, firstTokenMs, firstBatch, rest: brokenBy(signal.reason), close: () => {} }
     }
@@ -231,7 +238,10 @@ function reasonOf(error: unknown): string {
 
 const brokenBy = (reason: unknown): AsyncIterator<readonly ChatPart[]> => ({ next: () => Promise.reject(reason) })
 
-/** How many bytes to buffer before the commit point. A whole answer has no limit here; the provider's reader bounds it. */
+/**
+ * Returns how many bytes to buffer before the commit point. A non-streamed answer has no limit here, because the
+ * provider's reader limits it.
+ */
 function heldBytes({ commit }: Chain, { stream }: Asked): number {
   if (!stream) return Number.POSITIVE_INFINITY
   return commit === 'complete' ? HELD_ANSWER_BYTES : 0
@@ -285,7 +295,10 @@ function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
 
 type EndedAttempt = { reason?: string; latencyMs: number; alarm?: boolean }
 
-/** Lists and logs an attempt; it served if there is no `reason`. Served attempts are logged at `debug`: there are many. */
+/**
+ * Adds an attempt to the list and logs it. An attempt without `reason` served. Serving attempts are logged at `debug`,
+ * because there are many.
+ */
 function addAttempt(
   { requestId, attempts, heads }: FailoverRun,
   { modelId: model, provider }: Attempt,
@@ -308,14 +321,14 @@ function addAttempt(
     return
   }
   attempts.push({ model, status: 'failed', reason, latency_ms })
-  // A client that disconnects is not the model's failure.
+  // A disconnected client is not a failure of the model.
   const level = alarm ? 'error' : reason === 'aborted' ? 'info' : 'warn'
   log[level]({ ...facts, reason, ...more }, 'model attempt failed')
 }
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'
 
-/** True when this model would reject the request on every retry. */
+/** Whether this model would reject every retry of the request. */
 function isCallersFault({ reason }: ProviderError): boolean {
   return reason === 'bad_request' || reason === 'context_length' || reason === 'content_filter'
 }
@@ -328,7 +341,7 @@ function rejected(modelId: string, cause: ProviderError): GatewayError {
 }
 
 /**
- * 429 when every failure was a rate limit, otherwise 502. The body lists the attempts. A 502 carries Retry-After when
+ * Returns 429 if every failure was a rate limit, otherwise 502. The body lists the attempts. A 502 has a Retry-After if
  * every model that was tried sent one.
  */
 function exhausted(attempts: FailoverAttempt[], failures: ProviderError[]): GatewayError {

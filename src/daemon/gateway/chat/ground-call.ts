@@ -16,14 +16,17 @@ export type Grounded = {
   sources: { source: string; score: number }[]
 }
 
-/** Passages are screened after the search. If rules may change them, no reranking model may read them before that. */
+/**
+ * Passages are screened after the search. If rules may change the passages, no reranking model may read them before
+ * that.
+ */
 function searchOf({ policy, rules }: Screened, search: Search): Search {
   const mayAsk = mayAskUnder(policy)
   const keepsPassages = rules.input.acting.length > 0
   return (index, query, limit, options) => search(index, query, limit, { mayAsk, keepsPassages, ...options })
 }
 
-/** Retrieves passages for the last user turn; none for Zero-Knowledge or `use_rag: false`. */
+/** Retrieves passages for the last user turn. Retrieves none for Zero-Knowledge or `use_rag: false`. */
 export async function groundCall(screened: Screened, deps: ScreenDeps & { search: Search }): Promise<Grounded> {
   const { conversation, index, useRag, temperature, temperatureIsDefault, maxTokens, stream, options, caller } =
     screened
@@ -37,7 +40,8 @@ export async function groundCall(screened: Screened, deps: ScreenDeps & { search
     const call = callWith(system, null)
     return { call, ragEnabled: false, documentsRetrieved: 0, withheldPassages: 0, sources: [] }
   }
-  // The index is not redacted, so the local search uses the original question. Models get the redacted one.
+  // The index is not redacted, so the local search uses the original question. External models get the redacted
+  // question.
   const question = questionOf(turnsOf(screened.asSent))
   const outside = questionOf(turnsOf(messages))
   const found = await ground(

@@ -17,9 +17,9 @@ const IDEMPOTENCY_PURGE_ROWS = 500
 
 /** Stores the result of one request for replay. */
 export type ReplaySlot = Pick<Claim, 'fence'> & {
-  /** The row for the commit that bills the request; without the answer when that is too large to store. */
+  /** Returns the row for the commit that bills the request. It omits the answer if that is too large to store. */
   toRow(kept: { status: number; contentType: string; body: string }): IdempotencyResultRow
-  /** Reports a failure: waiting requests get the same error, and a later retry runs again. */
+  /** Reports a failure: waiting requests get the same error, and a later retry runs the request again. */
   broke(error: unknown): void
 }
 
@@ -38,24 +38,24 @@ export type Idempotency = {
     route: string,
     prepare: () => Promise<(replay: ReplaySlot | undefined) => Promise<Reply | undefined>>,
   ): Promise<Reply | undefined>
-  /** Stops waiting and renewing; open claims end when their leases expire. */
+  /** Stops waiting and renewing. Open claims end when their leases expire. */
   close(): void
 }
 
-/** Deletes expired answers, a few at a time, so that running requests do not wait for it. */
+/** Deletes expired answers in small batches, so that running requests do not wait for the deletion. */
 export async function purgeExpired({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const now = isoTime(clock.now())
   while ((await deleteExpiredResults(db, now, IDEMPOTENCY_PURGE_ROWS)) === IDEMPOTENCY_PURGE_ROWS);
 }
 
 /**
- * The outcome of the first request, for those that wait: its answer, or its failure with the bundle id of its evidence.
- * Empty when its client disconnected.
+ * The outcome of the first request, for the requests that wait for it: its answer, or its failure with the bundle id of
+ * its evidence. Empty if the client of the first request disconnected.
  */
 type Left = { stored?: StoredResult; failure?: { error: unknown; bundleId: string | undefined } }
 
 /**
- * The first request with a key on this daemon. `confirmed` resolves when its body is known to match the key, or when it has
+ * The first request with a key on this daemon. `confirmed` resolves when this request is known to own the key, or has
  * ended. Until then, the key may belong to a request with another body.
  */
 type Running = { fingerprint: string; confirmed: Promise<void>; left: Promise<Left> }
@@ -93,7 +93,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
       try {
         return await runClaimed(context, claim, { row, left }, produce)
       } catch (error) {
-        // Another daemon took over and has, or will have, the answer. This daemon has stored nothing.
+        // Another daemon took over the key and stores the answer. This daemon has stored nothing.
         if (!(error instanceof ClaimLostError) || context.response.headersSent) throw error
       }
     }
@@ -190,8 +190,8 @@ const isLive = (known: { expires_at: string; lease_until: string | null }, now: 
   known.expires_at > now && (known.lease_until === null || known.lease_until > now)
 
 /**
- * Shares a failure with the waiting requests; otherwise each would run the request and pay again. Two failures concern
- * the first request only: its client disconnected, or another daemon took over its key.
+ * Shares a failure with the waiting requests. Otherwise each of them would run the request and pay again. Two failures
+ * concern only the first request: its client disconnected, or another daemon took over its key.
  */
 function noteFailure(error: unknown, { bundleId }: RequestContext, left: Left): void {
   const isItsOwn = error instanceof ClaimLostError || (error instanceof RequestAborted && error.by === 'client')
@@ -221,7 +221,10 @@ function keyOf({ request }: RequestContext): string | undefined {
 /** Stored instead of an answer that is too large. */
 const NOT_KEPT = { status: ERRORS.IDEMPOTENCY_RESULT_TOO_LARGE.status, content_type: '', body: '' }
 
-/** A replay leaves no evidence of its own; its body names the original's. @throws IDEMPOTENCY_RESULT_TOO_LARGE */
+/**
+ * A replay creates no evidence of its own. Its body names the original's evidence.
+ * @throws IDEMPOTENCY_RESULT_TOO_LARGE
+ */
 function replayTo(context: RequestContext, stored: StoredResult): Reply {
   context.bundleId = undefined
   if (stored.status === NOT_KEPT.status) throw notKept()

@@ -7,17 +7,17 @@ import type { RequestLimits } from '../config.ts'
 /** The system prompt and the messages of a request. */
 export type Conversation = { system: string; messages: Message[] }
 
-/** A well-formed chat request of any surface, with that surface's defaults applied; not yet admitted. */
+/** A well-formed chat request of any surface, with that surface's defaults applied. It is not admitted yet. */
 export type ChatInput = {
   conversation: Conversation
-  /** At least `model` or `models`. */
+  /** Contains at least `model` or `models`. */
   chain: Partial<Pick<ChatRequest, 'model' | 'models' | 'fallback_models' | 'redundancy'>>
-  /** A knowledge base, or Zero-Knowledge. */
+  /** The name of a knowledge base, or Zero-Knowledge. */
   index: string
   useRag: boolean
   policy: string | undefined
   shield: ChatRequest['prompt_shield']
-  /** The user to bill; undefined: the owner of the key. */
+  /** The user to bill. Undefined: the owner of the key. */
   userId: string | undefined
   conversationId: string | undefined
   /** Undefined: the model's own default. */
@@ -26,7 +26,7 @@ export type ChatInput = {
   temperatureIsDefault?: boolean
   /** Undefined: the request sets no limit. */
   maxTokens: number | undefined
-  /** The field names in the request, where they differ from `max_tokens` and `reasoning_effort`. */
+  /** The names of these fields in the request, if they differ from `max_tokens` and `reasoning_effort`. */
   fields?: { maxTokens?: string; thinking?: string }
   stream: boolean
   options: GenerationOptions | undefined
@@ -129,6 +129,6 @@ function sized(field: string, conversation: Conversation): Conversation {
   return conversation
 }
 
-/** The generation options; undefined when none is set. */
+/** Returns the generation options. Undefined if none is set. */
 export const askedOptions = (options: GenerationOptions): GenerationOptions | undefined =>
   Object.values(options).some((value) => value !== undefined) ? options : undefined

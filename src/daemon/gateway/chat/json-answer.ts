@@ -3,7 +3,7 @@ import { reply } from '../../platform/http/route.ts'
 import type { Answer } from './answer-contract.ts'
 import { renderedJson } from './answer-rendering.ts'
 
-/** An answer without text: one JSON body, which `toBody` builds at the end. */
+/** An answer without text. It is one JSON body, which `toBody` builds at the end. */
 export function jsonAnswer(toBody: (usage: TokenUsage) => object): Answer {
   let body = ''
   return {
@@ -14,7 +14,7 @@ export function jsonAnswer(toBody: (usage: TokenUsage) => object): Answer {
       return renderedJson(body)
     },
     send: () => reply(200, body),
-    // Nothing has left yet, so the error itself becomes the answer.
+    // No byte has been sent yet, so the error itself becomes the response.
     fail: () => undefined,
     abandon: () => null,
   }

@@ -27,8 +27,8 @@ import { settle } from './settle.ts'
 import type { Surface } from './surface.ts'
 
 /**
- * Runs one chat request from validated input to bill. Returns the reply, or undefined when the answer was streamed.
- * @throws GatewayError when the request is rejected, RequestAborted when the client left before the first token.
+ * Runs one chat request from validated input to bill. Returns the reply, or undefined if the answer was streamed.
+ * @throws GatewayError if the request is rejected; RequestAborted if the client disconnects before the first token
  */
 export async function runChat(
   input: ChatInput,
@@ -43,7 +43,7 @@ export async function runChat(
   })
 }
 
-/** Resolves payer, models, index and policy. Malformed requests leave no receipt; forbidden ones do. */
+/** Resolves payer, models, index and policy. Malformed requests create no receipt; forbidden requests do. */
 async function admitRecorded(
   input: ChatInput,
   surface: Surface,
@@ -64,13 +64,13 @@ async function admitRecorded(
   }
 }
 
-/** An admitted request with all that answering it needs. */
+/** An admitted request and everything that is needed to answer it. */
 type Running = {
   admitted: Admitted
   surface: Surface
   context: RequestContext
   evidence: Evidence
-  /** Stores the answer for replay when the request carried an Idempotency-Key. */
+  /** Set if the request has an Idempotency-Key: stores the answer for replay. */
   replay: ReplaySlot | undefined
 }
 
@@ -81,7 +81,7 @@ async function answerRecorded(running: Running, deps: ChatDeps): Promise<Reply |
   if (turn) await turn // queued: the key has reached its limit of running chats
   context.bundleId = evidence.bundleId
   try {
-    // Free the slot first: the next request need not wait until the rejection is recorded.
+    // Free the slot first, so that the next request does not wait until the rejection is recorded.
     return await answerOnce(running, deps).finally(() => {
       if (!isOperator) deps.keyGates.leave(keyId)
     })
@@ -94,7 +94,7 @@ async function answerOnce(
   { admitted, surface, context, evidence, replay }: Running,
   deps: ChatDeps,
 ): Promise<Reply | undefined> {
-  // A client with an Idempotency-Key will retry, so the answer is completed after a disconnect and billed once.
+  // A client with an Idempotency-Key will retry. So the answer is completed even after a disconnect, and billed once.
   const signal = replay ? context.shutdown : context.signal
   const { caller, requestId } = context
   const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // DLP, PII and prompt shield on the request
@@ -133,8 +133,9 @@ async function answerOnce(
 }
 
 /**
- * Opens the answer and records failovers. When every model fails there is no bill, so the failovers are committed with
- * the rejection. That commit needs no claim: the failovers are facts, even if another daemon took over the Idempotency-Key.
+ * Opens the answer and records failovers. If every model fails there is no bill, so the failovers are committed with
+ * the rejection. That commit needs no claim: the failovers happened even if another daemon took over the
+ * Idempotency-Key.
  */
 async function openRecorded(
   { chain, caller, evidence, policy }: Screened,
@@ -161,7 +162,10 @@ async function openRecorded(
   }
 }
 
-/** Creates the entitlements of one request's attempts, and stores each in the evidence at the attempt's index. */
+/**
+ * Creates the entitlements of a request's attempts. Stores each entitlement in the evidence at the index of its
+ * attempt.
+ */
 function createEntitler(
   { caller, policy, evidence }: Pick<Screened, 'caller' | 'policy' | 'evidence'>,
   { clock, isAccepted }: Pick<ChatDeps, 'clock' | 'isAccepted'>,
@@ -183,7 +187,7 @@ function createEntitler(
   }
 }
 
-/** The output limit of one attempt. `thinks` says whether it leaves room for the requested reasoning. */
+/** The output limit of one attempt. `thinks`: whether the limit leaves room for the requested reasoning. */
 type AttemptLimit = OutputLimit & { thinks: boolean }
 
 function limitFor(attempt: Attempt, order: Order, covered: number | undefined): AttemptLimit {
@@ -195,7 +199,7 @@ function limitFor(attempt: Attempt, order: Order, covered: number | undefined): 
     covered,
     isRequired: attempt.provider.needsMaxTokens === true,
   })
-  // If the request itself sets the limit too low, the provider rejects it.
+  // A low limit that the request itself sets is sent unchanged, and the provider rejects it.
   const thinks = why !== 'operator' || (tokens ?? 0) > thinkingTokensOf(attempt, call)
   return { tokens, why, thinks }
 }
@@ -220,7 +224,10 @@ function changesOf(
   return changes
 }
 
-/** The minimum output tokens for the requested reasoning; 0 without reasoning or when the model has no minimum. */
+/**
+ * The minimum number of output tokens for the requested reasoning. Is 0 without reasoning, or if the model has no
+ * minimum.
+ */
 const thinkingTokensOf = ({ provider, model }: Attempt, { options = {} }: Order['call']): number => {
   const { reasoningEffort, noReasoning } = options
   const thinks = reasoningEffort !== undefined && reasoningEffort !== 'none' && !noReasoning

@@ -24,12 +24,12 @@ import { toChatInput } from './input.ts'
 type Checks = PolicyCheckResponse['checks']
 
 /**
- * Dry run of a chat request: runs every check separately and reports its outcome. Calls no model, bills nothing and stores
- * nothing.
+ * Dry run of a chat request: runs every check separately and reports its outcome. Calls no model, bills nothing and
+ * stores nothing.
  */
 export async function checkPolicy(body: unknown, asked: Asked, deps: ChatDeps): Promise<PolicyCheckResponse> {
   const { keyId, isOperator } = asked.caller
-  // The guards cost as much as in a chat, so the check queues like a chat.
+  // The guards cost as much as in a chat, so a dry run waits in the same queue.
   const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, asked.signal)
   if (turn) await turn
   try {
@@ -69,7 +69,7 @@ async function checkAll(
       'model_access',
       () => planChain(input.chain, providers, settings, { stream: input.stream, limits }),
       () => ({}),
-      // An unknown model is an invalid input; a forbidden one is a matter of access.
+      // An unknown model is invalid input. A forbidden model fails the access check.
       (status) => (status === 400 ? 'input' : 'model_access'),
     ))
   if (chain) {
@@ -128,7 +128,7 @@ async function checkAll(
       }
     }
     const applied = shield?.applied
-    // No judge model either: a dry run must not send the request anywhere or cost anything.
+    // The judge model is not called either: a dry run must not send the request anywhere or cost anything.
     const terms = { tenantId, mayAsk: () => false, signal, pacer: createPacer(), wantsDetails: true }
     const scan =
       applied &&
@@ -167,7 +167,7 @@ async function checkAll(
 }
 
 const SKIPPED = { skipped: true } as const
-/** Checks that did not run, because an earlier one failed or they do not apply. */
+/** Checks that did not run, because an earlier check failed or they do not apply. */
 const NOT_LOOKED_AT: Checks = {
   input: { passed: true },
   model_access: SKIPPED,
@@ -183,7 +183,10 @@ function createChecks() {
   const checks: Partial<Checks> = {}
   return {
     checks,
-    /** Runs one check and keeps what it comes to. Undefined when it failed. @param blame which check its failure is one of */
+    /**
+     * Runs one check and stores its outcome. Returns undefined if the check failed.
+     * @param blame returns the check that an error with this status belongs to
+     */
     async check<T>(
       name: keyof Checks,
       run: () => T | Promise<T>,
@@ -203,7 +206,7 @@ function createChecks() {
   }
 }
 
-/** The error that the real request would get. */
+/** Returns the error that a real request would get. */
 const failureOf = (error: GatewayError) => ({
   passed: false,
   status: ERRORS[error.code].status,

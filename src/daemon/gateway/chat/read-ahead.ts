@@ -1,9 +1,9 @@
 import { type ChatPart, ProviderError } from '../../models/provider.ts'
 
 /**
- * Appends parts to `held` until the answer is complete, or `held` exceeds `limitBytes`. If the last part is not the end,
+ * Appends parts to `held` until the answer is complete or `held` exceeds `limitBytes`. If the last part is not the end,
  * the answer is too long to buffer and must be sent before its end.
- * @throws ProviderError when the answer breaks before that; `held` then contains the parts until the failure.
+ * @throws ProviderError if the answer breaks off earlier; `held` then contains the parts until the failure
  */
 export async function readAhead(
   held: ChatPart[],
@@ -19,7 +19,7 @@ export async function readAhead(
   }
 }
 
-/** About how much memory these parts take: their texts, signatures and logprobs, plus a fixed size for each part. */
+/** Estimates the memory of these parts: texts, signatures and logprobs, plus a fixed size per part. */
 function bytesOf(parts: readonly ChatPart[]): number {
   let bytes = 0
   for (const part of parts) {

@@ -1,4 +1,4 @@
-// The routes of chat and of its dry run.
+// The routes of chat and of the dry run.
 import { CHAT_BODY_BYTES } from '../../../shared/spec-limits.ts'
 import { CHAT_PATH, ChatFrame, ChatRequest, ChatResponse } from '../../../shared/wire/chat.ts'
 import { FlatError } from '../../../shared/wire/common.ts'

@@ -2,7 +2,7 @@ import type { Match } from '../../knowledge/search/search.ts'
 import { screenRetrievedPassages } from '../../safety/guards/passages.ts'
 import { record, type ScreenDeps, type Screened } from './screen.ts'
 
-/** Screens retrieved passages before a model sees them. Incidents are durable before it returns. */
+/** Screens retrieved passages before a model receives them. Incidents are durable before it returns. */
 export async function screenPassages(
   matches: readonly Match[],
   screened: Screened,

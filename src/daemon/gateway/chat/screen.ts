@@ -18,11 +18,11 @@ import type { Surface } from './surface.ts'
 /** A request after input screening, with redactions applied. */
 export type Screened = Admitted &
   GuardedRequest & {
-    /** The unredacted messages, for the local search only: no model reads them. */
+    /** The unredacted messages. Only the local search uses them; no model receives them. */
     asSent: readonly Message[]
-    /** The origin that incidents record. */
+    /** The origin that is recorded with incidents. */
     origin: IncidentOrigin
-    /** The evidence of the request. */
+    /** The evidence of this request. */
     evidence: Evidence
     /** How many tool results were replaced by a notice. */
     withheldToolResults: number
@@ -31,9 +31,10 @@ export type Screened = Admitted &
 export type ScreenDeps = { guards: Guards; ledger: Ledger; clock: Clock }
 
 /**
- * Runs DLP, PII rules and prompt shield on all texts of the request: redacts them, or rejects the request. Incidents are
- * durable before the request continues; those of a rejection are committed with its evidence.
- * @throws CONTENT_BLOCKED, PROMPT_BLOCKED; SHIELD_UNAVAILABLE when the shield cannot decide
+ * Runs DLP, PII rules and the prompt shield on all texts of the request. Redacts the texts or rejects the request.
+ * Incidents are durable before the request continues. The incidents of a rejected request are committed with its
+ * evidence.
+ * @throws CONTENT_BLOCKED, PROMPT_BLOCKED; SHIELD_UNAVAILABLE if the shield cannot decide
  */
 export async function screen(
   admitted: Admitted,
@@ -98,7 +99,7 @@ export async function screen(
   }
 }
 
-/** Notes which guards inspect this request or its answer. */
+/** Records which guards inspect this request or its answer. */
 function noteInspectors(
   inspectors: Evidence['inspectors'],
   { rules, policy, isShielded }: Pick<Screened, 'rules' | 'policy'> & { isShielded: boolean },
@@ -113,7 +114,7 @@ function noteInspectors(
 
 const joined = (...texts: string[]): string => texts.filter((text) => text !== '').join('\n\n')
 
-/** The texts of the user's turns, oldest first. */
+/** Returns the texts of the user's turns, oldest first. */
 export const turnsOf = (messages: readonly Message[]): string[] =>
   messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content))
 

@@ -30,7 +30,7 @@ type Served = {
   order: Order
   payment: Payment
   opened: OpenAnswer
-  /** The limit that was sent to the model. */
+  /** The output limit that was sent to the model. */
   limit: OutputLimit
   answer: Answer
   ending: Ending
@@ -38,10 +38,10 @@ type Served = {
 }
 
 /**
- * Commits the bill, then sends the last bytes to the client. All generated output is billed, even when the answer broke or
- * the client left. A complete answer is stored for replay. So is the rejection of a blocked one, because a retry would
- * pay the model again.
- * @throws the failure of the answer, when no byte was sent; the ledger's error when the commit failed.
+ * Commits the bill, then sends the last bytes to the client. All generated output is billed, even if the answer broke
+ * off or the client disconnected. A complete answer is stored for replay. The rejection of a blocked answer is stored
+ * as well, because a retry would pay for the model again.
+ * @throws the failure of the answer if no byte was sent; the ledger's error if the commit failed
  */
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {
   const { admitted, order, payment, opened, limit, answer, ending, replay } = served
@@ -55,7 +55,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   const record = toUsageRecord(served, usage, charge, deps)
   const { spend } = charge
   const { reserved } = payment
-  // The key's counters join this commit instead of a separate one.
+  // The key's counters join this commit, which saves a separate commit.
   const counters = served.context.takeCounters()
   const records = { usage: record, spend, counters, ...(reserved && { reserved }), ...replay?.fence }
   const found = incidentsOf(served, deps)
@@ -127,7 +127,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   throw refusal
 }
 
-/** The full output to the client of a broken answer: the frames of the stream, or the error reply. */
+/** Returns the full output to the client of a broken answer: the frames of the stream, or the error response. */
 function toBroken(
   { answer, ending, context, admitted }: Served,
   refusal: unknown,
@@ -141,7 +141,7 @@ function toBroken(
   return broken ? { status: 200, ...broken } : { contentType, ...toErrorBody(refusal, admitted.evidence, context) }
 }
 
-/** A guard that fails while it summarises its findings must not prevent the bill. */
+/** A guard that fails while it summarises its findings must not prevent the billing. */
 function incidentsOf({ guard, order }: Served, { log }: ChatDeps): GuardIncident[] {
   try {
     return guard.incidents()

@@ -5,7 +5,7 @@ import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 export type StoredResult = Pick<IdempotencyResultRow, 'fingerprint' | 'status' | 'content_type' | 'body' | 'expires_at'>
 export type ResultScope = { tenantId: string; apiKeyId: string; route: string; idempotencyKey: string }
 
-/** The stored answer or the claim for this Idempotency-Key, even if expired. */
+/** Returns the stored answer or the claim for this Idempotency-Key, even if it has expired. */
 export function findResult(
   db: Db,
   scope: ResultScope,
@@ -31,7 +31,10 @@ export async function deleteResult(db: Db, scope: ResultScope): Promise<void> {
     .execute()
 }
 
-/** Deletes answers and claims of all tenants that expired before `now` (ISO 8601), at most `limit`; returns how many. */
+/**
+ * Deletes at most `limit` answers and claims of all tenants that expired before `now` (ISO 8601). Returns the number of
+ * deleted rows.
+ */
 export async function deleteExpiredResults(db: Db, now: string, limit: number): Promise<number> {
   const expired = db.selectFrom('idempotency_results').select('request_id').where('expires_at', '<=', now).limit(limit)
   const { numDeletedRows } = await db
@@ -43,8 +46,8 @@ export async function deleteExpiredResults(db: Db, now: string, limit: number): 
 }
 
 /**
- * Claims a key for the request in `claim`. Replaces an answer or a lease that has expired at `now` (ISO 8601). False when
- * the key is taken; of concurrent claims exactly one succeeds.
+ * Claims a key for the request in `claim`. Replaces an answer or a lease that has expired at `now` (ISO 8601). Returns
+ * false if the key is taken. Of concurrent claims, exactly one succeeds.
  */
 export async function insertClaim(db: Db, claim: IdempotencyResultRow, now: string): Promise<boolean> {
   const { tenant_id, api_key_id, route, idempotency_key, ...changes } = claim
@@ -64,7 +67,7 @@ export async function insertClaim(db: Db, claim: IdempotencyResultRow, now: stri
   return claimed !== undefined
 }
 
-/** Releases a claim without an answer. A claim that was taken over or answered stays. */
+/** Releases a claim without an answer. Does nothing if the claim was taken over or answered. */
 export async function deleteClaim(db: Db, requestId: string): Promise<void> {
   await db
     .deleteFrom('idempotency_results')
@@ -93,7 +96,7 @@ export async function renewClaims(db: Db, requestIds: readonly string[], leaseUn
     .execute()
 }
 
-/** Which of these requests still hold their claim at `now` (ISO 8601). */
+/** Returns those of the given requests that still have their claim at `now` (ISO 8601). */
 export async function findLiveClaims(db: Db, requestIds: readonly string[], now: string): Promise<Set<string>> {
   const live = await db
     .selectFrom('idempotency_results')

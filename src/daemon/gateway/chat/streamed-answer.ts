@@ -4,16 +4,16 @@ import type { RequestContext } from '../../platform/http/route.ts'
 import type { EventStream } from '../../platform/http/sse.ts'
 import type { Answer, AnswerFault, Finish, Rendered } from './answer-contract.ts'
 
-/** Maximum backlog of a client whose response is stored, so that a replay does not wait for a slow client. */
+/** Maximum backlog of a client whose response is stored. The limit keeps replays from waiting for a slow client. */
 const IDEMPOTENCY_BACKLOG_BYTES = 1_048_576
 
-/** How a surface renders a stream. It returns whole frames as text, and keeps the state between them. */
+/** How a surface renders a stream. It returns whole frames as text, and keeps the state between frames. */
 export type StreamWording = {
-  /** Frames for these parts; empty if the surface does not show them. */
+  /** Returns frames for these parts. Empty if the surface does not show them. */
   say(parts: readonly ChatPart[]): string
-  /** The last frames of a complete answer, with the first ones when no part was shown. */
+  /** Returns the last frames of a complete answer, preceded by the first frames if no part was shown. */
   end(finish: Finish, usage: TokenUsage): string
-  /** The last frames of a broken answer. No client may mistake it for a complete one. */
+  /** Returns the last frames of a broken answer. No client may mistake them for the end of a complete answer. */
   fail(fault: AnswerFault): string
 }
 
@@ -57,12 +57,12 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
 }
 
 /**
- * How many characters are buffered before hashing: hashing each frame alone costs several times as much. A larger buffer
- * would cost memory for each open stream (measured: 3 KiB at 4,096).
+ * Number of characters that are buffered before hashing. Hashing each frame separately takes several times as long. A
+ * larger buffer would cost memory for each open stream (measured: 3 KiB at 4,096).
  */
 const HASHED_CHARS = 1_024
 
-/** SHA-256 of a text in pieces, as UTF-8. */
+/** SHA-256 of a text that is added in pieces, as UTF-8. */
 function createTextHash(): { add(text: string): void; end(): string } {
   let waiting = ''
   let hasher: Hash | undefined
@@ -74,7 +74,7 @@ function createTextHash(): { add(text: string): void; end(): string } {
       hasher.update(waiting)
       waiting = ''
     },
-    // Hash a copy: after a failed commit the answer is ended a second time.
+    // Hash a copy, because the answer is ended again after a failed commit.
     end: () => (hasher ? hasher.copy().update(waiting).digest('hex') : hash('sha256', waiting, 'hex')),
   }
 }

@@ -6,14 +6,14 @@ import type { Answer, Envelope } from './answer-contract.ts'
 export type Surface = {
   /** The route in usage records and Idempotency-Keys. */
   path: string
-  /** The operation in evidence. */
+  /** The operation that evidence records. */
   operation: RequestFacts['operation']
-  /** The format of its errors; the same as its route's. */
+  /** The format of its errors, the same as its route's. */
   errors: ErrorShape
-  /** A compatibility surface: the operator may limit the tokens of an answer. */
+  /** Set for a compatibility surface, where the operator may limit the tokens of an answer. */
   isCompatible?: true
-  /** `stream: false`. */
+  /** Renders an answer with `stream: false`. */
   whole(envelope: Envelope): Answer
-  /** `stream: true`. @param keep whether to keep the transcript for a replay */
+  /** Renders an answer with `stream: true`. @param keep whether to keep the transcript for a replay */
   streamed(envelope: Envelope, context: RequestContext, keep: boolean): Answer
 }

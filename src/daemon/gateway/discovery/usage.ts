@@ -16,14 +16,14 @@ export type UsageFacts = {
   counts: { day: number; month: number }
   /** The owner's spending this month. */
   spend: Pick<SpendCounterRow, 'nanos' | 'points'>
-  /** The owner's points per month; null for no limit. */
+  /** The owner's points per month. Null means unlimited. */
   pointsLimit: number | null
   nowMs: number
 }
 
 /**
- * Body of GET /usage. Points and dollars are the owner's, from finished requests. Limits are the effective ones: none for
- * the operator key.
+ * Returns the body of GET /usage. Points and dollars are those of the key's owner, from finished requests. Limits are
+ * the effective limits. The operator key has none.
  */
 export function toUsage(
   { keyName, expiresAt, isOperator, settings, userUsageByModel }: Caller,

@@ -21,9 +21,9 @@ import type { Surface } from '../../chat/surface.ts'
 import { toChatInput } from './input.ts'
 
 /**
- * Counts the input tokens of a message. It runs the same pipeline as the message: admission, screening, entitlement and
- * evidence; the redacted text is counted. Uses the provider's counting API if it has one, otherwise the estimate that
- * billing uses. It is free and does not affect the breaker.
+ * Counts the input tokens of a message. Runs the same pipeline as a message: admission, screening, entitlement and
+ * evidence. The redacted text is counted. Uses the provider's counting API if there is one, otherwise the estimate that
+ * billing uses. Counting is free and does not affect the breaker.
  * @throws GatewayError as `runChat` does
  */
 export function runCount(
@@ -56,7 +56,7 @@ export function runCount(
 /** Passes the count from the provider to the answer. */
 type Counted = { tokens: number; estimated: boolean }
 
-/** No failover: another model would count differently. */
+/** There is no failover, because another model would count differently. */
 function toCountInput(request: CountTokensRequest): ChatInput {
   const input = toChatInput({ ...request, max_tokens: MAX_TOKENS_LIMIT })
   return { ...input, chain: { models: [{ model: request.model as string }] } }
@@ -76,7 +76,7 @@ const countingProvider = (provider: Provider, counted: Counted): Provider => ({
 
 const NO_TOKENS = { outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
 
-/** The tokens were only counted, not used, so no usage record is written. */
+/** The tokens are counted but not used, so no usage record is written. */
 const withoutUsage = (ledger: Ledger): Ledger => ({
   ...ledger,
   commit: ({ usage: _, ...records }) => ledger.commit(records),

@@ -9,19 +9,19 @@ import type { StreamWording } from '../../chat/streamed-answer.ts'
 import { toMessage, toStopReason, toUsage } from './message.ts'
 import { isRedacted, signatureOf } from './reasoning.ts'
 
-/** The open content block; at most one is open at a time. */
+/** The open content block. At most one block is open at a time. */
 type Open = { type: 'text' } | { type: 'thinking'; step: Reasoning } | { type: 'tool_use'; call: number; json: string }
 
 const NO_USAGE = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
 
-/** Renders parts as Anthropic's events; each content block has a start and a stop. */
+/** Renders parts as Anthropic's events. Each content block has a start event and a stop event. */
 export function messagesWording(envelope: Envelope): StreamWording {
   let begun = false
   let native = ''
   let called = false
   let index = -1
   let open: Open | undefined
-  /** Tool calls that began while another was still open. They are sent when that one ends. */
+  /** Tool calls that began while another call was open. They are sent when the open call ends. */
   const held = new Map<number, { id: string; name: string; json: string }>()
 
   function begin(): string {
@@ -90,7 +90,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
       open.json += json
       return sayJson(json)
     }
-    // A piece for a stopped block, or for one that never started, cannot be rendered in order.
+    // A piece of a stopped block, or of a block that never started, cannot be rendered in order.
     if (id === undefined || name === undefined) {
       if (json.trim() === '') return ''
       throw new ProviderError('server_error', 'The provider sent the pieces of its tool calls out of order.')

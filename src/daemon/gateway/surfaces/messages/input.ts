@@ -19,7 +19,8 @@ type ShownBlock = Exclude<UserBlock, { type: 'tool_result' }>
 type AssistantBlock = Exclude<Extract<Turn, { role: 'assistant' }>['content'], string>[number]
 
 /**
- * Converts a body of POST /v1/messages to the pipeline's input. The model's own temperature applies unless one is given.
+ * Converts a body of POST /v1/messages to the pipeline's input. If the request sets no temperature, the model's default
+ * applies.
  * @throws MODEL_REQUIRED, VALIDATION_ERROR
  */
 export function toChatInput(request: Asked): ChatInput {
@@ -45,7 +46,7 @@ export function toChatInput(request: Asked): ChatInput {
 const toSystem = (system: MessagesRequest['system'] = ''): string =>
   typeof system === 'string' ? system : system.map(({ text }) => text).join('\n\n')
 
-/** Splits a user turn: each tool result becomes a message of its own, and so does the text between them. */
+/** Splits a user turn. Each tool result becomes a separate message, and so does the text between tool results. */
 function toUserMessages({ content }: Extract<Turn, { role: 'user' }>): Message[] {
   if (typeof content === 'string') return [{ role: 'user', content }]
   const messages: Message[] = []
@@ -81,8 +82,8 @@ function toContent(blocks: readonly ShownBlock[]): Content {
 }
 
 /**
- * Converts a turn of the model. Internally, reasoning precedes text within a message. Reasoning after text begins another
- * message, because a provider that signs its reasoning needs it back in the original order.
+ * Converts a turn of the model. Internally, reasoning precedes the text of a message. So reasoning after text begins a
+ * new message, because a provider that signs its reasoning needs it back in the original order.
  */
 function toAnswers({ content }: Extract<Turn, { role: 'assistant' }>): Message[] {
   if (typeof content === 'string') return [{ role: 'assistant', content }]
@@ -90,7 +91,7 @@ function toAnswers({ content }: Extract<Turn, { role: 'assistant' }>): Message[]
   let current: AssistantBlock[] | undefined
   for (const block of content) {
     const isThinking = block.type === 'thinking' || block.type === 'redacted_thinking'
-    // Not after a tool call: its result must be the next message.
+    // Reasoning after a tool call begins no new message, because the tool result must be the next message.
     const goesOn = !isThinking || current?.some(({ type }) => type === 'tool_use') || current?.at(-1)?.type !== 'text'
     if (current && goesOn) current.push(block)
     else {
@@ -153,7 +154,7 @@ function toToolChoice(choice: NonNullable<MessagesRequest['tool_choice']>): Tool
 /** Anthropic's default effort for adaptive thinking. */
 const ADAPTIVE_EFFORT = 'high'
 
-/** Converts thinking, given as a token budget or an effort, to a reasoning effort. */
+/** Converts thinking, given as a token budget or as an effort, to a reasoning effort. */
 function toEffort({ thinking, output_config: output, max_tokens: maxTokens }: Asked): string | undefined {
   if (thinking?.type === 'disabled') return undefined
   if (output?.effort !== undefined) return output.effort

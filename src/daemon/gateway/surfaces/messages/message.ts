@@ -18,7 +18,7 @@ export function toStopReason(finish: Finish, native: string, called: boolean): M
   return native === 'stop_sequence' ? native : 'end_turn'
 }
 
-/** Anthropic's `input_tokens` exclude cached tokens; the gateway's usage includes them. */
+/** Anthropic's `input_tokens` exclude cached tokens. The gateway's usage includes them. */
 export const toUsage = ({
   inputTokens,
   outputTokens,

@@ -4,20 +4,20 @@ import type { Reasoning } from '../../../models/conversation.ts'
 
 const ANTHROPIC = 'anthropic'
 
-/** Marks the gateway's own signatures. Anthropic's are base64, so they contain no dot. */
+/** Marks the gateway's own signatures. Anthropic's signatures are base64, so they contain no dot. */
 const MARK = 'aigw.'
 const Foreign = z.object({ origin: z.string(), signature: z.string().optional(), data: z.string().optional() })
 
 /**
- * The signature of a thinking block. Anthropic's own is forwarded. A block has no other field for the origin and sealed
- * data of other providers' reasoning, so their signature encodes both, with MARK in front.
+ * Returns the signature of a thinking block. Anthropic's own signature is forwarded. For other providers, the signature
+ * encodes the origin and the sealed data, with MARK in front, because a block has no other field for them.
  */
 export function signatureOf({ origin, signature, data }: Reasoning): string {
   if (origin === ANTHROPIC || origin === '') return signature ?? ''
   return MARK + Buffer.from(JSON.stringify({ origin, signature, data })).toString('base64url')
 }
 
-/** True for reasoning that Anthropic encrypted; it has a block type of its own. */
+/** Whether the reasoning was encrypted by Anthropic. Such reasoning has a separate block type. */
 export const isRedacted = ({ origin, data }: Reasoning): boolean => origin === ANTHROPIC && data !== undefined
 
 /** The blocks of a reasoning step. Encrypted data becomes a separate block after the readable text. */
@@ -28,7 +28,7 @@ export function toThinkingBlocks(step: Reasoning): MessagesBlock[] {
   return [...aloud, { type: 'redacted_thinking', data }]
 }
 
-/** Restores a reasoning step from a block in a request. Undefined if its signature is missing or broken. */
+/** Restores a reasoning step from a block in a request. Undefined if the block's signature is missing or invalid. */
 export function toReasoning(
   block: Extract<MessagesBlock, { type: 'thinking' | 'redacted_thinking' }>,
 ): Reasoning | undefined {

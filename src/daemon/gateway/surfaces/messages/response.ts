@@ -33,7 +33,7 @@ function wholeAnswer(envelope: Envelope): Answer {
         items.add(part)
         if (part.type !== 'end') continue
         native = part.nativeFinishReason
-        // Convert here: an error of the provider can still become the reply.
+        // Converted here, because an error of the provider can still become the response.
         content = toContent(items.all, part.outcome === 'complete')
       }
       return true
@@ -50,14 +50,14 @@ function wholeAnswer(envelope: Envelope): Answer {
       } satisfies MessagesResponse)
       return renderedJson(body)
     },
-    // Nothing has left yet, so the error itself becomes the answer.
+    // No byte has been sent yet, so the error itself becomes the response.
     fail: () => undefined,
     abandon: () => null,
     send: () => reply(200, body),
   }
 }
 
-/** @throws ProviderError for a call whose arguments are not a JSON object, if the answer is `complete` */
+/** @throws ProviderError if the answer is `complete` and the arguments of a call are not a JSON object */
 function toContent(all: readonly AnswerItem[], complete: boolean): MessagesResponse['content'] {
   return all.flatMap((items): MessagesResponse['content'] => {
     if (items.type === 'text') return [{ type: 'text', text: items.text }]
@@ -65,7 +65,7 @@ function toContent(all: readonly AnswerItem[], complete: boolean): MessagesRespo
     const { id, name, arguments: text } = items.call
     const input = parseObject(text.trim() === '' ? '{}' : text)
     if (input) return [{ type: 'tool_use', id, name, input }]
-    // Omit a call that the token limit cut off, so that no client runs it incomplete.
+    // Omits a call that the token limit cut off, so that no client runs an incomplete call.
     if (!complete) return []
     throw new ProviderError('server_error', 'The provider called a tool with arguments that are not a JSON object.')
   })

@@ -18,8 +18,8 @@ import { toChatInput } from './input.ts'
 import { MESSAGES_SURFACE } from './response.ts'
 
 /**
- * Rejects continued threads. They send only the new turn, and the gateway stores no conversations, so the model would answer
- * without the earlier turns.
+ * Rejects continued threads. Such a request contains only the new turn, and the gateway stores no conversations. So the
+ * model would answer without the earlier turns.
  * @throws THREAD_NOT_FOUND
  */
 function refuseContinuedThread({ thread }: MessagesRequest): void {
@@ -47,7 +47,7 @@ const FAILURES: Record<number, ResponseDoc> = {
   503: failure('A required policy or shield is unavailable, or the gateway is overloaded or shutting down'),
 }
 
-/** The routes of Anthropic's clients, also directly under `/v1`. */
+/** The routes for Anthropic's clients, also available directly under `/v1`. */
 export function messagesRoutes(deps: ChatDeps): Route[] {
   const { limits } = deps
   const bodyLimits = { bodyLimit: limits.bodyBytes, jsonDepth: limits.jsonDepth }

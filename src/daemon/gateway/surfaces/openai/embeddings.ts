@@ -15,8 +15,8 @@ import { jsonAnswer } from '../../chat/json-answer.ts'
 import { runChat } from '../../chat/pipeline.ts'
 
 /**
- * Embeds texts through the same pipeline as a chat: admission, billing, replay and evidence. To the pipeline it is an answer
- * without text, from a provider whose `chat` embeds.
+ * Embeds texts through the same pipeline as a chat: admission, billing, replay and evidence. For the pipeline, the
+ * result is an answer without text from a provider whose `chat` embeds.
  * @throws GatewayError as `runChat` does
  */
 export function runEmbeddings(

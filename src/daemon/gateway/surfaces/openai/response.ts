@@ -58,7 +58,7 @@ function wholeAnswer(envelope: Envelope): Answer {
       } satisfies OpenAiChatResponse)
       return renderedJson(body)
     },
-    // Nothing has left yet, so the error itself becomes the answer.
+    // No byte has been sent yet, so the error itself becomes the response.
     fail: () => undefined,
     abandon: () => null,
     send: () => reply(200, body),
@@ -87,7 +87,9 @@ function toMessage(all: readonly AnswerItem[]): OpenAiChatResponse['choices'][nu
   }
 }
 
-/** Joins the logprobs of the pieces: each has lists of tokens by name (`content`, `refusal`), which are concatenated. */
+/**
+ * Joins the logprobs of the pieces. Each piece has token lists by name (`content`, `refusal`), which are concatenated.
+ */
 function toLogprobs(all: readonly AnswerItem[]): Record<string, unknown> | null {
   const pieces = all.flatMap((items) => (items.type === 'text' ? items.logprobs : []))
   if (pieces.length === 0) return null
@@ -101,10 +103,10 @@ function toLogprobs(all: readonly AnswerItem[]): Record<string, unknown> | null 
   return merged
 }
 
-/** Renders parts as chunks with one delta each; only the first has `gateway`. */
+/** Renders parts as chunks with one delta each. Only the first chunk has `gateway`. */
 function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording {
   const { id, created, model } = envelope
-  // A chunk is constant apart from its choice, so that part is rendered once.
+  // Only the choice of a chunk varies, so the constant part is rendered once.
   const before =
     `data: {"id":"${toCompletionId(id)}","object":"chat.completion.chunk","created":${created},` +
     `"model":${JSON.stringify(model)},"choices":`
@@ -164,7 +166,7 @@ function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording
   }
 }
 
-/** A delta without its braces. */
+/** Returns a delta as JSON without its braces. */
 const membersOf = (delta: OpenAiDelta): string => JSON.stringify(delta).slice(1, -1)
 
 const toCompletionId = (requestId: string) => `chatcmpl-${requestId.replace(/^req-/, '')}`
