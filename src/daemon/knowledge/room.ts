@@ -1,4 +1,4 @@
-// The knowledge room: indexes, document ingestion, and the search that grounds chats.
+// The knowledge module: indexes, document ingestion, and the search that grounds chats.
 import { join } from 'node:path'
 import type { Registry } from 'prom-client'
 import type { ProviderRegistry } from '../models/registry.ts'
@@ -18,17 +18,20 @@ import type { Search } from './search/search.ts'
 import type { RetrievalConfig } from './search/vectors/config.ts'
 import { openRetrieval } from './search/vectors/retrieval.ts'
 
-/** The programs that read files: their location, and whether they run at low priority. */
+/** The programs that read files: their path, and whether they run at low priority. */
 export type Extraction = Pick<ExtractorDeps, 'program' | 'lowPriority'>
 
 export type KnowledgeRoom = { search: Search; routes: Route[]; jobs: Job[]; close(): Promise<void> }
 
-/** Opens the room. First indexes the documents that an older version stored. */
+/** Opens the module. First indexes the documents that an older version stored without an index. */
 export async function openKnowledge(
   config: {
     knowledge?: RetrievalConfig | undefined
     dataDir: string
-    /** Since when no other daemon can use the store (milliseconds since 1970); undefined where one may. */
+    /**
+     * The time since which no other daemon can use the store (milliseconds since 1970). Undefined if another daemon may
+     * use it.
+     */
     aloneSince: number | undefined
     extraction: Extraction
   },

@@ -4,7 +4,7 @@ import type { IndexRow } from './store.ts'
 
 type DocumentOperation = 'train' | 'delete_document'
 
-/** `facts` reveal nothing about the content. `content`, such as its hash, can identify the document. */
+/** `facts` reveal nothing about the content. `content`, such as the hash, can identify the document. */
 type DocumentChange = {
   operation: DocumentOperation
   document: { id: string; source: string }
@@ -18,8 +18,9 @@ const SENTENCES: Readonly<Record<DocumentOperation, (index: string, document: st
 }
 
 /**
- * The log entry for a document that was added to an index or removed from it. Readers of the log may lack access to the
- * index. So the entry names only documents of general indexes; for other indexes it gives the id.
+ * Returns the log entry for a document that was added to an index or removed from it. Readers of the log may lack
+ * access to the index. So the entry contains the document's name only for general indexes, and only its id for other
+ * indexes.
  */
 export function documentActivity(index: IndexRow, { operation, document, facts, content }: DocumentChange): Activity {
   const isOpen = typeOf(index) === 'general'

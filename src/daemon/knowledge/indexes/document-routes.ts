@@ -17,15 +17,15 @@ import { getReadableIndex, getWritableIndex } from './index-access.ts'
 import { namespaceOf } from './index-view.ts'
 import type { IndexRow } from './store.ts'
 
-/** Maximum number of concurrent trainings of one tenant in one daemon: each may use a gigabyte of disk. */
+/** Maximum number of concurrent trainings of one tenant in one daemon. Each training may use a gigabyte of disk. */
 const TRAININGS = 8
-/** `Retry-After` when no training slot is free. */
+/** `Retry-After` if no training slot is free. */
 const TRAINING_RETRY_AFTER_SECONDS = 5
 
 export type DocumentDeps = TrainDeps &
   RulesOfCallDeps & {
     log: Log
-    /** The directory of uploads until they are indexed. */
+    /** The directory where uploads are kept until they are indexed. */
     uploadsDir: string
   }
 
@@ -35,7 +35,7 @@ const FORBIDDEN = { description: 'The key may not use an index with this name', 
 const READ_ONLY = { description: 'The key may not use an index with this name, or may only read it', schema: FlatError }
 const NO_INDEX = { description: 'The index does not exist, or the key may not read it', schema: FlatError }
 
-/** The routes of an index's documents: readers list them; writers add and delete them. */
+/** The routes of an index's documents. Readers list documents; writers add and delete them. */
 export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Route[] {
   const { db, guards } = deps
   const training = new Map<string, number>()
@@ -72,12 +72,12 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
         try {
           return await withUploadDirectory(uploadsDir, async (directory) => {
             const uploads = await receiveUpload(request, directory, { intake, signal })
-            // The request body is complete. From here on an idle connection means that we are working, not that the
-            // client hangs.
+            // The request body is complete. From here on, an idle connection means that the server is working, not that
+            // the client has stopped sending.
             request.setTimeout(0)
             const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
             const screening = createDocumentScreening(rules, caller.tenantId, guards)
-            // Also when the training fails: the documents that it stored until then remain.
+            // Runs also if the training fails, because the documents that it stored until then remain.
             const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
               record(screening.incidents()),
             )
@@ -147,7 +147,7 @@ const tooManyTrainings = () =>
 const countOf = (documents: readonly TrainedDocument[], status: TrainedDocument['status']): number =>
   documents.filter((document) => document.status === status).length
 
-/** The error for a training that indexed no document, with the reason for each document. */
+/** The error for a training that indexed no document. It contains the reason for each document. */
 function nothingTrained(uploads: readonly { isTooLarge: boolean }[], documents: TrainedDocument[]): GatewayError {
   const code = uploads.every(({ isTooLarge }) => isTooLarge) ? 'FILE_TOO_LARGE' : 'VALIDATION_ERROR'
   const reasons = documents.map(({ name, error }) => `${name}: ${error}`).join(' ')

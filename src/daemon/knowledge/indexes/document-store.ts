@@ -1,4 +1,4 @@
-// Rows of documents and their passages. Long, because all queries on them stand together.
+// Rows of documents and their passages. This file is long, because it contains all queries on them.
 import { type Expression, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { newId } from '../../../shared/ids.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -10,7 +10,7 @@ import type { DocumentKey, Draft, IndexKey, NewDocument } from './document-types
 import type { Run } from './segment.ts'
 import { deleteSegments, publishSegments } from './segment-store.ts'
 
-/** The documents of the index with these names, by name: content hash and number of passages. */
+/** Returns the documents of the index with these names, by name: content hash and number of passages. */
 export async function findDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -34,7 +34,7 @@ export async function findDocuments(
 }
 
 /**
- * PostgreSQL gets one array parameter, because it plans each statement again: a hundred parameters take twice as long
+ * PostgreSQL gets one array parameter. It plans each statement separately, and a hundred parameters take twice as long
  * (measured: 1 ms).
  */
 const isNamed = (db: Db, sources: readonly string[]): Expression<SqlBool> =>
@@ -42,7 +42,7 @@ const isNamed = (db: Db, sources: readonly string[]): Expression<SqlBool> =>
     ? sql<boolean>`source in (${sql.join(sources)})`
     : sql<boolean>`source = any(${sources}::text[])`
 
-/** Inserts a draft, which searches do not see yet. Takes a transaction. */
+/** Inserts a draft, which searches do not find yet. Requires a transaction. */
 export async function insertDraft(tx: Db, index: IndexKey, document: NewDocument): Promise<Draft> {
   await lockPassageIds(tx)
   const [draft] = await insertDocuments(tx, index, [document], 'draft')
@@ -50,8 +50,8 @@ export async function insertDraft(tx: Db, index: IndexKey, document: NewDocument
 }
 
 /**
- * Inserts published documents; each replaces the published document of the same name. The caller still writes their
- * passages (one contiguous range of ids) and their segment. Takes a transaction.
+ * Inserts published documents. Each document replaces the published document of the same name. The caller must then
+ * write the passages (one contiguous range of ids) and the segment. Requires a transaction.
  * @returns the new documents, and the documents that they replaced
  */
 export async function insertPublished(
@@ -95,7 +95,7 @@ async function insertDocuments(
   return drafts
 }
 
-/** The next free passage id, after all stored passages and after the ids that drafts have reserved. */
+/** Returns the next free passage id: after all stored passages and all ids that drafts have reserved. */
 async function nextPassageId(tx: Db): Promise<number> {
   // Documents without passages reserve one id.
   const reserved = tx
@@ -111,7 +111,7 @@ async function nextPassageId(tx: Db): Promise<number> {
   return Math.max(Number(last ?? 0) + 1, Number(next ?? 1))
 }
 
-/** Adds passages to documents, in one statement. Takes a transaction. */
+/** Adds passages to documents in one statement. Requires a transaction. */
 export async function insertPassages(
   tx: Db,
   documents: readonly { draft: Draft; passages: readonly Passage[] }[],
@@ -134,10 +134,10 @@ function passagesToRows(draft: Draft, passages: readonly Passage[]): Tables['pas
 }
 
 /**
- * Publishes a draft: searches find it from now on, instead of the published document of the same name. Takes a
- * transaction.
+ * Publishes a draft. From now on, searches find the draft instead of the published document of the same name. Requires
+ * a transaction.
  * @returns the replaced document, if there is one
- * @throws Error when the draft was discarded meanwhile
+ * @throws Error if the draft was discarded in the meantime
  */
 export async function publishDraft(tx: Db, draft: DocumentKey, source: string): Promise<DocumentKey[]> {
   const { tenantId, indexId, documentId } = draft
@@ -172,7 +172,7 @@ function discardPublished(
     .execute()
 }
 
-/** The tenant's documents that are neither published nor buried and were written before `before` (ISO 8601). */
+/** Returns the tenant's documents that were written before `before` (ISO 8601) and are neither published nor buried. */
 export async function findUnpublished(db: Db, tenantId: string, before: string): Promise<DocumentKey[]> {
   const rows = await db
     .selectFrom('documents')
@@ -185,7 +185,7 @@ export async function findUnpublished(db: Db, tenantId: string, before: string):
   return rows.map(({ id, index_id }) => ({ tenantId, indexId: index_id, documentId: id }))
 }
 
-/** The tenants with drafts from before `before` (ISO 8601): documents, or segments of merges and rebuilds. */
+/** Returns the tenants with drafts older than `before` (ISO 8601): documents, or segments of merges and rebuilds. */
 export async function findTenantsWithDrafts(db: Db, before: string): Promise<string[]> {
   const ofDocuments = db
     .selectFrom('documents')
@@ -208,7 +208,7 @@ export async function findTenantsWithDrafts(db: Db, before: string): Promise<str
   return rows.map(({ tenant_id }) => tenant_id)
 }
 
-/** Locks a draft until the transaction ends. @throws Error when it was discarded meanwhile */
+/** Locks a draft until the transaction ends. @throws Error if the draft was discarded in the meantime */
 export async function lockDraft(tx: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
   const { numUpdatedRows } = await tx
     .updateTable('documents')
@@ -221,7 +221,7 @@ export async function lockDraft(tx: Db, { tenantId, indexId, documentId }: Docum
   if (numUpdatedRows !== 1n) throw new Error('the draft was discarded before it was complete')
 }
 
-/** Discards a document, so that it can no longer be published. False when it is published already. */
+/** Discards a document, so that it can no longer be published. Returns false if it is already published. */
 export async function discardDocument(db: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('documents')
@@ -234,7 +234,7 @@ export async function discardDocument(db: Db, { tenantId, indexId, documentId }:
   return numUpdatedRows === 1n
 }
 
-/** Deletes up to `limit` passages of a document. Takes a transaction. @returns the number of deleted passages */
+/** Deletes up to `limit` passages of a document. Requires a transaction. @returns the number of deleted passages */
 export async function deletePassages(
   tx: Db,
   { tenantId, indexId, documentId }: DocumentKey,
@@ -250,8 +250,8 @@ export async function deletePassages(
 }
 
 /**
- * Deletes a discarded document whose passages are deleted. If a shared segment still contains its terms, the row stays
- * as `buried`, so that searches skip them. Takes a transaction.
+ * Deletes a discarded document whose passages are already deleted. If a shared segment still contains its terms, the
+ * row is kept as `buried`, so that searches skip these terms. Requires a transaction.
  */
 export async function deleteDiscarded(tx: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
   await deleteSegments(tx, tenantId, documentId)
@@ -273,7 +273,10 @@ export async function deleteDiscarded(tx: Db, { tenantId, indexId, documentId }:
     .execute()
 }
 
-/** The buried documents of an index, with the ids of their passages: only their terms in shared segments are left. */
+/**
+ * Returns the buried documents of an index and the ids of their passages. Only their terms in shared segments still
+ * exist.
+ */
 export async function findBuried(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -291,7 +294,7 @@ export async function findBuried(
   }))
 }
 
-/** Deletes the row of a buried document, once no segment contains its terms. */
+/** Deletes the row of a buried document. Call this once no segment contains its terms. */
 export async function deleteBuried(db: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
   await db
     .deleteFrom('documents')
@@ -302,7 +305,7 @@ export async function deleteBuried(db: Db, { tenantId, indexId, documentId }: Do
     .execute()
 }
 
-/** A published document, of any tenant, that is not in a segment yet; undefined when there is none. */
+/** Returns a published document of any tenant that is not in a segment yet. Undefined if there is none. */
 export async function findUnindexed(
   db: Db,
 ): Promise<{ index: IndexKey; documentId: string; document: Omit<NewDocument, 'passageCount' | 'now'> } | undefined> {
@@ -322,7 +325,7 @@ export async function findUnindexed(
   )
 }
 
-/** A published document of an index and the ids of its passages. Lists are ordered by these ids. */
+/** A published document of an index, and the ids of its passages. Lists are ordered by passage ids. */
 export type DocumentRun = Run & { documentId: string; source: string; title: string }
 
 export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<DocumentRun[]> {
@@ -346,7 +349,7 @@ export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise
 
 const MARKED_AT_ONCE = 500
 
-/** Marks documents whose terms are, or are about to be, in shared segments. */
+/** Marks documents whose terms are in shared segments, or will be soon. */
 export async function markShared(db: Db, { tenantId, indexId }: IndexKey, ids: readonly string[]): Promise<void> {
   for (let start = 0; start < ids.length; start += MARKED_AT_ONCE) {
     await db
@@ -360,7 +363,7 @@ export async function markShared(db: Db, { tenantId, indexId }: IndexKey, ids: r
   }
 }
 
-/** The passages of a document from a position on, in order. */
+/** Returns the passages of a document from a position on (inclusive), in order. */
 export function readPassages(
   db: Db,
   { tenantId, indexId, documentId }: DocumentKey,
@@ -378,7 +381,7 @@ export function readPassages(
     .execute()
 }
 
-/** An arbitrary number, the same in every daemon. */
+/** An arbitrary number that is the same in every daemon. */
 const PASSAGE_IDS_LOCK = 0x61696777
 
 /** Serializes the allocation of passage ids between daemons on one PostgreSQL. SQLite has only one writer. */

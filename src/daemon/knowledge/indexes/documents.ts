@@ -19,7 +19,7 @@ type DocumentFilter = Page & {
 
 const SORT_COLUMNS = { createdAt: 'created_at', name: 'source' } as const
 
-/** One page of an index's documents, and their total number. `search`: a part of the name. */
+/** Returns one page of an index's documents, and their total number. `search` is a part of the name. */
 export async function listDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -46,7 +46,8 @@ export async function listDocuments(
 }
 
 /**
- * Deletes one document from an index. Searches stop finding it at the commit; its passages are deleted after that.
+ * Deletes one document from an index. After the commit, searches no longer find it. Its passages are deleted
+ * afterwards.
  * @throws DOCUMENT_NOT_FOUND
  */
 export async function deleteDocument(index: IndexRow, documentId: string, deps: ChangeDeps, by: Actor): Promise<void> {

@@ -10,18 +10,19 @@ import type { IndexRow } from './store.ts'
 // documents.
 
 /**
- * The index of this name, if the caller may read it. Readable indexes are general, the caller's own, or of an active
- * group of the caller, and the key's list must allow them. Administrators get no exception: assigning an index to
- * themselves leaves a log entry.
+ * Returns the index with this name if the caller may read it. Readable indexes are general indexes, the caller's own
+ * indexes, and indexes of the caller's active groups. The key's allowlist must permit the index as well. Administrators
+ * get no exception: to read an index they must assign it to themselves, which leaves a log entry.
  */
 export async function findReadableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
-  // Validate first: some texts cannot be sent to a database.
+  // Validate the name first, because a database cannot accept every text.
   if (!INDEX_NAME.test(name) || !allowsIndex(caller.settings.allowedIndexes, name)) return undefined
   return usableIndexes(db, caller).selectAll().where('name', '=', name).executeTakeFirst()
 }
 
 /**
- * As `findReadableIndex`, but throws. A missing index and another user's index get the same answer.
+ * Same as `findReadableIndex`, but throws if the index is not readable. A missing index and another user's index get
+ * the same response.
  * @throws INSUFFICIENT_PERMISSIONS for a name outside the key's list, whether the index exists or not; INDEX_NOT_FOUND
  */
 export async function getReadableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
@@ -35,7 +36,7 @@ export async function getReadableIndex(db: Db, caller: Caller, name = ''): Promi
 }
 
 /**
- * As `getReadableIndex`, for callers that change its documents.
+ * Same as `getReadableIndex`, for callers that change the documents of the index.
  * @throws INSUFFICIENT_PERMISSIONS also for an index that the caller may only read
  */
 export async function getWritableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
@@ -52,7 +53,7 @@ export async function requireStillWritable(tx: Db, caller: Caller, index: IndexR
   requireWritable(caller, now)
 }
 
-/** All indexes that the caller may read, ordered by name. */
+/** Returns all indexes that the caller may read, ordered by name. */
 export function listReadableIndexes(db: Db, caller: Caller): Promise<IndexRow[]> {
   const { allowedIndexes } = caller.settings
   const all = usableIndexes(db, caller).selectAll().orderBy('name')
@@ -87,8 +88,8 @@ const usableIndexes = (db: Db, { tenantId, userId }: Caller) =>
     )
 
 /**
- * The owner is the user to whom a personal index is assigned, not its creator: administrators create the indexes that
- * their applications read.
+ * The owner is the user to whom a personal index is assigned, not its creator: administrators create indexes for the
+ * applications that read them.
  */
 function requireWritable({ rights, userId }: Caller, { name, assigned_user_id }: IndexRow): void {
   if (assigned_user_id === userId || mayWriteIndexes(rights)) return

@@ -7,8 +7,8 @@ import type { IndexKey } from './document-types.ts'
 const ROWS_PER_TRANSACTION = 200
 
 /**
- * Removes the data of deleted indexes: passages, then segments, then documents. This data is no longer readable. Safe
- * to interrupt, and to run in several daemons at once.
+ * Removes the data of deleted indexes: passages, then segments, then documents. Requests can no longer read this data.
+ * Safe to interrupt, and safe to run in several daemons simultaneously.
  */
 export async function purgeDeletedIndexes(db: Db): Promise<void> {
   const indexes = await db
@@ -28,7 +28,7 @@ export async function purgeDeletedIndexes(db: Db): Promise<void> {
   for (const { tenant_id, id } of indexes) await emptyIndex(db, { tenantId: tenant_id, indexId: id })
 }
 
-/** Whether the index is deleted. A failed write to a deleted index is not an internal error. */
+/** Whether the index is deleted. If so, a failed write to the index is not an internal error. */
 export async function isDeleted(db: Db, { tenantId, indexId }: IndexKey): Promise<boolean> {
   const row = await db
     .selectFrom('indexes')
@@ -40,7 +40,8 @@ export async function isDeleted(db: Db, { tenantId, indexId }: IndexKey): Promis
 }
 
 async function emptyIndex(db: Db, { tenantId, indexId }: IndexKey): Promise<void> {
-  // Documents first: a training that is still writing one would otherwise add segments after ours are deleted.
+  // Delete the documents first. Otherwise a training that is still writing a document would add segments after this
+  // deletion.
   await db
     .updateTable('documents')
     .set({ state: 'discarded' })

@@ -175,7 +175,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         const { tenantId } = caller
         const id = idOf(params.indexId, notFound)
         const index = await getActive(db, tenantId, id)
-        // From here on an idle connection means that we are working, not that the client hangs.
+        // From here on, an idle connection means that the server is working, not that the client has stopped sending.
         request.setTimeout(0)
         const inPublication: InPublication = (publish, rebuilt) =>
           change(deps, context, async ({ tx, record }) => {
@@ -211,7 +211,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         await change(deps, context, async ({ tx, record }) => {
           const index = await getActive(tx, caller.tenantId, id)
           const now = isoTime(clock.now())
-          // The name is free at once; the index's data is removed in steps (index-removal.ts).
+          // The name is available immediately. The index's data is removed in steps (index-removal.ts).
           await updateIndex(tx, {
             id,
             tenant_id: caller.tenantId,
@@ -230,7 +230,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
 
 const NOBODY = { assigned_user_id: null, assigned_group_id: null }
 
-/** The name to store. @throws INVALID_INDEX_NAME */
+/** Returns the name to store. @throws INVALID_INDEX_NAME */
 function usableName(name: string): string {
   const normal = toIndexName(name)
   if (!INDEX_NAME.test(normal)) {
@@ -252,7 +252,7 @@ async function getDetails(db: Db, tenantId: string, id: string): Promise<IndexDe
   return index
 }
 
-/** @throws INDEX_NOT_FOUND, also for a deleted index */
+/** @throws INDEX_NOT_FOUND if the index does not exist or is deleted */
 async function getActive(tx: Db, tenantId: string, id: string): Promise<IndexDetails> {
   const index = await getDetails(tx, tenantId, id)
   if (index.deleted_at !== null) throw notFound()

@@ -4,13 +4,13 @@ import type { IndexDetails, IndexRow } from './store.ts'
 
 type Assigned = Pick<IndexRow, 'assigned_user_id' | 'assigned_group_id'>
 
-/** The kind of an index, which follows from its assignment. */
+/** Returns the type of an index, which follows from its assignment. */
 export function typeOf({ assigned_user_id, assigned_group_id }: Assigned): 'personal' | 'group' | 'general' {
   if (assigned_user_id !== null) return 'personal'
   return assigned_group_id === null ? 'general' : 'group'
 }
 
-/** The namespace of an index, as the API shows it. */
+/** Returns the namespace of an index, as the API shows it. */
 export const namespaceOf = ({ name, assigned_user_id }: Pick<IndexRow, 'name' | 'assigned_user_id'>): string =>
   assigned_user_id === null ? name : `user-${assigned_user_id}-index-${name}`
 

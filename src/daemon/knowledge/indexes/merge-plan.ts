@@ -4,16 +4,16 @@ import { deletedOrdinals, type Run, type SegmentPassages } from './segment.ts'
 export type SegmentSize = { id: string; passageCount: number }
 
 /**
- * This many segments of one size are merged into one. So a search reads few segments, and a passage is rewritten few
- * times.
+ * Number of segments of similar size that are merged into one. This keeps both the segments per search and the rewrites
+ * per passage few.
  */
 const FAN_IN = 8
 /** Larger segments are not merged, so that every merge is short. */
 const MERGED_PASSAGES = FAN_IN ** 4
-/** A segment is rewritten without its deleted passages once they exceed this share. */
+/** If deleted passages exceed this share of a segment, the segment is rewritten without them. */
 const DELETED_SHARE = 0.25
 
-/** The segments to merge next, oldest first; undefined when there are few enough. `sizes`: oldest first. */
+/** Returns the segments to merge next, oldest first. Undefined if no merge is needed. `sizes`: oldest first. */
 export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | undefined {
   const ofSize = new Map<number, SegmentSize[]>()
   for (const segment of sizes) {
@@ -28,7 +28,7 @@ export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | 
   return undefined
 }
 
-/** Whether so many passages of a segment are deleted that it is worth rewriting. `deleted`: ascending. */
+/** Whether enough passages of a segment are deleted to rewrite it. `deleted`: ascending. */
 export function needsRewrite(segment: SegmentPassages, deleted: readonly Run[]): boolean {
   const mask = deletedOrdinals(segment, deleted)
   return mask !== undefined && mask.reduce((sum, one) => sum + one, 0) > segment.lengths.length * DELETED_SHARE

@@ -22,9 +22,8 @@ import {
 } from './segment-store.ts'
 
 /**
- * Merges the segments of an index until they are few, and rewrites segments with many deleted passages. The result of a
- * search stays the same at any moment. Pages are written in short transactions, so that other writers can run in
- * between.
+ * Merges the segments of an index until they are few, and rewrites segments with many deleted passages. Search results
+ * do not change during a merge. Pages are written in short transactions, so that other writers can run in between.
  * @param now ISO 8601
  */
 export async function mergeSegments(db: Db, index: IndexKey, now: string): Promise<void> {
@@ -45,17 +44,20 @@ export async function mergeSegments(db: Db, index: IndexKey, now: string): Promi
   for (const { documentId } of forgotten) await deleteBuried(db, { ...index, documentId })
 }
 
-/** Releases the segments of merges that a crash interrupted: merges that began before `before` (ISO 8601). */
+/**
+ * Releases the segments of interrupted merges: merges that began before `before` (ISO 8601) and did not end because of
+ * a crash.
+ */
 export async function removeAbandonedMerges(db: Db, tenantId: string, before: string): Promise<void> {
   for (const id of await findAbandonedMerges(db, tenantId, before)) {
     await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
   }
 }
 
-/** Another daemon or training has claimed or deleted the segments. */
+/** Thrown if another daemon or training has claimed or deleted the segments. */
 export class SegmentsTaken extends Error {}
 
-/** Merges these segments. False when others had claimed them, or took our claim away. */
+/** Merges these segments. Returns false if another process had claimed them, or took over our claim. */
 async function merge(db: Db, index: IndexKey, ids: readonly string[], now: string): Promise<boolean> {
   const { tenantId } = index
   const id = newId()
@@ -68,7 +70,7 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
         .sort((one, other) => (one.ids[0] ?? 0) - (other.ids[0] ?? 0))
       const { ordinals, passages } = renumber(sources, await findDeletedRuns(tx, index))
       const pageCount = pageCountOf(passages.lengths.length)
-      // In the same transaction as the claim: after a crash this draft shows which segments to release.
+      // Written in the same transaction as the claim, so that after a crash this draft shows which segments to release.
       await insertSegment(tx, index, { id, documentId: null, state: 'draft', ...passages, pageCount }, now)
       return { sources, ordinals, pageCount }
     })
@@ -80,15 +82,15 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
     return true
   } catch (error) {
     const wasThere = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
-    // If the draft is missing, writing its pages failed because the index was deleted or the merge took too long.
+    // A missing draft explains the failed write: the index was deleted, or the merge took too long.
     if (error instanceof SegmentsTaken || (isClaimed && !wasThere)) return false
     throw error
   }
 }
 
-/** Merging the terms blocks the thread for one slice at a time. More slices make each pause shorter. */
+/** Merging the terms of one slice blocks the thread. More slices make each pause shorter. */
 const SLICES = 32
-/** About 3 KB each. With one commit per slice, commits would take most of the time for small segments. */
+/** A page has about 3 KB. With one commit per slice, commits would take most of the time for small segments. */
 const PAGES_PER_TRANSACTION = 32
 
 type Merge = { sources: readonly Segment[]; ordinals: readonly Int32Array[]; pageCount: number }
@@ -99,8 +101,8 @@ async function writeMerged(
   id: string,
   { sources, ordinals, pageCount }: Merge,
 ): Promise<void> {
-  // Page counts are powers of two, and a term's page is its hash modulo the count. So the terms of every nth page of
-  // each source are those of every nth page of the result, and a merge can proceed slice by slice.
+  // Page counts are powers of two, and the page of a term is its hash modulo the count. So every nth page of the
+  // sources contains exactly the terms of every nth page of the result, and a merge can proceed slice by slice.
   const slices = Math.min(SLICES, pageCount, ...sources.map((source) => source.pageCount))
   let merged = new Map<number, Uint8Array>()
   for (let slice = 0; slice < slices; slice++) {

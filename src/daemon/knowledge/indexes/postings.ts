@@ -1,25 +1,29 @@
 /**
  * The stored inverted index of a segment. A segment is a sequence of passages, counted from 0 (their ordinals). A hash
- * distributes its terms over a power of two of pages, so all postings of a term are in one page of known number:
+ * distributes its terms over a power of two of pages, so all postings of a term are in one page, whose number follows
+ * from the term:
  *
  *     page     = { bytes of the term: varint, term: UTF-8, bytes of the postings: varint, postings }…
  *     postings = { (ordinal - previous ordinal) * 2 + (frequency > 1): varint, frequency: varint if above 1 }…
  */
 
-/** The occurrences of a term: ordinal, frequency, ordinal, frequency, … with ordinals rising. */
+/** The occurrences of a term: ordinal, frequency, ordinal, frequency, … with ascending ordinals. */
 export type Postings = number[]
 
-/** Keeps a page near 3 KB, about the size of a database page. */
+/** Keeps the size of a page near 3 KB, about the size of a database page. */
 const PASSAGES_PER_PAGE = 8
 
-/** The number of pages of a segment with this many passages. */
+/** Returns the number of pages of a segment with this many passages. */
 export function pageCountOf(passages: number): number {
   let pages = 1
   while (pages * PASSAGES_PER_PAGE < passages) pages *= 2
   return pages
 }
 
-/** The page of a segment that contains a term. This function must never change, because stored terms depend on it. */
+/**
+ * Returns the page of a segment that contains a term. This function must never change, because stored segments depend
+ * on it.
+ */
 export function pageOf(term: string, pages: number): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < term.length; at++) hash = Math.imul(hash ^ term.charCodeAt(at), 0x01000193)
@@ -61,8 +65,8 @@ export function* decodePage(page: Uint8Array): Generator<[term: string, postings
 }
 
 /**
- * Finds the postings of the requested terms in the page. `found` gets the postings of each, with the number that came
- * with the term.
+ * Finds the postings of the requested terms in the page. Calls `found` for each term with the `id` of the request and
+ * the postings.
  */
 export function findInPage(
   page: Uint8Array,
@@ -97,7 +101,9 @@ function readPostings(reader: ByteReader, end: number): Postings {
   return postings
 }
 
-/** Numbers from 0 to 2^53 - 1, small ones in one byte (seven bits a byte, the lowest first). */
+/**
+ * Writes numbers from 0 to 2^53 - 1 as varints: seven bits per byte, lowest bits first, so small numbers take one byte.
+ */
 export class ByteWriter {
   #buffer = Buffer.allocUnsafe(1_024)
   length = 0
@@ -122,7 +128,7 @@ export class ByteWriter {
     this.length += bytes.length
   }
 
-  /** The bytes written so far; valid until the next change. */
+  /** Returns the bytes written so far. They are valid until the next write. */
   bytes(): Uint8Array {
     return this.#buffer.subarray(0, this.length)
   }

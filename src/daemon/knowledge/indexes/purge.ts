@@ -11,19 +11,19 @@ type PurgeDeps = {
   clock: Clock
   uploadsDir: string
   /**
-   * Since when no other daemon has written to this store and directory (milliseconds since 1970); undefined if others
-   * may write.
+   * The time since which no other daemon has written to this store and directory (milliseconds since 1970). Undefined
+   * if other daemons may write.
    */
   aloneSince?: number | undefined
 }
 
 /**
- * Removes unreadable leftovers: the data of deleted indexes, and remains of a killed daemon's uploads, trainings and
- * merges and of replaced or deleted documents. Safe to interrupt.
+ * Removes leftovers that no request can read: the data of deleted indexes, of replaced or deleted documents, and of the
+ * uploads, trainings and merges of a killed daemon. Safe to interrupt.
  */
 export async function purgeKnowledge({ db, clock, uploadsDir, aloneSince = 0 }: PurgeDeps): Promise<void> {
   await purgeDeletedIndexes(db)
-  // Upper bounds: no document takes longer to be written, and no upload with its training takes twice as long.
+  // Upper bounds: writing a document never takes longer, and an upload with its training never takes twice as long.
   const before = (ms: number) => Math.max(clock.now() - ms, aloneSince)
   const written = isoTime(before(UPLOAD_TIMEOUT_MS))
   for (const tenantId of await findTenantsWithDrafts(db, written)) await removeAbandoned(db, tenantId, written)

@@ -20,16 +20,16 @@ import {
   renewDrafts,
 } from './segment-store.ts'
 
-/** A merge or rebuild is abandoned when its daemon has not renewed the lease for this time. */
+/** A merge or rebuild counts as abandoned if its daemon has not renewed the lease for this time. */
 export const MERGE_LEASE_MS = 150_000
-/** How often a rebuild renews its lease, and the wait before it starts again. */
+/** How often a rebuild renews its lease, and the wait before it is retried. */
 const REBUILD_RENEW_MS = 30_000
 const REBUILD_PAUSE_MS = 250
 
-/** The counts of a rebuild. */
+/** The counts of a completed rebuild. */
 export type Rebuilt = { documents: number; passages: number }
 
-/** Runs `publish` in a transaction and commits it, together with the caller's own writes. */
+/** Runs `publish` in a transaction and commits it together with the caller's own writes. */
 export type InPublication = (publish: (tx: Db) => Promise<void>, rebuilt: Rebuilt) => Promise<void>
 
 type RebuildDeps = {
@@ -39,17 +39,20 @@ type RebuildDeps = {
   inPublication: InPublication
 }
 
-/** The size of one task for the worker thread, and of one new segment. */
+/** The size of one task for the worker thread, and the size of one new segment. */
 const PASSAGES_PER_TASK = 512
 const PASSAGES_PER_SEGMENT = 4_096
-/** A training may have claimed a segment. The rebuild retries this often, each time after a longer pause. */
+/**
+ * Maximum number of attempts. A training may have claimed a segment, so the rebuild is retried, each time after a
+ * longer pause.
+ */
 const ATTEMPTS = 4
 
 /**
- * Rebuilds the search index of a knowledge base from its passages, as a new gateway version would. Searches see the old
- * index until the rebuild is complete. Concurrent trainings and deletions take effect. Passages, their ids and their
- * vectors do not change. Safe to interrupt.
- * @throws REBUILD_CONFLICT when the index kept changing, and the reason of `signal`
+ * Rebuilds the search index of a knowledge base from its passages, in the format of this gateway version. Searches use
+ * the old index until the rebuild is complete. Concurrent trainings and deletions take effect. Passages, their ids and
+ * their vectors do not change. Safe to interrupt.
+ * @throws REBUILD_CONFLICT if the index kept changing; the reason of `signal`
  */
 export async function rebuildIndex(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
   const { db, clock } = deps
@@ -85,7 +88,7 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** @throws SegmentsTaken when others have claimed the segments; then nothing has changed */
+/** @throws SegmentsTaken if another process has claimed the segments; nothing has changed then */
 async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
   const { db, clock, extractor, inPublication } = deps
   const { tenantId } = index
@@ -121,7 +124,8 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
       const isAbandoned = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
       if (id === rebuild) wasThere = isAbandoned
     }
-    // A missing claim means that the index was deleted, or that this took too long. The next attempt finds out which.
+    // A missing claim means that the index was deleted, or that the rebuild took too long. The next attempt determines
+    // the cause.
     throw wasThere || error instanceof GatewayError ? error : new SegmentsTaken()
   } finally {
     await lease.stop()
@@ -130,7 +134,7 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
   return rebuilt
 }
 
-/** Runs `renew` periodically until it is stopped. A failed renewal is made up for by the next one. */
+/** Runs `renew` periodically until it is stopped. After a failed renewal, the next renewal extends the lease. */
 function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promise<void> } {
   let running = Promise.resolve()
   let isStopped = false
@@ -158,9 +162,9 @@ function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promi
 async function claimAll(db: Db, index: IndexKey, rebuild: string, now: string): Promise<ReadonlySet<string>> {
   return db.transaction().execute(async (tx) => {
     const ids = (await findUnmerged(tx, index)).map(({ id }) => id)
-    // A document may be in several segments. If a merge has claimed one of them, a claim on the others is useless.
+    // A document may be in several segments. If a merge has claimed one of these, a claim on the others is useless.
     if ((await findSegments(tx, index)).length !== ids.length) throw new SegmentsTaken()
-    // An empty segment: after a crash it shows which segments to release.
+    // An empty segment. After a crash it shows which segments to release.
     const nothing = { ids: new Float64Array(), lengths: new Uint16Array(), pageCount: 1 }
     await insertSegment(tx, index, { id: rebuild, documentId: null, state: 'draft', ...nothing }, now)
     if (ids.length > 0 && !(await claimForMerge(tx, index.tenantId, ids, rebuild))) throw new SegmentsTaken()
@@ -168,7 +172,7 @@ async function claimAll(db: Db, index: IndexKey, rebuild: string, now: string): 
   })
 }
 
-/** The documents of these segments. */
+/** Returns the documents of these segments. */
 async function findRunsOf(db: Db, index: IndexKey, segmentIds: ReadonlySet<string>): Promise<DocumentRun[]> {
   const segments = (await findSegments(db, index)).filter(({ id }) => segmentIds.has(id))
   const held = new Set<number>()
@@ -176,7 +180,7 @@ async function findRunsOf(db: Db, index: IndexKey, segmentIds: ReadonlySet<strin
   return (await findRuns(db, index)).filter(({ first }) => held.has(first))
 }
 
-/** New segments of all passages of these documents, in the order of the ids. */
+/** Creates new segments of all passages of these documents, in the order of the passage ids. */
 async function* segmentsOf(
   index: IndexKey,
   runs: readonly DocumentRun[],
@@ -199,7 +203,7 @@ async function* segmentsOf(
 
 type Piece = PassagesToPrepare & { run: DocumentRun }
 
-/** The passages of these documents, about PASSAGES_PER_TASK at a time. */
+/** Reads the passages of these documents, about PASSAGES_PER_TASK at a time. */
 async function* piecesOf(db: Db, index: IndexKey, runs: readonly DocumentRun[]): AsyncGenerator<Piece[]> {
   let pieces: Piece[] = []
   let count = 0

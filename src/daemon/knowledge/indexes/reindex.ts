@@ -6,8 +6,8 @@ import { replaceDocument } from '../ingest/replacement.ts'
 import { findUnindexed, readPassages } from './document-store.ts'
 
 /**
- * Indexes documents that an older daemon version stored without an inverted index. Each document replaces itself, with
- * the same passages. Safe to interrupt and to run in several daemons at once.
+ * Indexes documents that an older daemon version stored without an inverted index. Each document is replaced by itself,
+ * with the same passages. Safe to interrupt, and safe to run in several daemons simultaneously.
  */
 export async function reindexDocuments(
   db: Db,
@@ -20,10 +20,10 @@ export async function reindexDocuments(
     const passages = await readPassages(db, { ...index, documentId }, { from: 0, limit: Number.MAX_SAFE_INTEGER })
     const { source, title, contentHash } = document
     const prepared = prepareDocument(title, source, passages)
-    // The date is now: an old draft would be mistaken for the leftover of a crash.
+    // The current time, because an older draft would be mistaken for the leftover of a crash.
     const stored = { source, contentHash, prepared, now: isoTime(clock.now()) }
     await replaceDocument(db, index, stored, {
-      // No client waits for this. If the daemon is stopped, the next start does the rest.
+      // No client waits for this job. If the daemon is stopped, the next start continues it.
       signal: new AbortController().signal,
       inPublication: (publish) => db.transaction().execute(publish),
     })

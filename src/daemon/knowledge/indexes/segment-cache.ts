@@ -5,32 +5,33 @@ import type { IndexKey } from './document-types.ts'
 import type { SegmentPassages } from './segment.ts'
 import { findPages, findPublished, findSegmentPassages, findSegments, type Segment } from './segment-store.ts'
 
-/** Cache of index terms for searches on PostgreSQL. */
+/** Maximum size of the cache of index terms for searches on PostgreSQL. */
 const SEARCH_CACHE_BYTES = 67_108_864
 
-/** Reads the segments of an index for searches: see `findSegments` and `findPages`. */
+/** Reads the segments of an index for searches. See `findSegments` and `findPages`. */
 export type SegmentReader = {
   segments(tx: Db, index: IndexKey): Promise<Segment[]>
   pages(tx: Db, tenantId: string, names: readonly string[]): Promise<Map<string, Uint8Array>>
 }
 
-/** Reads everything from the store each time. */
+/** Reads everything from the store on each call. */
 export const storedSegments: SegmentReader = { segments: findSegments, pages: findPages }
 
 /**
- * The segment reader of a daemon's searches. PostgreSQL sends each page over a connection as hexadecimal text, so pages
- * are cached (measured: 24 ms of CPU for a search of 100,000 passages, 15 ms with the cache). SQLite has its own cache.
+ * Returns the segment reader for a daemon's searches. PostgreSQL sends each page over a connection as hexadecimal text,
+ * so pages are cached. Measured for a search of 100,000 passages: 24 ms of CPU, 15 ms with the cache. SQLite has its
+ * own cache.
  */
 export const segmentReaderFor = (db: Db): SegmentReader =>
   engineOf(db).name === 'sqlite' ? storedSegments : createSegmentCache()
 
-/** Approximate memory of a cache entry, in addition to its bytes. */
+/** Approximate memory per cache entry, in addition to its bytes. */
 const ENTRY_BYTES = 200
 const NO_TERMS = new Uint8Array()
 
 /**
- * Caches the segments and pages read last. Passages and pages of a published segment never change, and ids are never
- * reused, so cache entries never expire. The list of segments is read each time.
+ * Caches the most recently read segments and pages. Passages and pages of a published segment never change, and ids are
+ * never reused, so cache entries never expire. The list of segments is not cached.
  */
 export function createSegmentCache(bytes = SEARCH_CACHE_BYTES): SegmentReader {
   const passagesOf = new LRUCache<string, SegmentPassages>({

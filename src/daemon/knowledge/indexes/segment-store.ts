@@ -8,10 +8,10 @@ import { decodeIds, decodeLengths, encodeIds, encodeLengths, type Run, type Segm
 
 export type Segment = SegmentPassages & { id: string; pageCount: number }
 
-/** The name under which a page is stored. */
+/** Returns the name under which a page is stored. */
 export const pageName = (segmentId: string, page: number): string => `${segmentId}.${page}`
 
-/** `documentId` is null for a segment with passages of several documents. */
+/** `documentId` is null if the segment contains passages of several documents. */
 type NewSegment = Segment & { documentId: string | null; state: 'draft' | 'published' }
 
 /** Writes a segment without its pages; `insertPages` adds them, in one or more transactions. */
@@ -54,7 +54,7 @@ export async function insertPages(
   if (rows.length > 0) await db.insertInto('postings').values(rows).execute()
 }
 
-/** Publishes the document's segments: searches see them from now on. */
+/** Publishes the document's segments. From now on, searches find them. */
 export async function publishSegments(tx: Db, tenantId: string, documentId: string): Promise<void> {
   await tx
     .updateTable('segments')
@@ -69,7 +69,7 @@ export async function deleteSegments(db: Db, tenantId: string, documentId: strin
   await db.deleteFrom('segments').where('tenant_id', '=', tenantId).where('document_id', '=', documentId).execute()
 }
 
-/** The segments that a search of the index reads, oldest first. */
+/** Returns the segments that a search of the index reads, oldest first. */
 export async function findSegments(db: Db, { tenantId, indexId }: IndexKey): Promise<Segment[]> {
   const rows = await db
     .selectFrom('segments')
@@ -87,7 +87,7 @@ const toPassages = ({ passages, lengths }: { passages: Uint8Array; lengths: Uint
   lengths: decodeLengths(lengths),
 })
 
-/** The published segments of an index without their passages, oldest first. */
+/** Returns the published segments of an index without their passages, oldest first. */
 export async function findPublished(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -102,7 +102,7 @@ export async function findPublished(
     .execute()
 }
 
-/** The passages of these segments, by the id of the segment. */
+/** Returns the passages of these segments, by segment id. */
 export async function findSegmentPassages(
   db: Db,
   tenantId: string,
@@ -118,7 +118,7 @@ export async function findSegmentPassages(
   return new Map(rows.map(({ id, ...passages }) => [id, toPassages(passages)]))
 }
 
-/** The ids of deleted passages whose terms are still in segments, ascending. Searches skip them. */
+/** Returns the ids of deleted passages whose terms are still in segments, ascending. Searches skip these ids. */
 export async function findDeletedRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<Run[]> {
   const rows = await db
     .selectFrom('documents')
@@ -132,7 +132,7 @@ export async function findDeletedRuns(db: Db, { tenantId, indexId }: IndexKey): 
   return rows.map(({ first_passage_id, passage_count }) => ({ first: Number(first_passage_id), count: passage_count }))
 }
 
-/** The pages with these names, by name. A page without terms may be missing. */
+/** Returns the pages with these names, by name. A page without terms may be missing. */
 export async function findPages(db: Db, tenantId: string, names: readonly string[]): Promise<Map<string, Uint8Array>> {
   const isWanted =
     engineOf(db).name === 'sqlite'
@@ -147,7 +147,7 @@ export async function findPages(db: Db, tenantId: string, names: readonly string
   return new Map(rows.map(({ page, terms }) => [page, terms]))
 }
 
-/** The segments that no merge has claimed, oldest first. */
+/** Returns the segments that no merge has claimed, oldest first. */
 export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Promise<SegmentSize[]> {
   const rows = await db
     .selectFrom('segments')
@@ -161,7 +161,10 @@ export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Pro
   return rows.map(({ id, passage_count }) => ({ id, passageCount: passage_count }))
 }
 
-/** Claims segments for a merge. False, with some of them claimed, when others are missing. Takes a transaction. */
+/**
+ * Claims segments for a merge. Returns false if some of the segments are not available; the others are then claimed.
+ * Requires a transaction.
+ */
 export async function claimForMerge(tx: Db, tenantId: string, ids: readonly string[], into: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('segments')
@@ -175,8 +178,8 @@ export async function claimForMerge(tx: Db, tenantId: string, ids: readonly stri
 }
 
 /**
- * Publishes the merged segment: searches see it instead of its `count` sources. False, with all of them deleted, when
- * some sources were deleted meanwhile. Takes a transaction.
+ * Publishes the merged segment: searches read it instead of its `count` sources. Returns false, and deletes the
+ * remaining sources, if a source was deleted in the meantime. Requires a transaction.
  */
 export async function publishMerged(tx: Db, tenantId: string, id: string, count: number): Promise<boolean> {
   const sources = await tx
@@ -205,8 +208,9 @@ export async function publishMerged(tx: Db, tenantId: string, id: string, count:
 }
 
 /**
- * Publishes the rebuilt segments: searches see them instead of the `sources` that were claimed for `rebuild`, which is
- * an empty segment. False, with all of them deleted, when some sources were deleted meanwhile. Takes a transaction.
+ * Publishes the rebuilt segments: searches read them instead of the `sources` that were claimed for `rebuild`, which is
+ * an empty segment. Returns false, and deletes the remaining sources, if a source was deleted in the meantime. Requires
+ * a transaction.
  */
 export async function publishRebuilt(
   tx: Db,
@@ -228,7 +232,7 @@ export async function publishRebuilt(
   return Number(numUpdatedRows) === drafts.length - 1
 }
 
-/** Abandons a merge and releases its sources. False when it was abandoned before. Takes a transaction. */
+/** Abandons a merge and releases its sources. Returns false if it was already abandoned. Requires a transaction. */
 export async function abandonMerge(tx: Db, tenantId: string, id: string): Promise<boolean> {
   await tx
     .updateTable('segments')
@@ -245,7 +249,7 @@ export async function abandonMerge(tx: Db, tenantId: string, id: string): Promis
   return numDeletedRows === 1n
 }
 
-/** Renews these drafts: at `now` (ISO 8601) they are still being written. */
+/** Renews these drafts, so that they count as still being written at `now` (ISO 8601). */
 export async function renewDrafts(db: Db, tenantId: string, ids: readonly string[], now: string): Promise<void> {
   await db
     .updateTable('segments')
@@ -256,7 +260,7 @@ export async function renewDrafts(db: Db, tenantId: string, ids: readonly string
     .execute()
 }
 
-/** The tenant's unfinished merges that began, or were last renewed, before `before` (ISO 8601). */
+/** Returns the tenant's unfinished merges that were begun or last renewed before `before` (ISO 8601). */
 export async function findAbandonedMerges(db: Db, tenantId: string, before: string): Promise<string[]> {
   const rows = await db
     .selectFrom('segments')

@@ -5,22 +5,24 @@ import { ByteReader, ByteWriter, decodePage, encodePage, type Postings, pageCoun
 /** A range of consecutive passage ids. */
 export type Run = { first: number; count: number }
 
-/** A segment's passages by ordinal: id and length (number of tokens) of each. */
+/** A segment's passages by ordinal: the id and length (number of tokens) of each passage. */
 export type SegmentPassages = { ids: Float64Array; lengths: Uint16Array }
 
-/** The terms of a segment's passages: length (number of tokens) of each passage, and its pages (see postings.ts). */
+/**
+ * The terms of a segment's passages: the length (number of tokens) of each passage, and the pages (see postings.ts).
+ */
 export type SegmentTerms = { lengths: Uint16Array; pages: Uint8Array[] }
 
-/** A word in a heading counts this many times as much as one in the body. */
+/** A word in a heading counts as this many occurrences in the body. */
 const HEADING_WEIGHT = 2
 const LENGTH_MAX = 0xffff
 
 type PassageText = Pick<Passage, 'headings' | 'body'>
 
-/** Passages of one document. `title` is used where the headings do not include it. */
+/** Passages of one document. `title` is indexed if the headings do not include it. */
 export type TitledPassages = { title: string; passages: readonly PassageText[] }
 
-/** The terms of the documents' passages, in sequence. */
+/** Returns the terms of the documents' passages, in sequence. */
 export function termsOf(documents: readonly TitledPassages[]): SegmentTerms {
   const terms = new Map<string, Postings>()
   const lengths: number[] = []
@@ -60,11 +62,11 @@ function toPages(terms: Map<string, Postings>, pageCount: number): Uint8Array[] 
   return pages.map(encodePage)
 }
 
-/** Marks deleted passages of a segment: 1 each; undefined when none is deleted. `deleted`: ascending. */
+/** Marks each deleted passage of a segment with 1. Undefined if no passage is deleted. `deleted`: ascending. */
 export function deletedOrdinals({ ids }: SegmentPassages, deleted: readonly Run[]): Uint8Array | undefined {
   if (deleted.length === 0) return undefined
   let mask: Uint8Array | undefined
-  // Neighbouring ids are mostly in the same run, or between the same two runs.
+  // Consecutive ids are mostly in the same run, or between the same two runs.
   let next = 0
   for (let ordinal = 0; ordinal < ids.length; ordinal++) {
     const id = ids[ordinal] as number
@@ -79,7 +81,7 @@ export function deletedOrdinals({ ids }: SegmentPassages, deleted: readonly Run[
 
 const endOf = (run: Run | undefined): number => (run ? run.first + run.count : Number.POSITIVE_INFINITY)
 
-/** The first run that ends after `id`. */
+/** Returns the index of the first run that ends after `id`. */
 function firstBehind(runs: readonly Run[], id: number): number {
   let low = 0
   let high = runs.length
@@ -91,10 +93,10 @@ function firstBehind(runs: readonly Run[], id: number): number {
   return low
 }
 
-/** Maps ordinals of the source segments to ordinals of the merged segment; -1 for deleted passages. */
+/** Maps ordinals of the source segments to ordinals of the merged segment. Deleted passages map to -1. */
 export type Renumbering = { ordinals: Int32Array[]; passages: SegmentPassages }
 
-/** Concatenates the passages of several segments, without deleted ones. `deleted`: ascending. */
+/** Concatenates the passages of several segments, without deleted passages. `deleted`: ascending. */
 export function renumber(segments: readonly SegmentPassages[], deleted: readonly Run[]): Renumbering {
   const ids: number[] = []
   const lengths: number[] = []
@@ -113,8 +115,8 @@ export function renumber(segments: readonly SegmentPassages[], deleted: readonly
 }
 
 /**
- * The pages of a merged segment for one slice of its sources. `pages[n]` are the pages of the nth source; together they
- * contain all terms of the slice. Terms without postings are dropped.
+ * Returns the pages of a merged segment for one slice of its sources. `pages[n]` are the pages of the nth source, which
+ * together contain all terms of the slice. Terms without postings are dropped.
  */
 export function mergePages(
   pages: readonly (readonly Uint8Array[])[],
@@ -139,7 +141,7 @@ export function mergePages(
   return new Map([...merged].map(([number, terms]) => [number, encodePage(terms)]))
 }
 
-/** Encodes ids for storage: each run's first id and length, as varints. */
+/** Encodes ids for storage: the first id and the length of each run, as varints. */
 export function encodeIds(ids: Float64Array): Uint8Array {
   const writer = new ByteWriter()
   for (let at = 0; at < ids.length; ) {
@@ -166,7 +168,7 @@ export function decodeIds(bytes: Uint8Array, passages: number): Float64Array {
   return ids
 }
 
-/** Two bytes per length, little-endian on every machine. */
+/** Encodes lengths as two bytes each, little-endian on every machine. */
 export function encodeLengths(lengths: Uint16Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(lengths.length * 2)
   for (const [ordinal, length] of lengths.entries()) bytes.writeUInt16LE(length, ordinal * 2)

@@ -9,7 +9,10 @@ import type { Tables } from '../../platform/db/tables.ts'
 
 export type IndexRow = Tables['indexes']
 
-/** An index with its number of documents, and the names of its assigned user and group; null when they are deleted. */
+/**
+ * An index with its number of documents, and the names of its assigned user and group. A name is null if the user or
+ * group is deleted.
+ */
 export type IndexDetails = IndexRow & {
   documentCount: number
   user_name: string | null
@@ -25,7 +28,10 @@ export type IndexFilter = Page & {
   sortOrder?: 'asc' | 'desc'
 }
 
-/** The unique key decides between concurrent requests. @throws INDEX_NAME_EXISTS */
+/**
+ * Inserts an index. Of concurrent requests with one name, the unique key lets only one succeed.
+ * @throws INDEX_NAME_EXISTS
+ */
 export async function insertIndex(db: Db, index: Insertable<IndexRow>): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('indexes')
@@ -61,12 +67,12 @@ const nameExists = (name: string, cause?: unknown) =>
     cause,
   })
 
-/** The index of this tenant with this id, deleted or not. */
+/** Returns the tenant's index with this id, deleted or not. */
 export function findIndexDetails(db: Db, tenantId: string, id: string): Promise<IndexDetails | undefined> {
   return indexDetails(db, tenantId).where('indexes.id', '=', id).executeTakeFirst()
 }
 
-/** The number of the tenant's indexes that are assigned to this user. */
+/** Returns the number of the tenant's indexes that are assigned to this user. */
 export async function countPersonalIndexes(db: Db, tenantId: string, userId: string): Promise<number> {
   const { count } = await db
     .selectFrom('indexes')
@@ -80,7 +86,10 @@ export async function countPersonalIndexes(db: Db, tenantId: string, userId: str
 
 const SORT_COLUMNS = { createdAt: 'created_at', updatedAt: 'updated_at', name: 'name' } as const
 
-/** One page of a tenant's indexes, newest first by default, and their total number. `search`: a part of the name. */
+/**
+ * Returns one page of a tenant's indexes, newest first by default, and their total number. `search` is a part of the
+ * name.
+ */
 export async function listIndexes(
   db: Db,
   tenantId: string,
@@ -126,6 +135,6 @@ const indexDetails = (db: Db, tenantId: string) =>
         .select((inner) => inner.fn.countAll<number>().as('count'))
         .as('documentCount'),
     )
-    // A count is never null, although the subquery's type allows it.
+    // A count is never null, although the type of the subquery allows null.
     .$narrowType<{ documentCount: number }>()
     .where('indexes.tenant_id', '=', tenantId)

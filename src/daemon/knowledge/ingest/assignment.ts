@@ -1,4 +1,4 @@
-// To whom an index may be assigned, and where its licence lets it be.
+// Checks to whom an index may be assigned, and which location its licence permits.
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { INDEX_PLACES, PERSONAL_INDEXES } from '../../../shared/spec-limits.ts'
 import type { License } from '../../../shared/wire/users.ts'
@@ -12,7 +12,7 @@ export type Assignment = Pick<IndexRow, 'assigned_user_id' | 'assigned_group_id'
 
 type AssignmentRequest = { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }
 
-/** The assignment of an index after a request: a user or a group that the request names replaces both. */
+/** Returns the assignment of an index after a request. If the request names a user or a group, it replaces both. */
 export function assignmentAfter(before: Assignment, { assignedUser, assignedGroup }: AssignmentRequest): Assignment {
   if (assignedUser) return { assigned_user_id: assignedUser, assigned_group_id: null }
   if (assignedGroup) return { assigned_user_id: null, assigned_group_id: assignedGroup }
@@ -22,7 +22,7 @@ export function assignmentAfter(before: Assignment, { assignedUser, assignedGrou
   }
 }
 
-/** The licence that applies to an index: its user's, by default that of its creator. */
+/** Returns the licence that applies to an index: the assigned user's, or else the creator's. */
 export async function licenseFor(
   tx: Db,
   { tenantId, userLicense }: Pick<Caller, 'tenantId' | 'userLicense'>,
@@ -33,8 +33,8 @@ export async function licenseFor(
 }
 
 /**
- * Checks the hint about an index's location against the licence. The hint has no other effect: an index is always in
- * the gateway's store.
+ * Checks the requested location of an index against the licence. The location has no other effect: an index is always
+ * in the gateway's store.
  * @throws REGION_NOT_ALLOWED
  */
 export function checkLocation(
@@ -50,8 +50,8 @@ export function checkLocation(
 }
 
 /**
- * Checks whether an index may be assigned to this user or group. Takes the transaction of a `change`; a tenant has one
- * at a time.
+ * Checks whether an index may be assigned to this user or group. Requires the transaction of a `change`; a tenant has
+ * only one at a time.
  * @throws VALIDATION_ERROR, INVALID_GROUP for a missing or inactive assignee; INDEX_QUOTA_EXCEEDED
  */
 export async function checkAssignment(tx: Db, tenantId: string, after: Assignment, before: Assignment): Promise<void> {

@@ -2,26 +2,29 @@ import { outlineOf, type Section, type TextFormat } from './markdown.ts'
 import { markdownSpans, proseSpans, type Span } from './spans.ts'
 
 /**
- * A piece of a document that is found and quoted by itself. `headings` are those above it, joined by " > "; `page` is
- * the page it begins on, in documents with pages.
+ * A piece of a document that is retrieved and quoted independently. `headings` are the headings above it, joined by " >
+ * ". `page` is the page on which it begins, in documents with pages.
  */
 export type Passage = { position: number; headings: string; body: string; page?: number | null }
 type ChunkedText = { title: string; passages: Iterable<Passage> }
 
-/** The target length of a passage, in characters: one thought with its reasons, and eight passages fit a prompt. */
+/**
+ * The target length of a passage in characters. It suffices for one thought with its reasons, and a prompt has room for
+ * eight.
+ */
 export const PASSAGE_CHARS = 1_000
-/** The maximum overlap of consecutive passages, so that sentences keep their context. */
+/** The maximum overlap of consecutive passages in characters. The overlap gives sentences their context. */
 export const OVERLAP_CHARS = 200
 
 /**
  * Cuts a document into passages at headings, paragraphs, lines or sentences, at the best boundary near PASSAGE_CHARS.
- * None is longer than PASSAGE_CHARS + OVERLAP_CHARS, not counting the fences added to a cut block of code. Lazy and
- * linear, so a large document can be read in pieces. All text is in the bodies, the headings, or the front matter of a
- * Markdown file.
+ * No passage is longer than PASSAGE_CHARS + OVERLAP_CHARS, not counting the fences added to a cut block of code. Lazy
+ * and linear, so a large document can be read in pieces. No text is lost: it is in the bodies, the headings, or the
+ * front matter of a Markdown file.
  */
 export function chunkText(text: string, format: TextFormat): ChunkedText {
   let lines = text.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n')
-  // Matches one newline at a time: a quantifier overflows the stack on millions of empty lines.
+  // Matches one newline at a time, because a quantifier overflows the stack on millions of empty lines.
   if (lines.includes('\n\n\n\n')) lines = lines.replace(/(?<=\n\n\n)\n/g, '')
   const { title, sections } = outlineOf(lines, format)
   const spansOf = format === 'markdown' ? markdownSpans : proseSpans
@@ -60,15 +63,15 @@ function* fill(text: string, source: Iterable<Span>): Generator<Span[]> {
   if (spans.length > fresh) yield take(spans.length)
 }
 
-/** A passage repeats neither parts of a block of code nor empty lines. */
+/** Whether the next passage may repeat this span. Parts of a block of code and empty lines are never repeated. */
 function mayRepeat(text: string, span: Span | undefined): boolean {
   if (span === undefined || span.code || span.end - span.start > OVERLAP_CHARS) return false
   return text.slice(span.start, span.end).trim() !== ''
 }
 
 /**
- * The number of spans for the passage: up to the last paragraph end in its second half, else the last line end, else
- * all.
+ * Returns the number of spans for the passage: up to the last paragraph end in its second half, otherwise up to the
+ * last line end, otherwise all.
  */
 function bestCut(spans: readonly Span[], fresh: number): number {
   const half = (spans[fresh]?.start ?? 0) + PASSAGE_CHARS / 2
@@ -82,7 +85,7 @@ function bestCut(spans: readonly Span[], fresh: number): number {
   return spans.length
 }
 
-/** The source text of the spans, with fences added where a block of code was cut. */
+/** Returns the source text of the spans. Adds fences where a block of code was cut. */
 function bodyOf(text: string, spans: readonly Span[]): string {
   const first = spans[0]
   const last = spans.at(-1)

@@ -3,15 +3,15 @@ import { Transform } from 'node:stream'
 /** Maximum rate of all uploads of one daemon. */
 const UPLOAD_BYTES_PER_SECOND = 67_108_864
 
-/** A pass-through stream. All streams of one intake share a rate limit. */
+/** Creates a pass-through stream. All streams of one intake share a rate limit. */
 export type Intake = () => Transform
 
-/** An intake may be this far ahead of its rate, so that small uploads never wait and timers are few. */
+/** How far an intake may be ahead of its rate, so that small uploads never wait and few timers are needed. */
 const AHEAD_MS = 20
 
 /**
- * Limits the rate of uploads. A fast client would otherwise keep the thread that serves chats busy, and fill more
- * buffers than the garbage collector frees. Uses the machine's real time, because the limit is about the machine's
+ * Limits the rate of uploads. Otherwise a fast client would keep the thread that serves chats busy, and fill buffers
+ * faster than the garbage collector frees them. Uses the machine's real time, because the limit protects the machine's
  * capacity.
  */
 export function createIntake(bytesPerSecond = UPLOAD_BYTES_PER_SECOND): Intake {

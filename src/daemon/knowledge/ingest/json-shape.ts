@@ -1,14 +1,14 @@
 /**
- * The nesting depth of a JSON text, and an upper bound of its number of values; brackets and commas in strings are
- * text. Check this before parsing: a parser keeps its state outside of the heap, where no limit applies, and creates an
- * object for every pair of brackets. Accepts any text, even one that is not JSON.
+ * Returns the nesting depth of a JSON text, and an upper bound of its number of values. Brackets and commas in strings
+ * are ignored. Check this before parsing: a parser keeps its state outside of the heap, where no limit applies, and
+ * creates an object for every pair of brackets. Accepts any text, even invalid JSON.
  */
 export function jsonShape(source: string): { depth: number; values: number } {
   let deepest = 0
   let depth = 0
   let values = 1
   let isString = false
-  // A pattern would overflow on a long string.
+  // A regular expression would overflow the stack on a long string.
   for (let at = 0; at < source.length; at++) {
     const sign = source.charCodeAt(at)
     if (sign === QUOTE) isString = !isString

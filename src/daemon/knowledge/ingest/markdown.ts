@@ -6,11 +6,12 @@ export type TextFormat = 'text' | 'markdown'
 export type Section = { headings: readonly string[]; start: number; end: number }
 type Outline = { title: string; sections: Iterable<Section> }
 
-/** A longer line that begins with # is text, because a heading is repeated in every passage below it. */
+/** A longer line that begins with # counts as text, because a heading is repeated in every passage below it. */
 const HEADING_CHARS = 200
 
 /**
- * Sections in order; together they contain all of the text except headings and front matter. Plain text is one section.
+ * Returns the sections in order. Together they contain all of the text except headings and front matter. Plain text is
+ * one section.
  */
 export function outlineOf(text: string, format: TextFormat): Outline {
   if (format === 'text') return { title: '', sections: [{ headings: [], start: 0, end: text.length }] }
@@ -22,7 +23,7 @@ export function outlineOf(text: string, format: TextFormat): Outline {
 function* sectionsOf(text: string, from: number): Generator<Section> {
   const path: { level: number; title: string }[] = []
   let start = from
-  // A heading without text below it becomes a section of its own, or it would be lost.
+  // A heading without text below it becomes a separate section. Otherwise the heading would be lost.
   let loneHeading: { start: number; end: number } | undefined
   for (const heading of headingsOf(text, from)) {
     const hasText = isFilled(text, start, heading.start)
@@ -67,12 +68,12 @@ function* headingsOf(text: string, from: number): Generator<Heading> {
   }
 }
 
-/** `content` is the line without trailing space; for a long line it is only the beginning (`whole` is false). */
+/** `content` is the line without trailing space. For a long line it is only the beginning, and `whole` is false. */
 export type Line = { content: string; whole: boolean; start: number; end: number }
 
 const LINE_CHARS = HEADING_CHARS + 10
 
-/** The lines between two offsets, contiguous. */
+/** Returns the lines between two offsets, without gaps. */
 export function* linesOf(text: string, from: number, to: number = text.length): Generator<Line> {
   for (let start = from; start < to; ) {
     const newline = text.indexOf('\n', start)
@@ -95,7 +96,7 @@ function atxHeading({ content, whole, start, end }: Line): Heading | undefined {
   return { level: match[1].length, title, titleStart, titleEnd: titleStart + title.length, start, end }
 }
 
-/** A heading is also a line of text that follows an empty line and precedes a line of === or ---. */
+/** A line of text is also a heading if it follows an empty line and precedes a line of === or ---. */
 function setextHeading(line: Line, title: Line | undefined, before: Line | undefined): Heading | undefined {
   const mark = line.whole && title?.whole ? SETEXT.exec(line.content)?.[1] : undefined
   if (mark === undefined || title === undefined || (before !== undefined && before.content !== '')) return undefined
@@ -134,7 +135,7 @@ function findFrontMatter(text: string): { title: string; end: number } | undefin
   }
 }
 
-/** A heading after this many characters is not the title of the document, so the search stops. */
+/** Only this much of the text is searched for the document's title. A later heading is not the title. */
 const TITLE_CHARS = 100_000
 
 function firstHeading(text: string, from: number): string {

@@ -5,8 +5,7 @@ import type { Passage } from './chunking.ts'
 
 /**
  * A document that is ready to be stored: its passages in batches (`unpackPassages`), and the segments of its inverted
- * index. All of it is bytes, which are transferred between threads without a copy and cost the garbage collector
- * little.
+ * index. Both are bytes, which are transferred between threads without a copy and cost the garbage collector little.
  */
 export type PreparedDocument = {
   title: string
@@ -15,23 +14,24 @@ export type PreparedDocument = {
   segments: PackedSegment[]
 }
 
-/** The segment of the passages from position `first` on. Page n ends at `ends[n]` of `pages`. */
+/** The segment of the passages that begin at position `first`. Page n ends at `ends[n]` of `pages`. */
 export type PackedSegment = { first: number; lengths: Uint16Array; pages: Uint8Array; ends: Uint32Array }
 
-/** The size of one transaction. SQLite has one writer, and the billing of every chat waits for it. */
+/** Passages per transaction. Small, because SQLite has one writer, and the billing of every chat waits for it. */
 const PASSAGES_PER_BATCH = 50
-/** As large as merging makes them, so that segments of a large document are never merged. */
+/** Passages per segment: the maximum size that merging creates, so segments of a large document are never merged. */
 const PASSAGES_PER_SEGMENT = 4_096
 
 /** Maximum number of passages of one document: 1.5 times the need of 50 MB of prose. */
 export const DOCUMENT_PASSAGES = 100_000
 
 /**
- * Documents of at most this many passages are stored together, in one segment: a commit costs more than their content.
+ * Documents of at most this many passages are stored together in one segment, because a commit costs more than their
+ * content.
  */
 export const SMALL_PASSAGES = PASSAGES_PER_BATCH
 
-/** Splits consecutive passages into terms. A document without a title uses its `source`. */
+/** Prepares a document from consecutive passages. A document without a title uses its `source`. */
 export function prepareDocument(title: string, source: string, passages: Iterable<Passage>): PreparedDocument {
   const indexedTitle = titleToIndex(title, source)
   const batches: Uint8Array[] = []
@@ -60,11 +60,11 @@ export function prepareDocument(title: string, source: string, passages: Iterabl
   return { title: title || source, passageCount, batches, segments }
 }
 
-/** Several documents; the small ones share a segment. */
+/** Prepares several documents. The small documents share a segment. */
 export type Preparation = {
-  /** As `prepareDocument`; a document of at most SMALL_PASSAGES has no segments of its own. */
+  /** Same as `prepareDocument`. A document of at most SMALL_PASSAGES has no separate segments. */
   add(title: string, source: string, passages: Iterable<Passage>): PreparedDocument
-  /** The segment of all small documents' passages in sequence, counted from 0; undefined when there were none. */
+  /** Returns the segment of all small documents' passages in sequence, counted from 0. Undefined if there were none. */
   together(): PackedSegment | undefined
 }
 
@@ -90,10 +90,10 @@ function* joined(head: readonly Passage[], rest: Iterator<Passage>): Generator<P
   for (let next = rest.next(); !next.done; next = rest.next()) yield next.value
 }
 
-/** A file name is a weak hint about its content, so it is not indexed as a title. */
+/** A file name says little about its content, so it is not indexed as a title. */
 const titleToIndex = (title: string, source: string): string => (title === source ? '' : title)
 
-/** serialize() may return a part of a larger buffer, which cannot be transferred. */
+/** serialize() may return a part of a larger buffer, which cannot be transferred, so the bytes are copied. */
 const packPassages = (passages: readonly Passage[]): Uint8Array => new Uint8Array(serialize(passages))
 
 export const unpackPassages = (batch: Uint8Array): Passage[] => deserialize(batch)
@@ -110,11 +110,11 @@ function packSegment(first: number, { lengths, pages }: SegmentTerms): PackedSeg
   return { first, lengths, pages: bytes, ends }
 }
 
-/** The pages of a segment, page n at n. */
+/** Returns the pages of a segment. Page n is at index n. */
 export const pagesOf = ({ pages, ends }: PackedSegment): Uint8Array[] =>
   Array.from(ends, (end, at) => pages.subarray(at === 0 ? 0 : ends[at - 1], end))
 
-/** Joins segments into one, which contains their passages in sequence, counted from 0. */
+/** Joins segments into one. It contains their passages in sequence, counted from 0. */
 export function joinSegments(segments: readonly PackedSegment[]): PackedSegment {
   let count = 0
   const ordinals = segments.map(({ lengths }) => {
@@ -130,6 +130,6 @@ export function joinSegments(segments: readonly PackedSegment[]): PackedSegment 
   return packSegment(0, { lengths, pages })
 }
 
-/** The buffers that can be transferred to another thread instead of being copied. */
+/** Returns the buffers that can be transferred to another thread without a copy. */
 export const buffersOf = (segments: readonly PackedSegment[], batches: readonly Uint8Array[] = []): ArrayBufferLike[] =>
   [...segments.flatMap(({ lengths, pages, ends }) => [lengths, pages, ends]), ...batches].map(({ buffer }) => buffer)

@@ -18,22 +18,22 @@ import { mergeSegments, removeAbandonedMerges } from '../indexes/merge.ts'
 import { insertPages, insertSegment } from '../indexes/segment-store.ts'
 import { type PackedSegment, type PreparedDocument, pagesOf, unpackPassages } from './prepared-document.ts'
 
-/** The size of one deleting transaction. SQLite has one writer, and the billing of every chat waits for it. */
+/** Rows per deleting transaction. Small, because SQLite has one writer, and the billing of every chat waits for it. */
 const DELETED_PER_TRANSACTION = 200
-/** About 3 KB each. */
+/** A page has about 3 KB. */
 const PAGES_PER_TRANSACTION = 32
 
-/** Runs `publish` in a transaction and commits it, together with the caller's own writes about this document. */
+/** Runs `publish` in a transaction and commits it together with the caller's own writes about this document. */
 export type InPublication = (publish: (tx: Db) => Promise<DocumentKey[]>, documentId: string) => Promise<DocumentKey[]>
 
-/** A document from its sender, together with its prepared content. */
+/** An uploaded document and its prepared content. */
 export type DocumentToStore = Omit<NewDocument, 'passageCount' | 'title' | 'now'> & { prepared: PreparedDocument }
 
 /**
- * Replaces the document with the same `source`. It is written in short transactions, so that other writers can run in
- * between. The last one, run by `inPublication`, makes all of it visible: a search sees either the old document or the
- * new one. If anything fails, or `signal` is aborted, the old one stays. `now` is ISO 8601.
- * @throws INDEX_NOT_FOUND when the index is deleted meanwhile
+ * Replaces the document with the same `source`. The content is written in short transactions, so that other writers can
+ * run in between. The last transaction, run by `inPublication`, makes all content visible: a search finds either the
+ * old document or the new document. If a step fails or `signal` is aborted, the old document stays. `now` is ISO 8601.
+ * @throws INDEX_NOT_FOUND if the index is deleted in the meantime
  */
 export async function replaceDocument(
   db: Db,
@@ -76,7 +76,7 @@ export async function writePrepared(
     const id = newId()
     const { documentId } = draft
     await db.transaction().execute(async (tx) => {
-      // Lock the draft: a segment of a deleted document would never be removed.
+      // Lock the draft. Otherwise a segment of a deleted document could be added and never removed.
       await lockDraft(tx, draft)
       await insertSegment(tx, draft, { id, documentId, state: 'draft', ...withPassageIds(segment, draft) }, now)
     })
@@ -100,10 +100,10 @@ export async function writePages(
 }
 
 /**
- * Replaces small documents in one transaction, unlike `replaceDocument`. From the commit on, searches find all of them,
- * each instead of the one with the same `source`. `segment` contains all their passages.
- * @returns the ids in order, and the replaced documents. Those are discarded; remove them after the commit
- * (`removeDocument`). The index may then have segments to merge.
+ * Replaces small documents in one transaction, unlike `replaceDocument`. After the commit, searches find these
+ * documents instead of the old documents with the same `source`. `segment` contains all their passages.
+ * @returns the ids in order, and the replaced documents. The replaced documents are discarded; remove them after the
+ * commit (`removeDocument`). The index may then have segments to merge.
  */
 export async function publishTogether(
   tx: Db,
@@ -138,13 +138,13 @@ const toNew = ({ source, contentHash, prepared }: DocumentToStore, now: string):
   now,
 })
 
-/** The segment with the passage ids of this draft. */
+/** Returns the segment with the passage ids of this draft. */
 function withPassageIds({ first, lengths, ends }: PackedSegment, { firstPassageId }: Draft) {
   const ids = Float64Array.from(lengths, (_, ordinal) => firstPassageId + first + ordinal)
   return { ids, lengths, pageCount: ends.length }
 }
 
-/** Removes the leftovers of failed trainings: everything unpublished that was written before `before` (ISO 8601). */
+/** Removes the leftovers of failed trainings: all unpublished data that was written before `before` (ISO 8601). */
 export async function removeAbandoned(db: Db, tenantId: string, before: string): Promise<void> {
   const removeUnpublished = async () => {
     for (const document of await findUnpublished(db, tenantId, before)) await removeDocument(db, document)
@@ -152,7 +152,7 @@ export async function removeAbandoned(db: Db, tenantId: string, before: string):
   await Promise.all([removeUnpublished(), removeAbandonedMerges(db, tenantId, before)])
 }
 
-/** Removes everything written for an unpublished document. */
+/** Removes all data that was written for an unpublished document. */
 export async function removeDocument(db: Db, document: DocumentKey): Promise<void> {
   if (!(await discardDocument(db, document))) return
   let deleted: number

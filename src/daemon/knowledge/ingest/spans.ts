@@ -6,16 +6,19 @@ import { linesOf, type Section } from './markdown.ts'
 const SPAN_CHARS = 1_000
 const FENCE_CHARS = 20
 
-/** A range of text that is never cut further. `border`: how good its end is as a cut. */
+/** A range of text that is never cut further. `border` is the quality of its end as a cut position. */
 export type Span = { start: number; end: number; border: 'sentence' | 'line' | 'paragraph'; code?: CodePart }
-/** For a block of code with `fence` as its mark: whether the span contains its first and its last line. */
+/**
+ * For a block of code: `fence` is its marker; `first` and `last` state whether the span contains its first and last
+ * line.
+ */
 type CodePart = { fence: string; first: boolean; last: boolean }
 type Range = { start: number; end: number }
 
-/** Lines that do not continue on the next line: lists, tables, quotes, indented code. */
+/** Lines that do not continue on the next line: list items, table rows, quotes, indented code. */
 const OWN_LINE = /^(?:\s*(?:[-*+]|\d{1,9}[.)])\s|\s*[|>]|\s{4})/
 
-/** The spans of a Markdown section, contiguous from its start to its end. */
+/** Returns the spans of a Markdown section, without gaps. */
 export function* markdownSpans(text: string, { start, end }: Section): Generator<Span> {
   let fence: string | undefined
   let open = start // start of the current prose or code
@@ -34,12 +37,12 @@ export function* markdownSpans(text: string, { start, end }: Section): Generator
   yield* fence === undefined ? proseSpans(text, { start: open, end }) : codeSpans(text, { start: open, end }, fence)
 }
 
-/** The spans of a text without code, contiguous from its start to its end. */
+/** Returns the spans of a text without code, without gaps. */
 export function* proseSpans(text: string, { start, end }: Range): Generator<Span> {
   let open = start
   for (const line of linesOf(text, start, end)) {
     if (line.content === '') {
-      // A further empty line belongs to the next span, so that no span is empty.
+      // A further empty line belongs to the next span, because a span must not be empty.
       if (open === line.start) continue
       yield* sentenceSpans(text, open, line.end, 'paragraph')
       open = line.end
@@ -58,7 +61,7 @@ function* sentenceSpans(text: string, start: number, end: number, border: Span['
   }
 }
 
-/** A block of code is one span if it fits, else it is cut between lines. */
+/** A block of code is one span if it fits. Otherwise it is cut between lines. */
 function* codeSpans(text: string, { start, end }: Range, mark: string): Generator<Span> {
   const fence = mark.slice(0, FENCE_CHARS)
   if (end - start <= SPAN_CHARS) {

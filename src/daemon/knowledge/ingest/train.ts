@@ -1,4 +1,4 @@
-// Trains an index with uploads: each document is published whole, or not at all.
+// Trains an index with uploads. Each document is published completely, or not at all.
 import { hash } from 'node:crypto'
 import type { z } from 'zod'
 import { TRAIN_FILE_BYTES, UPLOAD_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
@@ -28,7 +28,7 @@ import type { Upload } from './upload.ts'
 /** Maximum length of a document's name. */
 const DOCUMENT_NAME_CHARS = 500
 
-/** The actor of a training, and the signal that cancels it. */
+/** The actor who starts a training, and the signal that cancels it. */
 type Training = Actor & { signal: AbortSignal }
 
 export type TrainDeps = ChangeDeps & { extractor: Extractor; merger: Merger }
@@ -36,12 +36,12 @@ export type TrainDeps = ChangeDeps & { extractor: Extractor; merger: Merger }
 export type TrainedDocument = z.infer<typeof TrainResponse>['results']['documents'][number]
 
 /**
- * Adds each document to the index, replaces an older one of the same name, and reports the outcome. A document that
- * cannot be read is `failed`; its older version and the other documents are not affected. Each published document has
- * an audit entry.
+ * Adds each document to the index, replaces an older document of the same name, and reports the outcome. A document
+ * that cannot be read is `failed`. Its older version and the other documents are not affected. Each published document
+ * gets an audit entry.
  *
- * If the daemon is killed midway, published documents remain, and unfinished ones stay invisible. A repeated upload
- * continues from there, because stored documents are `unchanged`.
+ * If the daemon is killed midway, published documents remain, and unfinished documents stay invisible. A repeated
+ * upload continues from there, because stored documents are then `unchanged`.
  */
 export async function trainIndex(
   uploads: readonly Upload[],
@@ -80,10 +80,10 @@ export async function trainIndex(
   return outcomes
 }
 
-/** An upload to read, with its name in the index and its position in the training. */
+/** An upload to read, its name in the index, and its position in the training. */
 type NewUpload = Upload & { source: string; position: number }
 
-/** Decides what can be decided before reading; `outcomes` has gaps for the documents to read. */
+/** Determines the outcomes that do not require reading. `outcomes` has gaps for the documents to read. */
 async function sortOut(
   uploads: readonly Upload[],
   index: IndexRow,
@@ -109,7 +109,10 @@ async function sortOut(
   return { outcomes, toRead }
 }
 
-/** An upload with its name in the index, which never contains a rule's match, or with the reason to skip it. */
+/**
+ * Returns an upload with its name in the index, or with the reason to skip it. The name never contains a match of a
+ * rule.
+ */
 function toNamed(upload: Upload, screening: DocumentScreening): Upload & { source: string; fault: string | undefined } {
   const name = documentName(upload.name)
   const fault = faultOf(name, upload)
@@ -121,7 +124,7 @@ function toNamed(upload: Upload, screening: DocumentScreening): Upload & { sourc
 const SMALL_BYTES = 65_536
 const BYTES_TOGETHER = 131_072
 
-/** Groups small files, which are also stored together; other files stay single. Keeps the order. */
+/** Groups small files, which are also stored together. Every other file is a separate group. Keeps the order. */
 function* readTogether(uploads: readonly NewUpload[]): Generator<NewUpload[]> {
   let group: NewUpload[] = []
   let bytes = 0
@@ -194,16 +197,16 @@ const trained = (
     content: { contentHash },
   })
 
-/** No document takes longer to be written; an older unpublished one is the leftover of a crash. */
+/** Writing a document never takes longer, so an older unpublished document is the leftover of a crash. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
-/** The result depends on the bytes, on the extension and type, and on the rules. */
+/** Returns the content hash. It depends on the bytes, the extension, the type and the rules, as the result does. */
 function hashOf({ name, type, contentHash }: Upload, { rulesHash }: DocumentScreening): string {
   const ending = /\.[^./]+$/.exec(name)?.[0].toLowerCase() ?? ''
   return hash('sha256', [EXTRACTION_VERSION, ending, type, contentHash, ...rulesHash].join(' '))
 }
 
-/** The reason to skip a document without reading: its size, or a name that cannot be stored or displayed. */
+/** Returns the reason to skip a document without reading it: its size, or a name that cannot be stored or displayed. */
 function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
   if (name === '') return 'The file has no name.'
   if (name.length > DOCUMENT_NAME_CHARS) return `A name may have at most ${DOCUMENT_NAME_CHARS} characters.`
@@ -212,12 +215,12 @@ function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
   return isTooLarge ? `The file has more than ${TRAIN_FILE_BYTES} bytes; split it.` : undefined
 }
 
-/** Invisible characters and line ends; the joiners that Persian and emoji need are allowed. */
+/** Invisible characters and line ends. Allows the joiners that Persian and emoji need. */
 const UNNAMEABLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u
 
 /**
- * The stored name of a document. A name is a label and is never opened as a path; folders are kept, so two README.md
- * can coexist. Unicode-normalized, because systems spell the same letters differently.
+ * Returns the stored name of a document. A name is a label and is never opened as a path. Folders are kept, so that two
+ * README.md can coexist. The name is Unicode-normalized, because systems encode the same letters differently.
  */
 function documentName(name: string): string {
   return name

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Runs `use` with an empty directory below `parent`, and removes it afterwards. It is below the data directory: on many
- * machines the temporary directory is in memory, and an upload may have a gigabyte.
+ * Runs `use` with an empty directory below `parent`, and removes the directory afterwards. It is in the data directory,
+ * because many machines keep the temporary directory in memory, and an upload may have a gigabyte.
  */
 export async function withUploadDirectory<T>(parent: string, use: (directory: string) => Promise<T>): Promise<T> {
   await mkdir(parent, { recursive: true, mode: 0o700 })
@@ -16,18 +16,18 @@ export async function withUploadDirectory<T>(parent: string, use: (directory: st
 }
 
 /**
- * Removes the leftovers of a killed daemon below `parent`: directories last written before `before` (milliseconds since
- * 1970).
+ * Removes the upload directories of a killed daemon below `parent`: directories last written before `before`
+ * (milliseconds since 1970).
  */
 export async function removeUploads(parent: string, before: number): Promise<void> {
-  // The directory does not exist before the first upload.
+  // The parent directory does not exist before the first upload.
   const names = await readdir(parent).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
     throw error
   })
   for (const name of names) {
     const directory = join(parent, name)
-    // A training may have removed it meanwhile.
+    // A training may have removed the directory in the meantime.
     const found = await stat(directory).catch(() => undefined)
     if (found && found.mtimeMs < before) await rm(directory, { recursive: true, force: true })
   }

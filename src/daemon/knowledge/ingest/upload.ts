@@ -19,22 +19,22 @@ import { TextInputs } from '../../../shared/wire/indexes.ts'
 import type { Intake } from './intake.ts'
 import { jsonShape } from './json-shape.ts'
 
-/** Maximum size of all `text_inputs`; send longer texts as files. */
+/** Maximum size of all `text_inputs` together. Longer texts must be sent as files. */
 export const TRAIN_TEXT_BYTES = 10_485_760
 /**
- * Maximum depth and number of values of `text_inputs`; above its valid maximum, so that an error still names the
- * fault.
+ * Maximum depth and number of values of `text_inputs` before parsing. Higher than the schema allows, so that a
+ * validation error can still name the fault.
  */
 const TEXT_INPUTS_DEPTH = 4
 const TEXT_INPUTS_VALUES = 10_000
-/** Maximum size of a part of the body that is neither a file nor `text_inputs`; it is ignored. */
+/** Maximum size of a part of the body that is neither a file nor `text_inputs`. Such a part is ignored. */
 export const TRAIN_OTHER_PART_BYTES = 65_536
-/** Maximum size of a training's body, including skipped files that are too large. */
+/** Maximum size of a training's body, including files that are skipped because they are too large. */
 export const TRAIN_BODY_BYTES = 4_294_967_296
 
 /**
- * A received document. `content` is the path of its file, or its text; `contentHash` is its SHA-256, hex. Of a document
- * that is too large only the beginning is kept.
+ * A received document. `content` is the path of its file, or its text. `contentHash` is its SHA-256, hex. If the
+ * document is too large, only the beginning is kept.
  */
 export type Upload = {
   name: string
@@ -60,7 +60,7 @@ type Receiving = { intake: Intake; signal: AbortSignal }
 
 /**
  * Receives a multipart body into files in `directory`. Processing starts when the body is complete, so a rejected or
- * broken upload changes nothing. The part of a file beyond TRAIN_FILE_BYTES is skipped.
+ * broken upload changes nothing. The bytes of a file beyond TRAIN_FILE_BYTES are skipped.
  * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE (the body as a whole, or `text_inputs`), VALIDATION_ERROR (malformed,
  * too many, nothing sent), and the reason of `signal` when the client disconnected
  */
@@ -118,7 +118,7 @@ async function receiveParts(
           stream.on('limit', () => {
             part.isTooLarge = true
           })
-          // The parser itself reports a broken body.
+          // The parser itself reports a malformed body.
           stream.on('error', () => {})
           saves.push(save(stream, part, stop.signal).catch((error) => stop.abort(error)))
         },
@@ -153,7 +153,7 @@ function openParser(request: IncomingMessage): BusboyInstance {
   try {
     return new MultipartParser({
       headers: request.headers as BusboyHeaders,
-      // Read every part as bytes: the parser would replace invalid UTF-8, but we reject it.
+      // Read every part as bytes: the parser would replace invalid UTF-8, which must be rejected.
       isPartAFile: () => true,
       preservePath: true,
       limits: { fileSize: TRAIN_FILE_BYTES, parts: PARTS, headerSize: 16_384, headerPairs: 32 },
@@ -163,12 +163,12 @@ function openParser(request: IncomingMessage): BusboyInstance {
   }
 }
 
-/** The maximum number of parts: parts that are neither files nor text_inputs are ignored, up to a limit. */
+/** The maximum number of parts. A few parts may be neither files nor text_inputs; they are ignored. */
 const PARTS = TRAIN_FILES + 20
 
 const isTextInputs = ({ field, fileName }: Part): boolean => field === 'text_inputs' && fileName === undefined
 
-/** Clients and the parser fill in a default type, so an extension is more reliable. */
+/** Clients and the parser set a default type, so the extension is more reliable. */
 const typeOf = (fileName: string, type: string): string =>
   /\.[^./\\]+$/.test(fileName) || type === 'application/octet-stream' ? '' : type
 
@@ -182,7 +182,7 @@ async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): 
     await file.appendFile(chunk)
     giveBack(chunk)
   }
-  // Not an iteration, which would join, and so copy, the waiting chunks.
+  // Not an async iteration, because that would join, and thereby copy, the waiting chunks.
   const target = new Writable({ write: (chunk, _, done) => void keep(chunk).then(() => done(), done) })
   try {
     await pipeline(stream, target, { signal })
@@ -196,11 +196,12 @@ const nowhere = new MessageChannel().port1
 nowhere.close()
 
 /**
- * Frees the memory of written chunks at once: a closed port takes it and drops it. Otherwise the garbage collector
- * frees it only when there is much, and then scans the whole heap, for 3 to 30 ms (measured: after every 50 MB).
+ * Frees the memory of written chunks immediately, by transferring it to a closed port, which drops it. The garbage
+ * collector would free it only after much has accumulated, and would then scan the whole heap for 3 to 30 ms (measured:
+ * after every 50 MB).
  */
 function giveBack({ buffer, byteLength }: Buffer): void {
-  // Parts of a larger buffer may belong to others.
+  // Other data may use the rest of a larger buffer.
   if (byteLength === buffer.byteLength) nowhere.postMessage(undefined, [buffer as ArrayBuffer])
 }
 
@@ -209,7 +210,8 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
   if (!isUtf8(bytes)) throw invalidField('text_inputs', 'text_inputs must be UTF-8.')
   const source = bytes.toString()
   const { depth, values } = jsonShape(source)
-  // The list has at most a hundred objects. Parsing millions of nested or empty ones would block all other requests.
+  // A valid list has at most a hundred objects. Parsing millions of nested or empty objects would block all other
+  // requests.
   if (depth > TEXT_INPUTS_DEPTH || values > TEXT_INPUTS_VALUES) {
     throw invalidField('text_inputs', 'text_inputs must be a JSON array of {name, type, content, size}.')
   }
@@ -225,7 +227,7 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
     throw invalidField('text_inputs', `${['text_inputs', ...issue.path].join('.')}: ${issue.message}.`)
   }
   return result.data.map(({ name, type = 'text/*', content }) => {
-    // A Buffer would turn an unpaired surrogate into U+FFFD; as invalid UTF-8 it is rejected.
+    // A Buffer would turn an unpaired surrogate into U+FFFD. As invalid UTF-8, the text is rejected.
     const text = /\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)
     const contentHash = hash('sha256', text)
     return { name, type: type.toLowerCase(), content: text, bytes: text.length, contentHash, isTooLarge: false }

@@ -3,8 +3,9 @@ import { characterBorder } from '../../platform/text/words.ts'
 import { queryOf } from './query.ts'
 
 /**
- * At most `chars` characters of a text, where the query's words are closest together; its beginning if that matches as
- * well, or if no word matches. Starts and ends between characters, and starts with a word where there is room.
+ * Returns at most `chars` characters of a text, at the position where the query's words are closest together. Returns
+ * the beginning if it matches equally well, or if no word matches. Never splits a character, and begins with a whole
+ * word if there is room.
  */
 export function excerptOf(text: string, query: string, chars: number): string {
   if (text.length <= chars) return text
@@ -12,7 +13,7 @@ export function excerptOf(text: string, query: string, chars: number): string {
   return text.slice(start, characterBorder(text, start + chars))
 }
 
-/** A match of a query word in the text: its range and its weight. */
+/** A match of a query word in the text, with its range and its weight. */
 type Hit = { term: string; start: number; end: number; weight: number }
 
 const RUN = /[\p{L}\p{N}\p{M}\u00ad\u200b-\u200d\u2060\ufeff]+/gu
@@ -22,7 +23,7 @@ function hitsIn(text: string, query: string): Hit[] {
   const hits: Hit[] = []
   for (const { 0: run, index } of text.matchAll(RUN)) {
     const indexTerms = indexTermsOf(run)
-    // A run without spaces consists of many tokens of about equal length.
+    // A run without spaces consists of many tokens of similar length.
     const termChars = run.length / Math.max(indexTerms.length, 1)
     for (const [at, { term, further }] of indexTerms.entries()) {
       const found = [term, ...further.map(({ term }) => term)].find((one) => weights.has(one))
@@ -34,10 +35,13 @@ function hitsIn(text: string, query: string): Hit[] {
   return hits
 }
 
-/** The weight of a repeated word: so little that it only decides between equal windows. */
+/** The weight of a repeated word. It is so small that it only decides between equal windows. */
 const AGAIN_SHARE = 0.001
 
-/** The start of the window with most of the query's weight, its matches centred; the first of equal ones. */
+/**
+ * Returns the start of the window with the most weight of the query, with its matches centred. Of equal windows,
+ * returns the first.
+ */
 function bestStart(hits: readonly Hit[], length: number, chars: number): number {
   const counts = new Map<string, number>()
   const worth = ({ term, weight }: Hit) => ((counts.get(term) ?? 0) === 0 ? weight : weight * AGAIN_SHARE)
@@ -63,7 +67,7 @@ const ROUNDING = 1e-9
 
 const WORD_CHARS = 30
 
-/** The next start of a word, if there is one near. */
+/** Returns the next start of a word, if it is near. */
 function wordStart(text: string, start: number): number {
   if (start === 0) return 0
   const space = text.slice(start - 1, start + WORD_CHARS).search(/\s\S/u)

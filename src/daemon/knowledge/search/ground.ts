@@ -7,7 +7,7 @@ import type { Match, Search } from './search.ts'
 
 type Grounding = {
   passages: GroundingPassage[]
-  /** The best documents, at most SOURCES_RETURNED, each with the score of its best passage. */
+  /** The best documents, at most SOURCES_RETURNED. Each has the score of its best passage. */
   sources: { source: string; score: number }[]
   /** The number of documents that the passages come from. */
   documentsRetrieved: number
@@ -18,23 +18,27 @@ type Grounding = {
 }
 
 /**
- * Screens the matches before a model reads them, and removes or changes what it must not read. Only `source`,
- * `headings` and `body` of a match reach a model, the local one included. It runs before any match is used.
+ * Screens the matches before a model reads them. Removes or changes the content that a model must not read. Only
+ * `source`, `headings` and `body` of a match reach a model, including the local model. Screening runs before any match
+ * is used.
  */
 export type ScreenPassages = (matches: readonly Match[]) => readonly Match[] | Promise<readonly Match[]>
 
 const PASSAGES = 8
-/** More candidates than needed, because copies and matches of only one of the two searches are dropped. */
+/**
+ * Number of candidates. More than needed, because copies are dropped, and so are matches of only one of the two
+ * searches.
+ */
 const FOUND = 32
 /**
- * The share of the model's context for passages and their labels: eight passages of usual length in English, and four
- * in Chinese or Japanese, where a character is about a token. Every current model has many times as much.
+ * Token budget for passages and their labels. It fits eight passages of usual length in English, and four in Chinese or
+ * Japanese, where a character is about a token. Every current model has a context many times as large.
  */
 const PASSAGES_TOKENS = 4_000
-/** A passage with less than this share of the best score would only distract. */
+/** A passage with less than this share of the best score is dropped, because it would only distract. */
 const SCORE_SHARE = 0.3
 
-/** A question to an index. `outside`: the question as external models may read it, if different. */
+/** A question to an index. `outside` is the question as external models may read it, if different. */
 type GroundingQuestion = {
   index: { id: string; name: string }
   question: Question
@@ -42,7 +46,9 @@ type GroundingQuestion = {
   tenantId: string
 }
 
-/** Searches the index for the question and words the result for a model; `screen` runs before any match is used. */
+/**
+ * Searches the index for the question and builds the prompt text for a model. `screen` runs before any match is used.
+ */
 export async function ground(
   { index, question, outside = question, tenantId }: GroundingQuestion,
   { search, screen = (matches) => matches }: { search: Search; screen?: ScreenPassages },
@@ -71,8 +77,9 @@ const FENCE_BYTES = 8
 const toShare = (score: number): number => Math.round(Math.min(Math.max(score, 0), 1) * 1e4) / 1e4
 
 /**
- * Searches for the question alone and with its context; a passage gets the mean of both scores. So a match for the
- * question ranks before a match for the earlier conversation, unless the question alone says too little.
+ * Searches for the question alone, and for the question with its context. A passage gets the mean of both scores. So a
+ * match for the question ranks before a match for the earlier conversation, unless the question alone has too few words
+ * to match.
  */
 async function findInContext(
   { own, inContext }: Question,
@@ -92,7 +99,10 @@ async function findInContext(
   return [...found.values()].sort((one, other) => other.score - one.score || one.passageId - other.passageId)
 }
 
-/** Removes passages with the same text as a better one: copies of a document would displace everything else. */
+/**
+ * Removes passages with the same text as a better passage. Otherwise copies of a document would displace all other
+ * results.
+ */
 function withoutCopies(matches: readonly Match[]): Match[] {
   const seen = new Set<string>()
   return matches.filter(({ headings, body }) => {
@@ -107,7 +117,7 @@ function withoutCopies(matches: readonly Match[]): Match[] {
 
 const SELF_EXPLAINING_CHARS = 100
 
-/** The best passages that fit the budget. */
+/** Returns the best passages that fit the token budget. */
 function withinBudget(matches: readonly Match[]): Match[] {
   const [best] = matches
   const kept: Match[] = []
@@ -120,7 +130,7 @@ function withinBudget(matches: readonly Match[]): Match[] {
   return kept
 }
 
-/** Passages of one section in the order of the document, at the ranks that they have together. */
+/** Groups the passages of each section in the order of the document. Together they keep the ranks of the group. */
 function sectionsInOrder(matches: readonly Match[]): Match[] {
   const sectionOf = ({ documentId, headings }: Match) => JSON.stringify([documentId, headings])
   const sections = new Map<string, Match[]>()
@@ -133,9 +143,9 @@ const locationOf = ({ source, headings }: { source: string; headings?: string })
   [source, headings].filter(Boolean).join(', ')
 
 /**
- * Wraps each passage between two lines with `fence`, which an author of passages cannot guess. So a passage cannot end
- * its own quotation and pose as the system prompt. The text after the passages is ours again, and states so.
- * @param withheld the number of passages that guards have removed; the prompt states it once
+ * Puts each passage between two lines with `fence`, which an author of passages cannot guess. So a passage cannot end
+ * its own quotation and imitate the system prompt. The text after the passages is the gateway's again, and states this.
+ * @param withheld the number of passages that guards have removed; the prompt contains this number once
  */
 export function passagesPrompt(
   indexName: string,
@@ -173,7 +183,7 @@ export function passagesPrompt(
 
 /**
  * Role markers of chat templates (`<|im_start|>`, `<｜User｜>`, `[INST]`, `<start_of_turn>` …). A model server that does
- * not escape them would obey them, so an inserted space disables them.
+ * not escape the markers would interpret them, so a space is inserted to disable them.
  */
 const CONTROL_SIGNS = new RegExp(
   [

@@ -1,7 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { IndexKey } from '../indexes/document-types.ts'
 
-/** A passage with its document, of which all passages have ids from `firstPassageId` on. */
+/** A passage with its document. The passages of the document have consecutive ids that begin with `firstPassageId`. */
 export type MatchRow = {
   id: number
   documentId: string
@@ -15,7 +15,7 @@ export type MatchRow = {
   passageCount: number
 }
 
-/** The published passages with these ids, by id. */
+/** Returns the published passages with these ids, by id. */
 export async function findMatches(
   db: Db,
   { tenantId, indexId }: IndexKey,

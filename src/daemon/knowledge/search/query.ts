@@ -1,28 +1,32 @@
 import { type Further, type IndexTerm, indexTermsOf, isUnspaced } from '../../platform/text/terms.ts'
 import { characterBorder, joinedWords, topicOf } from '../../platform/text/words.ts'
 
-/** Maximum length of a search query; the rest is ignored. */
+/** Maximum length of a search query in characters. The rest is ignored. */
 export const QUERY_CHARS = 4_000
 
-/** A search term. Only `required` terms must occur in a passage; others are optional. */
+/** A search term. Only `required` terms must occur in a passage. */
 export type QueryTerm = { term: string; weight: number; required: boolean }
 /**
- * `pairs`: adjacent words of the query, ignoring stop words. `fillers`: those stop words, which match nothing by
+ * `pairs` are adjacent words of the query, ignoring stop words. `fillers` are these stop words, which match nothing by
  * themselves.
  */
 export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[]; fillers: string[] }
 
-/** More words make a query slow, and hardly better. */
+/** Maximum number of words. More words make a query slow and hardly better. */
 const QUERY_WORDS = 64
 const JOINED_WORDS = 16
 
-/** Diacritics in a query are intended, but many texts omit them. */
+/** Weight of a term without its diacritics. Diacritics in a query are intended, but many texts omit them. */
 const FOLDED_WEIGHT = 0.3
 const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }
 
-/** The terms of a query. Any text is valid: the words of its first QUERY_CHARS characters, never operators. */
+/**
+ * Returns the terms of a query. Any text is valid: it consists of the words of its first QUERY_CHARS characters, never
+ * of operators.
+ */
 export function queryOf(whole: string): Query {
-  // Cut twice, because NFKC expands some characters up to eighteenfold. Not normalized as a whole, which may be long.
+  // The text is cut twice, because NFKC expands some characters up to eighteenfold. It is not normalized as a whole,
+  // because it may be long.
   const text = beginning(beginning(whole).normalize('NFKC'))
   const all = indexTermsOf(text)
   const contentWords = meaningful(text, all)
@@ -32,7 +36,7 @@ export function queryOf(whole: string): Query {
   for (const { term, further } of indexTerms) {
     const count = (counts.get(term) ?? 0) + 1
     counts.set(term, count)
-    // A repeated word matters more, but not twice as much.
+    // A repeated word counts more, but not in proportion to its frequency.
     const weight = Math.sqrt(count)
     const isFolded = further.some(({ kind }) => kind === 'exact')
     add(terms, { term, weight: weight * (isFolded ? FOLDED_WEIGHT : 1), required: true })
@@ -80,7 +84,7 @@ function pairsOf(indexTerms: readonly IndexTerm[]): (readonly [string, string])[
   const pairs = new Map<string, readonly [string, string]>()
   for (const [at, { term }] of indexTerms.entries()) {
     const next = indexTerms[at + 1]?.term
-    // In scripts without spaces, the tokens overlap and so already express adjacency.
+    // In scripts without spaces, tokens overlap and therefore already express adjacency.
     if (next === undefined || next === term || isUnspaced(term) || isUnspaced(next)) continue
     pairs.set(`${term} ${next}`, [term, next])
   }

@@ -9,22 +9,22 @@ import type { Query, QueryTerm } from './query.ts'
 // collection.
 const K1 = 1.2
 const B = 0.75
-/** The share of the neighbouring passages that counts for a passage. */
+/** The share of the neighbouring passages' matches that counts for a passage. */
 const NEIGHBOUR_SHARE = 0.3
-/** The weight of two query words near each other, relative to a word of the same rarity. */
+/** The weight of two query words near each other, relative to a single word of the same rarity. */
 const PAIR_WEIGHT = 0.3
-/** Words further apart are unrelated. */
+/** Maximum distance of two words that count as near. */
 const PAIR_DISTANCE = 8
-/** The weight of a stop word, relative to a word of the same rarity. */
+/** The weight of a stop word, relative to another word of the same rarity. */
 const FILLER_WEIGHT = 0.25
-/** Two near words count half as much as two adjacent words. */
+/** The weight of two near words, relative to two adjacent words. */
 const NEAR_SHARE = 0.5
 
-/** The weight of the words in the best heading of a passage, relative to words in its text. */
+/** The weight of the words in the best heading of a passage, relative to words in the passage. */
 const HEADINGS_WEIGHT = 0.3
-/** The share of a heading further up, such as the title of the document. */
+/** The factor of a higher heading, such as the title of the document. */
 const ABOVE_SHARE = 0.5
-/** The share of a passage that is not the first of its section. */
+/** The factor of a passage that is not the first passage of its section. */
 const FURTHER_DOWN_SHARE = 0.5
 
 /** The postings of each query term: `found[term][segment]`. */
@@ -33,13 +33,13 @@ export type Found = readonly (readonly (Postings | undefined)[])[]
 /** A passage that matches the query, with its score, 0 to 1. */
 export type Candidate = { id: number; score: number; segment: number; ordinal: number }
 
-/** The query words of a passage: the positions of each, and the total number of words. */
+/** The query words of a passage: the positions of each word, and the total number of words. */
 export type PassageText = { positions: ReadonlyMap<string, readonly number[]>; length: number }
 export type Filler = { term: string; idf: number }
 
 type Weighed = QueryTerm & { idf: number; postings: readonly (Postings | undefined)[] }
 
-/** One query over the segments of an index. Pure: the same passages get the same scores on every engine. */
+/** Ranks one query over the segments of an index. Pure: the same passages get the same scores on every engine. */
 export class Ranking {
   readonly #segments: readonly SegmentPassages[]
   readonly #deleted: readonly (Uint8Array | undefined)[]
@@ -52,7 +52,7 @@ export class Ranking {
   /** The score of a perfect match. */
   readonly #whole: number
 
-  /** @param deleted deleted passages that are still in the segments, ascending */
+  /** @param deleted the deleted passages that are still in the segments, ascending */
   constructor(query: Query, found: Found, segments: readonly SegmentPassages[], deleted: readonly Run[]) {
     this.#segments = segments
     this.#deleted = segments.map((segment) => deletedOrdinals(segment, deleted))
@@ -86,7 +86,7 @@ export class Ranking {
     this.#whole = ofTerms + PAIR_WEIGHT * this.#pairs.reduce((sum, { idf }) => sum + idf, 0)
   }
 
-  /** The `limit` best passages, best first, each ranked by itself. */
+  /** Returns the `limit` best passages, best first. Neighbours are not considered. */
   best(limit: number): Candidate[] {
     const best: Candidate[] = []
     let least = 0
@@ -102,7 +102,7 @@ export class Ranking {
         const score = (scores[ordinal] as number) / this.#whole
         if (score <= 0 || score < least || mask?.[ordinal]) continue
         best.push({ id: ids[ordinal] as number, score, segment, ordinal })
-        // Sorting after each insertion would cost more than sorting when the list has doubled.
+        // Sort only when the list has doubled, because sorting after each insertion costs more.
         if (best.length >= limit * 2) cut()
       }
     }
@@ -111,8 +111,8 @@ export class Ranking {
   }
 
   /**
-   * The score of a passage with its neighbours in the document: a share of their matches and of their length counts.
-   * `document`: the ids of all passages of its document.
+   * Returns the score of a passage with its neighbours in the document: a share of the neighbours' matches and length
+   * counts. `document` is the range of the ids of all passages of the document.
    */
   withNeighbours({ id, segment, ordinal }: Candidate, document: Run): number {
     const { ids, lengths } = this.#segments[segment] as SegmentPassages
@@ -134,7 +134,7 @@ export class Ranking {
     return score / this.#whole
   }
 
-  /** The positions of the words that `ofText` needs. */
+  /** Finds the positions of the words that `ofText` needs. */
   read(body: string): PassageText {
     const positions = new Map<string, number[]>(this.#readFor.map((term) => [term, []]))
     const indexTerms = indexTermsOf(body)
@@ -142,7 +142,7 @@ export class Ranking {
     return { positions, length: indexTerms.length }
   }
 
-  /** The fillers of the query, weighted by their rarity among the best passages. */
+  /** Weights the fillers of the query by their rarity among the best passages. */
   weighFillers(best: readonly PassageText[]): Filler[] {
     return this.#fillers.map((term) => {
       const count = best.reduce((sum, { positions }) => sum + (positions.get(term)?.length ? 1 : 0), 0)
@@ -151,8 +151,8 @@ export class Ranking {
   }
 
   /**
-   * The score bonus of a passage for query words that are adjacent in it as in the query, and for its fillers
-   * ("categories for", "not at all").
+   * Returns the score bonus of a passage for words that are adjacent both in the query and in the passage, and for the
+   * query's fillers ("categories for", "not at all").
    */
   ofText({ positions, length }: PassageText, fillers: readonly Filler[]): number {
     const positionsOf = (term: string) => positions.get(term) ?? []
@@ -169,9 +169,9 @@ export class Ranking {
   }
 
   /**
-   * The score bonus of a passage whose headings name what the query is about. Its own heading, the last one, counts in
-   * full, those above it less. A heading that also names other things counts less, and so does a passage further down
-   * in its section (`leads` is false).
+   * Returns the score bonus of a passage whose headings name the topic of the query. The passage's own heading, which
+   * is the last, counts in full; higher headings count less. A heading that also names other things counts less. A
+   * passage further down in its section (`leads` is false) counts less, too.
    */
   ofHeadings(headings: readonly string[], leads: boolean): number {
     const scores = headings.map((heading, at) => this.#ofHeading(heading, at === headings.length - 1 ? 1 : ABOVE_SHARE))
@@ -180,7 +180,7 @@ export class Ranking {
 
   #ofHeading(heading: string, share: number): number {
     const words = indexTermsOf(withoutStopWords(heading))
-    // "Back up" in a heading is the "backup" of a query.
+    // "Back up" in a heading matches "backup" in a query.
     const joined = indexTermsOf([...joinedWords(heading).keys()].join(' '))
     const named = new Set(
       [...words, ...joined].flatMap(({ term, further }) => [term, ...further.map(({ term }) => term)]),
@@ -223,12 +223,12 @@ export class Ranking {
   }
 }
 
-/** A word weighs more the fewer passages contain it. */
+/** Returns the weight of a word. The fewer passages contain the word, the higher its weight. */
 const rarity = (count: number, passages: number): number => Math.log(1 + (passages - count + 0.5) / (count + 0.5))
 
 const byScore = (one: Candidate, other: Candidate): number => other.score - one.score || one.id - other.id
 
-/** How often the words are near each other; closer pairs count more. */
+/** Returns how often the words are near each other. Closer pairs count more. */
 function nearness(positions: readonly number[], others: readonly number[]): number {
   let count = 0
   let from = 0
@@ -243,7 +243,10 @@ function nearness(positions: readonly number[], others: readonly number[]): numb
   return count
 }
 
-/** The frequency of the term in the passage with this ordinal. Postings are sorted, so it is a binary search. */
+/**
+ * Returns the frequency of the term in the passage with this ordinal. Uses a binary search, because postings are
+ * sorted.
+ */
 function frequencyIn(postings: Postings, ordinal: number): number {
   let low = 0
   let high = postings.length / 2

@@ -21,9 +21,9 @@ export type RulesOfCallDeps = {
 /** The rules that apply to a call that names no policy. */
 export type RulesOfCall = {
   rules: RulesInForce
-  /** The options of a search for this query: models read only what the input rules allow. */
+  /** Returns the options of a search for this query. Models read only content that the input rules allow. */
   searchOptions(query: string): Promise<SearchOptions>
-  /** Records incidents; they are durable when it returns. */
+  /** Records incidents. They are durable when it returns. */
   record(incidents: readonly RuleIncident[]): Promise<void>
 }
 

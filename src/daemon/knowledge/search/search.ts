@@ -8,7 +8,7 @@ import { findMatches, type MatchRow } from './match-store.ts'
 import { type Query, queryOf } from './query.ts'
 import { Ranking } from './ranking.ts'
 
-/** A passage that matches the query, with its location. `score`: see `searchPassages`. */
+/** A passage that matches the query, with its location. See `searchPassages` for `score`. */
 export type Match = {
   score: number
   passageId: number
@@ -18,21 +18,24 @@ export type Match = {
   position: number
   headings: string
   body: string
-  /** The page that it begins on; null in documents without pages. */
+  /** The page on which the passage begins. Null in documents without pages. */
   page: number | null
 }
 
 /** The data that a search may send to external models. */
 export type SearchOptions = {
-  /** Whether a model may read this query and these passages; by default any model may. */
+  /** Whether a model may read this query and these passages. By default, any model may. */
   mayAsk?: MayAsk | undefined
   /** The query as external models may read it. */
   outsideQuery?: string | undefined
-  /** Passages must not leave the gateway unchanged, so the reranker is not used. */
+  /** Passages must not be sent out unchanged, so the reranker is not used. */
   keepsPassages?: boolean | undefined
 }
 
-/** The best passages of an index for a query, best first; the meaning of the scores depends on the configuration. */
+/**
+ * Returns the best passages of an index for a query, best first. The meaning of the scores depends on the
+ * configuration.
+ */
 export type Search = (index: IndexKey, query: string, limit: number, options?: SearchOptions) => Promise<Match[]>
 
 /** The number of passages that are scored with their neighbours. */
@@ -41,14 +44,14 @@ const CANDIDATES = 100
 const PASSAGES_READ = 50
 
 /**
- * The best passages of one index for the query, best first. Any text is a query: its words count, never operators. A
- * query without words finds nothing.
+ * The best passages of one index for the query, best first. Any text is a valid query. Only its words count; there are
+ * no operators. A query without words finds nothing.
  *
- * `score` is the share of the query's weight that the passage carries, 0 to 1. A word weighs more the fewer passages of
- * the index contain it, and counts in full only in a passage about little else (BM25's saturation; words in headings
- * count double). Adjacent query words add to the score, and so do parts of the neighbouring passages' scores and, a
- * little, stop words. A passage of usual length with every word once scores near 0.45. Scores can be compared between
- * queries and between both engines.
+ * `score` is the share of the query's weight that the passage matches, 0 to 1. The fewer passages of the index contain
+ * a word, the more it weighs. It counts in full only in a passage that repeats it and has few other words (BM25's
+ * saturation; words in headings count double). Adjacent query words, a part of the neighbouring passages' scores and,
+ * slightly, stop words add to the score. A passage of usual length with every word once scores near 0.45. Scores can be
+ * compared between queries and between both engines.
  */
 export async function searchPassages(
   db: Db,
@@ -61,7 +64,7 @@ export async function searchPassages(
   return rankPassages(db, { tenantId, indexId }, queryOf(query), limit, { reader })
 }
 
-/** As `searchPassages`, for a parsed query; without `neighbours`, passages are ranked by themselves. */
+/** Same as `searchPassages`, for a parsed query. Without `neighbours`, the neighbouring passages are not considered. */
 export async function rankPassages(
   db: Db,
   index: IndexKey,
@@ -70,7 +73,8 @@ export async function rankPassages(
   { neighbours = true, reader = storedSegments }: { neighbours?: boolean; reader?: SegmentReader | undefined } = {},
 ): Promise<Match[]> {
   if (query.terms.length === 0) return []
-  // One snapshot: a merge between two of these statements would delete the pages that the first one named.
+  // One snapshot, because a merge between two of these statements would delete the pages that the first statement
+  // named.
   const snapshot = db.transaction().setAccessMode('read only').setIsolationLevel('repeatable read')
   const { ranking, candidates, rows } = await snapshot.execute(async (tx) => {
     const ranking = await readRanking(tx, index, query, reader)
@@ -97,7 +101,7 @@ export async function rankPassages(
   return matches.sort(byScore).slice(0, limit).map(toMatch)
 }
 
-/** The published passages with these ids, without a score, in any order. */
+/** Returns the published passages with these ids, without a score, in any order. */
 export async function toMatches(db: Db, index: IndexKey, ids: readonly number[]): Promise<Match[]> {
   const rows = await findMatches(db, index, ids)
   return [...rows.values()].map((row) => toMatch({ row, score: 0 }))
@@ -126,7 +130,7 @@ async function readRanking(tx: Db, index: IndexKey, query: Query, reader: Segmen
 
 type Lookup = { name: string; segment: number; terms: { id: number; name: Buffer }[] }
 
-/** The pages of a segment that contain the query's terms, if any. */
+/** Returns the pages of a segment that contain the query's terms, if any. */
 function lookupsIn({ id, pageCount }: Segment, segment: number, { terms }: Query): Lookup[] {
   const lookups = new Map<number, Lookup>()
   for (const [at, { term }] of terms.entries()) {
@@ -140,13 +144,13 @@ function lookupsIn({ id, pageCount }: Segment, segment: number, { terms }: Query
 
 type Scored = { row: MatchRow; score: number }
 
-/** Whether a passage is the first of its section, as far as the others match too. */
+/** Whether a passage is the first of its section among the given rows. */
 function isLead({ id, documentId, headings }: MatchRow, rows: ReadonlyMap<number, MatchRow>): boolean {
   const before = rows.get(id - 1)
   return before === undefined || before.documentId !== documentId || before.headings !== headings
 }
 
-/** The headings above a passage, from the title of its document to its own. */
+/** Returns the headings above a passage, from the document's title to the passage's own heading. */
 function headingsOf({ title, headings }: MatchRow): string[] {
   const path = headings === '' ? [] : headings.split(' > ')
   return title === '' || headings.includes(title) ? path : [title, ...path]

@@ -10,10 +10,10 @@ export const CONTAINER_UNPACKED_BYTES = 104_857_600
 // The libraries for DOCX and XLSX unpack a whole ZIP into memory and trust its declared sizes. So they get a ZIP of
 // ours: it contains only the parts with text, already unpacked by a reader that enforces the limits.
 
-/** The kind of a ZIP file: formats that we read, or the extension of a known unsupported one. */
+/** The kind of a ZIP file: a supported format, or the extension of a known unsupported format. */
 export type ContainerKind = 'docx' | 'xlsx' | 'xlsb' | 'pptx' | 'odt' | 'ods' | 'odp' | 'epub' | 'zip'
 
-/** The part that only files of this kind contain. */
+/** Parts that occur only in files of one kind. */
 const MAIN_PARTS: Readonly<Record<string, ContainerKind>> = {
   'word/document.xml': 'docx',
   'xl/workbook.xml': 'xlsx',
@@ -29,7 +29,7 @@ const MIME_TYPES: Readonly<Record<string, ContainerKind>> = {
 }
 const MIME_TYPE_BYTES = 100
 
-/** Detects the kind of a ZIP file. Unpacks at most the part that names the kind. @throws UnreadableDocument */
+/** Detects the kind of a ZIP file. Unpacks at most the part that identifies the kind. @throws UnreadableDocument */
 export function containerKind(bytes: Buffer): Promise<ContainerKind> {
   return inContainer(bytes, async (zip, entries) => {
     for (const { fileName } of entries) {
@@ -42,7 +42,10 @@ export function containerKind(bytes: Buffer): Promise<ContainerKind> {
   })
 }
 
-/** The same ZIP with only its XML parts, uncompressed. @throws UnreadableDocument when that exceeds a limit */
+/**
+ * Returns the same ZIP with only its XML parts, uncompressed.
+ * @throws UnreadableDocument if the result exceeds a limit
+ */
 export function repack(bytes: Buffer): Promise<Buffer> {
   return inContainer(bytes, async (zip, entries) => {
     const wanted = entries.filter(({ fileName }) => /\.(?:xml|rels)$/i.test(fileName))
@@ -72,7 +75,7 @@ async function inContainer<T>(bytes: Buffer, use: (zip: ZipFile, entries: Entry[
   return use(zip, entries)
 }
 
-/** A part that exceeds its declared size is an error of the stream, so the declared size is the maximum. */
+/** Unpacks a part. The stream fails if a part exceeds its declared size, so the declared size is the maximum. */
 async function unpack(zip: ZipFile, entry: Entry): Promise<Buffer> {
   if (entry.isEncrypted()) throw new UnreadableDocument('The file is protected by a password; save it without one.')
   const chunks: Buffer[] = []
@@ -80,7 +83,7 @@ async function unpack(zip: ZipFile, entry: Entry): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** A minimal ZIP (PKWARE APPNOTE 4.3): no compression, no extra fields. */
+/** Creates a minimal ZIP (PKWARE APPNOTE 4.3): no compression, no extra fields. */
 function toStoredZip(parts: readonly { name: Buffer; content: Buffer }[]): Buffer {
   const local: Buffer[] = []
   const central: Buffer[] = []

@@ -4,10 +4,13 @@ import { UnreadableDocument } from './unreadable.ts'
 
 const SEPARATORS = [',', ';', '\t', '|']
 const SAMPLE_CHARS = 20_000
-/** The maximum length of a row: an unclosed quotation mark would make one cell of the rest of the file. */
+/**
+ * The maximum length of a row. Without a limit, an unclosed quotation mark would turn the rest of the file into one
+ * cell.
+ */
 const ROW_CHARS = 1_000_000
 
-/** The rows of a CSV file; the separator is detected. @throws UnreadableDocument */
+/** Returns the rows of a CSV file as text. The separator is detected. @throws UnreadableDocument */
 export function csvText(text: string): string {
   try {
     return tableText(
@@ -25,7 +28,7 @@ export function csvText(text: string): string {
   }
 }
 
-/** The separator that is most frequent in the first lines, equally often in each. */
+/** Returns the most frequent separator of the first lines that occurs equally often in each line. */
 function separatorOf(text: string): string {
   const lines = text.slice(0, SAMPLE_CHARS).split(/\r?\n/, 20).filter(Boolean)
   const counted = SEPARATORS.map((separator) => {

@@ -5,7 +5,7 @@ import { htmlToMarkdown } from './html.ts'
 /** Maps titles to headings; the library maps Word's other heading styles itself. */
 const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] => h2:fresh"]
 
-/** The text of a Word document as Markdown. @throws UnreadableDocument; Error for a damaged one */
+/** Returns the text of a Word document as Markdown. @throws UnreadableDocument; Error for a damaged document */
 export async function docxText(bytes: Buffer): Promise<string> {
   const { value } = await mammoth.convertToHtml(
     { buffer: await repack(bytes) },

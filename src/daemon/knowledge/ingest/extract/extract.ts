@@ -6,12 +6,12 @@ import { jsonText } from './json.ts'
 import { decodeText, looksLikeHtml } from './text.ts'
 import { damaged, UnreadableDocument } from './unreadable.ts'
 
-/** The text of a file. `title` is empty if the file has none; `pageStarts`: the offset of each page in the text. */
+/** The text of a file. `title` is empty if the file has none. `pageStarts` is the offset of each page in the text. */
 export type Extracted = { title: string; text: string; format: TextFormat; pageStarts?: readonly number[] }
 
 /**
- * Reads a file of any kind. The result can be stored.
- * @throws UnreadableDocument for a file that cannot be read or has no words; nothing else
+ * Reads a file of any format. The result can be stored in a database.
+ * @throws UnreadableDocument if the file cannot be read or has no words; throws no other error
  */
 export async function extract(file: RawDocument): Promise<Extracted> {
   if (file.bytes.length === 0) throw new UnreadableDocument('The file is empty.')
@@ -22,8 +22,8 @@ export async function extract(file: RawDocument): Promise<Extracted> {
 }
 
 /**
- * Removes what a database rejects or would return in another form: NUL, which escapes in JSON and workbooks can
- * produce, and unpaired surrogates.
+ * Removes characters that a database rejects or changes: unpaired surrogates, and NUL, which escapes in JSON and
+ * workbooks can produce.
  */
 function storable(extracted: Extracted): Extracted {
   const { title, text, pageStarts } = extracted

@@ -4,16 +4,16 @@ import { containerKind } from './container.ts'
 import { isUtf16 } from './text.ts'
 import { damaged, UnreadableDocument } from './unreadable.ts'
 
-/** The formats that we read. */
+/** The supported formats. */
 export type Format = 'text' | 'markdown' | 'html' | 'csv' | 'json' | 'pdf' | 'docx' | 'xlsx' | 'xls'
 type TextFormat = Extract<Format, 'text' | 'markdown' | 'html' | 'csv' | 'json'>
-/** The format that the bytes show. Only the name tells the kinds of text apart. */
+/** The format according to the bytes. Only the name distinguishes the text formats. */
 type Content = 'text' | Exclude<Format, TextFormat>
 
 /**
- * A document before it is read. `type`: its MIME type in lower case; empty if the client did not choose one. A text
- * type takes precedence over the name: a client that extracted "handbook.pdf" itself sends the text under that name.
- * With ANY_TEXT, the name decides which kind of text it is.
+ * A document before it is read. `type` is its MIME type in lower case, or empty if the client set none. A text type
+ * takes precedence over the name: a client that extracted "handbook.pdf" itself sends the text under that name. With
+ * ANY_TEXT, the name decides which text format applies.
  */
 export type RawDocument = { name: string; type: string; bytes: Buffer }
 const ANY_TEXT = 'text/*'
@@ -53,7 +53,7 @@ const TYPES: Readonly<Record<string, Format>> = {
   'application/vnd.ms-excel': 'xls',
 }
 
-/** Common formats that we cannot read, and what to convert them to. */
+/** Common unsupported formats, and the format to convert them to. */
 const CONVERT: Readonly<Record<string, string>> = {
   doc: 'old Word documents (.doc); save it as DOCX or PDF',
   dot: 'old Word documents (.dot); save it as DOCX or PDF',
@@ -84,8 +84,8 @@ const TEXT_FORMATS: ReadonlySet<Format> = new Set(['text', 'markdown', 'html', '
 const isTextFormat = (format: Format): format is TextFormat => TEXT_FORMATS.has(format)
 
 /**
- * The format of a file: its bytes decide, and its name must agree.
- * @throws UnreadableDocument for an unsupported format, with the remedy, and when name and bytes disagree
+ * Returns the format of a file. Its bytes decide, and its name must agree.
+ * @throws UnreadableDocument for an unsupported format, with the remedy, and if name and bytes disagree
  */
 export async function formatOf({ name, type, bytes }: RawDocument): Promise<Format> {
   const extension = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase() ?? ''
@@ -116,7 +116,7 @@ async function contentOf(bytes: Buffer): Promise<Content> {
   if (start.startsWith('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return compoundContent(bytes)
   if (start.startsWith('{\\rtf')) throw new UnreadableDocument(`Cannot read ${CONVERT.rtf}.`)
   if (isUtf8(bytes) || isUtf16(bytes)) return 'text'
-  // Check this last: by its first bytes alone, a text that begins with "BM" looks like a picture.
+  // This check comes last: a text that begins with "BM" looks like a picture by its first bytes.
   const found = await fileTypeFromBuffer(bytes)
   if (found && !found.mime.startsWith('text/')) {
     throw new UnreadableDocument(`This is a file of the type ${found.mime}; ${READABLE}.`)
@@ -130,7 +130,7 @@ async function zipContent(bytes: Buffer): Promise<Content> {
   throw new UnreadableDocument(`Cannot read ${CONVERT[kind]}.`)
 }
 
-/** Old Office files are file systems of their own; so are encrypted new ones. */
+/** Detects the format of a compound file: old Office files and encrypted new Office files are file systems. */
 async function compoundContent(bytes: Buffer): Promise<Content> {
   const streams = new Set((await compoundPaths(bytes)).map((path) => path.slice(path.indexOf('/') + 1)))
   if (streams.has('EncryptedPackage')) {

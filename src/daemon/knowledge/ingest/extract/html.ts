@@ -30,10 +30,10 @@ const BLOCKS = new Set([
 const HEADING = /^h([1-6])$/
 const HIDING_STYLE =
   /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\s*(?:!\s*important\s*)?(?:;|$)/i
-/** A page that hides its root element shows it by a script. */
+/** Elements that contain the whole page. If they are hidden, a script shows them later. */
 const WHOLE_PAGE = new Set(['html', 'body'])
 
-/** Whether an element is hidden from readers. Its author may have meant it only for the model. */
+/** Whether an element is hidden from readers. Hidden text may be intended only for the model. */
 function isHidden(name: string, attributes: Readonly<Record<string, string>>): boolean {
   if (UNSEEN.has(name)) return true
   if (WHOLE_PAGE.has(name)) return false
@@ -44,15 +44,15 @@ function isHidden(name: string, attributes: Readonly<Record<string, string>>): b
 }
 
 /**
- * Converts HTML to Markdown with headings, lists, tables and code, without layout; `title` is the page's. Any text is
- * accepted as HTML.
- * @throws UnreadableDocument when the text is too long
+ * Converts HTML to Markdown with headings, lists, tables and code, but without layout. `title` is the page title. Any
+ * text is accepted as HTML.
+ * @throws UnreadableDocument if the text is too long
  */
 export function htmlToMarkdown(html: string): { title: string; text: string } {
   const text = createTextParts()
   let title = ''
   let line = ''
-  /** The prefix of the next line: the mark of a heading or of a list item. */
+  /** The prefix of the next line: the marker of a heading or of a list item. */
   let mark = ''
   /** The current depth inside a hidden element; 0 outside. */
   let hiddenDepth = 0
@@ -77,10 +77,10 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       if (name === 'title' && title === '') inTitle = true
       const heading = HEADING.exec(name)
       if (code !== undefined) {
-        // In a block of code, everything is text, line by line.
+        // In a block of code, all content is text, line by line.
         if (BLOCKS.has(name) || heading || name === 'pre' || name === 'br') code += '\n'
       } else if (cells > 0 && name !== 'tr' && name !== 'td' && name !== 'th') {
-        // A cell becomes one line, whatever it contains.
+        // A cell becomes one line, whatever elements it contains.
         line += BLOCKS.has(name) || heading || name === 'br' ? ' ' : ''
         if (name === 'table') cells++
       } else if (name === 'pre') {
@@ -126,7 +126,7 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       } else if (cells > 0) line += BLOCKS.has(name) || HEADING.test(name) ? ' ' : ''
       else if (BLOCKS.has(name) || HEADING.test(name)) {
         endLine()
-        // The mark of an empty heading or item must not apply to later text.
+        // The marker of an empty heading or item must not apply to later text.
         if (HEADING.test(name) || name === 'li') mark = ''
       }
     },

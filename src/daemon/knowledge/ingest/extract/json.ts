@@ -6,7 +6,8 @@ import { UnreadableDocument } from './unreadable.ts'
 const JSON_DOCUMENT_DEPTH = 100
 
 /**
- * The text of a JSON file: one line per value with the names on its path; records become paragraphs.
+ * Returns the text of a JSON file: one line per value, with the names on the path to the value. Records become
+ * paragraphs.
  * @throws UnreadableDocument
  */
 export function jsonText(source: string): string {

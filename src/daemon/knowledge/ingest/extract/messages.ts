@@ -2,31 +2,31 @@ import type { GuardHit } from '../../../safety/guards/redaction.ts'
 import type { Passage } from '../chunking.ts'
 import type { PackedSegment, PreparedDocument } from '../prepared-document.ts'
 
-/** A document for a worker: its path or its content. `name` determines the format; `source` is the name for display. */
+/** A document for a worker: its path or its content. `name` determines the format. `source` is the displayed name. */
 export type FileToRead = { name: string; source: string; type: string; content: string | Uint8Array }
 
 /** Passages of one stored document. */
 export type PassagesToPrepare = { title: string; source: string; passages: readonly Passage[] }
 
 /**
- * A task for a worker: read files in order, under the rules of this RuleSources JSON; make one segment of passages; or
- * join several segments into one.
+ * A task for a worker: read files in order, with the given RuleSources JSON; create one segment of passages; or join
+ * several segments into one.
  */
 export type WorkerTask =
   | { kind: 'read'; files: readonly FileToRead[]; rules?: string | undefined }
   | { kind: 'prepare'; documents: readonly PassagesToPrepare[] }
   | { kind: 'join'; segments: readonly PackedSegment[] }
 
-/** The result for a file, and the rules' hits in it. `unreadable` is for the sender, `cause` for the log. */
+/** The result of a file, and the rules' hits in it. `unreadable` is for the sender of the file, `cause` for the log. */
 export type FileOutcome = { hits: GuardHit[] } & (
   | { document: PreparedDocument }
   | { unreadable: string; cause: string | undefined }
 )
 
 /**
- * A worker's response to a task. `read` and `joined` end it. `outcomes` are in the order of the files, and so are the
- * small documents among them in `together` (see Preparation). The contents of large documents come first, in `part`
- * messages small enough not to block the daemon; `part` belongs to the file at `file`, in order.
+ * A worker's response to a task. `read` and `joined` are the last message of a task. `outcomes` and the small documents
+ * in `together` (see Preparation) are in the order of the files. The contents of large documents are sent before, in
+ * `part` messages that are small enough not to block the daemon. A `part` belongs to the file with index `file`.
  */
 export type WorkerMessage =
   | { kind: 'part'; file: number; batches: Uint8Array[]; segments: PackedSegment[] }
@@ -34,13 +34,13 @@ export type WorkerMessage =
   | { kind: 'joined'; segment: PackedSegment }
 
 /**
- * A message from the process to the daemon. After `failed`, the process cannot be used again; its reason says whether a
+ * A message from the process to the daemon. After `failed`, the process cannot be used again. `reason` states whether a
  * file took too much memory.
  */
 export type ProcessMessage = WorkerMessage | { kind: 'failed'; reason: 'memory' | 'fault'; message: string }
 
 /**
- * How a process is started. `worker`: the script of its thread, if not the default; `growthBytes`: see
+ * The options of a process. `worker`: the script of its thread, if not the default. `growthBytes`: see
  * EXTRACT_GROWTH_BYTES.
  */
 export type ProcessOptions = { worker?: string | undefined; heapMb: number; growthBytes: number; lowPriority: boolean }

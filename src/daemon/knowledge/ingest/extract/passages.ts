@@ -1,7 +1,7 @@
 import { chunkText, type Passage } from '../chunking.ts'
 import type { Extracted } from './extract.ts'
 
-/** Cuts the text of a file into passages; lazy, as `chunkText` is. */
+/** Cuts the text of a file into passages, lazily as in `chunkText`. */
 export function cut(extracted: Extracted): { title: string; passages: Iterable<Passage> } {
   const { text, format, pageStarts } = extracted
   const { title, passages } = chunkText(text, format)
@@ -11,7 +11,10 @@ export function cut(extracted: Extracted): { title: string; passages: Iterable<P
   }
 }
 
-/** Each plain-text passage is a substring of the text and begins after the start of the one before. */
+/**
+ * Adds page numbers. Each plain-text passage is a substring of the text and begins after the start of the previous
+ * passage.
+ */
 function* withPages(passages: Iterable<Passage>, text: string, pageStarts: readonly number[]): Generator<Passage> {
   let from = 0
   let page = 1

@@ -6,12 +6,12 @@ import { UnreadableDocument } from './unreadable.ts'
 /** Maximum number of pages of a PDF. */
 export const PDF_PAGES = 5_000
 
-/** `pageStarts`: the offset of each page in the text. */
+/** `pageStarts` is the offset of each page in the text. */
 export type PdfText = { title: string; text: string; pageStarts: number[] }
 
 Object.assign(globalThis, { DecompressionStream: BoundedInflate })
 
-/** The text of a PDF. @throws UnreadableDocument; Error for a damaged one */
+/** Returns the text of a PDF. @throws UnreadableDocument; Error for a damaged PDF */
 export async function pdfText(bytes: Buffer): Promise<PdfText> {
   const { VerbosityLevel } = await getResolvedPDFJS()
   const pdf = await getDocumentProxy(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length), {
@@ -46,10 +46,10 @@ export async function pdfText(bytes: Buffer): Promise<PdfText> {
 type Item = { str: string; height: number; transform: number[]; hasEOL: boolean }
 type LinePosition = { y: number; height: number }
 
-/** Lines further apart than this many times their height are in different paragraphs. */
+/** Lines whose distance exceeds this multiple of their height are in different paragraphs. */
 const PARAGRAPH_GAP = 1.75
 
-/** The text of a page, with its lines joined to paragraphs. */
+/** Returns the text of a page, with its lines joined to paragraphs. */
 function pageText(items: readonly Item[]): string {
   let text = ''
   let line = ''
@@ -72,7 +72,7 @@ function pageText(items: readonly Item[]): string {
   for (const { str, height, transform, hasEOL } of items) {
     if (str.trim() !== '')
       lineTop = { y: lineTop?.y ?? transform[5] ?? 0, height: Math.max(lineTop?.height ?? 0, height) }
-    // PDF.js gives NUL for a glyph without a Unicode code point.
+    // PDF.js returns NUL for a glyph without a Unicode code point.
     line += str.replaceAll('\0', '')
     if (hasEOL) endLine()
   }
@@ -81,8 +81,8 @@ function pageText(items: readonly Item[]): string {
 }
 
 /**
- * The separator of two lines, of which the first ends with `end`: empty in scripts without spaces, else a space or a
- * paragraph break.
+ * Returns the separator between two lines; `end` is the end of the first line. It is empty in scripts without spaces,
+ * otherwise a space or a paragraph break.
  */
 function borderOf(end: string | undefined, words: string, before: LinePosition | undefined, now: LinePosition): string {
   if (before === undefined) return ''
@@ -98,7 +98,7 @@ const endsSentence = (text: string): boolean => /[.!?:。！？…]["'”’)\]]
 
 const TITLE_CHARS = 200
 
-/** The title in the metadata, unless it is a name that a program generated. */
+/** Returns the title in the metadata, unless a program generated it. */
 async function titleOf(pdf: Awaited<ReturnType<typeof getDocumentProxy>>): Promise<string> {
   const { info } = await pdf.getMetadata()
   const title: unknown = Reflect.get(info, 'Title')

@@ -16,39 +16,40 @@ import type {
 } from './messages.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** From a file's first byte to its last passage. */
+/** Timeout of one file, from its first byte to its last passage. */
 export const EXTRACT_TIMEOUT_MS = 120_000
 /** Maximum JavaScript heap of the process that reads a file. */
 const EXTRACT_HEAP_MB = 768
 /** How long an idle process is kept for the next file. */
 export const EXTRACT_IDLE_MS = 60_000
 
-/** The tenant that the work is for, and the signal that cancels it. Waiting tenants are served round-robin. */
+/** The tenant that the work is for, and the signal that cancels the work. Waiting tenants are served round-robin. */
 export type WorkFor = { tenantId: string; signal: AbortSignal }
 
-/** A document that is ready to be stored, or why there is none; `hits` are the rules' hits in it. */
+/** A document that is ready to be stored, or the reason why it cannot be read. `hits` are the rules' hits in it. */
 export type ReadFile = { document: PreparedDocument | UnreadableDocument; hits: readonly GuardHit[] }
 
 /**
- * The results in the order of the files. `together`: the segment of the small documents among them (see Preparation).
+ * The results in the order of the files. `together` is the segment of the small documents among these files (see
+ * Preparation).
  */
 export type ReadFiles = { files: ReadFile[]; together: PackedSegment | undefined }
 
 export type Extractor = {
   /**
    * Reads files of any kind in a separate process, with limits of time and memory. Applies the rules to their text and
-   * prepares them to be stored. The results are in the order of the files: an UnreadableDocument for each that cannot
-   * be read, that a rule blocks or that exceeds a limit. Send several files at once only if they are small: then the
-   * message costs more than the work.
-   * @param rules RuleSources in JSON; without it no rule is applied
+   * prepares them to be stored. The results are in the order of the files. A file that cannot be read, that a rule
+   * blocks or that exceeds a limit results in an UnreadableDocument. Send several files in one call only if they are
+   * small, because a message then costs more than the work.
+   * @param rules RuleSources in JSON; if undefined, no rule is applied
    * @throws the reason of `signal`
    */
   read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFiles>
-  /** Makes the segment of stored passages. @throws the reason of `signal` */
+  /** Creates the segment of stored passages. @throws the reason of `signal` */
   prepare(documents: readonly PassagesToPrepare[], by: WorkFor): Promise<PackedSegment>
-  /** Makes one segment of several. @throws the reason of `signal` */
+  /** Joins several segments into one. @throws the reason of `signal` */
   join(segments: readonly PackedSegment[], by: WorkFor): Promise<PackedSegment>
-  /** Ends all processes; reads in progress fail. */
+  /** Ends all processes. Reads in progress fail. */
   close(): Promise<void>
 }
 
@@ -59,14 +60,14 @@ export type ExtractorDeps = {
   program?: URL | undefined
 } & Partial<ProcessOptions>
 
-/** A slot for one process, which is started on first use. */
+/** A slot for one process. The process is started on first use. */
 type Slot = { reader: ChildProcess | undefined; idle: Timer | undefined; busy: boolean }
 
 const PROGRAM = new URL('./process.js', import.meta.url)
-/** Leaves one core to chats. */
+/** Number of processes. One core is left for chats. */
 const SLOTS = Math.max(1, Math.min(2, availableParallelism() - 1))
 
-/** Processes start on demand and end after EXTRACT_IDLE_MS without work. */
+/** Creates an extractor. Its processes start on demand and end after EXTRACT_IDLE_MS without work. */
 export function createExtractor(deps: ExtractorDeps): Extractor {
   const { clock, log } = deps
   const slots: Slot[] = Array.from({ length: SLOTS }, () => ({ reader: undefined, idle: undefined, busy: false }))
@@ -75,7 +76,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
   const closing = new AbortController()
 
   function acquire(tenantId: string): Promise<Slot> {
-    // Prefer a slot whose process is running.
+    // Prefer a slot whose process is already running.
     const free = slots.filter(({ busy }) => !busy)
     const slot = free.find(({ reader }) => reader !== undefined) ?? free[0]
     if (!slot) return new Promise((resolve) => waiting.set(tenantId, [...(waiting.get(tenantId) ?? []), resolve]))
@@ -88,7 +89,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
     if (next) {
       const [tenantId, [first, ...others]] = next
       waiting.delete(tenantId)
-      // Move the tenant to the end of the queue, so that the others are served first.
+      // Moves the tenant to the end of the queue, so that the other tenants are served first.
       if (others.length > 0) waiting.set(tenantId, others)
       first?.(slot)
       return
@@ -131,7 +132,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
       return { files: read, together }
     } catch (error) {
       if (!(error instanceof UnreadableDocument)) throw error
-      // One of these files crashed the process. The others are readable.
+      // One of these files crashed the process. The others may be readable.
       if (files.length === 1) return { files: [{ document: error, hits: [] }], together: undefined }
       const alone: ReadFiles[] = []
       for (const file of files) alone.push(await read([file], by, rules))
@@ -157,7 +158,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
   }
 }
 
-/** Starts a process. It gets neither our environment nor our flags, and the output of its libraries is discarded. */
+/** Starts a process. It gets neither our environment nor our flags. The output of its libraries is discarded. */
 function startReader(
   slot: Slot,
   {
@@ -199,7 +200,7 @@ async function endReader(slot: Slot): Promise<void> {
 type Answer = Exclude<WorkerMessage, { kind: 'part' }>
 type Outcome = { answer: Answer } | { error: unknown }
 
-/** Runs one task and always ends, by a timeout at the latest. After an `error` the process cannot be used again. */
+/** Runs one task. It always ends, at the latest by a timeout. After an `error`, the process cannot be used again. */
 function workWith(reader: ChildProcess, task: WorkerTask, stop: AbortSignal, clock: Clock): Promise<Outcome> {
   return new Promise((resolve) => {
     const parts: Part[] = []

@@ -4,7 +4,7 @@ import { setPriority } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import type { ProcessMessage, ProcessOptions, WorkerMessage, WorkerTask } from './messages.ts'
 
-/** How often the growth of the process is checked. */
+/** How often the memory growth of the process is checked. */
 const EXTRACT_WATCH_MS = 200
 
 // A process that reads files. Its main thread only forwards tasks to a worker thread (worker.ts). It ends both when the
@@ -15,8 +15,9 @@ const { worker: file, heapMb, growthBytes, lowPriority } = JSON.parse(process.ar
 const LOWEST_PRIORITY = 19
 
 /**
- * Files can wait, chats cannot. On Linux each thread has its own priority, which new threads inherit; the compiler and
- * garbage collector threads run already. If a sandbox forbids it, files are read at normal priority.
+ * Chats take precedence over reading files. On Linux each thread has its own priority, which new threads inherit. The
+ * compiler and garbage collector threads already run, so each is set. If a sandbox forbids this, files are read at
+ * normal priority.
  */
 function lowerPriority(): void {
   const threads = process.platform === 'linux' ? readdirSync('/proc/self/task').map(Number) : [process.pid]
@@ -24,17 +25,17 @@ function lowerPriority(): void {
     try {
       setPriority(thread, LOWEST_PRIORITY)
     } catch {
-      // Forbidden, or the thread has just ended.
+      // Setting the priority is forbidden, or the thread has just ended.
     }
   }
-  // SCHED_IDLE: a waking thread preempts an idle task at once, but a low-priority one sometimes only after its time
-  // slice. Node cannot set it, so `chrt` does; without `chrt`, the low priority must do.
+  // SCHED_IDLE: a waking thread preempts an idle task immediately, but a low-priority task sometimes only after its
+  // time slice. Node cannot set this policy, so `chrt` sets it. Without `chrt`, the low priority must suffice.
   if (process.platform === 'linux') spawnSync('chrt', ['-a', '-i', '-p', '0', String(process.pid)], { stdio: 'ignore' })
 }
 
 if (lowPriority) lowerPriority()
 
-// Ctrl-C and service managers signal every process. The reads in progress still belong to requests that are served.
+// Ctrl-C and service managers signal every process. Ignore signals, because running requests still need their reads.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 

@@ -5,9 +5,9 @@ import { blockedBy, UnreadableDocument } from './unreadable.ts'
 
 /**
  * Applies the rules to the text of a file.
- * @param rules of `DocumentScreening`
- * @param hits the hits are added to it
- * @throws UnreadableDocument when a rule blocks the document, or removes all of its words
+ * @param rules from `DocumentScreening`
+ * @param hits receives the rules' hits
+ * @throws UnreadableDocument if a rule blocks the document, or removes all of its words
  */
 export async function screenExtracted(extracted: Extracted, rules: string, hits: GuardHit[]): Promise<Extracted> {
   const { hits: found, isBlocked, ...document } = await screenDocument(extracted, rules)

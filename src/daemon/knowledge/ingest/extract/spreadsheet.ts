@@ -4,14 +4,14 @@ import { tableText } from './table.ts'
 import { createTextParts } from './text-parts.ts'
 
 /**
- * The text of an XLSX workbook as Markdown, with one section per sheet.
- * @throws UnreadableDocument; Error for a damaged one
+ * Returns the text of an XLSX workbook as Markdown, with one section per sheet.
+ * @throws UnreadableDocument; Error for a damaged workbook
  */
 export async function xlsxText(bytes: Buffer): Promise<string> {
   return workbookText(await repack(bytes))
 }
 
-/** The text of an old Excel workbook. @throws UnreadableDocument; Error for a damaged one */
+/** Returns the text of an old Excel workbook. @throws UnreadableDocument; Error for a damaged workbook */
 export function workbookText(bytes: Buffer): string {
   const workbook = read(bytes, { type: 'buffer', dense: true, cellFormula: false, cellHTML: false, sheetStubs: false })
   const text = createTextParts()
@@ -23,8 +23,8 @@ export function workbookText(bytes: Buffer): string {
 }
 
 /**
- * Iterates only over existing rows and cells: a sheet may declare a million rows of sixteen thousand columns, and fill
- * three.
+ * Iterates only over existing rows and cells. A sheet may declare a million rows of sixteen thousand columns, but
+ * contain only three cells.
  */
 function* rowsOf(data: CellObject[][]): Generator<string[]> {
   for (const at in data) {

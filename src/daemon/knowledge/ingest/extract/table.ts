@@ -1,9 +1,9 @@
 import { createTextParts, plainLine } from './text-parts.ts'
 
-/** Cells of a table, row by row. */
+/** The cells of a table, row by row. */
 export type Rows = Iterable<readonly string[]>
 
-/** Converts a table to rows that are understandable by themselves. */
+/** Converts a table to rows that are understandable on their own. */
 export function tableText(rows: Rows): string {
   const text = createTextParts()
   let header: string[] | undefined
@@ -20,7 +20,7 @@ export function tableText(rows: Rows): string {
   return text.toString()
 }
 
-/** A row with the column's name before each cell is found and understood by itself. */
+/** Returns a row with the column name before each cell, so that the row can be found and understood on its own. */
 function rowText(cells: readonly string[], header: readonly string[] | undefined): string {
   if (!header) return cells.filter((cell) => cell !== '').join(', ')
   return cells.flatMap((cell, at) => (cell === '' ? [] : header[at] ? `${header[at]}: ${cell}` : cell)).join('; ')

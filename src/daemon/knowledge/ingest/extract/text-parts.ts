@@ -1,6 +1,6 @@
 import { UnreadableDocument } from './unreadable.ts'
 
-/** Maximum text of one document. */
+/** Maximum length of the text of one document, in characters. */
 export const EXTRACT_TEXT_CHARS = 67_108_864
 
 /** A text that is assembled from parts, with a size limit. A small file may expand to a very long text. */
@@ -8,10 +8,10 @@ export type TextParts = { add(part: string): void; readonly length: number; toSt
 
 const PIECE_CHARS = 65_536
 
-/** `add` throws UnreadableDocument above EXTRACT_TEXT_CHARS. */
+/** Creates an empty text. `add` throws UnreadableDocument if the text exceeds EXTRACT_TEXT_CHARS. */
 export function createTextParts(): TextParts {
   const pieces: string[] = []
-  // Millions of short strings that live to the end would keep the garbage collector busy, on other threads as well.
+  // Millions of long-lived short strings would keep the garbage collector busy, on other threads as well.
   let parts: string[] = []
   let partsLength = 0
   let length = 0

@@ -8,7 +8,7 @@ const CONTROL_SHARE = 0.01
 /** Whether a file begins with a byte order mark of UTF-16. */
 export const isUtf16 = (bytes: Buffer): boolean => /^(?:\xff\xfe|\xfe\xff)/.test(bytes.toString('latin1', 0, 2))
 
-/** Decodes a UTF-8 file. @throws UnreadableDocument for anything else, so that garbage is not indexed */
+/** Decodes a UTF-8 file. @throws UnreadableDocument for any other encoding, so that garbage is not indexed */
 export function decodeText(bytes: Buffer): string {
   if (isUtf16(bytes)) throw new UnreadableDocument('The file is UTF-16, not UTF-8; save it as UTF-8.')
   if (!isUtf8(bytes)) throw new UnreadableDocument('The file is not UTF-8 text; convert it first.')
@@ -24,5 +24,5 @@ export function decodeText(bytes: Buffer): string {
 const HTML_START = /^\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--[\s\S]{0,2000}?-->\s*)?<(?:!doctype\s+html|html)[\s>]/i
 const HTML_START_CHARS = 4_096
 
-/** Whether a text declares itself as HTML, whatever its name. */
+/** Whether a text declares itself as HTML. Its name is not checked. */
 export const looksLikeHtml = (text: string): boolean => HTML_START.test(text.slice(0, HTML_START_CHARS))

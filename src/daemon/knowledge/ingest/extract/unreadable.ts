@@ -6,8 +6,8 @@ export class UnreadableDocument extends Error {
 }
 
 /**
- * Converts an error of a library while a file of this kind is read. Each library has its own errors for broken files,
- * and some have several.
+ * Converts an error that a library throws while it reads a file of this format. Each library has its own errors for
+ * broken files, and some have several.
  */
 export const damaged =
   (kind: string) =>
@@ -16,7 +16,7 @@ export const damaged =
     throw new UnreadableDocument(`This ${kind} is damaged; it could not be read.`, { cause: error })
   }
 
-/** The error for a document that a rule blocks: it names the kind of match, never the matched text. */
+/** Returns the error for a document that a rule blocks. It names the kind of match, never the matched text. */
 export function blockedBy(hits: readonly GuardHit[]): UnreadableDocument {
   const types = new Set(hits.filter(({ action }) => action === 'block').map(({ type }) => type))
   return new UnreadableDocument(

@@ -1,2 +1,2 @@
-/** Increase this when files are read or cut differently: the next training then replaces the older results. */
+/** Increase this if files are read or cut differently. The next training then replaces the older results. */
 export const EXTRACTION_VERSION = 3

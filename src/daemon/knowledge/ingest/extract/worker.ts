@@ -42,10 +42,10 @@ port.on('message', async (task: WorkerTask) => {
   send({ kind: 'read', outcomes, together }, buffersOf(together === undefined ? [] : [together], small))
 })
 
-/** The maximum size of a part, unless it is a single segment: some 2 MB. */
+/** The maximum size of a part, about 2 MB. A single larger segment is one part. */
 const PART_BYTES = 262_144
 
-/** Sends the contents of a large document, and removes them from it. */
+/** Sends the contents of a large document, and removes the contents from the document. */
 function sendParts(document: PreparedDocument, file: number): void {
   let batches: Uint8Array[] = []
   let bytes = 0
@@ -97,15 +97,15 @@ async function read(
 }
 
 /**
- * Applies the rules. The detectors are loaded when the first file has rules.
- * @throws UnreadableDocument when a rule blocks it
+ * Applies the rules. The detectors are loaded when the first file with rules arrives.
+ * @throws UnreadableDocument if a rule blocks the text
  */
 async function screened(extracted: Extracted, rules: string | undefined, hits: GuardHit[]): Promise<Extracted> {
   if (rules === undefined) return extracted
   return (await import('./screen.ts')).screenExtracted(extracted, rules, hits)
 }
 
-/** @throws UnreadableDocument for more than DOCUMENT_PASSAGES */
+/** @throws UnreadableDocument if there are more than DOCUMENT_PASSAGES passages */
 function* counted(passages: Iterable<Passage>): Generator<Passage> {
   let count = 0
   for (const passage of passages) {

@@ -10,8 +10,8 @@ export const SEMANTIC_PAUSE_MS = 10_000
 export type BestEffort = <T>(run: () => Promise<T>) => Promise<T | undefined>
 
 /**
- * A server that fails is not called for SEMANTIC_PAUSE_MS, so that a hanging one delays only a few searches. A server
- * that only rejects a text is called again at once.
+ * A failing server is not called for SEMANTIC_PAUSE_MS, so that an unresponsive server delays only a few searches. A
+ * server that only rejects a text is not paused.
  */
 export function createBestEffort(
   work: 'query' | 'rerank',

@@ -1,4 +1,4 @@
-/** The configuration of semantic search, in addition to search by words. */
+/** The configuration of semantic search, which is used in addition to search by words. */
 export type RetrievalConfig = {
   embedding?: EmbeddingConfig | undefined
   /** `<provider>/<model>` */
@@ -8,10 +8,10 @@ export type RetrievalConfig = {
 export type EmbeddingConfig = {
   /** `<provider>/<model>` */
   model: string
-  /** The requested length of a vector; undefined: the model's default. */
+  /** The requested length of a vector. Undefined: the model's default. */
   dimensions?: number | undefined
   /** Passages per call. */
   batch: number
-  /** The timeout for the vector of a query; undefined: QUERY_VECTOR_MS.default. */
+  /** The timeout for the vector of a query. Undefined: QUERY_VECTOR_MS.default. */
   queryTimeoutMs?: number | undefined
 }

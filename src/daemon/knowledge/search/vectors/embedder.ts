@@ -23,14 +23,14 @@ import {
   serveOnly,
 } from './vector-store.ts'
 
-/** Maximum number of concurrent calls, and the timeout of one. */
+/** Maximum number of concurrent calls, and the timeout of one call. */
 const EMBEDDING_CALLS = 4
 const EMBEDDING_ATTEMPT_MS = 60_000
 /** How often to poll for passages without a vector. */
 export const EMBEDDING_LOOK_MS = 2_000
 /** The wait after a failure: `min` at first, then doubled each time up to `max`. */
 export const EMBEDDING_RETRY_MS = { min: 1_000, max: 300_000 } as const
-/** Documents that are embedded before the next index has its turn. */
+/** Number of documents that are embedded before the next index has its turn. */
 const EMBEDDING_DOCUMENTS = 64
 
 export type Embedder = {
@@ -40,10 +40,10 @@ export type Embedder = {
 
 type EmbedderDeps = EmbeddingDeps & { db: Db; clock: Clock; log: Pick<Log, 'info' | 'warn' | 'error'> }
 
-/** `missing`: passages with zero vectors, a fault of the model that may be temporary. */
+/** `missing` are passages that got zero vectors. This fault of the model may be temporary. */
 type Embedded = { vectors: PassageVector[]; missing: number[] }
 
-/** A text that any model embeds: it tells a model that rejects one passage from one that rejects everything. */
+/** A text that any model can embed. It shows whether a model rejects one passage or all input. */
 const HARMLESS = 'hello'
 
 // The embedder of one daemon:
@@ -56,9 +56,9 @@ const HARMLESS = 'hello'
 // serves only this model.
 
 /**
- * Embeds published passages without a vector of this model in the background, now and later. Indexes are served
- * round-robin. One daemon works for all on a store, under a lease that it renews. Stored vectors survive an
- * interruption. A failing model is retried with growing delays.
+ * Continuously embeds published passages that have no vector of this model, in the background. Indexes are served
+ * round-robin. Of all daemons on a store, one embeds; it renews a lease. Stored vectors survive an interruption. A
+ * failing model is retried with growing delays.
  */
 export function startEmbedder(model: EmbeddingModel, batch: number, deps: EmbedderDeps): Embedder {
   const { db, clock, log } = deps
@@ -69,7 +69,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   let timer: Timer | undefined
   let running: Promise<void> = look()
 
-  /** Runs when its timer fires, never twice at once. */
+  /** Runs when its timer fires. Never runs concurrently. */
   async function look(): Promise<void> {
     let waitMs = EMBEDDING_LOOK_MS
     try {
@@ -89,7 +89,10 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     })
   }
 
-  /** @throws EmbeddingFault when only documents remain with passages that cannot be embedded; they stay pending */
+  /**
+   * @throws EmbeddingFault if the only remaining documents have passages that cannot be embedded; these documents stay
+   * pending
+   */
   async function work(): Promise<void> {
     const postponed: string[] = []
     let last: IndexKey | undefined
@@ -98,7 +101,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (index) {
         if (!(await claim())) return
         await embedDocuments(index, postponed)
-        // This many failures are not caused by single passages.
+        // Single passages do not cause this many failures.
         if (postponed.length >= EMBEDDING_DOCUMENTS) break
       } else if (last === undefined) break
       last = index
@@ -119,7 +122,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     return isClaimed
   }
 
-  /** Embeds some documents of an index, each as a whole; adds documents to retry to `postponed`. */
+  /** Embeds some documents of an index, each as a whole. Adds documents that must be retried to `postponed`. */
   async function embedDocuments(index: IndexKey, postponed: string[]): Promise<void> {
     const documents = await findPendingDocuments(db, index, model.id, EMBEDDING_DOCUMENTS, postponed)
     const missing: number[] = []
@@ -128,7 +131,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (passages.length === 0) continue
       if (!(await claim())) return
       const calls = await Promise.allSettled([...pieces(passages, batch)].map((some) => embedPassages(index, some)))
-      // Wait for all calls first: stored vectors of one call need no retry when another call failed.
+      // Wait for all calls first: if one call fails, the stored vectors of the others need no retry.
       for (const call of calls) {
         if (call.status === 'rejected') throw call.reason
         missing.push(...call.value)
@@ -159,8 +162,8 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   }
 
   /**
-   * The vectors of all passages that the model accepts: it may reject a batch although it accepts single passages of
-   * it.
+   * Returns the vectors of all passages that the model accepts. The model may reject a batch but accept its passages
+   * individually.
    */
   async function vectorsOf(passages: readonly PassageText[]): Promise<Embedded> {
     try {
@@ -168,7 +171,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       for (const [at, numbers] of (await embed(passages.map(passageText))).entries()) {
         const { id: passageId } = passages[at] as PassageText
         const vector = toUnitVector(numbers)
-        // Convert here, not in the transaction, because it takes longer than the write.
+        // Converted here and not in the transaction, because the conversion takes longer than the write.
         if (vector) embedded.vectors.push({ passageId, ...toColumns(vector, engineOf(db).name) })
         else embedded.missing.push(passageId)
       }
@@ -214,7 +217,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   }
 }
 
-/** The ids of all passages of these documents. */
+/** Returns the ids of all passages of these documents. */
 function* passageIds(documents: readonly PendingDocument[]): Generator<number> {
   for (const { passages } of documents) {
     for (let id = passages.first; id < passages.first + passages.count; id++) yield id

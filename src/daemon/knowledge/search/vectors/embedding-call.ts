@@ -4,7 +4,7 @@ import type { ProviderRegistry } from '../../../models/registry.ts'
 import type { SemanticMetrics, SemanticWork } from './metrics.ts'
 import type { EmbeddingModel } from './models.ts'
 
-/** An unusable response of an embedding model, or a missing model. */
+/** Thrown if an embedding model is missing or its response is unusable. */
 export class EmbeddingFault extends Error {
   override name = 'EmbeddingFault'
 }
@@ -12,8 +12,8 @@ export class EmbeddingFault extends Error {
 export type EmbeddingDeps = { providers: ProviderRegistry; metrics: SemanticMetrics }
 
 /**
- * The vectors of some texts as the model gives them, one per text and all of one length.
- * @throws ProviderError; EmbeddingFault when no provider offers the model, or the vectors' length has changed
+ * Returns the model's vectors of some texts, one per text and all of one length.
+ * @throws ProviderError; EmbeddingFault if no provider offers the model, or the length of the vectors has changed
  */
 export async function embedTexts(
   { model: id, askedDimensions, dimensions }: EmbeddingModel,
@@ -39,6 +39,6 @@ export async function embedTexts(
   return vectors
 }
 
-/** Whether the model rejects this text, as opposed to a failing model. */
+/** Whether the model rejects this text, as opposed to a failure of the model. */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof ProviderError && ['bad_request', 'context_length', 'content_filter'].includes(error.reason)

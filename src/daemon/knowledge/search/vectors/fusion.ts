@@ -1,15 +1,15 @@
 /** The constant of reciprocal rank fusion. */
 const FUSION_K = 60
 
-/** An item of the rankings, with its fused score. */
+/** An item of the rankings with its fused score. */
 export type Fused<Id> = { id: Id; score: number }
 
 /**
  * Reciprocal-rank fusion (Cormack, Clarke and Büttcher, 2009) of several rankings of the same items, best first. Only
  * ranks count, so rankings with incomparable scores can be fused.
  *
- * `score` is 0 to 1: 1 is first in all of them; with two, 0.5 is first in one and absent from the other. Items with
- * equal scores keep the order of the first ranking that contains them.
+ * `score` is 0 to 1. An item that is first in all rankings has 1. With two rankings, an item that is first in one and
+ * absent from the other has 0.5. Items with equal scores keep the order of the first ranking that contains them.
  */
 export function fuseRankings<Id>(rankings: readonly (readonly Id[])[], k: number = FUSION_K): Fused<Id>[] {
   const scores = new Map<Id, number>()
@@ -19,7 +19,7 @@ export function fuseRankings<Id>(rankings: readonly (readonly Id[])[], k: number
       scores.set(id, (scores.get(id) ?? 0) + share)
     }
   }
-  // A map keeps insertion order, and the sort is stable.
+  // A map preserves the insertion order, and the sort is stable.
   return [...scores]
     .map(([id, score]) => ({ id, score: Math.min(score, 1) }))
     .sort((one, other) => other.score - one.score)

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 
-/** `passages` are embedded in the background; `query` and `rerank` belong to a search. */
+/** `passages` are embedded in the background. `query` and `rerank` are part of a search. */
 export type SemanticWork = 'passages' | 'query' | 'rerank'
 
 export type SemanticMetrics = {
@@ -11,7 +11,7 @@ export type SemanticMetrics = {
   refused(): void
 }
 
-/** The metrics of embedding and reranking. `countPending` runs when the metrics are read. */
+/** Creates the metrics of embedding and reranking. `countPending` runs when the metrics are read. */
 export function createSemanticMetrics(
   registers: Registry[],
   { countPending }: { countPending: () => Promise<number> },

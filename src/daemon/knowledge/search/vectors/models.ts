@@ -5,15 +5,15 @@ import { engineOf } from '../../../platform/db/engine.ts'
 import type { IndexKey } from '../../indexes/document-types.ts'
 import type { EmbeddingConfig } from './config.ts'
 
-/** The lease of the daemon that embeds; another one takes over when it expires. Longer than two attempts. */
+/** The lease of the embedding daemon. Another daemon takes over when it expires. Longer than two attempts. */
 export const EMBEDDING_LEASE_MS = 150_000
 
 /** A model that this installation has used. Vectors of different models are never compared. */
 export type EmbeddingModel = { id: number; model: string; askedDimensions: number; dimensions: number }
 
 /**
- * Chooses the model that passages are embedded with, and returns its row. If daemons with different configurations
- * share a store, the one that started last decides.
+ * Chooses the model that embeds passages, and returns its row. If daemons with different configurations share a store,
+ * the configuration of the most recently started daemon applies.
  */
 export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingConfig): Promise<EmbeddingModel> {
   for (;;) {
@@ -25,7 +25,7 @@ export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingCo
       await db.transaction().execute((tx) => chooseForWork(tx, found.id))
       return found
     }
-    // Another daemon may take the number, or add the model; then look again.
+    // Another daemon may use the number or add the model at the same time. In that case the lookup is repeated.
     await sql`
       insert into embedding_models (id, model, asked_dimensions, dimensions)
       select coalesce(max(id), 0) + 1, ${model}, cast(${dimensions} as integer), 0 from embedding_models where true
@@ -45,13 +45,13 @@ async function chooseForWork(tx: Db, modelId: number): Promise<void> {
       conflict.column('id').doUpdateSet({ model_id: modelId }).where('embedding_work.model_id', '<>', modelId),
     )
     .executeTakeFirstOrThrow()
-  // Every index may contain vectors of a model that was chosen in between and never finished.
+  // Every index may contain vectors of another model that was chosen for a time but never finished.
   if (numInsertedOrUpdatedRows === 1n) await tx.updateTable('index_vectors').set({ is_clean: 0 }).execute()
   // The daemon that had this file open has ended.
   if (engineOf(tx).name === 'sqlite') await tx.updateTable('embedding_work').set({ lease_owner: null }).execute()
 }
 
-/** The model whose vectors serve searches of this index; undefined while it has none. */
+/** Returns the model whose vectors serve searches of this index. Undefined if there is none. */
 export function findServingModel(db: Db, { tenantId, indexId }: IndexKey): Promise<EmbeddingModel | undefined> {
   return selectModels(db)
     .innerJoin('index_vectors', 'index_vectors.model_id', 'embedding_models.id')
@@ -60,7 +60,7 @@ export function findServingModel(db: Db, { tenantId, indexId }: IndexKey): Promi
     .executeTakeFirst()
 }
 
-/** The length of this model's vectors, which the first vector sets. */
+/** Returns the length of this model's vectors. The first vector sets it. */
 export async function learnDimensions(db: Db, modelId: number, dimensions: number): Promise<number> {
   await db
     .updateTable('embedding_models')
@@ -72,7 +72,10 @@ export async function learnDimensions(db: Db, modelId: number, dimensions: numbe
   return learned.dimensions
 }
 
-/** Claims or renews the embedding work. False while another daemon has it, or another model is chosen. */
+/**
+ * Claims the embedding work or renews the claim. Returns false if another daemon has the claim, or another model is
+ * chosen.
+ */
 export async function claimWork(
   db: Db,
   { modelId, owner, now }: { modelId: number; owner: string; now: number },
@@ -92,7 +95,7 @@ export async function claimWork(
   return numUpdatedRows === 1n
 }
 
-/** Releases the work, so that the next daemon can claim it at once. */
+/** Releases the work, so that the next daemon can claim it immediately. */
 export async function releaseWork(db: Db, owner: string): Promise<void> {
   await db.updateTable('embedding_work').set({ lease_owner: null }).where('lease_owner', '=', owner).execute()
 }

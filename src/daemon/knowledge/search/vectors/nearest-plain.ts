@@ -9,7 +9,7 @@ import type { Near, Space } from './space.ts'
 import { cosine, fromArrayBytes, fromFloatBytes, toSignatureColumn } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** Passages per read: each takes the thread for some milliseconds, and other work can run in between. */
+/** Passages per read. Each read blocks the thread for some milliseconds, and other work can run in between. */
 const SLICE = 5_000
 
 /** Implements `FindNearest` for a database without vector support. */
@@ -22,7 +22,7 @@ export async function nearestPlain(db: Db, space: Space, query: UnitVector, limi
     .slice(0, limit)
 }
 
-/** PostgreSQL counts bits itself. */
+/** PostgreSQL counts the bits itself. */
 async function candidatesFromPostgres(db: Db, space: Space, signature: Buffer): Promise<number[]> {
   const rows = await searchedVectors(db, space)
     .select('passage_id')
@@ -37,7 +37,7 @@ async function candidatesFromSqlite(db: Db, space: Space, signature: Buffer): Pr
   const nearest: { id: number; distance: number }[] = []
   for (let after = 0; ; ) {
     const { ids, signatures } = await readSignatures(db, space, after)
-    // At the same distance the lower id wins, as in a database's sort.
+    // Of equal distances, the lower id wins, as in a database's sort.
     const farthest = nearest[VECTOR_CANDIDATES - 1]?.distance ?? Number.POSITIVE_INFINITY
     for (const [at, distance] of signatureDistances(signatures, signature).entries()) {
       if (distance < farthest) nearest.push({ id: ids[at] as number, distance })
@@ -49,7 +49,9 @@ async function candidatesFromSqlite(db: Db, space: Space, signature: Buffer): Pr
   }
 }
 
-/** One row per slice: creating an object per row would take ten times as long as the search itself. */
+/**
+ * Reads one row per slice, because creating an object per passage would take ten times as long as the search itself.
+ */
 async function readSignatures(db: Db, space: Space, after: number): Promise<{ ids: number[]; signatures: Buffer }> {
   const slice = searchedVectors(db, space)
     .select(['passage_id', 'signature'])

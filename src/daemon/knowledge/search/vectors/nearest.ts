@@ -11,21 +11,22 @@ import type { Near, Space } from './space.ts'
 import { toFloatBytes, toSignatureColumn } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** How long a failed vector extension is not used. */
+/** How long a vector extension is bypassed after a failure. */
 export const EXTENSION_PAUSE_MS = 60_000
 
 /**
- * The passages whose vectors are nearest to the query's, nearest first. All are compared by signature, and the
- * VECTOR_CANDIDATES nearest of them by vector. So the result is exact up to that many passages.
+ * Returns the passages whose vectors are nearest to the query's, nearest first. All passages are compared by signature.
+ * Of these, the VECTOR_CANDIDATES nearest are compared by vector. So the result is exact for indexes of up to that many
+ * passages.
  */
 export type FindNearest = (space: Space, query: UnitVector, limit: number) => Promise<Near[]>
 
-/** The implementation: a database extension, or our own code (decision 0020). The results are the same. */
+/** The implementation: a database extension, or our own code (decision 0020). All return the same results. */
 export type NearestBy = 'sqlite-vec' | 'pgvector' | 'plain'
 
 /**
- * Detects the database's vector support, installs pgvector if permitted, and uses it. If an extension fails later,
- * because a connection lacks it, it is bypassed for EXTENSION_PAUSE_MS, then retried.
+ * Detects the database's vector support, installs pgvector if permitted, and uses it. If an extension fails later, for
+ * example because a connection lacks it, it is bypassed for EXTENSION_PAUSE_MS, then retried.
  */
 export async function openNearest(
   db: Db,
@@ -61,13 +62,14 @@ async function findExtension(db: Db): Promise<NearestBy> {
   if (engineOf(db).name === 'sqlite') {
     return (await succeeds(db.selectNoFrom(sql`vec_version()`.as('version')).execute())) ? 'sqlite-vec' : 'plain'
   }
-  // Fails if the server does not have it on disk, or the user lacks the permission; it may be installed already.
+  // Fails if the server does not have the extension on disk, or the user lacks the permission. It may be installed
+  // already.
   await succeeds(sql`create extension if not exists vector`.execute(db))
   return (await succeeds(sql`select '{1}'::real[]::vector <=> '[1]', B'1' <~> B'1'`.execute(db))) ? 'pgvector' : 'plain'
 }
 
 async function nearestBySqliteVec(db: Db, space: Space, query: UnitVector, limit: number): Promise<Near[]> {
-  // Built as a SELECT, because the store routes SELECTs to a reader.
+  // Written as a SELECT, because the store routes SELECTs to a read connection.
   const rows = await db
     .with('candidates', () =>
       searchedVectors(db, space)

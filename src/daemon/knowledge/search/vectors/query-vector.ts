@@ -10,10 +10,12 @@ import type { EmbeddingModel } from './models.ts'
 import { toUnitVector } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** The number of query vectors in the cache. */
+/** Maximum number of query vectors in the cache. */
 const QUERY_VECTORS_KEPT = 1_000
 
-/** The vector of a query; undefined when the model may not be called or does not respond in time. Never throws. */
+/**
+ * Returns the vector of a query. Undefined if the model may not be called or does not respond in time. Never throws.
+ */
 export type VectorOf = (
   model: EmbeddingModel,
   tenantId: string,
@@ -25,7 +27,7 @@ type QueryVectorDeps = EmbeddingDeps & { clock: Clock; log: Pick<Log, 'warn'> }
 
 /**
  * Caches the vectors of recent queries, separately for each tenant: response times must not reveal other tenants'
- * queries. A model that takes longer than `attemptMs` is paused, as a failing one is. `signal` aborts the calls in
+ * queries. A model that takes longer than `attemptMs` is paused, like a failing model. `signal` aborts the calls in
  * flight.
  */
 export function createQueryVectors(
@@ -33,7 +35,7 @@ export function createQueryVectors(
   signal: AbortSignal,
 ): VectorOf {
   const vectors = new LRUCache<string, Promise<UnitVector | undefined>>({ max: QUERY_VECTORS_KEPT })
-  // One per model: an index that is still served by an older model must not fail with that model's provider.
+  // One per model: during a change of models, a failing provider of one model must not pause the other model.
   const efforts = new Map<number, BestEffort>()
 
   async function embed(model: EmbeddingModel, query: string): Promise<UnitVector> {

@@ -10,12 +10,12 @@ import { createBestEffort } from './best-effort.ts'
 import { EmbeddingFault } from './embedding-call.ts'
 import type { SemanticMetrics } from './metrics.ts'
 
-/** How long a search waits for a rerank. */
+/** Maximum time that a search waits for reranking. */
 const RERANK_MS = 2_000
 
 /**
- * The best of these matches in the reranker's order, with its scores; undefined when it cannot or may not be called.
- * Never throws.
+ * Returns the best of these matches in the reranker's order, with its scores. Undefined if the reranker fails or may
+ * not be called. Never throws.
  */
 export type Rerank = (
   query: string,
@@ -56,13 +56,13 @@ export function createReranker(
   }
 }
 
-/** The text of a passage for a model: the headings give its context. */
+/** Returns the text of a passage for a model. The headings provide its context. */
 export const passageText = ({ headings, body }: { headings: string; body: string }): string =>
   headings === '' ? body : `${headings}\n${body}`
 
 /**
- * Rerankers score from 0 to 1, or with any number around 0; the logistic function maps the latter to 0 to 1. Matches
- * that the reranker omits follow in their previous order, with decreasing scores.
+ * Some rerankers score from 0 to 1. Others return any number around 0, which the logistic function maps to 0 to 1.
+ * Matches that the reranker omits follow in their previous order, with decreasing scores.
  */
 export function inOrder(matches: readonly Match[], reranked: Reranked): Match[] {
   const areShares = reranked.every(({ score }) => score >= 0 && score <= 1)

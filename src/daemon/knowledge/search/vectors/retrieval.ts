@@ -1,4 +1,4 @@
-// The search by words and by meaning, and the services that it needs.
+// Search by words and by meaning, and the services that it needs.
 import type { Registry } from 'prom-client'
 import { RERANKED_PASSAGES } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
@@ -25,7 +25,7 @@ const FUSED_PASSAGES = 100
 
 export type Retrieval = {
   search: Search
-  /** The embedding progress of an index; null when no embedding model is configured. */
+  /** Returns the embedding progress of an index. Null if no embedding model is configured. */
   embeddingOf(index: IndexKey): Promise<IndexEmbedding | null>
   close(): Promise<void>
 }
@@ -36,8 +36,8 @@ type RetrievalDeps = { db: Db; providers: ProviderRegistry; clock: Clock; log: L
 type Vectors = { model: EmbeddingModel; vectorOf: VectorOf; findNearest: FindNearest; embedder: Embedder }
 
 /**
- * Search as configured: by words, and optionally with vectors and reranking. A failing optional step is skipped and
- * never fails the search.
+ * Opens search as configured: by words, and optionally with vectors and reranking. If an optional step fails, the
+ * search skips it.
  */
 export async function openRetrieval(
   { embedding, rerank: reranker }: RetrievalConfig,
@@ -93,7 +93,7 @@ function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | un
   }
 }
 
-/** The ids of the passages closest in meaning to the query; undefined when there are no vectors to compare. */
+/** Returns the ids of the passages closest in meaning to the query. Undefined if there are no vectors to compare. */
 async function findNear(
   db: Db,
   index: IndexKey,
@@ -108,7 +108,7 @@ async function findNear(
   return near.map(({ passageId }) => passageId)
 }
 
-/** Fuses two rankings: see `fuseRankings` for the scores. */
+/** Fuses two rankings. See `fuseRankings` for the scores. */
 async function fuseMatches(
   db: Db,
   index: IndexKey,
@@ -118,7 +118,7 @@ async function fuseMatches(
   const matches = new Map(byWords.map((match) => [match.passageId, match]))
   const others = near.filter((id) => !matches.has(id))
   for (const match of await toMatches(db, index, others)) matches.set(match.passageId, match)
-  // Drop passages that were deleted since their vector was found.
+  // Drops passages that were deleted after their vector was found.
   const rankings = [byWords.map(({ passageId }) => passageId), near.filter((id) => matches.has(id))]
   return fuseRankings(rankings).flatMap(({ id, score }) => {
     const match = matches.get(id)

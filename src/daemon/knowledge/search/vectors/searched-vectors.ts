@@ -2,8 +2,8 @@ import type { Db } from '../../../platform/db/db.ts'
 import type { Space } from './space.ts'
 
 /**
- * The vectors of a space that searches may find. Excludes documents that are being removed (a crash may have
- * interrupted that), because they would displace other results.
+ * Selects the vectors of a space that searches may find. Excludes documents whose removal is in progress or was
+ * interrupted by a crash, because they would displace other results.
  */
 export const searchedVectors = (db: Db, { tenantId, indexId, modelId }: Space) =>
   db
@@ -11,7 +11,7 @@ export const searchedVectors = (db: Db, { tenantId, indexId, modelId }: Space) =
     .where('tenant_id', '=', tenantId)
     .where('index_id', '=', indexId)
     .where('model_id', '=', modelId)
-    // One list for all rows, and nearly always empty.
+    // One list for all rows. It is nearly always empty.
     .where('passage_id', 'not in', (the) =>
       the
         .selectFrom('documents')

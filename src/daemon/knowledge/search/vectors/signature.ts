@@ -2,16 +2,16 @@ import type { UnitVector } from './unit-vector.ts'
 
 // Stored signatures are compared with those of future queries: the output of this file must never change.
 
-/** The minimum number of bits of a signature, whatever the vector's length. */
+/** The minimum number of bits of a signature, independent of the vector's length. */
 const SIGNATURE_BITS = 2_048
-/** The minimum length of a rotated vector; all lengths are powers of two. */
+/** The minimum length of a rotated vector. All lengths are powers of two. */
 const ROTATED_MIN = 64
 
 /**
  * A bit signature of a vector: the signs of all its numbers after several random rotations. The wider the angle between
  * two vectors, the more bits differ, in proportion to the angle (Charikar, 2002). Counting bits is far cheaper than
- * comparing vectors. The signs of the vector itself would not suffice: it may be short, or all vectors of a model may
- * point roughly the same direction.
+ * comparing vectors. The signs of the vector itself do not suffice: the vector may be short, or all vectors of a model
+ * may have roughly the same direction.
  */
 export function signatureOf(vector: UnitVector): Buffer {
   let length = ROTATED_MIN
@@ -23,7 +23,7 @@ export function signatureOf(vector: UnitVector): Buffer {
     const flips = flipsOf(length, rotation)
     rotated.fill(0)
     rotated.set(vector)
-    // Random sign flips and mixing, applied twice, approximate a random rotation and are far cheaper.
+    // Random sign flips and mixing, applied twice, approximate a random rotation at a far lower cost.
     for (const half of [0, length]) {
       for (let at = 0; at < length; at++) rotated[at] = (rotated[at] as number) * (flips[half + at] as number)
       mix(rotated)
@@ -36,7 +36,7 @@ export function signatureOf(vector: UnitVector): Buffer {
   return signature
 }
 
-/** The Walsh-Hadamard transform, in place: each number becomes a signed sum of all. */
+/** The Walsh-Hadamard transform, in place: each number becomes a signed sum of all numbers. */
 function mix(numbers: Float64Array): void {
   for (let step = 1; step < numbers.length; step *= 2) {
     for (let start = 0; start < numbers.length; start += 2 * step) {
@@ -52,7 +52,10 @@ function mix(numbers: Float64Array): void {
 
 const knownFlips = new Map<string, Int8Array>()
 
-/** Pseudo-random 1 and -1, twice as many as a rotated vector has numbers; the same in every daemon. */
+/**
+ * Returns pseudo-random values 1 and -1, twice as many as a rotated vector has numbers. They are the same in every
+ * daemon.
+ */
 function flipsOf(length: number, rotation: number): Int8Array {
   const key = `${length} ${rotation}`
   let flips = knownFlips.get(key)
@@ -72,7 +75,7 @@ function flipsOf(length: number, rotation: number): Int8Array {
   return flips
 }
 
-/** The number of bits in which each of the concatenated signatures in `all` differs from this one. */
+/** Returns, for each of the concatenated signatures in `all`, the number of bits that differ from `signature`. */
 export function signatureDistances(all: Buffer, signature: Buffer): Uint16Array {
   const words = wordsOf(all)
   const wanted = wordsOf(signature)
@@ -87,13 +90,13 @@ export function signatureDistances(all: Buffer, signature: Buffer): Uint16Array 
   return distances
 }
 
-/** The bytes as 32-bit words. Typed arrays need aligned data; a slice of a buffer may be unaligned. */
+/** Returns the bytes as 32-bit words. Typed arrays need aligned data, and a slice of a buffer may be unaligned. */
 function wordsOf(bytes: Buffer): Uint32Array {
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : new Uint8Array(bytes)
   return new Uint32Array(aligned.buffer, aligned.byteOffset, bytes.length / 4)
 }
 
-/** The number of set bits of a word, by parallel sums of neighbouring bits. */
+/** Counts the set bits of a word, by parallel sums of neighbouring bits. */
 function bitsOf(word: number): number {
   const pairs = word - ((word >>> 1) & 0x55555555)
   const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)

@@ -2,9 +2,9 @@ import type { Engine } from '../../../platform/db/engine.ts'
 import { signatureOf } from './signature.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** Scales a vector to length 1; undefined for a zero vector. */
+/** Scales a vector to length 1. Undefined for a zero vector. */
 export function toUnitVector(numbers: readonly number[]): UnitVector | undefined {
-  // Divide by the largest number first: squares of very large or small numbers would exceed the range of a double.
+  // Divide by the largest number first, because squares of very large or small numbers exceed the range of a double.
   const largest = numbers.reduce((most, number) => Math.max(most, Math.abs(number)), 0)
   if (!(largest > 0 && largest < Number.POSITIVE_INFINITY)) return undefined
   let sum = 0
@@ -21,7 +21,7 @@ export function cosine(one: UnitVector, other: UnitVector): number {
 
 export type VectorColumns = { signature: Buffer | string; vector: Buffer | string }
 
-/** The columns of passage_vectors: bytes on SQLite; on PostgreSQL, literals of `bit varying` and `real[]`. */
+/** Returns the columns of passage_vectors: bytes on SQLite; on PostgreSQL, literals of `bit varying` and `real[]`. */
 export function toColumns(vector: UnitVector, engine: Engine['name']): VectorColumns {
   return { signature: toSignatureColumn(signatureOf(vector), engine), vector: toVectorColumn(vector, engine) }
 }
@@ -51,7 +51,7 @@ export function fromFloatBytes(bytes: Uint8Array): UnitVector {
 
 /** The header of a one-dimensional array in PostgreSQL's `array_send` format, in bytes. */
 const ARRAY_HEAD_BYTES = 20
-/** The element's length, then its four bytes. */
+/** The length of the element, then its four bytes. */
 const ELEMENT_BYTES = 8
 
 /** Decodes PostgreSQL's `array_send` output of a `real[]`. */

@@ -1,2 +1,2 @@
-/** A vector of length 1: the dot product of two is the cosine of their angle. */
+/** A vector of length 1. The dot product of two such vectors is the cosine of their angle. */
 export type UnitVector = Float32Array

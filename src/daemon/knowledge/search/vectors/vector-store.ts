@@ -5,16 +5,19 @@ import type { IndexKey } from '../../indexes/document-types.ts'
 import type { Run } from '../../indexes/segment.ts'
 import type { VectorColumns } from './stored-vector.ts'
 
-/** A document that the model has not fully embedded; `passages` are their ids. */
+/** A document that the model has not fully embedded. `passages` is the range of its passage ids. */
 export type PendingDocument = { id: string; passages: Run }
 export type PassageText = { id: number; headings: string; body: string }
-/** A vector as it is stored: see `toColumns`. */
+/** A vector in stored form. See `toColumns`. */
 export type PassageVector = { passageId: number } & VectorColumns
 
 /** Rows deleted per statement, so that other writers can run in between. */
 const ROWS_PER_STATEMENT = 500
 
-/** The next index after `after` with documents for the model, except `except`. The order is round-robin. */
+/**
+ * Returns the next index after `after` with documents for the model, ignoring the documents `except`. The order is
+ * round-robin.
+ */
 export async function findPendingIndex(
   db: Db,
   modelId: number,
@@ -22,7 +25,7 @@ export async function findPendingIndex(
   except: readonly string[] = [],
 ): Promise<IndexKey | undefined> {
   const found: IndexKey[] = []
-  // One query per model, because each is answered by reading one row of a database index.
+  // One query per model, because each query reads only one row of a database index.
   for (const other of await otherModels(db, modelId)) {
     const row = await pendingDocuments(db, [other], except)
       .select(['tenant_id as tenantId', 'index_id as indexId'])
@@ -41,7 +44,7 @@ export async function findPendingIndex(
 
 const compare = (one: string, other: string): number => (one < other ? -1 : Number(one > other))
 
-/** Some documents of an index that the model has not embedded, except `except`. */
+/** Returns some documents of an index that the model has not embedded, ignoring the documents `except`. */
 export async function findPendingDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -61,7 +64,7 @@ export async function findPendingDocuments(
   }))
 }
 
-/** The number of documents, in all indexes, that the model has not embedded. */
+/** Returns the number of documents, in all indexes, that the model has not embedded. */
 export async function countPending(db: Db, modelId: number): Promise<number> {
   const { count } = await pendingDocuments(db, await otherModels(db, modelId))
     .select((the) => the.fn.countAll<number>().as('count'))
@@ -69,7 +72,7 @@ export async function countPending(db: Db, modelId: number): Promise<number> {
   return Number(count)
 }
 
-/** The other values of `documents.embedded_by`: none, or a model that was used before. */
+/** Returns the other values of `documents.embedded_by`: none, or a model that was used before. */
 async function otherModels(db: Db, modelId: number): Promise<number[]> {
   const rows = await db.selectFrom('embedding_models').select('id').where('id', '<>', modelId).execute()
   return [0, ...rows.map(({ id }) => id)]
@@ -92,7 +95,7 @@ const pendingDocuments = (db: Db, embeddedBy: readonly number[], except: readonl
       ),
     )
 
-/** The given passages that exist and have no vector of the model. */
+/** Returns those of the given passages that exist and have no vector of the model. */
 export function findUnembedded(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -120,7 +123,7 @@ export function findUnembedded(
     .execute()
 }
 
-/** Stores vectors of passages; skips passages that were deleted meanwhile. Takes a transaction. */
+/** Stores vectors of passages. Skips passages that were deleted in the meantime. Requires a transaction. */
 export async function insertVectors(
   tx: Db,
   { tenantId, indexId }: IndexKey,
@@ -137,7 +140,7 @@ export async function insertVectors(
       'in',
       vectors.map(({ passageId }) => passageId),
     )
-  // On SQLite this is the only writer; on PostgreSQL the lock prevents deletion.
+  // On SQLite this is the only writer. On PostgreSQL the lock prevents deletion.
   const rows = await (engineOf(tx).name === 'postgres' ? passages.forKeyShare() : passages).execute()
   const there = new Set(rows.map(({ id }) => id))
   const values = vectors
@@ -156,7 +159,7 @@ export async function insertVectors(
     .values(values)
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  // The first vectors of an index are used at once; a later model must be complete first.
+  // The first vectors of an index are used immediately. A later model must have embedded all documents first.
   await tx
     .insertInto('index_vectors')
     .values({ tenant_id: tenantId, index_id: indexId, model_id: modelId, is_clean: 1 })
@@ -180,7 +183,10 @@ export async function markEmbedded(
     .execute()
 }
 
-/** An index that another model's vectors serve or that may contain some, whether or not documents are pending. */
+/**
+ * Returns an index that another model's vectors serve, or that may contain vectors of another model. Documents may be
+ * pending or not.
+ */
 export async function findUnfinished(db: Db, modelId: number): Promise<IndexKey | undefined> {
   return db
     .selectFrom('index_vectors')
@@ -190,7 +196,10 @@ export async function findUnfinished(db: Db, modelId: number): Promise<IndexKey 
     .executeTakeFirst()
 }
 
-/** Switches an index that the model has fully embedded to its vectors, and deletes all others. Safe to interrupt. */
+/**
+ * Switches an index that the model has fully embedded to this model's vectors, and deletes all other vectors. Safe to
+ * interrupt.
+ */
 export async function serveOnly(db: Db, { tenantId, indexId }: IndexKey, modelId: number): Promise<void> {
   const row = db.updateTable('index_vectors').where('tenant_id', '=', tenantId).where('index_id', '=', indexId)
   const { numUpdatedRows } = await row
@@ -223,7 +232,7 @@ async function deleteSome(db: Db, { tenantId, indexId }: IndexKey, modelId: numb
   return Number(numDeletedRows)
 }
 
-/** The number of passages of an index, and how many of them have a vector of the model. */
+/** Returns the number of passages of an index, and how many of them have a vector of the model. */
 export async function countEmbedded(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -243,6 +252,6 @@ export async function countEmbedded(
     .where('index_id', '=', indexId)
     .where('model_id', '=', modelId)
     .executeTakeFirstOrThrow()
-  // Vectors of a document that is being removed outlive its passages for a moment.
+  // While a document is being removed, its vectors may exist longer than its passages.
   return { passages: Number(passages), embedded: Math.min(Number(vectors), Number(passages)) }
 }
