@@ -155,7 +155,7 @@ const REFUSALS: [
     { prompt_shield: { enabled: false } },
     403,
     'Access denied',
-    /opt out/,
+    /may not disable the prompt shield/,
   ],
   [
     'a forbidden shield policy',
