@@ -7,7 +7,7 @@ export const CIRCUIT_FAILURES = 5
 export const CIRCUIT_WINDOW_MS = 60_000
 /** The wait before an open circuit is probed: `min` at first, then doubled after each probe, up to `max`. */
 export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
-/** Maximum number of circuits; those with the oldest failure are evicted. */
+/** Maximum number of circuits. The circuits with the oldest failure are evicted. */
 const CIRCUITS_KEPT = 10_000
 
 /**
@@ -18,13 +18,13 @@ const CIRCUITS_KEPT = 10_000
  *     └──first token of any answer───────────────┘        (then one failure opens it again; a complete answer removes the entry)
  */
 export type Circuit = {
-  /** The times of the latest consecutive failures, oldest first, at most CIRCUIT_FAILURES; monotonic milliseconds. */
+  /** The times of the latest consecutive failures in monotonic milliseconds, oldest first. At most CIRCUIT_FAILURES. */
   readonly failedAtMs: readonly number[]
   /** The reason of the last failure. */
   readonly reason: FailureReason
-  /** While open: when the next request may probe. */
+  /** The time from which the next request may probe. Undefined while the circuit is closed. */
   readonly probeAtMs: number | undefined
-  /** The wait between a probe and the next one. */
+  /** The wait between two probes. */
   readonly probeWaitMs: number
 }
 
@@ -111,7 +111,7 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
       if (circuits.size > 0) circuits.delete(keyOf(tenantId, modelId))
     },
     failed(tenantId, modelId, reason) {
-      // The client disconnected, which says nothing about the model.
+      // The client disconnected, so the outcome reveals nothing about the model.
       if (reason === 'aborted') return
       const key = keyOf(tenantId, modelId)
       if (DOWN.has(reason)) circuits.set(key, afterFailure(circuits.get(key), reason, clock.monotonic()))

@@ -28,8 +28,8 @@ const GEOGRAPHIES: Readonly<Record<string, string>> = {
 }
 
 /**
- * The region where Bedrock processes a call: the configured one, unless an inference profile routes it elsewhere.
- * Undefined for application profiles and global profiles, because their names do not contain the region.
+ * Returns the region where Bedrock processes a call: the configured region, unless an inference profile routes the call
+ * elsewhere. Undefined for application profiles and global profiles, because their names do not contain the region.
  */
 function bedrockRegion(model: string, region: string): string | undefined {
   if (model.includes(':application-inference-profile/')) return undefined

@@ -43,7 +43,7 @@ export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' |
   region: string
   /** Undefined: Amazon's endpoint for the region. */
   baseUrl: string | undefined
-  /** Used to sign calls when there is no API key. */
+  /** Used to sign calls if there is no API key. */
   credentials: AwsCredentials | undefined
 }
 

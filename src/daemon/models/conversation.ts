@@ -3,12 +3,12 @@
  * and each provider converts it to its own form.
  */
 
-/** A part of a message. Images are inline, base64; the gateway never fetches a URL for a caller. */
+/** A part of a message. Images are inline base64, because the gateway never fetches a URL for a caller. */
 export type ContentPart = { type: 'text'; text: string } | { type: 'image'; mediaType: string; data: string }
 
 export type Content = string | readonly ContentPart[]
 
-/** A tool call as the model wrote it; `arguments` is its unchanged JSON text. */
+/** A tool call as the model wrote it. `arguments` is the unchanged JSON text. */
 export type ToolCall = { id: string; name: string; arguments: string }
 
 /**

@@ -62,7 +62,7 @@ class Connection extends Client {
             code = error.code
             if (code !== CLOSED_BY_UNDICI) error.code = RECOVERABLE
           })
-          // undici adds its own listeners here.
+          // This call adds undici's own listeners.
           done(...result)
           socket.on('error', (error: NodeJS.ErrnoException) => {
             if (code === undefined) delete error.code

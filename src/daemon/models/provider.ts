@@ -28,7 +28,7 @@ export type ProviderCall = {
   /** The system prompt for the model, with the retrieved passages fenced inside. Empty if there is none. */
   system: string
   messages: readonly Message[]
-  /** Retrieved passages for `local/extract`; null when the request does no retrieval. */
+  /** Retrieved passages for `local/extract`. Null if the request does no retrieval. */
   grounding: { index: string; passages: readonly GroundingPassage[] } | null
   /** Undefined: the model's default. */
   temperature: number | undefined
@@ -45,7 +45,7 @@ export type ProviderCall = {
   entitle?: Entitle | undefined
   /** Called with the head of the HTTP response, whatever its status. */
   onHead?: OnHead | undefined
-  /** Limits on the whole attempt, the first part, and silence between parts; milliseconds. */
+  /** Limits on the whole attempt, the first part, and the silence between parts, in milliseconds. */
   timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
 }
 
@@ -72,7 +72,7 @@ export type TokenUsage = {
 
 /** One step of an answer. A complete answer ends with exactly one `end`. */
 export type ChatPart =
-  /** `logprobs` as the provider gave them, if they were requested. */
+  /** `logprobs` in the provider's form, if requested. */
   | { type: 'text'; text: string; logprobs?: unknown }
   /**
    * Signed or encrypted reasoning is returned to its origin in the next turn (conversation.ts). With
@@ -107,7 +107,7 @@ export type EmbedCall = {
   input: readonly string[]
   /** Undefined: the model's default. */
   dimensions?: number | undefined
-  /** The end user's name, as the caller gave it. */
+  /** The end user's name, as set by the caller. */
   user?: string | undefined
   noTraining?: boolean | undefined
   /** As for a chat. */
@@ -124,14 +124,14 @@ export type RerankCall = {
   model: string
   query: string
   documents: readonly string[]
-  /** How many of the best documents to return. */
+  /** Number of documents to return, the best ones. */
   count: number
   noTraining?: boolean | undefined
   /** The timeout of the whole call. */
   attemptMs: number
 }
 
-/** Indexes into the documents of the call, each at most once, with the model's scores, in any order. */
+/** Indexes into the documents of the call, with the model's scores, in any order. Each index occurs at most once. */
 export type Reranked = { index: number; score: number }[]
 
 export type Provider = {

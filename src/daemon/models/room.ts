@@ -1,4 +1,4 @@
-// The models room: configured providers, those found on this machine, and the built-in one.
+// The models module: configured providers, discovered local providers, and the built-in provider.
 import type { Clock } from '../../shared/time.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'

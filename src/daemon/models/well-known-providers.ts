@@ -7,7 +7,7 @@ export type WellKnownProvider = {
   baseUrl: string | undefined
   /** Environment variables with the key, highest precedence first. Empty if the provider needs no key. */
   keyVariables: readonly string[]
-  /** The environment variable that overrides the address for that key. */
+  /** The environment variable that overrides the address to which the key is sent. */
   baseUrlVariable?: string
   /** The environment variable with the API version. */
   apiVersionVariable?: string
@@ -63,7 +63,7 @@ export const WELL_KNOWN_PROVIDERS: Readonly<Record<string, WellKnownProvider>> =
   vllm: { ...openAiLike('http://127.0.0.1:8000/v1'), isLocal: true },
 }
 
-/** Provider kinds that need an address and perhaps a key. */
+/** Provider kinds that need an address and may need a key. */
 export const ENDPOINT_KINDS = ['openai', 'azure', 'anthropic', 'google'] as const satisfies EndpointConfig['kind'][]
 
 /** Allowed values of `kind` in a provider entry. */

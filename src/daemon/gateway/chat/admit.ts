@@ -16,7 +16,7 @@ import { type Chain, planChain } from './chain.ts'
 import type { Evidence } from './evidence.ts'
 import type { ChatInput } from './input.ts'
 
-/** A request that may proceed: validated, with defaults applied and names resolved. */
+/** A request that is allowed to run: it is validated, defaults are applied and names are resolved. */
 export type Admitted = Pick<
   ChatInput,
   'conversation' | 'useRag' | 'temperature' | 'temperatureIsDefault' | 'maxTokens' | 'fields' | 'stream' | 'options'
@@ -101,7 +101,10 @@ export function requireMayChat({ rights }: Caller): void {
   }
 }
 
-/** The account to bill for a request. @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED */
+/**
+ * Returns the account to bill for a request.
+ * @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED
+ */
 export function payerOf({ userId }: Pick<ChatInput, 'userId'>, caller: Caller, db: Db): Payer | Promise<Payer> {
   if (userId !== undefined) return namedPayer(userId, caller, db)
   const payer = ownerOf(caller)

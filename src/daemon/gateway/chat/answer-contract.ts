@@ -12,7 +12,7 @@ export type Envelope = {
   changed: readonly Change[]
 }
 
-/** The finish reason of an answer that ended properly. */
+/** The finish reason of a complete answer. */
 export type Finish = (typeof FINISH_REASONS)[number]
 
 /**
@@ -23,7 +23,7 @@ export type Answer = {
   /** Returns false if the client is slow: await `drained` before the next `add`. */
   add(parts: readonly ChatPart[]): boolean
   drained(signal: AbortSignal): Promise<void>
-  /** Renders the end of a complete answer; returns the full body that the client receives. */
+  /** Renders the end of a complete answer. Returns the full body that the client receives. */
   close(finish: Finish, usage: TokenUsage): Rendered
   /**
    * Renders the end of a broken stream and returns the full body. Returns undefined for a non-streamed answer: no body
@@ -51,5 +51,5 @@ export type Rendered = { contentType: string; body: string; sha256: string }
  */
 export type AnswerFault = { error: string; message: string; reason: string; verdict?: BlockedVerdict }
 
-/** The additional fields of every error that a guard raises. */
+/** Additional fields of every error that a guard raises. */
 export type BlockedVerdict = { verdict: 'BLOCK'; attack_category: string | null; trace_id: string }

@@ -46,7 +46,7 @@ function metadataJson(metadata: ChatMetadata): string {
   )
 }
 
-/** `stream: false`: one JSON body at the end, a ChatResponse. */
+/** Renders an answer with `stream: false`: one JSON body (ChatResponse) at the end. */
 export function wholeAnswer(envelope: Envelope): Answer {
   let content = ''
   let body = ''
@@ -72,7 +72,10 @@ export function wholeAnswer(envelope: Envelope): Answer {
   }
 }
 
-/** `stream: true`: metadata, chunks, usage, `[DONE]`. @param keep whether to keep the transcript for a replay */
+/**
+ * Renders an answer with `stream: true`: metadata, chunks, usage, `[DONE]`.
+ * @param keep whether to keep the transcript for a replay
+ */
 export const streamedAnswer = (envelope: Envelope, context: RequestContext, keep: boolean): Answer =>
   streamInWords(classicWording(envelope), context, keep)
 

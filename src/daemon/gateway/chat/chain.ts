@@ -39,8 +39,8 @@ const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
  * followed by its successors in the key's `failoverDefaults`. Duplicates are removed. Precedence of timeouts: the
  * entry, `redundancy`, the key, the operator. A stream has no total timeout by default, only a limit on silence, unless
  * it is buffered until complete.
- * @throws VALIDATION_ERROR (`Invalid model`) listing the configured models; INSUFFICIENT_PERMISSIONS when the key may
- * not use every model of the chain.
+ * @throws VALIDATION_ERROR (`Invalid model`) listing the configured models; INSUFFICIENT_PERMISSIONS if the key may not
+ * use every model of the chain
  */
 export function planChain(
   request: ChatInput['chain'],
@@ -50,7 +50,7 @@ export function planChain(
 ): Chain {
   const { entries, options } = chainOf(request, settings.failoverDefaults)
   const commit = request.redundancy?.commit ?? 'first_token'
-  // A buffered stream shows the client no progress, so it keeps a total timeout.
+  // The client sees no progress of a buffered stream, so a total timeout applies.
   const isLive = stream && commit !== 'complete'
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {

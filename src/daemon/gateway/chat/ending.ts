@@ -14,7 +14,7 @@ export type Ending = {
   nativeFinishReason: string | null
   /** The generated text and the provider's counts, for the bill. */
   output: AnswerSoFar
-  /** The failure that made the answer incomplete; undefined when it is complete. */
+  /** The failure that made the answer incomplete. Undefined for a complete answer. */
   failure: unknown
 }
 

@@ -156,7 +156,7 @@ function knownName(
   return isNamed ? requestedModel : `${found.provider.name}/*`
 }
 
-/** The error reply as the HTTP layer will render it. */
+/** Returns the error response as the HTTP layer will render it. */
 export function toErrorBody(
   error: unknown,
   { surface }: Pick<Evidence, 'surface'>,

@@ -76,9 +76,9 @@ type FailoverRun = {
 /**
  * Tries the models of the chain in order until one reaches its commit point. A stream commits at its first token. A
  * non-streamed answer commits when it is complete. A stream with `commit: 'complete'` does the same, unless it exceeds
- * the buffer limit. Each model has its own timeouts. Waiting in the provider's queue does not count against them. If
- * the first model rejects the request, the rejection is returned. If an earlier model failed, a rejection counts as one
- * more failure. A prompt that is too long for one model goes to the next, regardless of the triggers.
+ * the buffer limit. Each model has its own timeouts. The time in the provider's queue does not count. If the first
+ * model rejects the request, the rejection is returned. If an earlier model failed, a rejection counts as one more
+ * failure. A prompt that is too long for one model is sent to the next model, regardless of the triggers.
  * @throws GatewayError if no model of the chain answered, the request itself is invalid, or the last provider is
  * overloaded; the signal's reason if it was aborted
  */
@@ -89,7 +89,7 @@ export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<
   for (const attempt of chain.attempts) {
     const { modelId } = attempt
     const othersFailed = attempts.length > 0
-    // The last model is tried even when its breaker is open: the alternative is an error.
+    // The last model is tried even if its breaker is open, because the alternative is an error.
     const downFor = attempt !== last && deps.failover.breaker.skips(caller.tenantId, modelId, chain.triggers)
     if (downFor) {
       addAttempt(run, attempt, { reason: 'circuit_open', latencyMs: 0 }, deps.log, { circuit_reason: downFor })
@@ -201,7 +201,7 @@ async function tryModel(
       firstBatch,
       rest,
       close(failure) {
-        // Closes the upstream connection when the client, not the provider, ended the answer.
+        // Closes the upstream connection if the client, not the provider, ended the answer.
         void rest.return?.()
         providerGates.leave(provider.name)
         if (failure === undefined) breaker.succeeded(tenantId, modelId)

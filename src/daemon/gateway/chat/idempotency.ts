@@ -25,9 +25,9 @@ export type ReplaySlot = Pick<Claim, 'fence'> & {
 
 export type Idempotency = {
   /**
-   * Runs a request once per Idempotency-Key, API key and route. A retry gets the stored answer byte for byte. A retry that
-   * arrives while the first request runs waits for it, even if another daemon runs it (decision 0005). Without the header
-   * the request runs unconditionally.
+   * Runs a request once per Idempotency-Key, API key and route. A retry gets the stored answer byte for byte. If a
+   * retry arrives while the first request runs, it waits for the result, even if another daemon runs the first request
+   * (decision 0005). Without the header, the request always runs.
    * @param prepare checks whether the request may run, and returns the function that runs it. A rejected request leaves
    * no claim.
    * @throws VALIDATION_ERROR for a malformed key, IDEMPOTENCY_KEY_REUSED for the same key with another body,

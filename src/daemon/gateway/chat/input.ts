@@ -33,8 +33,8 @@ export type ChatInput = {
 }
 
 /**
- * Converts a body of POST /chat/completions to the pipeline's input. Checks the rules that span several fields; the schema
- * has validated each field.
+ * Converts a body of POST /chat/completions to the pipeline's input. Checks only the rules that span several fields,
+ * because the schema already validates each field.
  * @throws INDEX_REQUIRED, MODEL_REQUIRED, VALIDATION_ERROR
  */
 export function toChatInput(request: ChatRequest): ChatInput {

@@ -77,8 +77,8 @@ export async function deleteClaim(db: Db, requestId: string): Promise<void> {
 }
 
 /**
- * Renews the leases of these requests, except those that are being committed or taken over. `SKIP LOCKED` never waits, so it
- * cannot deadlock. PostgreSQL only.
+ * Renews the leases of these requests, except claims that are being committed or taken over. `SKIP LOCKED` never waits,
+ * so it cannot deadlock. Only for PostgreSQL.
  */
 export async function renewClaims(db: Db, requestIds: readonly string[], leaseUntil: string): Promise<void> {
   const free = db

@@ -38,8 +38,8 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
       left.add(frames)
       if (!keep) return stream.write(frames)
       transcript += frames
-      // Other requests may wait for this answer, so there is no backpressure. A client that lags too far is disconnected and
-      // gets the answer by retrying.
+      // Other requests may wait for this answer, so there is no backpressure. A client with too large a backlog is
+      // disconnected and gets the answer by retrying.
       if (context.response.writableLength > IDEMPOTENCY_BACKLOG_BYTES) context.response.destroy()
       else stream.write(frames)
       return true

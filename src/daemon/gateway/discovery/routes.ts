@@ -9,7 +9,7 @@ import { type Route, reply, route } from '../../platform/http/route.ts'
 import type { PolicyCatalogue } from '../../safety/policies/policies.ts'
 import { type CountsOf, toUsage } from './usage.ts'
 
-/** The routes that list the models a key may use, and its remaining usage. */
+/** The routes that list the models of a key and its remaining usage. */
 export function discoveryRoutes({
   db,
   clock,

@@ -74,7 +74,7 @@ async function insertDocuments(
   let next = await nextPassageId(tx)
   const drafts = documents.map(({ passageCount }) => {
     const firstPassageId = next
-    // A document without passages takes one id, so that the next document gets a different one.
+    // A document without passages also reserves one id, so that the next document gets a different id.
     next += Math.max(passageCount, 1)
     return { tenantId, indexId, documentId: newId(), firstPassageId }
   })

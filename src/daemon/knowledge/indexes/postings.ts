@@ -1,7 +1,7 @@
 /**
  * The stored inverted index of a segment. A segment is a sequence of passages, counted from 0 (their ordinals). A hash
- * distributes its terms over a power of two of pages, so all postings of a term are in one page, whose number follows
- * from the term:
+ * distributes its terms over a power of two of pages, so all postings of a term are in one page, which the term
+ * determines:
  *
  *     page     = { bytes of the term: varint, term: UTF-8, bytes of the postings: varint, postings }…
  *     postings = { (ordinal - previous ordinal) * 2 + (frequency > 1): varint, frequency: varint if above 1 }…
@@ -54,7 +54,7 @@ export function encodePage(terms: Iterable<readonly [term: string, postings: Rea
   return writer.bytes()
 }
 
-/** Every term of a page with its postings. */
+/** Yields every term of a page with its postings. */
 export function* decodePage(page: Uint8Array): Generator<[term: string, postings: Postings]> {
   const reader = new ByteReader(page)
   while (!reader.isAtEnd()) {

@@ -14,7 +14,7 @@ export const pageName = (segmentId: string, page: number): string => `${segmentI
 /** `documentId` is null if the segment contains passages of several documents. */
 type NewSegment = Segment & { documentId: string | null; state: 'draft' | 'published' }
 
-/** Writes a segment without its pages; `insertPages` adds them, in one or more transactions. */
+/** Writes a segment without its pages. `insertPages` adds the pages, in one or more transactions. */
 export async function insertSegment(
   db: Db,
   { tenantId, indexId }: IndexKey,

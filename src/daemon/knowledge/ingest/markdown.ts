@@ -2,7 +2,7 @@
 import { endsFence, fenceOf } from '../../platform/text/code-fence.ts'
 
 export type TextFormat = 'text' | 'markdown'
-/** A range of text under one heading; `start` and `end` are offsets into the text. */
+/** A range of text under one heading. `start` and `end` are offsets into the text. */
 export type Section = { headings: readonly string[]; start: number; end: number }
 type Outline = { title: string; sections: Iterable<Section> }
 

@@ -22,7 +22,7 @@ const PASSAGES_PER_BATCH = 50
 /** Passages per segment: the maximum size that merging creates, so segments of a large document are never merged. */
 const PASSAGES_PER_SEGMENT = 4_096
 
-/** Maximum number of passages of one document: 1.5 times the need of 50 MB of prose. */
+/** Maximum number of passages of one document: 1.5 times the number for 50 MB of prose. */
 export const DOCUMENT_PASSAGES = 100_000
 
 /**

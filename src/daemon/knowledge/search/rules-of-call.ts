@@ -1,4 +1,4 @@
-// The policy and the rules of a call that names no policy.
+// Determines the policy and the rules of a call that names no policy.
 import { newTraceId } from '../../../shared/ids.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'

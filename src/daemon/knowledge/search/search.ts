@@ -26,7 +26,7 @@ export type Match = {
 export type SearchOptions = {
   /** Whether a model may read this query and these passages. By default, any model may. */
   mayAsk?: MayAsk | undefined
-  /** The query as external models may read it. */
+  /** The query in the form that external models may read. */
   outsideQuery?: string | undefined
   /** Passages must not be sent out unchanged, so the reranker is not used. */
   keepsPassages?: boolean | undefined
@@ -40,18 +40,18 @@ export type Search = (index: IndexKey, query: string, limit: number, options?: S
 
 /** The number of passages that are scored with their neighbours. */
 const CANDIDATES = 100
-/** The number of passages that are read for adjacent words and stop words. */
+/** The number of passages whose text is read to find adjacent words and stop words. */
 const PASSAGES_READ = 50
 
 /**
- * The best passages of one index for the query, best first. Any text is a valid query. Only its words count; there are
- * no operators. A query without words finds nothing.
+ * Returns the best passages of one index for the query, best first. Any text is a valid query. Only its words count;
+ * there are no operators. A query without words finds nothing.
  *
  * `score` is the share of the query's weight that the passage matches, 0 to 1. The fewer passages of the index contain
  * a word, the more it weighs. It counts in full only in a passage that repeats it and has few other words (BM25's
  * saturation; words in headings count double). Adjacent query words, a part of the neighbouring passages' scores and,
- * slightly, stop words add to the score. A passage of usual length with every word once scores near 0.45. Scores can be
- * compared between queries and between both engines.
+ * slightly, stop words add to the score. A passage of usual length that contains every query word once scores near
+ * 0.45. Scores can be compared between queries and between both engines.
  */
 export async function searchPassages(
   db: Db,

@@ -16,7 +16,7 @@ export async function pdfText(bytes: Buffer): Promise<PdfText> {
   const { VerbosityLevel } = await getResolvedPDFJS()
   const pdf = await getDocumentProxy(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length), {
     verbosity: VerbosityLevel.ERRORS,
-    // PDF.js must not fetch anything or read local files, whatever the PDF refers to.
+    // PDF.js must not send requests or read local files, even if the PDF refers to them.
     useSystemFonts: false,
     disableAutoFetch: true,
     stopAtErrors: false,
@@ -61,7 +61,7 @@ function pageText(items: readonly Item[]): string {
     line = ''
     if (words === '' || !lineTop) return
     const border = borderOf(text.at(-1), words, last, lineTop)
-    // Join a word that was hyphenated at the end of a line.
+    // Joins a word that was hyphenated at the end of a line.
     if (border === ' ' && /^\p{Ll}/u.test(words) && /\p{Ll}[-\u00ad]$/u.test(text.slice(-3)))
       text = text.slice(0, -1) + words
     else text += border + words

@@ -172,7 +172,7 @@ function startReader(
   const options: ProcessOptions = { worker, heapMb, growthBytes, lowPriority }
   const reader = fork(program, [JSON.stringify(options)], {
     env: {},
-    // A parallel garbage collection would use all cores for tenths of a second.
+    // A parallel garbage collector would use all cores for tenths of a second.
     execArgv: ['--single-threaded-gc'],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

@@ -3,7 +3,7 @@ import { UnreadableDocument } from './unreadable.ts'
 /** Maximum length of the text of one document, in characters. */
 export const EXTRACT_TEXT_CHARS = 67_108_864
 
-/** A text that is assembled from parts, with a size limit. A small file may expand to a very long text. */
+/** Assembles a text from parts, with a size limit. A small file may expand to a very long text. */
 export type TextParts = { add(part: string): void; readonly length: number; toString(): string }
 
 const PIECE_CHARS = 65_536

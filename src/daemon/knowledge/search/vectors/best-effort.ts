@@ -6,7 +6,7 @@ import type { SemanticMetrics } from './metrics.ts'
 /** After a failure or timeout, the service is skipped for this time. */
 export const SEMANTIC_PAUSE_MS = 10_000
 
-/** Runs an optional step of a search: a failure is logged and returns undefined. */
+/** Runs an optional step of a search. If the step fails, logs the failure and returns undefined. */
 export type BestEffort = <T>(run: () => Promise<T>) => Promise<T | undefined>
 
 /**

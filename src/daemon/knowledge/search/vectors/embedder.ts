@@ -46,14 +46,15 @@ type Embedded = { vectors: PassageVector[]; missing: number[] }
 /** A text that any model can embed. It shows whether a model rejects one passage or all input. */
 const HARMLESS = 'hello'
 
-// The embedder of one daemon:
+// The states of a daemon's embedder:
 //   waiting -> working: its timer fired.
-//   working -> waiting EMBEDDING_LOOK_MS: nothing is pending, or another daemon holds the lease.
+//   working -> waiting EMBEDDING_LOOK_MS: nothing is pending, or another daemon has the lease.
 //   working -> waiting longer (EMBEDDING_RETRY_MS, or the provider's Retry-After): a call or the store failed.
 //   waiting, working -> closed: calls are aborted, then the lease is released.
-// A document for one model: pending -> embedded (all its vectors are stored, or the model rejects the passage for good).
-// A document with a vector of zeros stays pending and is retried. When all documents of an index are embedded, the index
-// serves only this model.
+// The states of a document for one model:
+//   pending -> embedded: for each passage, the vector is stored or the model permanently rejects the passage.
+//   pending -> pending: a passage got a zero vector, so the document is retried.
+// When all documents of an index are embedded, only vectors of this model serve its searches.
 
 /**
  * Continuously embeds published passages that have no vector of this model, in the background. Indexes are served

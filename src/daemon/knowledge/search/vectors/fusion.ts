@@ -5,8 +5,8 @@ const FUSION_K = 60
 export type Fused<Id> = { id: Id; score: number }
 
 /**
- * Reciprocal-rank fusion (Cormack, Clarke and Büttcher, 2009) of several rankings of the same items, best first. Only
- * ranks count, so rankings with incomparable scores can be fused.
+ * Fuses several rankings of the same items by reciprocal-rank fusion (Cormack, Clarke and Büttcher, 2009). Best first.
+ * Only ranks count, so rankings with incomparable scores can be fused.
  *
  * `score` is 0 to 1. An item that is first in all rankings has 1. With two rankings, an item that is first in one and
  * absent from the other has 0.5. Items with equal scores keep the order of the first ranking that contains them.

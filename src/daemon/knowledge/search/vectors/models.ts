@@ -47,7 +47,7 @@ async function chooseForWork(tx: Db, modelId: number): Promise<void> {
     .executeTakeFirstOrThrow()
   // Every index may contain vectors of another model that was chosen for a time but never finished.
   if (numInsertedOrUpdatedRows === 1n) await tx.updateTable('index_vectors').set({ is_clean: 0 }).execute()
-  // The daemon that had this file open has ended.
+  // The previous daemon has ended, because only one daemon can open a SQLite file.
   if (engineOf(tx).name === 'sqlite') await tx.updateTable('embedding_work').set({ lease_owner: null }).execute()
 }
 

@@ -11,7 +11,7 @@ export type PassageText = { id: number; headings: string; body: string }
 /** A vector in stored form. See `toColumns`. */
 export type PassageVector = { passageId: number } & VectorColumns
 
-/** Rows deleted per statement, so that other writers can run in between. */
+/** Rows deleted per statement. Small, so that other writers can run in between. */
 const ROWS_PER_STATEMENT = 500
 
 /**

@@ -24,7 +24,7 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
 /** Blocks of server tools and Anthropic-internal blocks. They are not part of the answer to the caller. */
 const NOT_SAID = /^(server_tool_use|mcp_tool_use|[a-z_]+_tool_result|container_upload|compaction|fallback)$/
 
-/** The delta types of a block. Citations and signatures add no text. */
+/** The delta types of a block. Deltas of citations and signatures add no text. */
 const DELTAS = {
   text: ['text_delta', 'citations_delta', 'signature_delta'],
   tool_use: ['input_json_delta'],

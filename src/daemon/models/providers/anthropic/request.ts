@@ -91,7 +91,7 @@ function toFormat(format: GenerationOptions['responseFormat']): object | undefin
   return { type: 'json_schema', schema: description === undefined ? schema : { description, ...schema } }
 }
 
-/** Claude 4.7 and later reject a temperature. The version follows the name of the family. */
+/** Claude 4.7 and later reject a temperature. In the model name, the version follows the family. */
 export function hasFixedTemperature(model: string): boolean {
   const [, major = 0, minor = 0] = /claude-[a-z]+-(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)/.exec(model)?.map(Number) ?? []
   return major > 4 || (major === 4 && minor >= 7)

@@ -4,5 +4,5 @@ export const THINKING_MIN_TOKENS = 1024
 /** Models with a thinking budget. Older models do not think. Newer models use an effort instead. */
 const HAS_BUDGET = /claude-(?:3-7-sonnet|(?:opus|sonnet|haiku)-4(?:-[015])?(?=$|-\d{8}|-latest|@))/
 
-/** The minimum number of tokens that thinking takes with this model; 0 for models without a budget. */
+/** Returns the minimum number of thinking tokens of this model. Is 0 for models without a thinking budget. */
 export const leastThinkingTokens = (model: string): number => (HAS_BUDGET.test(model) ? THINKING_MIN_TOKENS : 0)

@@ -2,7 +2,7 @@
 import { isObject, type Json, tokenCount as tokens } from '../../../platform/text/json.ts'
 import type { TokenUsage } from '../../provider.ts'
 
-/** Counts that are known from the start. Some servers send zeros for them at the end. */
+/** Counts that are known from the start. Some servers send zeros for these counts at the end. */
 const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
 
 /**

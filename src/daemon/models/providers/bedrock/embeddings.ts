@@ -38,7 +38,8 @@ const FAMILIES: readonly Family[] = [
 ]
 
 /**
- * The family of a Bedrock embedding model. @throws ProviderError `bad_request` for other models, and for too many texts
+ * Returns the family of a Bedrock embedding model.
+ * @throws ProviderError `bad_request` for other models, and for too many texts
  */
 export function embeddingFamily({ model, input }: EmbedCall): Family {
   const family = FAMILIES.find(({ name }) => model.includes(name))
@@ -49,7 +50,7 @@ export function embeddingFamily({ model, input }: EmbedCall): Family {
   return family
 }
 
-/** The vectors of an InvokeModel answer, in the order of the texts. @throws ProviderError */
+/** Returns the vectors of an InvokeModel answer, in the order of the texts. @throws ProviderError */
 export function toBedrockEmbeddings(body: unknown, { vectorsOf }: Family, count: number): Embeddings {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   return { vectors: toVectors(vectorsOf(body), count), usage: embeddedTokens(tokenCount(body.inputTextTokenCount)) }

@@ -30,12 +30,12 @@ const codec = new EventStreamCodec(
 
 /**
  * Parses `application/vnd.amazon.eventstream`: messages with a length, headers and two checksums.
- * @throws ProviderError for a damaged message, one over PROVIDER_EVENT_BYTES, and an exception in the stream
+ * @throws ProviderError for a damaged message, a message over PROVIDER_EVENT_BYTES, and an exception in the stream
  */
 export function createEventStreamReader(): EventReader {
   let held: Buffer[] = []
   let heldBytes = 0
-  /** Length of the current message, once its first bytes have arrived. */
+  /** Bytes needed before the next step: the length field first, then the whole message. */
   let neededBytes = LENGTH_BYTES
 
   return {

@@ -19,9 +19,9 @@ type Asked = Pick<ProviderCall, 'model' | 'noTraining' | 'entitle'>
 export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
   /** The AWS region, such as `eu-central-1`. */
   region: string
-  /** Undefined: Amazon's own endpoint of the region. */
+  /** Undefined: Amazon's endpoint for the region. */
   baseUrl?: string | undefined
-  /** Used to sign calls when there is no API key. */
+  /** Used to sign calls if there is no API key. */
   credentials?: AwsCredentials | undefined
 }
 

@@ -47,8 +47,8 @@ function refuseUnknown(options: GenerationOptions, temperature = 0): void {
 }
 
 /**
- * The API has no choice `none`. Omitting the tools has the same effect, but a conversation with tool calls requires
- * them.
+ * The API has no tool choice `none`. Omitting the tools has the same effect, but a conversation with tool calls
+ * requires them.
  */
 function toToolConfig(
   { tools = [], toolChoice = 'auto' }: GenerationOptions,
@@ -71,13 +71,13 @@ function toTool({ name, description, parameters, strict }: Tool): object {
   return { toolSpec: { name, ...(description && { description }), inputSchema, ...(strict && { strict }) } }
 }
 
-/** `auto` is the default, and some models reject an explicit one. */
+/** `auto` is omitted: it is the default, and some models reject an explicit `auto`. */
 function toToolChoice(choice: Exclude<ToolChoice, 'none'>): object | undefined {
   if (choice === 'auto') return undefined
   return choice === 'required' ? { any: {} } : { tool: { name: choice.name } }
 }
 
-/** Schemas are always enforced, so `strict` has no field. */
+/** The API always enforces schemas, so it has no field for `strict`. */
 function toSchema(format: GenerationOptions['responseFormat']): object | undefined {
   if (format?.type !== 'json_schema') return undefined
   const { name, description, schema } = format

@@ -11,7 +11,7 @@ export type SignedPost = { url: URL; path: string; headers: Readonly<Record<stri
  */
 export type Signer = (request: SignedPost, nowMs: number) => Promise<Record<string, string>>
 
-/** Signs for Amazon Bedrock with AWS Signature Version 4. A signature is valid for some minutes. */
+/** Signs for Amazon Bedrock with AWS Signature Version 4. A signature is valid for a few minutes. */
 export function createSigner(region: string, { accessKeyId, secretAccessKey, sessionToken }: AwsCredentials): Signer {
   const signature = new SignatureV4({
     service: 'bedrock',
@@ -29,8 +29,8 @@ export function createSigner(region: string, { accessKeyId, secretAccessKey, ses
 type Bytes = string | ArrayBuffer | ArrayBufferView
 
 /**
- * SHA-256, or its HMAC if there is a key. The JavaScript implementation takes ten times as long and blocks the event
- * loop.
+ * SHA-256, or HMAC-SHA-256 if there is a key. AWS's JavaScript implementation takes ten times as long and blocks the
+ * event loop.
  */
 class Sha256 {
   readonly #key: Buffer | undefined

@@ -43,7 +43,7 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
 ])
 const NOT_FINISHED = new Set(['', '0', 'FINISH_REASON_UNSPECIFIED'])
 
-/** Steps of Google's server tools; not part of the answer. */
+/** Steps of Google's server tools. They are not part of the answer. */
 const SERVER_STEPS = new Set(['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'])
 /** A part with any other member may be requested content, such as an image. Such a part is never skipped. */
 const READ_MEMBERS = new Set(['text', 'thought', 'thoughtSignature', 'functionCall', 'partMetadata'])
@@ -85,7 +85,7 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
   if (candidate) {
     const before = draft.parts.length
     addContent(candidate, response.responseId, draft.parts, seen)
-    // Gemini 1 sends a finish reason in every response; only the last one counts.
+    // Gemini 1 sends a finish reason in every response. Only the last reason counts.
     if (draft.parts.length > before) {
       draft.ending = undefined
       seen.content = true

@@ -16,7 +16,7 @@ const FURTHER_SHARE = 0.9
  * covers.
  */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
-/** The search term of a word: without accents and endings. Words of scripts without spaces stay as they are. */
+/** The search term of a word: without accents and endings. Words of scripts without spaces are unchanged. */
 const termOf = (word: string): string => (isUnspaced(word) ? word : (indexTermsOf(word)[0]?.term ?? word))
 
 /** Typical length of a statement. Longer statements match more words by chance and read worse, so they score lower. */
@@ -25,7 +25,7 @@ const USUAL_CHARS = 200
 const FURTHER_CHARS = 400
 /** The weight of a word in the heading of a section or the label of a row, relative to a word in the statement. */
 const HEADING_WEIGHT = 0.9
-/** The weight of a word in a heading further up, or in the name of the document. */
+/** The weight of a word in a higher heading, or in the name of the document. */
 const ABOVE_WEIGHT = 0.6
 /** The weight of a word that both the statement and its heading contain. */
 const BOTH_WEIGHT = 1.1

@@ -63,7 +63,7 @@ export async function* playScript(
   }
 }
 
-/** Waits that reject early when a timeout expires or the caller disconnects. */
+/** Creates waits that reject early if a timeout expires or the caller disconnects. */
 function createSilence(clock: Clock, signal: AbortSignal) {
   let fail: (error: Error) => void = () => {}
   return {

@@ -116,7 +116,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
       }
     }
     draft.held = asked.tools ? seen.calls?.held : undefined
-    // Some servers send a finish reason in every chunk; only the last one counts.
+    // Some servers send a finish reason in every chunk. Only the last reason counts.
     if (draft.parts.length > before) draft.ending = undefined
     if (ending) draft.ending = ending
     else if (draft.usage === usageBefore && name === undefined) {
@@ -268,7 +268,7 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
   }
 }
 
-/** A summary without text is encrypted, and not part of the requested answer. */
+/** A summary without text is encrypted reasoning, which is not part of the requested answer. */
 function addSummary(summary: unknown, origin: string, parts: ChatPart[]): void {
   if (!Array.isArray(summary)) return
   for (const step of summary) {
@@ -318,7 +318,7 @@ function throwReported(value: Json, eventName?: string): void {
   if (value.object === 'error' || eventName === 'error') throw reportedError(value)
 }
 
-/** @throws ProviderError for an error instead of an answer, in `detail` or `error_message` */
+/** @throws ProviderError if the body contains an error instead of an answer, in `detail` or `error_message` */
 function throwInstead(value: Json): void {
   const { error_type: type = value.type, error_message: message = value.message, detail } = value
   if ([value.error_type, value.error_message, detail].some(isFilled)) throw reportedError({ ...value, type, message })

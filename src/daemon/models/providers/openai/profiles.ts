@@ -81,7 +81,7 @@ type Entry = Partial<Profile> & {
   models?: { names: RegExp; profile: Partial<Profile> }
 }
 
-/** By the name of the well-known provider. */
+/** Profiles by the name of the well-known provider. */
 const PROFILES: Readonly<Record<string, Entry>> = {
   openai: {
     hosts: ['api.openai.com'],

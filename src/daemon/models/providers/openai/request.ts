@@ -5,9 +5,10 @@ import { toJson, toMessages } from './messages.ts'
 import type { Ability, Profile } from './profiles.ts'
 
 /**
- * The body of POST /chat/completions for a call, as JSON. It is written member by member, because one JSON.stringify
- * for a long text and a few settings takes more than twice as long.
- * @throws ProviderError `bad_request` for options that the server is known to lack, in the caller's terms
+ * Returns the body of POST /chat/completions for a call, as JSON. It is written member by member, because one
+ * JSON.stringify for a long text and a few settings takes more than twice as long.
+ * @throws ProviderError `bad_request` for options that the server is known not to support; the message uses the
+ * caller's option names
  */
 export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call

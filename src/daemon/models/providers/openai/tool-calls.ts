@@ -27,9 +27,9 @@ const NO_ARGUMENTS = '{}'
 const PLACEHOLDER = /^\{\}(?=\{)/
 
 /**
- * Assembles tool calls from the forms that servers send. Pieces are matched by `index`; without one, by id or in order.
- * Id and name arrive once or with every piece, or the name arrives after the id. One index may carry several calls:
- * each has its own id, or each is complete.
+ * Assembles tool calls from the forms that servers send. Pieces are matched by `index`. Without an index, they are
+ * matched by id or by order. Id and name arrive once or with every piece, or the name arrives after the id. One index
+ * may carry several calls: each has its own id, or each is complete.
  */
 export function createToolCallReader(): ToolCallReader {
   const calls: Call[] = []

@@ -25,8 +25,8 @@ export function createUsualChunks(): UsualChunks {
   return {
     textOf(chunk) {
       const end = chunk.length - after.length
-      // Slices are compared, because V8 compiles an optimised `startsWith` to a loop over characters (measured: ten
-      // times the work).
+      // Compares slices, because V8 compiles `startsWith` to a loop over characters (measured: ten times the
+      // work).
       if (before === '' || chunk.slice(0, before.length) !== before || chunk.slice(end) !== after) return undefined
       return parseText(chunk.slice(before.length, end))
     },

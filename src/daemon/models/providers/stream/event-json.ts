@@ -43,7 +43,7 @@ export function parseEvent(data: string, cut: boolean): Json | undefined {
   return event
 }
 
-/** @throws ProviderError for an error in a list, as Google sends it */
+/** @throws ProviderError if the value is a list with an error, as Google sends it */
 export function throwListed(value: unknown): void {
   const first: unknown = Array.isArray(value) ? value[0] : undefined
   if (isObject(first) && isObject(first.error)) throw reportedError(first.error)

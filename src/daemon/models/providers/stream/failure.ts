@@ -65,7 +65,7 @@ const RATE_LIMIT = /rate.?limit|too.?many.?requests|throttl|resource_exhausted/
 const LIMIT_EXCEEDED = /^(rate.?limit.{0,20}(exceeded|reached)|too many requests)/
 const NOT_FOUND = /not_found_error|resourcenotfound/
 const PROVIDER_FAULT = /server_?error|internal|api_error|overloaded|unavailable|timeout/
-/** The model generated text that its server rejects; another model may succeed. */
+/** The model generated text that its server rejects. Another model may succeed. */
 const MODEL_FAILED = /tool_use_failed|json_validate_failed/
 const BAD_REQUEST = /invalid.?request|bad.?request|unsupported|validation/
 const SHOWN_CODE = /^[\w.-]{1,64}$/
@@ -81,7 +81,7 @@ export function statusError(status: number, headers: IncomingHttpHeaders, body: 
   return new ProviderError(reason, `The provider answered ${status}${shown(details.code)}.`, {
     upstreamStatus: status,
     retryAfterSeconds: retryAfterSeconds(headers, nowMs) ?? limitSeconds,
-    // A model API does not redirect: the configured address is wrong.
+    // A model API never redirects, so the configured address is wrong.
     alarm: isOperatorReason(reason) || status < 400,
   })
 }
@@ -107,7 +107,7 @@ export function connectionError(cause: Error, answering: boolean): ProviderError
   })
 }
 
-/** The answer ended without a finish reason, even if the connection was closed cleanly. */
+/** Returns the error for an answer that ended without a finish reason, even if the connection was closed cleanly. */
 export const truncatedError = () =>
   new ProviderError('connection_error', 'The answer of the provider ended before it was complete.', {
     outcome: 'truncated',
@@ -171,7 +171,7 @@ function limitReason(words: string): FailureReason | undefined {
 
 /**
  * Reads `{error: {code, type, status, message, innererror, metadata}}`, `{error: "…"}`, the same without `error`, or in
- * a list. It also reads the header in which AWS names the error, as in `ThrottlingException:http://…`.
+ * a list. Also reads the header in which AWS sends the error name, as in `ThrottlingException:http://…`.
  */
 function errorDetails(body: unknown, errorType?: string | string[], nowMs = Number.NaN): ErrorDetails {
   const first: unknown = Array.isArray(body) ? body[0] : body

@@ -20,7 +20,7 @@ const PROVIDER_ERROR_BODY_BYTES = 65_536
 export type AnswerCall = {
   pool: Dispatcher
   clock: Clock
-  /** A function if the request must be created right before the call, for example to sign it. */
+  /** A function is used if the request must be created right before the call, for example to sign it. */
   request: UpstreamRequest | (() => Promise<UpstreamRequest>)
   format: AnswerFormat
   streamed: boolean
@@ -107,7 +107,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
     return NO_MORE
   }
 
-  /** Sends the request and reads the first parts: up to the commit point of a stream, else the whole answer. */
+  /** Sends the request and reads the first parts: up to the commit point of a stream, otherwise the whole answer. */
   async #start(call: AnswerCall): Promise<IteratorResult<readonly ChatPart[]>> {
     const { pool, clock, timeouts, streamed, format, onHead } = call
     try {
@@ -122,7 +122,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
       onHead?.({ status, requestId: requestIdOf(headers) })
       if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
       const opening = streamed ? await readOpening(upstream) : undefined
-      // Some servers answer a streamed request with one JSON body, mostly an error, with any content type.
+      // Some servers answer a streamed request with one JSON body, usually an error, with any content type.
       if (!streamed || (opening && opensJson(opening))) {
         const body = await readJsonBody(upstream, opening ?? undefined)
         return this.#handOut(withWholeCalls(format.decodeBody(body), format))
@@ -135,7 +135,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
     }
   }
 
-  /** Waits for the next read of a stream; null at its end. */
+  /** Waits for the next read of a stream. Returns null at its end. */
   #nextBytes(): Promise<Buffer | null> {
     // The watch limits only silence, so a stream without pauses needs this limit.
     if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
@@ -198,7 +198,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
 const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefined })
 
-// One shared instance: an Error captures a stack when created, and this one is no fault.
+// One shared instance, because creating an Error captures a stack, and this error is not a fault.
 const GIVEN_UP = new Error('the answer is not read further')
 
 const NOTHING: Promise<null> = Promise.resolve(null)

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '../../../platform/text/json.ts'
 
-/** A longer Retry-After of a provider is reduced to this. */
+/** Maximum Retry-After that is accepted from a provider. A longer wait is reduced to this value. */
 const RETRY_AFTER_SECONDS = 86_400
 
 /**
@@ -15,7 +15,7 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): 
   if (!value) return undefined
   const several = /^\d+(\s*,\s*\d+)+$/.test(value) ? value.split(',') : [value]
   if (several.every((one) => NUMBER.test(one.trim()))) return wholeSeconds(Math.max(...several.map(Number)))
-  // The asctime form has no zone but means UTC.
+  // The asctime format has no time zone but means UTC.
   const date = Date.parse(/^[A-Za-z]{3},? .*\d$/.test(value) ? `${value} GMT` : value)
   if (!/^[A-Za-z]{3}/.test(value)) return resetSeconds(value, nowMs)
   return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
@@ -41,7 +41,10 @@ export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): 
   return waits.length > 0 ? Math.min(...waits) : undefined
 }
 
-/** Google's wait, in a RetryInfo among the details of an error (google/rpc/error_details.proto): seconds, as in "39.4s". */
+/**
+ * Returns Google's wait in seconds. It is in a RetryInfo among the details of an error
+ * (google/rpc/error_details.proto), as in "39.4s".
+ */
 export function retryInfoSeconds(details: unknown): number | undefined {
   if (!Array.isArray(details)) return undefined
   for (const detail of details) {

@@ -22,7 +22,7 @@ export type SseReader = {
  * before the error are yielded first.
  */
 export function createSseReader(): SseReader {
-  // StringDecoder costs half of a streaming TextDecoder, but does not strip the byte order mark.
+  // StringDecoder takes half the time of a streaming TextDecoder, but does not strip the byte order mark.
   const decoder = new StringDecoder('utf8')
   let atStart = true
   let ending = false
