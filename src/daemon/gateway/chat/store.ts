@@ -96,7 +96,7 @@ export async function renewClaims(db: Db, requestIds: readonly string[], leaseUn
     .execute()
 }
 
-/** Returns those of the given requests that still have their claim at `now` (ISO 8601). */
+/** Returns the requests among `requestIds` that still have their claim at `now` (ISO 8601). */
 export async function findLiveClaims(db: Db, requestIds: readonly string[], now: string): Promise<Set<string>> {
   const live = await db
     .selectFrom('idempotency_results')

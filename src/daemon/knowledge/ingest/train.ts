@@ -200,7 +200,7 @@ const trained = (
 /** Writing a document never takes longer, so an older unpublished document is the leftover of a crash. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
-/** Returns the content hash. It depends on the bytes, the extension, the type and the rules, as the result does. */
+/** Returns a hash of everything that determines the result: the bytes, the extension and type, and the rules. */
 function hashOf({ name, type, contentHash }: Upload, { rulesHash }: DocumentScreening): string {
   const ending = /\.[^./]+$/.exec(name)?.[0].toLowerCase() ?? ''
   return hash('sha256', [EXTRACTION_VERSION, ending, type, contentHash, ...rulesHash].join(' '))

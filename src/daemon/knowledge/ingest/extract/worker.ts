@@ -42,7 +42,7 @@ port.on('message', async (task: WorkerTask) => {
   send({ kind: 'read', outcomes, together }, buffersOf(together === undefined ? [] : [together], small))
 })
 
-/** The maximum size of a part, about 2 MB. A single larger segment is one part. */
+/** The maximum size of a part. A part that is a single segment may be larger, about 2 MB. */
 const PART_BYTES = 262_144
 
 /** Sends the contents of a large document, and removes the contents from the document. */

@@ -95,7 +95,7 @@ const pendingDocuments = (db: Db, embeddedBy: readonly number[], except: readonl
       ),
     )
 
-/** Returns those of the given passages that exist and have no vector of the model. */
+/** Returns the given passages that exist and have no vector of the model. */
 export function findUnembedded(
   db: Db,
   { tenantId, indexId }: IndexKey,

@@ -14,7 +14,7 @@ export type UsualChunks = {
   learn(chunk: string, text: string): void
 }
 
-/** Maximum number of learned chunks. Then the fast path is disabled: the server changes other members in each chunk. */
+/** Maximum number of learned chunks. Then learning stops, because the server changes other members in each chunk. */
 const LESSONS = 8
 
 export function createUsualChunks(): UsualChunks {
