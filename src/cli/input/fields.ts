@@ -32,6 +32,14 @@ export type Field = {
   isText?: true
 }
 
+/** A field with its three required parts first. */
+export const field = (
+  member: string,
+  flag: string,
+  help: string,
+  more: Omit<Field, 'member' | 'flag' | 'help'> = {},
+): Field => ({ member, flag, help, ...more })
+
 const isArgument = ({ flag }: Field): boolean => !flag.startsWith('-')
 
 function toOption({ flag, help, choices, initially, isList, conflicts }: Field): Option {

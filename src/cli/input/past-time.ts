@@ -1,7 +1,7 @@
 import { isoTime } from '../../shared/time.ts'
 import type { CliContext } from '../context.ts'
 import { usageError } from '../errors.ts'
-import type { Field } from './fields.ts'
+import { type Field, field } from './fields.ts'
 
 /** The forms that `parsePast` accepts, for help texts. */
 export const PAST_FORMS = '30m, 12h or 7d ago, 2030-01-31 or 2030-01-31T12:00:00Z'
@@ -20,9 +20,6 @@ export function parsePast(text: string, flag: string, { io }: Pick<CliContext, '
 
 /** The flags that limit a list to a period. */
 export const PERIOD: Field[] = [
-  {
-    ...{ member: 'startDate', flag: '--since <when>', parse: parsePast },
-    help: `only those since then: ${PAST_FORMS}`,
-  },
+  field('startDate', '--since <when>', `only those since then: ${PAST_FORMS}`, { parse: parsePast }),
   { member: 'endDate', flag: '--until <when>', help: 'only those until then; the same forms', parse: parsePast },
 ]

@@ -13,6 +13,24 @@ export type Column = {
   toCell?: (value: unknown) => unknown
 }
 
+type ToCell = NonNullable<Column['toCell']>
+
+/** The path of a column, alone or with the conversion to a cell. */
+type ColumnSource = string | [path: string, toCell: ToCell] | Column
+
+/** Makes one column for each title, in the order of the records. */
+export const columns = (...groups: Record<string, ColumnSource>[]): Column[] =>
+  groups
+    .flatMap((group) => Object.entries(group))
+    .map(([title, source]) => {
+      if (typeof source === 'string') return { path: source, title }
+      if (Array.isArray(source)) return { path: source[0], toCell: source[1], title }
+      return { ...source, title }
+    })
+
+/** The source of a column that is truncated to the remaining width of the terminal. */
+export const flexible = (path: string, toCell?: ToCell): Column => ({ path, flexible: true, ...(toCell && { toCell }) })
+
 /** How a resource is shown. `members` are its possible names, for commands that validate `--fields` before a change. */
 export type View = { columns: Column[]; idPath?: string; none?: string; members?: string[] }
 

@@ -2,18 +2,15 @@ import { Command } from 'commander'
 import type { z } from 'zod'
 import type { WhoamiResponse } from '../../../shared/wire/system.ts'
 import type { CliContext } from '../../context.ts'
+import { columns } from '../../output/formats.ts'
 
 export type Whoami = z.infer<typeof WhoamiResponse>
 
 export const WHOAMI_VIEW = {
-  columns: [
-    { path: 'user.name', title: 'USER' },
-    { path: 'user.email', title: 'EMAIL' },
-    { path: 'user.role', title: 'ROLE' },
-    { path: 'tenant.name', title: 'TENANT' },
-    { path: 'api_key.name', title: 'KEY' },
-    { path: 'api_key.operator', title: 'OPERATOR' },
-  ],
+  columns: columns(
+    { USER: 'user.name', EMAIL: 'user.email', ROLE: 'user.role', TENANT: 'tenant.name', KEY: 'api_key.name' },
+    { OPERATOR: 'api_key.operator' },
+  ),
   idPath: 'user.id',
   members: ['user', 'tenant', 'api_key'],
 }

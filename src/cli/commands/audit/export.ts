@@ -3,17 +3,18 @@ import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { inNewFolder } from '../../evidence/export-folder.ts'
 import { writeExport } from '../../evidence/export-writer.ts'
+import { columns } from '../../output/formats.ts'
 
 const VIEW = {
   idPath: 'directory',
-  columns: [
-    { path: 'directory' },
-    { path: 'entries' },
-    { path: 'chains' },
-    { path: 'root' },
-    { path: 'key' },
-    { path: 'created_at', title: 'WHEN' },
-  ],
+  columns: columns({
+    DIRECTORY: 'directory',
+    ENTRIES: 'entries',
+    CHAINS: 'chains',
+    ROOT: 'root',
+    KEY: 'key',
+    WHEN: 'created_at',
+  }),
   members: ['directory', 'entries', 'chains', 'root', 'key', 'created_at'],
 }
 

@@ -2,7 +2,7 @@
 import type { ChatResponse } from '../../../shared/wire/chat.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { toJson } from '../../output/formats.ts'
+import { columns, toJson } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
 import { type Answer, type Listener, type Question, receive } from './answer.ts'
 import { codeBlocksIn } from './fence.ts'
@@ -21,12 +21,12 @@ const MEMBERS: Record<keyof ChatResponse, true> = {
 }
 
 const VIEW = {
-  columns: [
-    { path: 'id' },
-    { path: 'model' },
-    { path: 'choices.0.finish_reason', title: 'FINISH' },
-    { path: 'choices.0.message.content', title: 'ANSWER' },
-  ],
+  columns: columns({
+    ID: 'id',
+    MODEL: 'model',
+    FINISH: 'choices.0.finish_reason',
+    ANSWER: 'choices.0.message.content',
+  }),
   idPath: 'id',
   members: Object.keys(MEMBERS),
 }

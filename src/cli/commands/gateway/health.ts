@@ -6,7 +6,7 @@ import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { getDuration } from '../../input/duration.ts'
 import { pause } from '../../io.ts'
-import { findAtPath } from '../../output/formats.ts'
+import { columns, findAtPath } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
 
 /** The path of each probe, and its status of success. */
@@ -16,7 +16,7 @@ const PROBES = {
   ready: { path: '/readyz', status: 'ready' },
 } as const
 const POLL_MS = 200
-const VIEW = { columns: [{ path: 'status' }, { path: 'base_url', title: 'ADDRESS' }] }
+const VIEW = { columns: columns({ STATUS: 'status', ADDRESS: 'base_url' }) }
 
 export function toCommand(context: CliContext): Command {
   return new Command('health')

@@ -1,6 +1,7 @@
 /** Manages groups. */
 import type { Group } from '../../../shared/wire/groups.ts'
 import type { CliContext } from '../../context.ts'
+import { field } from '../../input/fields.ts'
 import { type Fields, isObject, textsIn } from '../../input/from-file.ts'
 import { toIds } from '../../resources/resolve.ts'
 import { createVerb, deleteVerb, listVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
@@ -17,10 +18,7 @@ export const commands = {
     fields: [
       { member: 'name', flag: '[name]', help: 'name of the group', ask: 'Name of the group:' },
       { ...description, help: 'who is in it and why', ask: 'Description:' },
-      {
-        ...{ member: 'users', flag: '--user <user>', isList: true, isText: true },
-        help: `a member: ${USERS.argument}; repeatable`,
-      },
+      field('users', '--user <user>', `a member: ${USERS.argument}; repeatable`, { isList: true, isText: true }),
       { ...status, help: 'status' },
     ],
     file: GROUP_MEMBERS,

@@ -1,6 +1,6 @@
 import type { Group } from '../../../shared/wire/groups.ts'
 import type { Members } from '../../input/from-file.ts'
-import { eachAt } from '../../output/formats.ts'
+import { columns, eachAt, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 export const GROUP_MEMBERS: Members<keyof Group> = {
@@ -23,26 +23,18 @@ export const GROUPS: Described<Group> = {
   isCalled: (group, name) => group.name === name,
   argument: 'name or id',
   listView: {
-    columns: [
-      { path: 'name' },
-      { path: 'status' },
-      { path: 'userCount', title: 'USERS' },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'description', flexible: true },
-    ],
+    columns: columns(
+      { NAME: 'name', STATUS: 'status', USERS: 'userCount', CREATED: 'createdAt' },
+      { DESCRIPTION: flexible('description') },
+    ),
     idPath: 'id',
     none: 'No groups. Create one:  aigw groups create NAME --description TEXT',
   },
   view: {
-    columns: [
-      { path: 'id' },
-      { path: 'name' },
-      { path: 'status' },
-      { path: 'description' },
-      { path: 'users', toCell: eachAt('email') },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'updatedAt', title: 'UPDATED' },
-    ],
+    columns: columns(
+      { ID: 'id', NAME: 'name', STATUS: 'status', DESCRIPTION: 'description', USERS: ['users', eachAt('email')] },
+      { CREATED: 'createdAt', UPDATED: 'updatedAt' },
+    ),
     idPath: 'id',
     members: Object.keys(GROUP_MEMBERS),
   },

@@ -1,4 +1,5 @@
 /** Manages guard rules. */
+import { field } from '../../input/fields.ts'
 import { readFields } from '../../input/from-file.ts'
 import { createVerb, deleteVerb, listVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
 import { RULE_FIELDS } from './fields.ts'
@@ -11,10 +12,9 @@ export const commands = {
     description:
       'Create a guard rule. It applies at once, in addition to every policy. Its name cannot be changed later.',
     fields: [
-      {
-        ...{ member: 'name', flag: '[name]', ask: 'Name of the rule:' },
-        help: 'name; its id is this in lower case, with hyphens for spaces',
-      },
+      field('name', '[name]', 'name; its id is this in lower case, with hyphens for spaces', {
+        ask: 'Name of the rule:',
+      }),
       ...RULE_FIELDS,
     ],
     file: RULE_MEMBERS,

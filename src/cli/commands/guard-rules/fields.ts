@@ -1,5 +1,5 @@
 import type { GuardRule } from '../../../shared/wire/guard-rules.ts'
-import type { Field } from '../../input/fields.ts'
+import { type Field, field } from '../../input/fields.ts'
 import { toWholeNumber } from '../../input/numbers.ts'
 
 const KINDS: Record<GuardRule['kind'], true> = { dlp: true, pii: true }
@@ -20,17 +20,14 @@ export const RULE_FIELDS: Field[] = [
   },
   { member: 'description', flag: '-d, --description <text>', help: 'its purpose' },
   { member: 'pattern', flag: '--pattern <regex>', help: 'pattern of the detector regex, in RE2 syntax' },
-  {
-    ...{ member: 'words', flag: '--word <text>', isList: true },
-    help: 'word of keywords and dictionary; repeatable, replaces the list',
-  },
+  field('words', '--word <text>', 'word of keywords and dictionary; repeatable, replaces the list', { isList: true }),
   { member: 'caseSensitive', flag: '--case-sensitive', help: 'match upper and lower case exactly' },
   { member: 'caseSensitive', flag: '--no-case-sensitive', help: 'ignore upper and lower case' },
   { member: 'maxChars', flag: '--max-chars <n>', help: 'the longest match of the pattern', parse: toCount },
-  {
-    ...{ member: 'validator', flag: '--validator <name>', choices: [...Object.keys(VALIDATORS), 'none'] },
-    ...{ help: 'an additional check of each match', parse: (text) => (text === 'none' ? null : text) },
-  },
+  field('validator', '--validator <name>', 'an additional check of each match', {
+    choices: [...Object.keys(VALIDATORS), 'none'],
+    parse: (text) => (text === 'none' ? null : text),
+  }),
   { ...severity, flag: '--severity <severity>', help: 'severity of its incidents' },
   { ...direction, flag: '--direction <direction>', help: 'texts that it scans' },
   { member: 'action', flag: '--action <action>', help: 'action on a match', choices: Object.keys(ACTIONS) },

@@ -1,5 +1,6 @@
 import type { GuardRule } from '../../../shared/wire/guard-rules.ts'
 import type { Members } from '../../input/from-file.ts'
+import { columns } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 export const RULE_MEMBERS: Members<keyof GuardRule> = {
@@ -22,16 +23,10 @@ export const RULE_MEMBERS: Members<keyof GuardRule> = {
   updatedAt: false,
 }
 
-const IN_LISTS = [
-  { path: 'id' },
-  { path: 'kind' },
-  { path: 'detector' },
-  { path: 'direction' },
-  { path: 'action' },
-  { path: 'severity' },
-  { path: 'enabled' },
-  { path: 'simulate' },
-]
+const IN_LISTS = columns(
+  { ID: 'id', KIND: 'kind', DETECTOR: 'detector', DIRECTION: 'direction', ACTION: 'action', SEVERITY: 'severity' },
+  { ENABLED: 'enabled', SIMULATE: 'simulate' },
+)
 
 const shared = {
   idPath: 'id',
@@ -56,15 +51,11 @@ export const GUARD_RULES: Described<GuardRule> = {
     ...shared,
     columns: [
       ...IN_LISTS,
-      { path: 'name' },
-      { path: 'description' },
-      { path: 'pattern' },
-      { path: 'words' },
-      { path: 'caseSensitive', title: 'CASE SENSITIVE' },
-      { path: 'maxChars', title: 'MAX CHARS' },
-      { path: 'validator' },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'updatedAt', title: 'UPDATED' },
+      ...columns(
+        { NAME: 'name', DESCRIPTION: 'description', PATTERN: 'pattern', WORDS: 'words' },
+        { 'CASE SENSITIVE': 'caseSensitive', 'MAX CHARS': 'maxChars', VALIDATOR: 'validator', CREATED: 'createdAt' },
+        { UPDATED: 'updatedAt' },
+      ),
     ],
   },
 }

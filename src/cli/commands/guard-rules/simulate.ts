@@ -7,6 +7,7 @@ import { usageError } from '../../errors.ts'
 import { addFields, parseFlags } from '../../input/fields.ts'
 import { type Fields, readFields, withFlags } from '../../input/from-file.ts'
 import { addTextArgument, readTextInput } from '../../input/text-input.ts'
+import { columns } from '../../output/formats.ts'
 import { addFromFileOption } from '../../resources/options.ts'
 import { getItem } from '../../resources/resolve.ts'
 import { RULE_FIELDS } from './fields.ts'
@@ -61,13 +62,13 @@ async function documentOf(context: CliContext, given: string): Promise<object> {
 }
 
 const VIEW = {
-  columns: [
-    { path: 'ruleId', title: 'RULE' },
-    { path: 'type' },
-    { path: 'start' },
-    { path: 'end' },
-    { path: 'confidence' },
-    { path: 'action' },
-  ],
+  columns: columns({
+    RULE: 'ruleId',
+    TYPE: 'type',
+    START: 'start',
+    END: 'end',
+    CONFIDENCE: 'confidence',
+    ACTION: 'action',
+  }),
   none: 'No matches.',
 }

@@ -10,8 +10,9 @@ import type {
   Severity,
 } from '../../../shared/wire/incidents.ts'
 import type { CliContext } from '../../context.ts'
-import { addFields, parseFlags } from '../../input/fields.ts'
+import { addFields, field, parseFlags } from '../../input/fields.ts'
 import { PERIOD } from '../../input/past-time.ts'
+import { columns } from '../../output/formats.ts'
 import { itemIn, itemPath } from '../../resources/resolve.ts'
 import { idOf, listVerb, toQuery } from '../../resources/verbs.ts'
 import { KEYS } from '../keys/resource.ts'
@@ -36,22 +37,10 @@ export const commands = {
     fields: [
       { member: 'kind', flag: '--kind <kind>', help: 'only these', choices: Object.keys(KINDS) },
       { member: 'severity', flag: '--severity <severity>', help: 'only these', choices: Object.keys(SEVERITIES) },
-      {
-        ...{ member: 'direction', flag: '--direction <direction>', choices: Object.keys(DIRECTIONS) },
-        help: 'only those in these texts',
-      },
-      {
-        ...{ member: 'action', flag: '--action <action>', choices: Object.keys(ACTIONS) },
-        help: 'only those with this action',
-      },
-      {
-        ...{ member: 'apiKeyId', flag: '--key <key>', resolve: idOf(KEYS) },
-        help: `only those of this API key: ${KEYS.argument}`,
-      },
-      {
-        ...{ member: 'userId', flag: '--user <user>', resolve: idOf(USERS) },
-        help: `only those of this user: ${USERS.argument}`,
-      },
+      field('direction', '--direction <direction>', 'only those in these texts', { choices: Object.keys(DIRECTIONS) }),
+      field('action', '--action <action>', 'only those with this action', { choices: Object.keys(ACTIONS) }),
+      field('apiKeyId', '--key <key>', `only those of this API key: ${KEYS.argument}`, { resolve: idOf(KEYS) }),
+      field('userId', '--user <user>', `only those of this user: ${USERS.argument}`, { resolve: idOf(USERS) }),
       { member: 'requestId', flag: '--request <id>', help: 'only those of this request' },
       ...PERIOD,
     ],
@@ -73,7 +62,7 @@ function showCommand(context: CliContext): Command {
 }
 
 const COUNTS_VIEW = {
-  columns: [{ path: 'kind' }, { path: 'severity' }, { path: 'action' }, { path: 'enforced' }, { path: 'count' }],
+  columns: columns({ KIND: 'kind', SEVERITY: 'severity', ACTION: 'action', ENFORCED: 'enforced', COUNT: 'count' }),
   none: 'No incidents.',
 }
 

@@ -1,4 +1,5 @@
 import type { Incident } from '../../../shared/wire/incidents.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 /** `2 EMAIL, 1 PHONE`. */
@@ -7,16 +8,10 @@ const toCounts = (types: unknown): string =>
     .map(([type, count]) => `${count} ${type}`)
     .join(', ')
 
-const IN_LISTS = [
-  { path: 'createdAt', title: 'WHEN' },
-  { path: 'kind' },
-  { path: 'severity' },
-  { path: 'direction' },
-  { path: 'types', title: 'FOUND', flexible: true, toCell: toCounts },
-  { path: 'action' },
-  { path: 'enforced' },
-  { path: 'id' },
-]
+const IN_LISTS = columns(
+  { WHEN: 'createdAt', KIND: 'kind', SEVERITY: 'severity', DIRECTION: 'direction', FOUND: flexible('types', toCounts) },
+  { ACTION: 'action', ENFORCED: 'enforced', ID: 'id' },
+)
 
 const shared = { idPath: 'id', none: 'No incidents.' }
 
@@ -33,16 +28,10 @@ export const INCIDENTS: Described<Incident> = {
     ...shared,
     columns: [
       ...IN_LISTS,
-      { path: 'ruleName', title: 'RULE' },
-      { path: 'category' },
-      { path: 'riskScore', title: 'SCORE' },
-      { path: 'policy' },
-      { path: 'model' },
-      { path: 'endpoint' },
-      { path: 'apiKeyId', title: 'KEY' },
-      { path: 'userId', title: 'USER' },
-      { path: 'requestId', title: 'REQUEST' },
-      { path: 'traceId', title: 'TRACE' },
+      ...columns(
+        { RULE: 'ruleName', CATEGORY: 'category', SCORE: 'riskScore', POLICY: 'policy', MODEL: 'model' },
+        { ENDPOINT: 'endpoint', KEY: 'apiKeyId', USER: 'userId', REQUEST: 'requestId', TRACE: 'traceId' },
+      ),
     ],
   },
 }

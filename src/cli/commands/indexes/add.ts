@@ -7,7 +7,7 @@ import { parseBody } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
 import { readStdin } from '../../io.ts'
-import { findAtPath } from '../../output/formats.ts'
+import { columns, findAtPath, flexible } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
 import {
   collectDocuments,
@@ -27,12 +27,7 @@ const TRAIN_TIMEOUT_MS = 600_000
 const SKIPPED_SHOWN = 10
 
 const VIEW = {
-  columns: [
-    { path: 'name' },
-    { path: 'status' },
-    { path: 'chunks', title: 'PASSAGES' },
-    { path: 'error', flexible: true },
-  ],
+  columns: columns({ NAME: 'name', STATUS: 'status', PASSAGES: 'chunks', ERROR: flexible('error') }),
   idPath: 'name',
   members: ['name', 'status', 'chunks', 'error'],
   none: 'Nothing was added.',

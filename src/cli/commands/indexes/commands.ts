@@ -9,7 +9,8 @@ import type {
 } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import type { Field } from '../../input/fields.ts'
+import { type Field, field } from '../../input/fields.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
 import { listAll } from '../../resources/listing.ts'
 import {
@@ -31,14 +32,13 @@ const description = { member: 'description', flag: '-d, --description <text>' }
 
 /** Who may read an index. */
 const OWNERS: Field[] = [
-  {
-    ...{ member: 'assignedUser', flag: '--user <user>', conflicts: 'group', resolve: idOf(USERS) },
-    help: `only this user may read it: ${USERS.argument}`,
-  },
-  {
-    ...{ member: 'assignedGroup', flag: '--group <group>', resolve: idOf(GROUPS) },
-    help: 'only members of this group may read it, by name or id',
-  },
+  field('assignedUser', '--user <user>', `only this user may read it: ${USERS.argument}`, {
+    conflicts: 'group',
+    resolve: idOf(USERS),
+  }),
+  field('assignedGroup', '--group <group>', 'only members of this group may read it, by name or id', {
+    resolve: idOf(GROUPS),
+  }),
 ]
 
 export const commands = {
@@ -71,10 +71,10 @@ export const commands = {
       { member: 'name', flag: '--name <name>', help: 'new name; lists of keys keep the old one' },
       { ...description, help: 'new description' },
       ...OWNERS,
-      {
-        ...{ member: 'assignedUser', flag: '--general', conflicts: ['user', 'group'] },
-        ...{ help: 'everybody may read it', sets: { assignedUser: null, assignedGroup: null } },
-      },
+      field('assignedUser', '--general', 'everybody may read it', {
+        conflicts: ['user', 'group'],
+        sets: { assignedUser: null, assignedGroup: null },
+      }),
     ],
   }),
   delete: deleteVerb(INDEXES, {
@@ -120,7 +120,7 @@ async function listIndexes(context: CliContext, { search, limit, all }: ListInpu
 }
 
 const QUERYABLE_VIEW = {
-  columns: [{ path: 'name' }, { path: 'type' }, { path: 'description', flexible: true }],
+  columns: columns({ NAME: 'name', TYPE: 'type', DESCRIPTION: flexible('description') }),
   idPath: 'id',
 }
 
@@ -135,7 +135,7 @@ async function listQueryable(context: CliContext, search: string | undefined, wa
   if (found.length > wanted) await context.note(`note: showing ${wanted} of ${found.length}; add --all`)
 }
 
-const REBUILT_VIEW = { columns: [{ path: 'documents' }, { path: 'passages' }], idPath: 'documents' }
+const REBUILT_VIEW = { columns: columns({ DOCUMENTS: 'documents', PASSAGES: 'passages' }), idPath: 'documents' }
 
 /** About 3,000 passages a second. */
 const REBUILD_TIMEOUT_MS = 600_000

@@ -1,4 +1,5 @@
 import type { Index, IndexDocument } from '../../../shared/wire/indexes.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 import { indexPath, toIndexNameOrId } from './name.ts'
 
@@ -38,31 +39,19 @@ export const INDEXES: Described<Index> = {
   toReference: toIndexNameOrId,
   listView: {
     ...shared,
-    columns: [
-      { path: 'name' },
-      { path: 'documentCount', title: 'DOCUMENTS' },
-      { path: 'type' },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'description', flexible: true },
-    ],
+    columns: columns(
+      { NAME: 'name', DOCUMENTS: 'documentCount', TYPE: 'type', CREATED: 'createdAt' },
+      { DESCRIPTION: flexible('description') },
+    ),
   },
   view: {
     ...shared,
-    columns: [
-      { path: 'id' },
-      { path: 'name' },
-      { path: 'description' },
-      { path: 'type' },
-      { path: 'assignedUser.email', title: 'USER' },
-      { path: 'assignedGroup.name', title: 'GROUP' },
-      { path: 'documentCount', title: 'DOCUMENTS' },
-      { path: 'embedding.embedded', title: 'EMBEDDED PASSAGES' },
-      { path: 'embedding.passages', title: 'OF' },
-      { path: 'embedding.model', title: 'EMBEDDING MODEL' },
-      { path: 'embedding.searchedWith', title: 'SEARCHED WITH' },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'updatedAt', title: 'UPDATED' },
-    ],
+    columns: columns(
+      { ID: 'id', NAME: 'name', DESCRIPTION: 'description', TYPE: 'type', USER: 'assignedUser.email' },
+      { GROUP: 'assignedGroup.name', DOCUMENTS: 'documentCount', 'EMBEDDED PASSAGES': 'embedding.embedded' },
+      { OF: 'embedding.passages', 'EMBEDDING MODEL': 'embedding.model', 'SEARCHED WITH': 'embedding.searchedWith' },
+      { CREATED: 'createdAt', UPDATED: 'updatedAt' },
+    ),
   },
 }
 
@@ -77,12 +66,7 @@ export const documentsOf = (index: string): Described<IndexDocument> => ({
   isCalled: (document, name) => document.name === name,
   argument: 'name or id',
   view: {
-    columns: [
-      { path: 'name' },
-      { path: 'chunks', title: 'PASSAGES' },
-      { path: 'createdAt', title: 'ADDED' },
-      { path: 'title', flexible: true },
-    ],
+    columns: columns({ NAME: 'name', PASSAGES: 'chunks', ADDED: 'createdAt', TITLE: flexible('title') }),
     idPath: 'id',
     none: 'No documents yet. Add some:  aigw indexes add INDEX FILE',
   },

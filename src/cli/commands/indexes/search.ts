@@ -6,13 +6,14 @@ import type { SearchResponse } from '../../../shared/wire/indexes.ts'
 import type { CliContext } from '../../context.ts'
 import { toWholeNumber } from '../../input/numbers.ts'
 import { createPainter, mayColour } from '../../output/colour.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import { isPlain } from '../../output/output.ts'
 import { createProgress } from '../../output/progress.ts'
 import { getIndexName, indexPath } from './name.ts'
 import { toPassages } from './passages.ts'
 
 const VIEW = {
-  columns: [{ path: 'rank' }, { path: 'score' }, { path: 'source' }, { path: 'content', flexible: true }],
+  columns: columns({ RANK: 'rank', SCORE: 'score', SOURCE: 'source', CONTENT: flexible('content') }),
   idPath: 'metadata.documentId',
   none: 'Nothing found.',
 }

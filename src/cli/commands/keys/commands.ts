@@ -3,7 +3,7 @@ import type { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import type { Field } from '../../input/fields.ts'
+import { type Field, field } from '../../input/fields.ts'
 import { isObject, withFlags } from '../../input/from-file.ts'
 import { findOne } from '../../resources/listing.ts'
 import { createVerb, deleteVerb, idOf, listVerb, secretVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
@@ -33,50 +33,34 @@ const user = { member: 'userId', flag: '--user <user>', resolve: idOf(USERS) }
 const FIELDS: Field[] = [
   { member: 'enablePromptShield', flag: '--shield', help: 'its prompts go through the prompt shield' },
   { member: 'enablePromptShield', flag: '--no-shield', help: 'they do not, unless a policy requires it' },
-  {
-    ...{ member: 'allowedModels', flag: '--model <model>', ...list },
-    help: "it may use PROVIDER/MODEL or 'PROVIDER/*'; repeatable",
-  },
+  field('allowedModels', '--model <model>', "it may use PROVIDER/MODEL or 'PROVIDER/*'; repeatable", list),
   { ...models, flag: '--any-model', help: 'it may use every model' },
-  {
-    ...{ member: 'allowedIndexes', flag: '--index <name>', ...list, parse: toIndex },
-    help: "it may query this knowledge base, or 'none'; repeatable",
-  },
+  field('allowedIndexes', '--index <name>', "it may query this knowledge base, or 'none'; repeatable", {
+    ...list,
+    parse: toIndex,
+  }),
   { ...indexes, flag: '--any-index', help: 'it may query every knowledge base' },
-  {
-    ...{ member: 'indexAccess', flag: '--index-access <level>', choices: Object.keys(INDEX_ACCESS) },
-    help: 'whether it may change documents',
-  },
-  {
-    ...{ member: 'allowedSMLTPPolicies', flag: '--policy <name>', ...list },
-    help: 'it may request this SMLTP policy; repeatable',
-  },
+  field('indexAccess', '--index-access <level>', 'whether it may change documents', {
+    choices: Object.keys(INDEX_ACCESS),
+  }),
+  field('allowedSMLTPPolicies', '--policy <name>', 'it may request this SMLTP policy; repeatable', list),
   { ...policies, flag: '--any-policy', help: 'it may request every policy' },
-  {
-    ...{ member: 'defaultSMLTPPolicy', flag: '--default-policy <name>', parse: orNull },
-    help: "SMLTP policy of requests that name none, or 'none'",
-  },
+  field('defaultSMLTPPolicy', '--default-policy <name>', "SMLTP policy of requests that name none, or 'none'", {
+    parse: orNull,
+  }),
   { member: 'dailyLimit', flag: '--daily <n>', help: "requests a UTC day, or 'none' for no limit", ...count },
   { member: 'monthlyLimit', flag: '--monthly <n>', help: "requests a UTC month, or 'none'", ...count },
   { member: 'rateLimit.requestsPerMinute', flag: '--rpm <n>', help: "requests a minute, or 'none'", ...count },
   { member: 'rateLimit.requestsPerHour', flag: '--rph <n>', help: "requests an hour, or 'none'", ...count },
-  {
-    ...{ member: 'allowedIPs', flag: '--allow-ip <cidr>', ...list },
-    help: 'accepted from this address or block; repeatable',
-  },
+  field('allowedIPs', '--allow-ip <cidr>', 'accepted from this address or block; repeatable', list),
   { ...addresses, flag: '--any-ip', help: 'accepted from every address' },
-  {
-    ...{ member: 'expiresAt', flag: '--expires <when>', parse: toExpiresAt },
-    help: '90d, 12h or 4w from now on, 2030-01-31, 2030-01-31T12:00:00Z, or never',
-  },
-  {
-    ...{ member: 'failoverDefaults', flag: '--failover <a,b,c>', parse: toFailover },
-    help: "models to try in turn for requests that name no chain, or 'none'",
-  },
-  {
-    ...{ member: 'billingMode', flag: '--billing-mode <mode>', choices: Object.keys(BILLING_MODES) },
-    help: 'how its requests are billed',
-  },
+  field('expiresAt', '--expires <when>', '90d, 12h or 4w from now on, 2030-01-31, 2030-01-31T12:00:00Z, or never', {
+    parse: toExpiresAt,
+  }),
+  field('failoverDefaults', '--failover <a,b,c>', "models to try in turn for requests that name no chain, or 'none'", {
+    parse: toFailover,
+  }),
+  field('billingMode', '--billing-mode <mode>', 'how its requests are billed', { choices: Object.keys(BILLING_MODES) }),
 ]
 
 export const commands = {

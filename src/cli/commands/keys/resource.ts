@@ -1,5 +1,6 @@
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { Members } from '../../input/from-file.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 const RATE_LIMIT = ['requestsPerMinute', 'requestsPerHour'] as const satisfies (keyof ApiKey['rateLimit'])[]
@@ -40,34 +41,22 @@ export const KEY_MEMBERS: Members<keyof ApiKey> = {
   lastUsedAt: false,
 }
 
-const IN_LISTS = [
-  { path: 'name', flexible: true },
-  { path: 'user.email', title: 'USER' },
-  { path: 'status' },
-  { path: 'adminAccess', title: 'ADMIN' },
-  { path: 'expiresAt', title: 'EXPIRES' },
-  { path: 'lastUsedAt', title: 'LAST USED' },
-  { path: 'id' },
-]
+const IN_LISTS = columns(
+  { NAME: flexible('name'), USER: 'user.email', STATUS: 'status', ADMIN: 'adminAccess', EXPIRES: 'expiresAt' },
+  { 'LAST USED': 'lastUsedAt', ID: 'id' },
+)
 
 /** An empty list is no restriction, and null is no limit. */
 const orAny = (value: unknown): unknown => (Array.isArray(value) && value.length === 0 ? 'any' : value)
 const orNone = (value: unknown): unknown => value ?? 'none'
 
-const RESTRICTIONS = [
-  { path: 'dailyLimit', title: 'PER DAY', toCell: orNone },
-  { path: 'monthlyLimit', title: 'PER MONTH', toCell: orNone },
-  { path: 'rateLimit.requestsPerMinute', title: 'PER MINUTE', toCell: orNone },
-  { path: 'rateLimit.requestsPerHour', title: 'PER HOUR', toCell: orNone },
-  { path: 'allowedModels', title: 'MODELS', toCell: orAny },
-  { path: 'allowedIndexes', title: 'INDEXES', toCell: orAny },
-  { path: 'indexAccess', title: 'INDEX ACCESS' },
-  { path: 'allowedSMLTPPolicies', title: 'POLICIES', toCell: orAny },
-  { path: 'defaultSMLTPPolicy', title: 'DEFAULT POLICY' },
-  { path: 'allowedIPs', title: 'ADDRESSES', toCell: orAny },
-  { path: 'failoverDefaults.models', title: 'FAILOVER' },
-  { path: 'billingMode', title: 'BILLING' },
-]
+const RESTRICTIONS = columns(
+  { 'PER DAY': ['dailyLimit', orNone], 'PER MONTH': ['monthlyLimit', orNone] },
+  { 'PER MINUTE': ['rateLimit.requestsPerMinute', orNone], 'PER HOUR': ['rateLimit.requestsPerHour', orNone] },
+  { MODELS: ['allowedModels', orAny], INDEXES: ['allowedIndexes', orAny], 'INDEX ACCESS': 'indexAccess' },
+  { POLICIES: ['allowedSMLTPPolicies', orAny], 'DEFAULT POLICY': 'defaultSMLTPPolicy' },
+  { ADDRESSES: ['allowedIPs', orAny], FAILOVER: 'failoverDefaults.models', BILLING: 'billingMode' },
+)
 
 const shared = { idPath: 'id', members: Object.keys(KEY_MEMBERS), none: 'No keys found.' }
 

@@ -5,10 +5,10 @@ import { isoTime } from '../../../shared/time.ts'
 import type { ActivityLog } from '../../../shared/wire/logs.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
-import { addFields, type Field, parseFlags, resolveFlags } from '../../input/fields.ts'
+import { addFields, type Field, field, parseFlags, resolveFlags } from '../../input/fields.ts'
 import { toWholeNumber } from '../../input/numbers.ts'
 import { PERIOD } from '../../input/past-time.ts'
-import { findAtPath } from '../../output/formats.ts'
+import { columns, findAtPath, flexible } from '../../output/formats.ts'
 import { listAll, readPages } from '../../resources/listing.ts'
 import { addListOptions, type ListFlags, toListInput } from '../../resources/options.ts'
 import { idOf, toQuery } from '../../resources/verbs.ts'
@@ -18,25 +18,13 @@ import { LOGS_PATH } from './follow.ts'
 
 /** The filters of `list` and `tail`. */
 const FILTERS: Field[] = [
-  {
-    ...{ member: 'type', flag: '-e, --event <type>' },
-    help: 'only these: api_access, user_management, key_management …',
-  },
+  field('type', '-e, --event <type>', 'only these: api_access, user_management, key_management …'),
   { member: 'status', flag: '--status <status>', help: 'only requests with this status: 404, 4xx', parse: toStatus },
   { member: 'outcome', flag: '--outcome <outcome>', help: 'only these', choices: ['success', 'denied', 'failure'] },
-  {
-    ...{ member: 'severity', flag: '--severity <severity>', help: 'only these' },
-    choices: ['info', 'warning', 'error', 'critical'],
-  },
+  field('severity', '--severity <severity>', 'only these', { choices: ['info', 'warning', 'error', 'critical'] }),
   { member: 'model', flag: '-m, --model <model>', help: 'only requests that this model served' },
-  {
-    ...{ member: 'apiKeyId', flag: '--key <key>', resolve: idOf(KEYS) },
-    help: `only those of this API key: ${KEYS.argument}`,
-  },
-  {
-    ...{ member: 'userId', flag: '--user <user>', resolve: idOf(USERS) },
-    help: `only those of this user: ${USERS.argument}`,
-  },
+  field('apiKeyId', '--key <key>', `only those of this API key: ${KEYS.argument}`, { resolve: idOf(KEYS) }),
+  field('userId', '--user <user>', `only those of this user: ${USERS.argument}`, { resolve: idOf(USERS) }),
   { member: 'operation', flag: '--operation <operation>', help: 'only these: chat.completion, create, revoke …' },
   { member: 'search', flag: '--search <text>', help: 'only those with this in description, operation or endpoint' },
 ]
@@ -157,14 +145,11 @@ function toAttempts(attempts: unknown): unknown {
   return texts.join('; ')
 }
 
-const IN_LISTS = [
-  { path: 'timestamp', title: 'WHEN' },
-  { path: 'type' },
-  { path: 'outcome' },
-  { path: 'user', toCell: (user: unknown) => findAtPath(user, 'name') ?? user },
-  { path: 'description', flexible: true },
-  { path: 'metadata.requestId', title: 'REQUEST' },
-]
+const IN_LISTS = columns(
+  { WHEN: 'timestamp', TYPE: 'type', OUTCOME: 'outcome' },
+  { USER: ['user', (user: unknown) => findAtPath(user, 'name') ?? user], DESCRIPTION: flexible('description') },
+  { REQUEST: 'metadata.requestId' },
+)
 
 const shared = { idPath: 'id', none: 'No log entries.' }
 
@@ -175,12 +160,9 @@ const VIEW = {
   ...shared,
   columns: [
     ...IN_LISTS,
-    { path: 'metadata.attempts', title: 'ATTEMPTS', toCell: toAttempts },
-    { path: 'severity' },
-    { path: 'complianceCategory', title: 'CATEGORY' },
-    { path: 'resourceType', title: 'RESOURCE' },
-    { path: 'resourceId', title: 'RESOURCE ID' },
-    { path: 'metadata', title: 'DETAILS' },
-    { path: 'id' },
+    ...columns(
+      { ATTEMPTS: ['metadata.attempts', toAttempts], SEVERITY: 'severity', CATEGORY: 'complianceCategory' },
+      { RESOURCE: 'resourceType', 'RESOURCE ID': 'resourceId', DETAILS: 'metadata', ID: 'id' },
+    ),
   ],
 }

@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import type { ListModelsResponse } from '../../../shared/wire/discovery.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
+import { columns, flexible } from '../../output/formats.ts'
 
 export const commands = {
   list: (context: CliContext) =>
@@ -28,7 +29,7 @@ export const commands = {
 }
 
 const MODEL_VIEW = {
-  columns: [{ path: 'id', title: 'MODEL', flexible: true }, { path: 'provider' }],
+  columns: columns({ MODEL: flexible('id'), PROVIDER: 'provider' }),
   idPath: 'id',
   none: 'This key may use no model.',
 }
@@ -68,13 +69,10 @@ async function unknownModel(models: Model[], id: string): Promise<CliError> {
   })
 }
 
-const TEST_COLUMNS = [
-  { path: 'model' },
-  { path: 'first_token_ms', title: 'FIRST TOKEN MS' },
-  { path: 'total_ms', title: 'TOTAL MS' },
-  { path: 'prompt_tokens', title: 'IN' },
-  { path: 'completion_tokens', title: 'OUT' },
-]
+const TEST_COLUMNS = columns(
+  { MODEL: 'model', 'FIRST TOKEN MS': 'first_token_ms', 'TOTAL MS': 'total_ms', IN: 'prompt_tokens' },
+  { OUT: 'completion_tokens' },
+)
 const TEST_VIEW = { columns: TEST_COLUMNS, idPath: 'model', members: TEST_COLUMNS.map(({ path }) => path) }
 
 /** Prints times and tokens of one short answer. Throws exit 8 without an answer, or if another model answered. */

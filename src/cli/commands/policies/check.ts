@@ -5,6 +5,7 @@ import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { repeatable } from '../../input/repeatable.ts'
 import { addTextArgument, readTextInput } from '../../input/text-input.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import { toChatRequest } from '../chat/input.ts'
 
 type Flags = { policy?: string; model: string[]; index?: string }
@@ -41,7 +42,7 @@ async function checkPolicy(context: CliContext, file: string, flags: Flags): Pro
 }
 
 const VIEW = {
-  columns: [{ path: 'check' }, { path: 'result' }, { path: 'detail', flexible: true }],
+  columns: columns({ CHECK: 'check', RESULT: 'result', DETAIL: flexible('detail') }),
   idPath: 'check',
 }
 

@@ -10,6 +10,7 @@ import type {
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { readFields } from '../../input/from-file.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import { itemIn, itemPath, showItem } from '../../resources/resolve.ts'
 import { createVerb, deleteVerb, updateVerb } from '../../resources/verbs.ts'
 import { NAME_FIELD, policyFields, toNewPolicy, toPolicyChange } from './fields.ts'
@@ -75,7 +76,7 @@ async function list(context: CliContext): Promise<void> {
   }
 }
 
-const REQUESTABLE_VIEW = { columns: [{ path: 'id' }, { path: 'description', flexible: true }], idPath: 'id' }
+const REQUESTABLE_VIEW = { columns: columns({ ID: 'id', DESCRIPTION: flexible('description') }), idPath: 'id' }
 
 async function activeId(context: CliContext): Promise<string> {
   const api = await context.api()

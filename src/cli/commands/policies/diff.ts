@@ -5,6 +5,7 @@ import type { DiffPoliciesResponse } from '../../../shared/wire/policies.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { isObject, readFields } from '../../input/from-file.ts'
+import { columns } from '../../output/formats.ts'
 import { POLICIES, POLICY_MEMBERS } from './resource.ts'
 
 export function toCommand(context: CliContext): Command {
@@ -49,11 +50,7 @@ const SHOWN_ONLY = { id: true, type: true, isActive: true, policyHash: true, cre
 const toText = (value: unknown) => (Array.isArray(value) ? value.join(',') : String(value))
 
 const DIFF_VIEW = {
-  columns: [
-    { path: 'path', title: 'FIELD' },
-    { path: 'from', toCell: toText },
-    { path: 'to', toCell: toText },
-  ],
+  columns: columns({ FIELD: 'path', FROM: ['from', toText], TO: ['to', toText] }),
   idPath: 'path',
   members: ['path', 'from', 'to'],
   none: 'No differences.',

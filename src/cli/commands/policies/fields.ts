@@ -1,16 +1,16 @@
 /** The flags of policies and prompt shield policies. */
 import { usageError } from '../../errors.ts'
-import type { Field } from '../../input/fields.ts'
+import { type Field, field } from '../../input/fields.ts'
 import { type Fields, isObject } from '../../input/from-file.ts'
 import { type Setting, toSetting, withSettings } from './document.ts'
 
 /** The fields of create and update. `example` is an example of a setting. */
 export const policyFields = (example: string): [Field, Field] => [
   { member: 'description', flag: '-d, --description <text>', help: 'its purpose', isText: true },
-  {
-    ...{ member: 'settings', flag: '--set <field=value>', isList: true, parse: toSetting },
-    help: `a field of its document, such as ${example}; repeatable`,
-  },
+  field('settings', '--set <field=value>', `a field of its document, such as ${example}; repeatable`, {
+    isList: true,
+    parse: toSetting,
+  }),
 ]
 
 export const NAME_FIELD = { member: 'name', flag: '[name]', ask: 'Name of the policy:' }

@@ -1,5 +1,6 @@
 import type { Policy } from '../../../shared/wire/policies.ts'
 import type { Members } from '../../input/from-file.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 import { toSettingTexts } from './document.ts'
 
@@ -27,26 +28,15 @@ export const POLICIES: Described<Policy> = {
   keepsName: true,
   argument: 'name or id, in upper or lower case',
   listView: {
-    columns: [
-      { path: 'id' },
-      { path: 'type' },
-      { path: 'isActive', title: 'ACTIVE' },
-      { path: 'description', flexible: true },
-    ],
+    columns: columns({ ID: 'id', TYPE: 'type', ACTIVE: 'isActive', DESCRIPTION: flexible('description') }),
     idPath: 'id',
   },
   view: {
-    columns: [
-      { path: 'id' },
-      { path: 'name' },
-      { path: 'description' },
-      { path: 'type' },
-      { path: 'isActive', title: 'ACTIVE' },
-      { path: 'policy', toCell: (document: unknown) => toSettingTexts(document).join(' ') },
-      { path: 'policyHash', title: 'HASH' },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'updatedAt', title: 'UPDATED' },
-    ],
+    columns: columns(
+      { ID: 'id', NAME: 'name', DESCRIPTION: 'description', TYPE: 'type', ACTIVE: 'isActive' },
+      { POLICY: ['policy', (document: unknown) => toSettingTexts(document).join(' ')], HASH: 'policyHash' },
+      { CREATED: 'createdAt', UPDATED: 'updatedAt' },
+    ),
     idPath: 'id',
     members: Object.keys(POLICY_MEMBERS),
   },

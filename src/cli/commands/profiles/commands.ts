@@ -2,12 +2,13 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
+import { columns } from '../../output/formats.ts'
 import { editConfig, editCredentials, entryOf, loadConfigFiles, type ProfileEntry } from '../../profile/config-files.ts'
 import { DEFAULT_BASE_URL } from '../../profile/profile.ts'
 import { forgetConversation, moveConversation } from '../chat/conversation.ts'
 
 const PROFILE_VIEW = {
-  columns: [{ path: 'name' }, { path: 'current' }, { path: 'base_url', title: 'ADDRESS' }, { path: 'key' }],
+  columns: columns({ NAME: 'name', CURRENT: 'current', ADDRESS: 'base_url', KEY: 'key' }),
   idPath: 'name',
   none: 'No profiles yet. Create one:  aigw login --base-url URL',
 }

@@ -2,7 +2,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { fetchReceipt } from '../../evidence/receipt-file.ts'
-import { findAtPath } from '../../output/formats.ts'
+import { columns, findAtPath } from '../../output/formats.ts'
 
 /** `openai/gpt-4o timeout 8000 ms, local/extract ok 3 ms`. */
 const toAttempts = (attempts: unknown): unknown =>
@@ -28,31 +28,14 @@ const toVerdicts = (inspection: unknown): string =>
 
 const VIEW = {
   idPath: 'bundle_id',
-  columns: [
-    { path: 'bundle_id', title: 'RECEIPT' },
-    { path: 'issued_at', title: 'WHEN' },
-    { path: 'outcome' },
-    { path: 'result' },
-    { path: 'operation' },
-    { path: 'endpoint' },
-    { path: 'request_id', title: 'REQUEST' },
-    { path: 'status', title: 'HTTP STATUS' },
-    { path: 'requested_model', title: 'ASKED FOR' },
-    { path: 'model', title: 'SERVED BY' },
-    { path: 'attempts', toCell: toAttempts },
-    { path: 'policy.name', title: 'POLICY' },
-    { path: 'policy.hash', title: 'POLICY HASH' },
-    { path: 'mode' },
-    { path: 'inspection', title: 'GUARDS', toCell: toVerdicts },
-    { path: 'usage' },
-    { path: 'cost' },
-    { path: 'request_sha256', title: 'REQUEST SHA-256' },
-    { path: 'response_sha256', title: 'ANSWER SHA-256' },
-    { path: 'entry.chain', title: 'CHAIN' },
-    { path: 'entry.seq', title: 'ENTRY' },
-    { path: 'signer', title: 'SIGNED BY' },
-    { path: 'kid', title: 'KEY' },
-  ],
+  columns: columns(
+    { RECEIPT: 'bundle_id', WHEN: 'issued_at', OUTCOME: 'outcome', RESULT: 'result', OPERATION: 'operation' },
+    { ENDPOINT: 'endpoint', REQUEST: 'request_id', 'HTTP STATUS': 'status', 'ASKED FOR': 'requested_model' },
+    { 'SERVED BY': 'model', ATTEMPTS: ['attempts', toAttempts], POLICY: 'policy.name', 'POLICY HASH': 'policy.hash' },
+    { MODE: 'mode', GUARDS: ['inspection', toVerdicts], USAGE: 'usage', COST: 'cost' },
+    { 'REQUEST SHA-256': 'request_sha256', 'ANSWER SHA-256': 'response_sha256', CHAIN: 'entry.chain' },
+    { ENTRY: 'entry.seq', 'SIGNED BY': 'signer', KEY: 'kid' },
+  ),
 }
 
 export function toCommand(context: CliContext): Command {

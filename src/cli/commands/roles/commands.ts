@@ -3,8 +3,9 @@ import { Command } from 'commander'
 import { LEVELS, SECTIONS } from '../../../shared/permissions.ts'
 import type { Role } from '../../../shared/wire/roles.ts'
 import type { CliContext } from '../../context.ts'
-import type { Field } from '../../input/fields.ts'
+import { type Field, field } from '../../input/fields.ts'
 import { type Fields, textsIn } from '../../input/from-file.ts'
+import { columns } from '../../output/formats.ts'
 import { createVerb, deleteVerb, listVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
 import { permissionsIn, toOpenSections, toPermissions, withPermissions } from './permissions.ts'
 import { ROLE_MEMBERS, ROLES } from './resource.ts'
@@ -15,10 +16,7 @@ const canUseChat = { member: 'canUseChat' }
 const FIELDS: Field[] = [
   { member: 'displayName', flag: '--display-name <text>', help: 'its name for people', isText: true },
   { member: 'description', flag: '-d, --description <text>', help: 'who has it and why', isText: true },
-  {
-    ...{ member: 'named', flag: '--permission <section=level>', isList: true },
-    help: 'a section, and its level; repeatable',
-  },
+  field('named', '--permission <section=level>', 'a section, and its level; repeatable', { isList: true }),
   { ...hasAdminPanelAccess, flag: '--admin-panel', help: 'apply its permissions' },
   { ...hasAdminPanelAccess, flag: '--no-admin-panel', help: 'do not apply its permissions' },
   { ...canInteractWithAI, flag: '--ai', help: 'allow its users to use models' },
@@ -34,10 +32,9 @@ export const commands = {
   create: createVerb(ROLES, {
     description: 'Create a role. On a terminal, missing values are prompted for. Its name cannot be changed later.',
     fields: [
-      {
-        ...{ member: 'name', flag: '[name]', ask: 'Name of the role:' },
-        help: '2 to 64 of a-z, 0-9, "_" and "-", beginning with a letter',
-      },
+      field('name', '[name]', '2 to 64 of a-z, 0-9, "_" and "-", beginning with a letter', {
+        ask: 'Name of the role:',
+      }),
       ...FIELDS.map((field) => ({ ...field, ...(ASKED[field.member] && { ask: ASKED[field.member] }) })),
     ],
     file: ROLE_MEMBERS,
@@ -100,7 +97,7 @@ async function noteClosedPanel(context: CliContext, role: Role): Promise<void> {
   }
 }
 
-const SECTION_VIEW = { columns: [{ path: 'section' }, { path: 'levels' }], idPath: 'section' }
+const SECTION_VIEW = { columns: columns({ SECTION: 'section', LEVELS: 'levels' }), idPath: 'section' }
 
 /** Needs no gateway, because the sections are part of the contract. */
 function sectionsCommand(context: CliContext): Command {

@@ -1,6 +1,6 @@
 import type { Role } from '../../../shared/wire/roles.ts'
 import type { Members } from '../../input/from-file.ts'
-import { findAtPath } from '../../output/formats.ts'
+import { columns, findAtPath, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 export const ROLE_MEMBERS: Members<keyof Role> = {
@@ -35,31 +35,19 @@ export const ROLES: Described<Role> = {
   argument: 'name or id',
   keepsName: true,
   listView: {
-    columns: [
-      { path: 'name' },
-      { path: 'displayName', title: 'DISPLAY NAME' },
-      { path: 'isSystem', title: 'SYSTEM' },
-      { path: 'userCount', title: 'USERS' },
-      { path: 'permissions', toCell: toPermissionTexts, flexible: true },
-    ],
+    columns: columns(
+      { NAME: 'name', 'DISPLAY NAME': 'displayName', SYSTEM: 'isSystem', USERS: 'userCount' },
+      { PERMISSIONS: flexible('permissions', toPermissionTexts) },
+    ),
     idPath: 'id',
     none: 'No roles. Create one:  aigw roles create NAME --display-name TEXT --description TEXT',
   },
   view: {
-    columns: [
-      { path: 'id' },
-      { path: 'name' },
-      { path: 'displayName', title: 'DISPLAY NAME' },
-      { path: 'description' },
-      { path: 'isSystem', title: 'SYSTEM' },
-      { path: 'hasAdminPanelAccess', title: 'ADMIN PANEL' },
-      { path: 'permissions', toCell: toPermissionTexts },
-      { path: 'canInteractWithAI', title: 'AI' },
-      { path: 'canUseChat', title: 'CHAT' },
-      { path: 'userCount', title: 'USERS' },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'updatedAt', title: 'UPDATED' },
-    ],
+    columns: columns(
+      { ID: 'id', NAME: 'name', 'DISPLAY NAME': 'displayName', DESCRIPTION: 'description', SYSTEM: 'isSystem' },
+      { 'ADMIN PANEL': 'hasAdminPanelAccess', PERMISSIONS: ['permissions', toPermissionTexts] },
+      { AI: 'canInteractWithAI', CHAT: 'canUseChat', USERS: 'userCount', CREATED: 'createdAt', UPDATED: 'updatedAt' },
+    ),
     idPath: 'id',
     members: Object.keys(ROLE_MEMBERS),
   },

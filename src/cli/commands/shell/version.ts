@@ -1,8 +1,9 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
+import { columns } from '../../output/formats.ts'
 import { packageVersion } from '../../package.ts'
 
-const VIEW = { columns: [{ path: 'version' }, { path: 'node' }, { path: 'platform' }], idPath: 'version' }
+const VIEW = { columns: columns({ VERSION: 'version', NODE: 'node', PLATFORM: 'platform' }), idPath: 'version' }
 
 export function toCommand(context: CliContext): Command {
   return new Command('version')

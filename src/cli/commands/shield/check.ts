@@ -5,7 +5,7 @@ import type { ShieldLayer, ShieldPolicyDocument, ShieldScanResponse } from '../.
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
 import { addTextArgument, readTextInput } from '../../input/text-input.ts'
-import { eachAt } from '../../output/formats.ts'
+import { columns, eachAt, flexible } from '../../output/formats.ts'
 
 type Scan = z.infer<typeof ShieldScanResponse>
 
@@ -76,14 +76,9 @@ const withoutShield = (cause: CliError): CliError =>
   })
 
 const VIEW = {
-  columns: [
-    { path: 'verdict' },
-    { path: 'riskScore', title: 'SCORE' },
-    { path: 'attackCategory', title: 'CATEGORY' },
-    { path: 'confidence' },
-    { path: 'severity' },
-    { path: 'recommendation', flexible: true },
-    { path: 'details', title: 'FOUND', toCell: eachAt('pattern') },
-    { path: 'latencyMs', title: 'MS' },
-  ],
+  columns: columns(
+    { VERDICT: 'verdict', SCORE: 'riskScore', CATEGORY: 'attackCategory', CONFIDENCE: 'confidence' },
+    { SEVERITY: 'severity', RECOMMENDATION: flexible('recommendation'), FOUND: ['details', eachAt('pattern')] },
+    { MS: 'latencyMs' },
+  ),
 }

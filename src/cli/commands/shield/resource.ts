@@ -1,5 +1,6 @@
 import type { ShieldPolicy } from '../../../shared/wire/shield.ts'
 import { isObject, type Members } from '../../input/from-file.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 export const SHIELD_POLICY_MEMBERS: Members<keyof ShieldPolicy> = {
@@ -34,25 +35,18 @@ export const SHIELD_POLICIES: Described<ShieldPolicy> = {
   keepsName: true,
   argument: 'name or id, in upper or lower case',
   listView: {
-    columns: [
-      { path: 'id' },
-      { path: 'type' },
-      { path: 'policy.sensitivity', title: 'SENSITIVITY' },
-      { path: 'policy.mode', title: 'MODE' },
-      { path: 'description', flexible: true },
-    ],
+    columns: columns(
+      { ID: 'id', TYPE: 'type', SENSITIVITY: 'policy.sensitivity', MODE: 'policy.mode' },
+      { DESCRIPTION: flexible('description') },
+    ),
     idPath: 'id',
   },
   view: {
-    columns: [
-      { path: 'id' },
-      { path: 'name' },
-      { path: 'description' },
-      { path: 'type' },
-      { path: 'policy', toCell: (document: unknown) => toSettingTexts(document).join(' ') },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'updatedAt', title: 'UPDATED' },
-    ],
+    columns: columns(
+      { ID: 'id', NAME: 'name', DESCRIPTION: 'description', TYPE: 'type' },
+      { POLICY: ['policy', (document: unknown) => toSettingTexts(document).join(' ')], CREATED: 'createdAt' },
+      { UPDATED: 'updatedAt' },
+    ),
     idPath: 'id',
     members: Object.keys(SHIELD_POLICY_MEMBERS),
   },

@@ -2,7 +2,8 @@
 import type { ApiKey } from '../../../shared/wire/keys.ts'
 import type { Tenant } from '../../../shared/wire/tenants.ts'
 import { usageError } from '../../errors.ts'
-import { findAtPath } from '../../output/formats.ts'
+import { field } from '../../input/fields.ts'
+import { columns, findAtPath } from '../../output/formats.ts'
 import { createVerb, listVerb, secretVerb, setVerb, showVerb } from '../../resources/verbs.ts'
 import { KEYS } from '../keys/resource.ts'
 import { TENANTS } from './resource.ts'
@@ -13,7 +14,7 @@ const { view } = TENANTS
 /** A new tenant is shown with its first administrator and the administrator's key. */
 const NEW_TENANT_VIEW = {
   ...view,
-  columns: [...view.columns, { path: 'admin.email', title: 'ADMINISTRATOR' }, { path: 'apiKey.id', title: 'KEY' }],
+  columns: [...view.columns, ...columns({ ADMINISTRATOR: 'admin.email', KEY: 'apiKey.id' })],
   members: [...(view.members ?? []), 'admin', 'apiKey'],
 }
 
@@ -30,14 +31,10 @@ export const commands = {
         ask: 'Name of the tenant:',
         parse: (text) => text.trim(),
       },
-      {
-        ...{ member: 'admin.name', flag: '--admin-name <text>', ask: 'Full name of its administrator:' },
-        help: 'full name of its administrator',
-      },
-      {
-        ...{ member: 'admin.email', flag: '--admin-email <address>', ask: 'Email of its administrator:' },
-        help: 'their email address',
-      },
+      field('admin.name', '--admin-name <text>', 'full name of its administrator', {
+        ask: 'Full name of its administrator:',
+      }),
+      field('admin.email', '--admin-email <address>', 'their email address', { ask: 'Email of its administrator:' }),
       { member: 'admin.username', flag: '--admin-username <name>', help: 'their username (default: from the email)' },
     ],
     help:
@@ -72,12 +69,7 @@ export const commands = {
     description:
       'Create a new key for an administrator of a tenant that has lost its own, and print its secret, once.\n' +
       'Its other keys stay. Needs the operator key.',
-    fields: [
-      {
-        ...{ member: 'userId', flag: '--user <id>' },
-        help: 'id of the administrator (default: the one with the earliest account)',
-      },
-    ],
+    fields: [field('userId', '--user <id>', 'id of the administrator (default: the one with the earliest account)')],
     made: KEYS,
     done: (key) => `Created API key '${key.name}' (${key.id}) for ${key.user.email}.`,
   }),

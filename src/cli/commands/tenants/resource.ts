@@ -1,4 +1,5 @@
 import type { Tenant } from '../../../shared/wire/tenants.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 const MEMBERS: Record<keyof Tenant, true> = {
@@ -19,13 +20,7 @@ export const TENANTS: Described<Tenant> = {
   isCalled: (tenant, name) => tenant.name === name,
   argument: 'name or id',
   view: {
-    columns: [
-      { path: 'name', flexible: true },
-      { path: 'status' },
-      { path: 'userCount', title: 'USERS' },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'id' },
-    ],
+    columns: columns({ NAME: flexible('name'), STATUS: 'status', USERS: 'userCount', CREATED: 'createdAt', ID: 'id' }),
     idPath: 'id',
     members: Object.keys(MEMBERS),
     none: 'No tenants found.',

@@ -3,30 +3,21 @@ import { Command } from 'commander'
 import type { z } from 'zod'
 import type { UsageResponse } from '../../../shared/wire/discovery.ts'
 import type { CliContext } from '../../context.ts'
+import { columns } from '../../output/formats.ts'
 
 type Usage = z.infer<typeof UsageResponse>
 
 const VIEW = {
-  columns: [
-    { path: 'api_key.name', title: 'KEY' },
-    { path: 'api_key.expires_at', title: 'EXPIRES' },
-    { path: 'api_key.daily.used', title: 'REQUESTS TODAY' },
-    { path: 'api_key.daily.limit', title: 'DAILY LIMIT' },
-    { path: 'api_key.daily.remaining', title: 'LEFT TODAY' },
-    { path: 'api_key.monthly.used', title: 'REQUESTS THIS MONTH' },
-    { path: 'api_key.monthly.limit', title: 'MONTHLY LIMIT' },
-    { path: 'api_key.monthly.remaining', title: 'LEFT THIS MONTH' },
-    { path: 'api_key.rate_limit.requests_per_minute', title: 'LIMIT PER MINUTE' },
-    { path: 'api_key.rate_limit.requests_per_hour', title: 'LIMIT PER HOUR' },
-    { path: 'points.remaining', title: 'POINTS LEFT' },
-    { path: 'points.monthly_limit', title: 'POINTS PER MONTH' },
-    { path: 'points.next_renewal', title: 'RENEWED' },
-    { path: 'api_key.billing_mode', title: 'BILLING' },
-    { path: 'usage_by_model.enabled', title: 'DOLLAR BUDGET' },
-    { path: 'usage_by_model.dollar_limit', title: 'BUDGET (USD)' },
-    { path: 'usage_by_model.current_spend', title: 'SPENT (USD)' },
-    { path: 'usage_by_model.remaining_budget', title: 'BUDGET LEFT (USD)' },
-  ],
+  columns: columns(
+    { KEY: 'api_key.name', EXPIRES: 'api_key.expires_at', 'REQUESTS TODAY': 'api_key.daily.used' },
+    { 'DAILY LIMIT': 'api_key.daily.limit', 'LEFT TODAY': 'api_key.daily.remaining' },
+    { 'REQUESTS THIS MONTH': 'api_key.monthly.used', 'MONTHLY LIMIT': 'api_key.monthly.limit' },
+    { 'LEFT THIS MONTH': 'api_key.monthly.remaining', 'LIMIT PER MINUTE': 'api_key.rate_limit.requests_per_minute' },
+    { 'LIMIT PER HOUR': 'api_key.rate_limit.requests_per_hour', 'POINTS LEFT': 'points.remaining' },
+    { 'POINTS PER MONTH': 'points.monthly_limit', RENEWED: 'points.next_renewal', BILLING: 'api_key.billing_mode' },
+    { 'DOLLAR BUDGET': 'usage_by_model.enabled', 'BUDGET (USD)': 'usage_by_model.dollar_limit' },
+    { 'SPENT (USD)': 'usage_by_model.current_spend', 'BUDGET LEFT (USD)': 'usage_by_model.remaining_budget' },
+  ),
 }
 
 export function toCommand(context: CliContext): Command {

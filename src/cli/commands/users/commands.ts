@@ -2,7 +2,7 @@
 import { SYSTEM_ROLES } from '../../../shared/permissions.ts'
 import type { License, User } from '../../../shared/wire/users.ts'
 import { usageError } from '../../errors.ts'
-import type { Field } from '../../input/fields.ts'
+import { type Field, field } from '../../input/fields.ts'
 import { findOne } from '../../resources/listing.ts'
 import { createVerb, deleteVerb, idOf, listVerb, setVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
 import { ROLES } from '../roles/resource.ts'
@@ -21,19 +21,17 @@ const FIELDS: Field[] = [
   { member: 'username', flag: '--username <name>', help: '3 to 30 of a-z, 0-9, "." and "-"', parse: toStoredForm },
   { ...role, help: 'system role' },
   { ...license, help: LICENSE_CHOICES.join(', ') },
-  {
-    ...{ member: 'roleId', flag: '--custom-role <role>', resolve: idOf(ROLES) },
-    help: 'custom role in addition to the system role, by name or id',
-  },
+  field('roleId', '--custom-role <role>', 'custom role in addition to the system role, by name or id', {
+    resolve: idOf(ROLES),
+  }),
   { member: 'roleId', flag: '--role-id <id>', help: 'the same', conflicts: 'customRole' },
-  {
-    ...{ member: 'usageByModel.enabled', flag: '--usage-by-model <switch>', choices: ['on', 'off'] },
-    ...{ help: 'whether usage may be billed in dollars per token', parse: isOn },
-  },
-  {
-    ...{ member: 'usageByModel.dollarLimit', flag: '--dollar-limit <dollars>', parse: toDollars },
-    help: "the highest cost in a UTC month, or 'none'",
-  },
+  field('usageByModel.enabled', '--usage-by-model <switch>', 'whether usage may be billed in dollars per token', {
+    choices: ['on', 'off'],
+    parse: isOn,
+  }),
+  field('usageByModel.dollarLimit', '--dollar-limit <dollars>', "the highest cost in a UTC month, or 'none'", {
+    parse: toDollars,
+  }),
 ]
 
 export const commands = {
@@ -42,10 +40,9 @@ export const commands = {
     fields: [
       { member: 'name', flag: '[name]', help: 'full name', ask: 'Full name:' },
       { ...email, parse: toStoredForm, ask: 'Email:' },
-      {
-        ...{ member: 'authType', flag: '--auth-type <type>', choices: Object.keys(AUTH_TYPES) },
-        help: 'enterprise users are verified at once',
-      },
+      field('authType', '--auth-type <type>', 'enterprise users are verified at once', {
+        choices: Object.keys(AUTH_TYPES),
+      }),
       ...FIELDS,
     ],
     file: { ...USER_MEMBERS, roleId: true, authType: true },
@@ -60,10 +57,7 @@ export const commands = {
     fields: [
       { ...role, help: 'only those with this role' },
       { ...license, help: 'only those with this licence' },
-      {
-        ...{ member: 'status', flag: '--status <status>', help: 'only these', choices: Object.keys(USER_STATUS) },
-        parse: toStatus,
-      },
+      field('status', '--status <status>', 'only these', { choices: Object.keys(USER_STATUS), parse: toStatus }),
     ],
     searched: 'name, email or username',
   }),
@@ -74,10 +68,7 @@ export const commands = {
       { member: 'name', flag: '--name <text>', help: 'full name' },
       email,
       ...FIELDS,
-      {
-        ...{ member: 'roleId', flag: '--no-custom-role', sets: { roleId: null }, conflicts: 'roleId' },
-        help: 'remove the custom role',
-      },
+      field('roleId', '--no-custom-role', 'remove the custom role', { sets: { roleId: null }, conflicts: 'roleId' }),
     ],
     file: { ...USER_MEMBERS, roleId: true, status: true, isVerified: true },
   }),

@@ -1,5 +1,6 @@
 import type { User } from '../../../shared/wire/users.ts'
 import type { Members } from '../../input/from-file.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof User['usageByModel'])[]
@@ -41,15 +42,10 @@ export const USERS: Described<User> = {
   sharesNames: true,
   argument: 'id, email, username or name',
   view: {
-    columns: [
-      { path: 'name', flexible: true },
-      { path: 'email' },
-      { path: 'role' },
-      { path: 'customRole.name', title: 'CUSTOM ROLE' },
-      { path: 'license' },
-      { path: 'status', toCell: toStatus },
-      { path: 'id' },
-    ],
+    columns: columns(
+      { NAME: flexible('name'), EMAIL: 'email', ROLE: 'role', 'CUSTOM ROLE': 'customRole.name', LICENSE: 'license' },
+      { STATUS: ['status', toStatus], ID: 'id' },
+    ),
     idPath: 'id',
     members: Object.keys(USER_MEMBERS),
     none: 'No users found.',

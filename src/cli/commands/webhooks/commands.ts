@@ -7,6 +7,7 @@ import type { RecoverResponse, Webhook } from '../../../shared/wire/webhooks.ts'
 import type { CliContext } from '../../context.ts'
 import { toSeconds } from '../../input/duration.ts'
 import { PAST_FORMS, parsePast } from '../../input/past-time.ts'
+import { columns } from '../../output/formats.ts'
 import { findOne } from '../../resources/listing.ts'
 import { itemPath, withId } from '../../resources/resolve.ts'
 import { createVerb, deleteVerb, listVerb, secretVerb, setVerb, showVerb, updateVerb } from '../../resources/verbs.ts'
@@ -112,7 +113,7 @@ async function noteHeld(context: CliContext, { id, heldDeliveries: held }: Webho
   await context.note(`note: ${deliveries} deliveries were held; send them:  aigw webhooks recover ${id} --since 7d`)
 }
 
-const RECOVERED_VIEW = { columns: [{ path: 'recovered' }], members: ['recovered'] }
+const RECOVERED_VIEW = { columns: columns({ RECOVERED: 'recovered' }), members: ['recovered'] }
 
 /** POST /api/admin/webhooks/{id}/recover, until no event is left. */
 async function recover(context: CliContext, webhook: string, since: string): Promise<void> {

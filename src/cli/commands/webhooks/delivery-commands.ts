@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../../../shared/event-catalog.ts'
 import type { Delivery } from '../../../shared/wire/webhooks.ts'
 import type { CliContext } from '../../context.ts'
+import { field } from '../../input/fields.ts'
 import { idOf, listVerb } from '../../resources/verbs.ts'
 import { deliveryPath, getDelivery, showStarted } from './delivery.ts'
 import { DELIVERIES, WEBHOOKS } from './resource.ts'
@@ -19,15 +20,13 @@ export const commands = {
   list: listVerb(DELIVERIES, {
     description: 'List deliveries, newest first.',
     fields: [
-      {
-        ...{ member: 'webhookId', flag: '--webhook <webhook>', resolve: idOf(WEBHOOKS) },
-        help: `only those to this endpoint: ${WEBHOOKS.argument}`,
-      },
+      field('webhookId', '--webhook <webhook>', `only those to this endpoint: ${WEBHOOKS.argument}`, {
+        resolve: idOf(WEBHOOKS),
+      }),
       { member: 'state', flag: '--state <state>', help: 'only these', choices: Object.keys(STATES) },
-      {
-        ...{ member: 'event', flag: '-e, --event <event>', choices: [...SUBSCRIBABLE_EVENTS, TEST_EVENT] },
-        help: 'only those of this event',
-      },
+      field('event', '-e, --event <event>', 'only those of this event', {
+        choices: [...SUBSCRIBABLE_EVENTS, TEST_EVENT],
+      }),
     ],
   }),
   show: showCommand,

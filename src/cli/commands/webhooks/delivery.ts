@@ -5,6 +5,7 @@ import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { pause } from '../../io.ts'
+import { columns } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
 import { itemIn } from '../../resources/resolve.ts'
 import { DELIVERIES } from './resource.ts'
@@ -14,7 +15,7 @@ export type DeliveryDetails = z.infer<typeof ShowDeliveryResponse>['delivery']
 /** The path of one delivery. The id stays one segment, whatever it contains. */
 export const deliveryPath = (id: string): string => `${DELIVERIES.path}/${encodeURIComponent(id.trim())}`
 
-const ACCEPTED_VIEW = { columns: [{ path: 'delivery_id', title: 'DELIVERY' }], idPath: 'delivery_id' }
+const ACCEPTED_VIEW = { columns: columns({ DELIVERY: 'delivery_id' }), idPath: 'delivery_id' }
 
 /**
  * Prints a started delivery: its id or, with `wait`, the result of its first attempt. Throws exit 10 if that failed.

@@ -1,7 +1,7 @@
 /** Lists the events of the catalogue, which is part of the contract. Needs no gateway. */
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { toJson } from '../../output/formats.ts'
+import { columns, flexible, toJson } from '../../output/formats.ts'
 
 const catalogue = () =>
   Promise.all([import('../../../shared/event-catalog.ts'), import('../../../shared/event-samples.ts')])
@@ -15,7 +15,7 @@ export const toCommand = (context: CliContext): Command =>
     )
 
 const VIEW = {
-  columns: [{ path: 'event' }, { path: 'fires_when', title: 'SENT WHEN', flexible: true }],
+  columns: columns({ EVENT: 'event', 'SENT WHEN': flexible('fires_when') }),
   idPath: 'event',
 }
 
@@ -28,7 +28,7 @@ async function listEvents(context: CliContext): Promise<void> {
 
 /** The members of an event body (docs/webhooks.md). */
 const BODY_VIEW = {
-  columns: [{ path: 'id' }, { path: 'type' }, { path: 'created' }, { path: 'data' }],
+  columns: columns({ ID: 'id', TYPE: 'type', CREATED: 'created', DATA: 'data' }),
   idPath: 'id',
 }
 

@@ -5,6 +5,7 @@ import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { toWholeNumber } from '../../input/numbers.ts'
 import { repeatable } from '../../input/repeatable.ts'
+import { columns } from '../../output/formats.ts'
 import type { ReceivedEvent } from './event-stream.ts'
 import type { Forwarded } from './forward.ts'
 
@@ -43,7 +44,7 @@ async function listen(context: CliContext, flags: Flags): Promise<void> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const isWanted = eventMatcher(flags.event)
   const secret = toDevSecret(await getKey(settings, io, context.note))
-  if (flags.printSecret) return output.textOrOne(`${secret}\n`, { secret }, { columns: [{ path: 'secret' }] })
+  if (flags.printSecret) return output.textOrOne(`${secret}\n`, { secret }, { columns: columns({ SECRET: 'secret' }) })
   const show = await streamPrinter<Shown>(context, { name: 'listen', items: 'events', toWords })
   const onReady = () => context.note(`Ready. Signing secret: ${secret}  (Ctrl-C to stop)`)
 

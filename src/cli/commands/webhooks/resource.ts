@@ -1,4 +1,5 @@
 import type { Delivery, Webhook } from '../../../shared/wire/webhooks.ts'
+import { columns, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 const MEMBERS: Record<keyof Webhook, true> = {
@@ -18,15 +19,10 @@ const MEMBERS: Record<keyof Webhook, true> = {
   updatedAt: true,
 }
 
-const IN_LISTS = [
-  { path: 'url', flexible: true },
-  { path: 'events' },
-  { path: 'enabled' },
-  { path: 'failureCount', title: 'FAILURES' },
-  { path: 'lastStatus', title: 'LAST STATUS' },
-  { path: 'lastDeliveryAt', title: 'LAST DELIVERY' },
-  { path: 'id' },
-]
+const IN_LISTS = columns(
+  { URL: flexible('url'), EVENTS: 'events', ENABLED: 'enabled', FAILURES: 'failureCount', 'LAST STATUS': 'lastStatus' },
+  { 'LAST DELIVERY': 'lastDeliveryAt', ID: 'id' },
+)
 
 const shared = {
   idPath: 'id',
@@ -50,26 +46,18 @@ export const WEBHOOKS: Described<Webhook> = {
     ...shared,
     columns: [
       ...IN_LISTS,
-      { path: 'description' },
-      { path: 'disabledReason', title: 'DISABLED BY' },
-      { path: 'heldDeliveries', title: 'HELD' },
-      { path: 'heldDropped', title: 'DROPPED' },
-      { path: 'previousSecretUntil', title: 'OLD SECRET UNTIL' },
-      { path: 'createdAt', title: 'CREATED' },
-      { path: 'updatedAt', title: 'UPDATED' },
+      ...columns(
+        { DESCRIPTION: 'description', 'DISABLED BY': 'disabledReason', HELD: 'heldDeliveries', DROPPED: 'heldDropped' },
+        { 'OLD SECRET UNTIL': 'previousSecretUntil', CREATED: 'createdAt', UPDATED: 'updatedAt' },
+      ),
     ],
   },
 }
 
-const IN_LOG = [
-  { path: 'createdAt', title: 'CREATED' },
-  { path: 'eventType', title: 'EVENT' },
-  { path: 'state' },
-  { path: 'attempts' },
-  { path: 'lastStatus', title: 'STATUS' },
-  { path: 'lastError', title: 'ERROR', flexible: true },
-  { path: 'id' },
-]
+const IN_LOG = columns(
+  { CREATED: 'createdAt', EVENT: 'eventType', STATE: 'state', ATTEMPTS: 'attempts', STATUS: 'lastStatus' },
+  { ERROR: flexible('lastError'), ID: 'id' },
+)
 
 export const DELIVERIES: Described<Delivery> = {
   noun: 'delivery',
@@ -87,15 +75,10 @@ export const DELIVERIES: Described<Delivery> = {
   view: {
     columns: [
       ...IN_LOG,
-      { path: 'lastDurationMs', title: 'MS' },
-      { path: 'nextAttemptAt', title: 'NEXT ATTEMPT' },
-      { path: 'deliveredAt', title: 'DELIVERED' },
-      { path: 'webhookId', title: 'WEBHOOK' },
-      { path: 'eventId', title: 'EVENT ID' },
-      { path: 'resendOf', title: 'RESEND OF' },
-      { path: 'isTest', title: 'TEST' },
-      { path: 'lastResponse', title: 'ANSWER' },
-      { path: 'event.data', title: 'DATA' },
+      ...columns(
+        { MS: 'lastDurationMs', 'NEXT ATTEMPT': 'nextAttemptAt', DELIVERED: 'deliveredAt', WEBHOOK: 'webhookId' },
+        { 'EVENT ID': 'eventId', 'RESEND OF': 'resendOf', TEST: 'isTest', ANSWER: 'lastResponse', DATA: 'event.data' },
+      ),
     ],
     idPath: 'id',
   },

@@ -7,7 +7,7 @@ import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, failedToRead, usageError } from '../../errors.ts'
 import { toSeconds, toUnixSeconds } from '../../input/duration.ts'
 import { readStdin } from '../../io.ts'
-import { findAtPath } from '../../output/formats.ts'
+import { columns, findAtPath } from '../../output/formats.ts'
 
 const signing = () => import('../../../shared/webhook-signature.ts')
 
@@ -21,7 +21,10 @@ const signingCommand = (name: string, description: string): Command =>
     .argument('[file]', "the body, byte for byte; '-' or nothing for stdin", '-')
     .option('--secret-file <path>', "file with the signing secret, '-' for stdin (AIGW_WEBHOOK_SECRET)")
 
-const SIGNED_VIEW = { columns: [{ path: 'signature' }, { path: 'timestamp' }], members: ['signature', 'timestamp'] }
+const SIGNED_VIEW = {
+  columns: columns({ SIGNATURE: 'signature', TIMESTAMP: 'timestamp' }),
+  members: ['signature', 'timestamp'],
+}
 
 function signCommand(context: CliContext): Command {
   const description = 'Print the X-Service-Signature of a body, as the gateway would send it; needs no gateway.'
@@ -43,13 +46,7 @@ function signCommand(context: CliContext): Command {
 }
 
 const VERIFIED_VIEW = {
-  columns: [
-    { path: 'valid' },
-    { path: 'age_seconds', title: 'AGE (S)' },
-    { path: 'event' },
-    { path: 'id' },
-    { path: 'timestamp' },
-  ],
+  columns: columns({ VALID: 'valid', 'AGE (S)': 'age_seconds', EVENT: 'event', ID: 'id', TIMESTAMP: 'timestamp' }),
   idPath: 'id',
   members: ['valid', 'timestamp', 'age_seconds', 'event', 'id'],
 }

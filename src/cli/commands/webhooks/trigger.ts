@@ -7,11 +7,11 @@ import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { isObject } from '../../input/from-file.ts'
 import { repeatable } from '../../input/repeatable.ts'
-import { findAtPath } from '../../output/formats.ts'
+import { columns, findAtPath } from '../../output/formats.ts'
 import { WEBHOOKS } from './resource.ts'
 
 const VIEW = {
-  columns: [{ path: 'id' }, { path: 'type' }, { path: 'delivery_id', title: 'DELIVERY' }],
+  columns: columns({ ID: 'id', TYPE: 'type', DELIVERY: 'delivery_id' }),
   idPath: 'id',
   members: ['id', 'type', 'created', 'data', 'delivery_id'],
 }
