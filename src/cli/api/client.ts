@@ -12,27 +12,27 @@ import { createTrace, type Trace } from './trace.ts'
 
 /** The default timeout of one call. */
 export const CALL_TIMEOUT_MS = 30_000
-/** The longest response that is read into memory. */
+/** The maximum size of a response that is read into memory. */
 const ANSWER_BYTES = 256 * 1024 * 1024
 const BACKOFF_MS = 200
-/** A longer `Retry-After` is not awaited. The command then exits with 7. */
+/** With a longer `Retry-After`, the command exits with 7 instead of waiting. */
 const LONGEST_WAIT_SECONDS = 5
 
 export type UploadBody = { type: string; length: number; open(): AsyncIterable<Uint8Array> }
 
 export type ApiRequest = {
   method: string
-  /** Below `/api/external/`, or from the root when it begins with a slash. */
+  /** Relative to `/api/external/`, or to the root if it begins with a slash. */
   path: string
   query?: Record<string, string | number | undefined>
   json?: unknown
   upload?: UploadBody
   headers?: Record<string, string>
-  /** Sends no key, as for probes. */
+  /** Sends the request without a key. Probes need none. */
   anonymous?: true
-  /** Replaces the configured key. `login` validates a key before it is saved. */
+  /** Overrides the configured key, for `login`, which validates a key before saving it. */
   key?: string
-  /** Sending it twice has the same effect as once. A GET is always repeatable. */
+  /** Sending the request twice has the same effect as sending it once. A GET is always repeatable. */
   repeatable?: boolean
   /** Timeout until the first byte of the response and, with `read` and `send`, until the last. */
   timeoutMs?: number
@@ -48,7 +48,7 @@ export type OpenAnswer = {
   requestId: string | undefined
   body: http.IncomingMessage
   timeoutMs: number
-  /** The end of `timeoutMs` on the monotonic clock. */
+  /** The monotonic time at which `timeoutMs` ends. */
   endsAt: number
 }
 
@@ -58,17 +58,17 @@ export type Api = {
   baseUrl: string
   /** Returns a response of any status with its body unread. Throws exit 4 without a key, exit 9 without a response. */
   open(request: ApiRequest): Promise<OpenAnswer>
-  /** The chunks of the body. Throws exit 8 if it is truncated or, if `bounded`, exceeds the timeout of the request. */
+  /** Yields the chunks of the body. Throws exit 8 if the body is truncated or, with `bounded`, exceeds the timeout. */
   parts(answer: OpenAnswer, options: { bounded: boolean }): AsyncGenerator<Buffer>
-  /** The whole body of any status, within the timeout of the request. */
+  /** Returns the whole body, whatever the status, within the timeout of the request. */
   read(answer: OpenAnswer): Promise<Buffer>
-  /** The JSON of a 2xx response. Throws the error of any other status (docs/cli.md, Errors and exit codes). */
+  /** Returns the JSON of a 2xx response. Throws for any other status (docs/cli.md, Errors and exit codes). */
   send<Body extends object>(request: ApiRequest): Promise<Answer<Body>>
   /** Closes idle connections and unread responses. */
   close(): void
 }
 
-/** Stops a `--dry-run` before the network. The program prints the request instead. */
+/** Thrown by `--dry-run` instead of sending the request. The program then prints the request. */
 export class DryRun extends Error {
   override name = 'DryRun'
   readonly request: object
@@ -175,7 +175,7 @@ export function parseAnswer<Body extends object>(raw: Buffer, baseUrl: string, r
   throw notAGateway(EXIT.error, `${baseUrl} did not answer with JSON`, { requestId })
 }
 
-/** The full address of a request. The path cannot change the host. */
+/** Returns the full URL of a request. The path cannot change the host. */
 function toUrl(baseUrl: string, { path, query = {} }: Pick<ApiRequest, 'path' | 'query'>): URL {
   const url = new URL(baseUrl)
   const [pathname = '', search = ''] = splitOnce(path, '?')
@@ -240,7 +240,7 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
       reject(unreachable(settings.baseUrl, error, { repeatable: isRepeatable(request) }))
     })
     if (request.upload === undefined) return void sent.end(body)
-    // An error response may arrive during the upload. It takes precedence over the broken pipe.
+    // An error response may arrive during the upload. It takes precedence over the broken pipe of the upload.
     const source = Readable.from(request.upload.open(), { objectMode: false })
     source.on('error', (error) => sent.destroy(error))
     sent.once('close', () => source.destroy())
@@ -253,7 +253,7 @@ const signalOf = ({ signal }: ApiRequest, io: Io): AbortSignal =>
 
 const isRepeatable = (request: ApiRequest): boolean => request.method === 'GET' || request.repeatable === true
 
-/** Milliseconds until the next retry; undefined without a retry. Every `CliError` here is retryable. */
+/** Returns the milliseconds until the next retry. Undefined means no retry. Every `CliError` here is retryable. */
 function waitBeforeRetry(outcome: OpenAnswer | CliError, request: ApiRequest, triesMade: number): number | undefined {
   const backoffMs = BACKOFF_MS * 2 ** triesMade
   if (outcome instanceof CliError) return backoffMs

@@ -12,7 +12,7 @@ const WORDS: Record<string, string> = {
   quota_exhausted: 'has no quota left',
 }
 
-/** The reason of a failure, as the end of a sentence that begins with the model's name. */
+/** The reason of a failure, as a predicate: the model's name precedes it. */
 export const failureWords = (reason: string): string => WORDS[reason] ?? `failed (${reason})`
 
 /** Advice for failures that only the operator can fix. */
@@ -39,6 +39,6 @@ export const attemptHints = (attempts: readonly unknown[]): string[] => [
   ...new Set(attempts.flatMap((attempt) => adviceFor(attempt) ?? [])),
 ]
 
-/** Whether only the operator can fix every failure, so that a retry cannot succeed. */
+/** Whether a retry is useless, because only the operator can fix the failures. */
 export const needOperator = (attempts: unknown): boolean =>
   Array.isArray(attempts) && attempts.length > 0 && attempts.every((attempt) => adviceFor(attempt) !== undefined)

@@ -23,7 +23,7 @@ const EXIT_OF_STATUS: Record<number, number> = {
   504: EXIT.upstream,
 }
 
-/** The error of a response. The gateway has two forms of error bodies: `error` is an object or a text. */
+/** Turns an error response into an error. In its body, `error` is an object or a text. */
 export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): CliError {
   const body = parseBody(raw)
   const structured = typeof findAtPath(body, 'error') === 'object'
@@ -54,12 +54,12 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
 const secondsIn = (header: string | undefined): number | undefined =>
   header !== undefined && /^\d+$/.test(header) ? Number(header) : undefined
 
-/** The JSON of a body; undefined for anything else. */
+/** Parses a body as JSON. Returns undefined if it is not JSON. */
 export function parseBody(raw: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(raw).toString())
   } catch {
-    // A proxy may answer with a page of HTML.
+    // A proxy may send an HTML page.
     return undefined
   }
 }
@@ -70,10 +70,10 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
   if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
   const mayOnlyRead = status === 403 && text.includes('may only read the index')
   if (mayOnlyRead) return ['Let the key write:  aigw keys update KEY --index-access write']
-  // A mistyped index gets the same response as one that the key may not use.
+  // The gateway sends the same response for an unknown index and for one that the key may not use.
   const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
   if (isAboutIndex) return ['Which may it use?   aigw indexes list']
-  // Guards and policies record incidents, which administrators may read.
+  // Guards and policies record incidents, which only administrators may read.
   const isInIncidents = status === 403 && typeof findAtPath(body, 'trace_id') === 'string'
   if (isInIncidents) return [`Its incidents:      aigw incidents list --request ${findAtPath(body, 'request_id')}`]
   if (status === 403) return ['What may this key do?  aigw whoami']
@@ -101,7 +101,7 @@ const REASONS: Record<string, string> = {
 }
 const isTlsFault = (code: string): boolean => /^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
 
-/** The error of a wrong scheme: the server speaks HTTP in place of TLS, or the reverse. */
+/** The error of a wrong scheme: the server uses HTTP instead of TLS, or TLS instead of HTTP. */
 function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | undefined {
   const isPlain = /wrong version number|packet length too long|record layer/i.test(
     error instanceof Error ? error.message : '',
@@ -117,7 +117,8 @@ function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | 
 }
 
 /**
- * There was no response. A refused connection can always be retried, a broken one only if the request is repeatable.
+ * The error of a request without a response. A refused connection is always retryable, a broken one only if the request
+ * is repeatable.
  */
 export function unreachable(baseUrl: string, error: unknown, { repeatable }: { repeatable: boolean }): CliError {
   const code = (isErrno(error) ? error.code : undefined) ?? 'unknown'
@@ -144,13 +145,13 @@ export const timedOut = (baseUrl: string, timeoutMs: number): CliError =>
     hints: ['Allow more time:  --timeout 2m', 'Is it healthy?    aigw health'],
   })
 
-/** The connection broke during the response. */
+/** The error of a connection that broke during the response. */
 export function brokenAnswer(error: unknown, requestId: string | undefined): CliError {
   const options: CliErrorOptions = { code: 'ANSWER_BROKEN', requestId, retryable: true, cause: error }
   return new CliError(EXIT.upstream, 'the connection broke in the middle of the answer', options)
 }
 
-/** The response was not complete at its timeout. */
+/** The error of a response that was incomplete at its timeout. */
 export const unfinished = (timeoutMs: number, requestId: string | undefined): CliError =>
   new CliError(EXIT.upstream, `the answer was not complete in time (${timeoutMs / 1000} s)`, {
     code: 'TIMEOUT',
@@ -159,7 +160,7 @@ export const unfinished = (timeoutMs: number, requestId: string | undefined): Cl
     hints: ['Allow more time:  --timeout 2m'],
   })
 
-/** The server is not a gateway, or not a compatible one. */
+/** The error of a server that is not a gateway, or not a compatible one. */
 export const notAGateway = (exitCode: number, message: string, options: CliErrorOptions): CliError =>
   new CliError(exitCode, message, {
     code: 'NOT_A_GATEWAY',
@@ -167,7 +168,7 @@ export const notAGateway = (exitCode: number, message: string, options: CliError
     ...options,
   })
 
-/** Redirects are not followed, because they could send the key to another host. */
+/** The error of a redirect. Following it could send the key to another host. */
 export function redirected(baseUrl: string, location: string | undefined): CliError {
   const target = location === undefined ? '' : ` to ${location}`
   return new CliError(EXIT.error, `${baseUrl} redirects${target}; redirects are not followed`, {

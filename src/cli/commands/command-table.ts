@@ -1,12 +1,12 @@
 /** The whole command line: names, summaries, and how to load each command. */
 import type { CommandFactory } from '../context.ts'
 
-/** One line of the tree. Only the commands that are named on the command line are loaded. */
+/** One entry of the command tree. Only the commands that the command line names are loaded. */
 export type Entry = {
   name: string
   aliases?: string[]
   summary: string
-  /** The command works on saved profiles, so the chosen profile may not exist. */
+  /** The command manages saved profiles, so the selected profile may not exist. */
   managesProfiles?: true
 } & ({ load(): Promise<CommandFactory> } | { verbs: Entry[] })
 
@@ -33,10 +33,10 @@ const several = <Name extends string>(
 const names = <Name extends string>(summaries: Record<Name, string>): Name[] =>
   Object.keys(summaries).filter((name): name is Name => Object.hasOwn(summaries, name))
 
-/** `rm` for `remove`, where there is no `delete` of this short name. */
+/** Adds the alias `rm` to `remove`, for nouns whose `delete` does not have it. */
 const removeIsShort = (entry: Entry): Entry => (entry.name === 'remove' ? { ...entry, aliases: ['rm'] } : entry)
 
-/** The commands of one resource, which is also found by its singular. */
+/** The commands of one resource. The singular of its name is an alias. */
 function noun(name: string, summary: string, verbs: Entry[], singular = name.replace(/s$/, '')): Entry {
   return { name, aliases: [singular], summary, verbs }
 }
@@ -302,14 +302,14 @@ export const COMMAND_GROUPS: Group[] = [
   },
 ]
 
-/** A top-level command by its name or an alias. */
+/** Finds a top-level command by its name or an alias. */
 export const findCommand = (word: string | undefined): Entry | undefined =>
   findEntry(
     COMMAND_GROUPS.flatMap((group) => group.entries),
     word,
   )
 
-/** The entries that the first words name: `groups members add` has three. */
+/** Returns the entries that the first words name: three for `groups members add`. */
 export function entriesOnPath(words: string[]): Entry[] {
   const path: Entry[] = []
   let below = COMMAND_GROUPS.flatMap((group) => group.entries)

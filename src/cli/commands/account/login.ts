@@ -28,7 +28,7 @@ export function toCommand(context: CliContext): Command {
     .action((flags: Flags) => login(context, flags))
 }
 
-/** Saves profile and key after GET /whoami has accepted the key. A rejected key changes nothing. */
+/** Saves the profile and the key after GET /whoami has accepted the key. If it rejects the key, nothing is saved. */
 async function login(context: CliContext, { withToken }: Flags): Promise<void> {
   const { io } = context
   const settings = await context.settings()
@@ -48,7 +48,7 @@ async function login(context: CliContext, { withToken }: Flags): Promise<void> {
 
   if (settings.dryRun) await note(`Would save profile '${profile}' for ${baseUrl}.`)
   else {
-    // The key is saved first. An interruption leaves an unused key, and not a profile without a key.
+    // The key is saved first: after an interruption, there may be an unused key, but no profile without a key.
     await editCredentials(io.env, [{ path: ['keys', profile], value: { origin, key } }])
     await editConfig(io.env, [
       { path: ['current_profile'], value: profile },

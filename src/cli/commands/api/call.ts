@@ -33,7 +33,7 @@ export function toCommand(context: CliContext): Command {
 /** `data` is JSON text, `@FILE` or `-`. */
 type Flags = { data?: string; form: string[]; header: string[]; paginate: boolean; include: boolean }
 
-/** Prints the body of any response. A status of 300 or higher is also reported, with its exit code. */
+/** Prints the body of the response, whatever the status. Throws the exit code of a status of 300 or higher. */
 async function call(context: CliContext, method: string, path: string, flags: Flags): Promise<void> {
   const api = await context.api()
   const request = await toRequest(context, method, path, flags)
@@ -106,7 +106,7 @@ async function printBody(context: CliContext, api: Api, answer: OpenAnswer): Pro
   if (status >= 300) throw toHttpError({ status, requestId, headers, raw })
 }
 
-/** Streams events, metrics and pages; on a terminal without control characters. */
+/** Streams bodies other than JSON, such as events. On a terminal, control characters are removed. */
 async function printStream(context: CliContext, api: Api, answer: OpenAnswer): Promise<void> {
   const [output, { timeoutFlagMs }] = await Promise.all([context.output(), context.settings()])
   const decoder = new TextDecoder()
@@ -117,7 +117,7 @@ async function printStream(context: CliContext, api: Api, answer: OpenAnswer): P
   }
 }
 
-/** Prints JSON, or the chosen format with the columns of the response. */
+/** Prints JSON, or the chosen format. The columns are the fields of the response. */
 async function printShaped(context: CliContext, value: object, raw?: Buffer): Promise<void> {
   const [{ createOutput }, settings] = await Promise.all([import('../../output/output.ts'), context.settings()])
   const rows: object[] = Array.isArray(value) ? value : [value]

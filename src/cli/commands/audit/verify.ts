@@ -43,7 +43,7 @@ async function verifyAudit(context: CliContext, folder: string | undefined, flag
 
 async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: Flags): Promise<CheckedChain[]> {
   const source = await openGateway(context)
-  // Requested after the sizes of the chains, so that the keys include every signer of these entries.
+  // The keys are requested after the sizes of the chains, so that they include every signer of these entries.
   const trusted = await getTrustedKeys(context, keyFile)
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
@@ -61,7 +61,7 @@ async function verifyFolder(context: CliContext, folder: string, { keys: keyFile
   return checked
 }
 
-/** Throws exit 10 for a checkpoint of an unknown log: a whole chain may have been removed. */
+/** Throws exit 10 for a checkpoint of a log that the source lacks: a whole chain may have been removed. */
 function assertKnown(
   { tenantId, heads }: EvidenceSource,
   outside: readonly Checkpoint[],

@@ -43,16 +43,16 @@ export type Ask = {
   idempotencyKey: string | undefined
   usage: boolean
   sources: boolean
-  /** Stops the answer, and not the program. */
+  /** Stops only the answer, not the program. */
   stop?: AbortSignal
-  /** Called with every piece of the answer, also of a truncated one. */
+  /** Called with every piece of an answer, also if the answer is truncated later. */
   onText?(text: string): void
 }
 
-/** Asks one question, prints the answer and returns it. Throws without a complete answer. */
+/** Sends one question, prints the answer and returns it. Throws if the answer is not complete. */
 export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
-  // An answer is billed, so unknown fields are rejected first.
+  // Unknown fields are rejected before the request, because an answer is billed.
   if (input.show === 'envelope') output.assertShowable(VIEW)
   if (settings.verbose) await context.note(`index: ${input.body.index}`)
   const text = input.show === 'text' ? await showText(context, input.render) : undefined
@@ -63,7 +63,7 @@ export async function ask(context: CliContext, input: Ask): Promise<Answer> {
     answer = await receive(context, input, listenerOf(input, { output, text, onFirst: progress.end }))
   } catch (error) {
     progress.end()
-    // If stdout itself fails, the mark fails too. The first error is reported.
+    // If stdout fails, printing the mark fails too. The first error is reported.
     await text?.breakOff(markOf(error, input, context)).catch(() => {})
     throw error
   } finally {
@@ -77,7 +77,7 @@ export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   return answer
 }
 
-/** The mark after a truncated answer; none if the program is stopped. */
+/** The mark after a truncated answer. Undefined if the program was stopped. */
 function markOf(error: unknown, { stop }: Ask, { io }: CliContext): string | undefined {
   if (io.signal.aborted) return undefined
   if (stop?.aborted) return 'stopped'
@@ -103,7 +103,7 @@ function listenerOf({ show, onText }: Ask, to: Show): Listener {
 
 const ONE_LINE = { indent: 0, terminal: false }
 
-/** Throws exit 1 without a complete code block. The answer is billed, so it is then printed to stderr. */
+/** Throws exit 1 if the answer has no complete code block. Then prints the answer to stderr, because it is billed. */
 async function chooseBlock(context: CliContext, text: string, which: 'first' | 'last'): Promise<string> {
   const block = codeBlocksIn(text).at(which === 'first' ? 0 : -1)
   if (block !== undefined) return block

@@ -1,4 +1,4 @@
-/** The chat command: gathers the prompt, then asks one question or starts a session. */
+/** The chat command: collects the prompt, then sends one question or starts a session. */
 import { basename } from 'node:path'
 import { Command, Option } from 'commander'
 import type { CommitPoint, FailoverTrigger } from '../../../shared/wire/chat.ts'
@@ -122,7 +122,7 @@ function collectTrigger(value: string, all: FailoverTrigger[]): FailoverTrigger[
   return [...all, trigger]
 }
 
-/** Asks one question. Without a prompt, on a terminal, it starts a session. */
+/** Sends one question. On a terminal without a prompt, starts a session. */
 async function chat(context: CliContext, words: string[], flags: ChatFlags): Promise<void> {
   const settings = await context.settings()
   const show = howToShow(settings, flags)

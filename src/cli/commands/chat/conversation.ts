@@ -23,19 +23,22 @@ const findPath = async (env: Env, profile: string): Promise<string | undefined> 
   return folder === undefined ? undefined : join(folder, `conversation-${encodeURIComponent(profile)}.json`)
 }
 
-/** The last conversation of the profile. Throws a usage error if there is none, or if it was with another gateway. */
+/**
+ * Returns the last conversation of the profile. Throws a usage error if none is stored, or if it was with another
+ * gateway.
+ */
 export async function loadConversation(context: CliContext): Promise<Conversation> {
   const { profile, baseUrl } = await context.settings()
   const path = await findPath(context.io.env, profile)
   const kept = path === undefined ? undefined : parseKept(await readState(path))
   if (kept === undefined) throw usageError(`profile '${profile}' has no conversation to continue`)
   const { origin, ...conversation } = kept
-  // Like keys, messages are sent only to the gateway that received them first.
+  // Messages are sent only to the gateway that received them first. The same rule applies to keys.
   if (origin === new URL(baseUrl).origin) return conversation
   throw usageError(`the last conversation of profile '${profile}' was with ${origin} and is not sent to ${baseUrl}`)
 }
 
-/** Replaces the stored conversation of the profile, mode 0600. A failure is only noted. */
+/** Replaces the stored conversation of the profile, mode 0600. A failure causes only a note. */
 export async function keepConversation(context: CliContext, conversation: Conversation): Promise<void> {
   const { profile, baseUrl, verbose }: Settings = await context.settings()
   const path = await findPath(context.io.env, profile)
@@ -71,7 +74,7 @@ function parseKept(text: string): (Conversation & { origin: string }) | undefine
     const isKept = typeof kept.id === 'string' && typeof kept.origin === 'string' && Array.isArray(kept.messages)
     return isKept ? kept : undefined
   } catch {
-    // Nothing is stored, or a crash left an incomplete file.
+    // No conversation is stored, or a crash left an incomplete file.
     return undefined
   }
 }

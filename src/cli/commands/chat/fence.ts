@@ -7,17 +7,17 @@ export function findFence(line: string): Fence | undefined {
   return { indent: indent.length, mark, language: rest.trim() }
 }
 
-/** Whether the line closes the fence. */
+/** Returns whether the line closes the fence. */
 export function closesFence(line: string, { mark }: Fence): boolean {
   const closing = line.trim()
   return closing.length >= mark.length && closing === mark.charAt(0).repeat(closing.length)
 }
 
-/** A line of code without the indentation of its fence. */
+/** Removes the indentation of the fence from a line of code. */
 export const withoutIndent = (line: string, { indent }: Fence): string =>
   line.slice(Math.min(indent, /^[ \t]*/.exec(line)?.[0].length ?? 0))
 
-/** The fenced code blocks of a text, exactly. An unclosed block is omitted, because it may be truncated. */
+/** Returns the fenced code blocks of a text, unchanged. An unclosed block is omitted, because it may be truncated. */
 export function codeBlocksIn(text: string): string[] {
   const blocks: string[] = []
   let open: { fence: Fence; code: string } | undefined

@@ -9,8 +9,7 @@ const DONE = '[DONE]'
 export type ReceivedFrame = { frame: ChatFrame /** Unchanged. */; json: string }
 
 /**
- * The frames of a streamed answer. A stream without a final `[DONE]` is truncated, even after a clean close: throws
- * exit 8.
+ * Yields the frames of a streamed answer. Throws exit 8 if the stream ends without `[DONE]`, even after a clean close.
  */
 export async function* readFrames(
   body: AsyncIterable<Uint8Array>,
@@ -52,7 +51,7 @@ function parseFrame(json: string, requestId: string | undefined): ChatFrame {
   throw incomplete('the stream contains an invalid frame', requestId)
 }
 
-/** Whether a frame has the members that are read here. Unknown types are passed on. */
+/** Whether a frame has the members that the client reads. Frames of unknown types are passed on. */
 function isWhole({ type, data }: ChatFrame): boolean {
   if (typeof data !== 'object' || data === null) return false
   if (type === 'metadata') return typeof data.metadata === 'object' && data.metadata !== null
@@ -60,7 +59,7 @@ function isWhole({ type, data }: ChatFrame): boolean {
   return true
 }
 
-/** The answer was truncated. The text printed so far is only a part of it. */
+/** The error of a truncated answer. The text printed so far is incomplete. */
 export const incomplete = (message: string, requestId: string | undefined, code = 'ANSWER_INCOMPLETE'): CliError =>
   new CliError(EXIT.upstream, message, {
     code,

@@ -8,7 +8,7 @@ import type { ChatDefaults } from '../../profile/config-files.ts'
 import { getIndexName } from '../indexes/name.ts'
 import type { Message } from './conversation.ts'
 
-/** The index name for "no retrieval". Its type keeps it equal to the API's. */
+/** The index name that means "no retrieval". The compiler checks that it equals the name in the API. */
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
 export const TRIGGERS = [
@@ -28,7 +28,7 @@ export type ChatInput = {
   index: string | undefined
   rag: boolean
   policy: string | undefined
-  /** `''` turns the shield on with its default policy, false turns it off, undefined keeps the gateway's default. */
+  /** `''` means on with the default policy, false means off, undefined means the gateway's default. */
   shield: string | false | undefined
   system: string | undefined
   temperature: string | undefined
@@ -42,14 +42,17 @@ export type PromptParts = { files: { name: string; text: string }[]; piped: stri
 
 type ChainEntry = { model: string; timeout_ms?: number; first_token_timeout_ms?: number }
 
-/** The text in a code fence that is longer than any fence in the text. */
+/** Puts the text into a code fence that is longer than any fence in the text. */
 function fenced({ name, text }: { name: string; text: string }): string {
   const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length))
   const fence = '`'.repeat(longest + 1)
   return `${fence}${name}\n${text.endsWith('\n') ? text : `${text}\n`}${fence}`
 }
 
-/** Files, then the piped text, then the words, separated by blank lines. Throws a usage error if it is too long. */
+/**
+ * Joins the files, the piped text and the words, in this order, with blank lines. Throws a usage error if the result is
+ * too long.
+ */
 export function toPrompt({ files, piped, words }: PromptParts): string {
   const parts = [...files.map(fenced), piped.replace(/\n+$/, ''), words.join(' ')]
   const prompt = parts.filter((part) => part.trim() !== '').join('\n\n')
@@ -123,7 +126,7 @@ export function toIndex(flag: string | undefined, byDefault: string | undefined)
   return meansNone ? NO_INDEX : getIndexName(index)
 }
 
-/** One question, or the latest messages of a conversation. */
+/** A single question, or the latest messages of a conversation. */
 export type PromptText = { prompt: string } | { messages: Message[] }
 
 /** The body of POST /chat/completions. The gateway has defaults for omitted members. */

@@ -3,14 +3,14 @@ import type { MarkedToken, Token, Tokens } from 'marked'
 import type { Painter } from '../../output/colour.ts'
 import { textWidth, wrapLine } from '../../output/text-width.ts'
 
-/** The styles, and the width of lines in cells. A longer word stays whole. */
+/** The styles, and the width of lines in cells. Words longer than a line are not split. */
 export type Look = { painter: Painter; width: number }
 
 const RULE_WIDTH = 40
 const COLUMN_GAP = '  '
 const SMALLEST_WIDTH = 16
 
-// The library's union has an open member, which would make every field `any`.
+// Excludes the open variant of the library's union, which would make every field `any`.
 export const known = (token: Token): MarkedToken => token as MarkedToken
 
 const inlinesText = (tokens: Token[], painter: Painter): string =>
@@ -44,7 +44,7 @@ function inlineText(token: MarkedToken, painter: Painter): string {
 
 const boxOf = ({ checked }: Tokens.Checkbox): string => (checked ? '[x] ' : '[ ] ')
 
-/** The address is always shown, because the text of a link may mislead. */
+/** The URL is always shown, because the text of a link may be misleading. */
 function linkText({ href, text, tokens }: Tokens.Link | Tokens.Image, painter: Painter): string {
   const name = painter.underline(inlinesText(tokens, painter))
   return text === href || `mailto:${text}` === href ? name : `${name} ${painter.dim(`(${href})`)}`

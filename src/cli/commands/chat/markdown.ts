@@ -1,16 +1,16 @@
-/** Renders streamed Markdown. Printed text never changes. */
+/** Renders streamed Markdown. Text that is printed already never changes. */
 import type { Token, Tokens } from 'marked'
 import { terminalText } from '../../output/terminal-text.ts'
 import { closesFence, type Fence, findFence, withoutIndent } from './fence.ts'
 import { blockLines, itemLines, known, type Look } from './markdown-blocks.ts'
 
-/** A longer block is shown unchanged, because each new line parses the pending text again. */
+/** A longer block is printed without rendering, because each new line parses the whole pending text again. */
 const PENDING_CHARS = 8_192
 
 export type MarkdownText = {
-  /** The text that can be printed now. */
+  /** Adds a chunk and returns the text that can be printed now. */
   push(chunk: string): string
-  /** The remaining text. The whole output ends with one newline. */
+  /** Returns the remaining text. The whole output ends with exactly one newline. */
   end(): string
 }
 
@@ -21,7 +21,7 @@ export type MarkdownText = {
 export async function createMarkdown(look: Look): Promise<MarkdownText> {
   const { Lexer } = await import('marked')
   const harmless = terminalText()
-  /** The last line, until its newline comes. */
+  /** The last line, until its newline arrives. */
   let line = ''
   /** Lines of incomplete blocks. */
   let pending = ''
@@ -142,7 +142,8 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
 }
 
 /**
- * The kind of block that a line may begin. A new kind completes the block before it. Deeper lines belong to an item.
+ * Returns the kind of block that a line may begin. A new kind completes the previous block. Indented lines belong to a
+ * list item.
  */
 function kindOf(line: string): string {
   if (line.trim() === '') return 'blank'

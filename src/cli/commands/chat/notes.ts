@@ -1,10 +1,10 @@
-/** The lines about an answer on stderr. */
+/** Formats the lines about an answer on stderr. */
 import type { ChatMetadata } from '../../../shared/wire/chat.ts'
 import { failureWords } from '../../api/failed-models.ts'
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)}s`
 
-/** One line for each failed model before the one that answered. */
+/** One line for each model that failed before another model answered. */
 export function failoverLines({ failover, served_model }: ChatMetadata): string[] {
   const attempts = failover?.attempts ?? []
   return attempts

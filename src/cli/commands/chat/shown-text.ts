@@ -5,7 +5,7 @@ import { createPainter, mayColour, type Painter } from '../../output/colour.ts'
 export const RENDER = ['auto', 'always', 'never'] as const
 export type Render = (typeof RENDER)[number]
 
-/** The width of a terminal that reports none, or zero. */
+/** The width if the terminal reports no width, or zero. */
 const DEFAULT_COLUMNS = 80
 
 /** The text of one answer on stdout. */
@@ -13,7 +13,7 @@ export type ShownText = {
   write(text: string): Promise<void>
   /** Ends a complete answer with one newline. */
   finish(): Promise<void>
-  /** Ends a truncated answer with `mark` on its own line of stderr. A pipe gets no extra byte. */
+  /** Ends a truncated answer: prints `mark` on its own line of stderr. A piped stdout gets no extra byte. */
   breakOff(mark: string | undefined): Promise<void>
 }
 

@@ -5,7 +5,7 @@ import { usageError } from '../../errors.ts'
 import { toUtf8 } from '../../input/text-input.ts'
 import type { Io, Note } from '../../io.ts'
 
-/** How long to wait for a silent pipe, if there is a prompt. */
+/** With a prompt, how long to wait for the first byte of a pipe. */
 const SILENCE_MS = 3_000
 
 /** Whether stdin is a pipe, a file or a socket. A terminal, `/dev/null` and a closed stdin are not read. */
@@ -21,8 +21,8 @@ export function isStdinPiped({ isTTY, fd }: { isTTY?: boolean; fd?: number }): b
 }
 
 /**
- * The text of stdin, read to its end. With a prompt, a silent pipe is ignored after 3 s, because programs like cron and
- * ssh leave it open. Without a prompt, it waits.
+ * Reads stdin to its end. With a prompt, ignores a silent pipe after 3 s, because cron, ssh and others leave it open.
+ * Without a prompt, waits for the end of the pipe.
  */
 export async function readPiped(io: Io, note: Note, { hasPrompt }: { hasPrompt: boolean }): Promise<string> {
   const { stdin, clock, signal } = io

@@ -15,13 +15,12 @@ export function runDaemon(args: string[], { env, signals }: Pick<Io, 'env' | 'si
   const child = spawn(process.execPath, [daemonPath(), ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
     env: { ...env, AIGW_PARENT_PIPE: '3' },
-    // A separate process group: on Ctrl-C the terminal signals our whole group. The daemon would get that signal and
-    // the
-    // forwarded one, and the second means "stop without draining".
+    // On Ctrl-C the terminal signals our whole process group. In this group, the daemon would receive that signal and
+    // the forwarded one, and the second signal means "stop without draining".
     detached: true,
   })
   const pipe = child.stdio[3]
-  // The pipe breaks when the daemon ends.
+  // The pipe breaks when the daemon exits.
   pipe?.on('error', () => {})
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   const forward = (name: NodeJS.Signals) => void child.kill(name)

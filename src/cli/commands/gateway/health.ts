@@ -9,7 +9,7 @@ import { pause } from '../../io.ts'
 import { columns, findAtPath } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
 
-/** The path of each probe, and its status of success. */
+/** The path of each probe, and the status that means success. */
 const PROBES = {
   health: { path: 'health', status: 'healthy' },
   live: { path: '/livez', status: 'ok' },
@@ -38,7 +38,10 @@ export function toCommand(context: CliContext): Command {
 type Probe = keyof typeof PROBES
 type Finding = { healthy: boolean; status: number; body: object; raw: Buffer }
 
-/** Checks once, or until `waitMs` have passed. Throws exit 10 for an unhealthy gateway, exit 9 without a response. */
+/**
+ * Checks once, or until the gateway is healthy or `waitMs` have passed. Throws exit 10 for an unhealthy gateway, exit 9
+ * without a response.
+ */
 async function checkHealth(context: CliContext, probe: Probe, waitMs: number): Promise<void> {
   const { io } = context
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
@@ -48,7 +51,7 @@ async function checkHealth(context: CliContext, probe: Probe, waitMs: number): P
   progress.show(`Waiting for ${api.baseUrl}`)
   try {
     for (let leftMs = waitMs; ; leftMs = deadline - io.clock.monotonic()) {
-      // With `--wait`, this loop retries, and no single request may exceed the remaining time.
+      // With `--wait`, this loop retries instead of the client, and a request may take only the remaining time.
       const limits = waitMs === 0 ? {} : { timeoutMs: Math.min(callMs, leftMs), retries: 0 }
       const finding = await ask(api, probe, limits).catch((error: unknown) => {
         if (error instanceof CliError && (error.exitCode === EXIT.unreachable || error.exitCode === EXIT.upstream)) {
@@ -74,7 +77,7 @@ async function ask(api: Api, probe: Probe, limits: { timeoutMs?: number; retries
   const { path, status: expected } = PROBES[probe]
   const answer = await api.open({ method: 'GET', path, anonymous: true, ...limits })
   const raw = await api.read(answer)
-  // If the gateway is down, a proxy may answer with any body.
+  // If the gateway is down, a proxy may send a body of any form.
   const parsed = parseBody(raw)
   const body = typeof parsed === 'object' && parsed !== null ? parsed : {}
   const healthy = answer.status === 200 && findAtPath(body, 'status') === expected

@@ -15,7 +15,7 @@ const memberVerb =
       .description(description)
       .argument('<group>', GROUPS.argument)
       .argument('<user...>', USERS.argument)
-      // The API accepts only the whole list of members, so a change reads the list first.
+      // The API accepts only the whole list of members, so a change reads the current list first.
       .addHelpText('after', '\nTwo changes of one group at the same moment may overwrite each other.')
       .action((group: string, users: string[]) =>
         changeMembers(context, group, (now) => toMembers(context, now, users)),
@@ -26,7 +26,7 @@ export const commands = {
   remove: memberVerb('remove', 'Remove users from a group. The users stay.', removeMembers),
 }
 
-/** Throws exit 3 for an unknown user. Then no user is added. */
+/** Throws exit 3 if a user is unknown, and then adds no user. */
 async function addMembers(context: CliContext, members: UserReference[], users: string[]): Promise<string[]> {
   return [...new Set([...members.map(({ id }) => id), ...(await toIds(context, USERS, users))])]
 }
@@ -53,7 +53,7 @@ async function changeMembers(
   const found = await getItem(context, GROUPS, group)
   const { item } = found
   const users = await toMembers(item.users)
-  // A change only adds, or only removes, so an equal length means no change.
+  // A change either adds or removes members, so an equal length means no change.
   if (users.length === item.users.length) {
     await context.note(`note: nothing to change in group '${item.name}'`)
     return showFound(context, GROUPS, found)

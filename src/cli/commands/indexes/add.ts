@@ -22,7 +22,7 @@ import { toMultipart } from './multipart.ts'
 import { getIndexName, indexPath } from './name.ts'
 import { FETCH_TIMEOUT_MS, fetchDocument, isUrl } from './web-document.ts'
 
-/** The response arrives after the indexing, so it takes longer than other calls. */
+/** The response arrives only after the indexing, so the request takes longer than others. */
 const TRAIN_TIMEOUT_MS = 600_000
 const SKIPPED_SHOWN = 10
 
@@ -50,7 +50,7 @@ export function toCommand(context: CliContext): Command {
 type Flags = { name: string; strict: boolean }
 type Outcome = z.infer<typeof TrainResponse>['results']['documents'][number]
 
-/** Sends every document and prints the result of each. Throws exit 1 if some failed. */
+/** Sends all documents and prints the result of each. Throws exit 1 if a document failed. */
 async function addDocuments(context: CliContext, index: string, paths: string[], flags: Flags): Promise<void> {
   const { name: stdinName, strict } = flags
   const { io } = context
@@ -87,7 +87,7 @@ async function addDocuments(context: CliContext, index: string, paths: string[],
   }
 }
 
-/** The documents of all arguments, without duplicates. Addresses are downloaded. */
+/** Returns the documents of all arguments, without duplicates. Downloads web addresses. */
 async function collect(
   context: CliContext,
   paths: readonly string[],
@@ -117,7 +117,7 @@ async function train(context: CliContext, index: string, batch: Document[]) {
       path: indexPath(index, 'train'),
       upload: toMultipart(batch),
       timeoutMs: timeoutFlagMs ?? TRAIN_TIMEOUT_MS,
-      // The gateway recognises a known document by its content.
+      // A retry is safe: the gateway recognises a stored document by its content.
       repeatable: true,
     })
     return { outcomes: body.results.documents, raw }

@@ -108,7 +108,7 @@ export const commands = {
 const onIndex = (name: string, description: string): Command =>
   new Command(name).description(description).argument('<index>', 'knowledge base')
 
-/** GET /indexes/all, page by page; GET /indexes for a key without administrator rights. */
+/** GET /indexes/all, page by page. For a key without administrator rights, GET /indexes. */
 async function listIndexes(context: CliContext, { search, limit, all }: ListInput): Promise<void> {
   const { path, view, listView = view } = INDEXES
   try {
@@ -128,7 +128,7 @@ async function listQueryable(context: CliContext, search: string | undefined, wa
   const [api, output] = await Promise.all([context.api(), context.output()])
   const { body, raw } = await api.send<z.infer<typeof DiscoverIndexesResponse>>({ method: 'GET', path: 'indexes' })
   await context.note('note: this key is not an administrator; showing the indexes it may query')
-  // This route has no parameters and returns all names at once.
+  // This route has no parameters and returns all names in one response.
   const sought = search?.trim().toLowerCase() ?? ''
   const found = body.indexes.filter(({ name }) => name.toLowerCase().includes(sought))
   await output.list(found.slice(0, wanted), QUERYABLE_VIEW, raw)
@@ -137,10 +137,10 @@ async function listQueryable(context: CliContext, search: string | undefined, wa
 
 const REBUILT_VIEW = { columns: columns({ DOCUMENTS: 'documents', PASSAGES: 'passages' }), idPath: 'documents' }
 
-/** About 3,000 passages a second. */
+/** A rebuild processes about 3,000 passages a second. */
 const REBUILD_TIMEOUT_MS = 600_000
 
-/** POST /indexes/{id}/rebuild. Throws exit 3 for an unknown index, exit 6 during another change of it. */
+/** POST /indexes/{id}/rebuild. Throws exit 3 for an unknown index, exit 6 while another request changes the index. */
 async function rebuild(context: CliContext, index: string): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   output.assertShowable(REBUILT_VIEW)

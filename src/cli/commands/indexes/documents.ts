@@ -4,7 +4,7 @@ import { extname, join, relative, resolve, sep } from 'node:path'
 import { TRAIN_FILE_BYTES, TRAIN_FILES } from '../../../shared/spec-limits.ts'
 import { CliError, failedToRead, unreadable, usageError } from '../../errors.ts'
 
-/** A document to send. Sources and search results show its `name`; `path` is its file or address. */
+/** A document to send. Sources and search results show its `name`. `path` is its file or web address. */
 export type Document = { name: string; path: string; type: string; size: number; read(): AsyncIterable<Uint8Array> }
 
 export type Skipped = { path: string; reason: string }
@@ -42,7 +42,7 @@ const CONVERT: Record<string, string> = {
 }
 /** The hint for unsupported files. */
 export const TAKEN = `Supported files:  ${Object.keys(TYPES).join(' ')}`
-/** Small enough for one request's timeout on a slow connection. A larger file is sent alone. */
+/** Batch size: small enough to finish within the request timeout on a slow connection. A larger file is sent alone. */
 const BATCH_BYTES = 8_388_608
 const REFUSED_SHOWN = 10
 
@@ -51,7 +51,7 @@ type Found = { size: number; isFile(): boolean }
 
 /**
  * The documents of the paths; folders are read recursively. Inside folders, unsupported files, hidden entries and links
- * are skipped. Throws a usage error for an unsupported file that was named itself.
+ * are skipped. Throws a usage error for an unsupported file that the command line names.
  */
 export async function collectDocuments(paths: string[]): Promise<Collected> {
   const collected: Collected = { documents: [], skipped: [] }
@@ -88,7 +88,7 @@ async function collectFolder(folder: string, collected: Collected): Promise<void
   }
 }
 
-/** The document in a file, or the reason why it is unsupported. */
+/** Returns the document in a file, or the reason why the file is unsupported. */
 function toDocument(path: string, file: Found): Document | string {
   const type = typeOf(path)
   const { size } = file
@@ -99,12 +99,12 @@ function toDocument(path: string, file: Found): Document | string {
   return { name: toDocumentName(path), path: resolve(path), type, size, read: () => readExactly(path, size) }
 }
 
-/** The MIME type of a file name's ending. */
+/** Returns the MIME type for the ending of a file name. */
 export const typeOf = (name: string): string | undefined => TYPES[extname(name).toLowerCase()]
 
 /**
- * The path relative to the current folder, without `..`. Files with one name in different folders stay distinct, and
- * adding a file again replaces it.
+ * The path relative to the current folder, without `..`. Files with the same name in different folders stay distinct,
+ * and adding a file again replaces its document.
  */
 const toDocumentName = (path: string): string =>
   relative('.', path)
@@ -113,7 +113,9 @@ const toDocumentName = (path: string): string =>
     .join('/')
     .normalize('NFC')
 
-/** Removes duplicates. Throws a usage error for two documents with one name, because one would replace the other. */
+/**
+ * Removes duplicates. Throws a usage error for two documents with the same name, because one would replace the other.
+ */
 export function distinctDocuments(documents: Document[]): Document[] {
   const byName = new Map<string, Document>()
   for (const document of documents) {
@@ -145,7 +147,7 @@ async function* readExactly(path: string, size: number): AsyncGenerator<Uint8Arr
   }
 }
 
-/** The documents in batches for one request each. */
+/** Groups the documents into batches. Each batch is sent in one request. */
 export function toBatches(documents: Document[]): Document[][] {
   const batches: Document[][] = []
   let bytes = 0

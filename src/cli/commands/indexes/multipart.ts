@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto'
 import type { UploadBody } from '../../api/client.ts'
 import type { Document } from './documents.ts'
 
-// Names are escaped like in browsers (HTML, "multipart/form-data encoding algorithm").
+// Escapes names like a browser (HTML, "multipart/form-data encoding algorithm").
 const toFileName = (name: string): string =>
   name.replace(/["\r\n]/g, (char) => (char === '"' ? '%22' : char === '\r' ? '%0D' : '%0A'))
 
-/** The documents as `files` parts (RFC 7578). The length is known in advance, and files are streamed. */
+/** Encodes the documents as `files` parts (RFC 7578). Files are streamed. The length is known in advance. */
 export function toMultipart(documents: Document[]): UploadBody {
   const boundary = `aigw-${randomUUID()}`
   const parts = documents.map((document) => ({

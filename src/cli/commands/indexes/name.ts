@@ -3,14 +3,14 @@ import { toIndexName } from '../../../shared/index-name.ts'
 import { usageError } from '../../errors.ts'
 import { isId } from '../../resources/resolve.ts'
 
-/** The index name as the gateway normalises it. Throws a usage error for a name without valid characters. */
+/** Normalises an index name as the gateway does. Throws a usage error for a name without valid characters. */
 export function getIndexName(text: string): string {
   const name = toIndexName(text)
   if (name !== '') return name
   throw usageError(`'${text}' is not a valid index name`, ['A name has 3 to 50 of a-z, 0-9 and dashes.'])
 }
 
-/** The reference of an index for administrators: its id, or its normalised name. */
+/** Returns the reference of an index in routes for administrators: its id, or its normalised name. */
 export const toIndexNameOrId = (text: string): string => (isId(text) ? text : getIndexName(text))
 
 /** The path of a route below one index. */

@@ -2,7 +2,7 @@
 import { lookup as lookupName } from 'node:dns'
 import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net'
 
-/** A redirect led from a public site into the user's own network. */
+/** Thrown for a redirect from a public site into the user's own network. */
 export class OwnNetworkRefused extends Error {
   override name = 'OwnNetworkRefused'
 }

@@ -29,7 +29,10 @@ export function toCommand(context: CliContext): Command {
     )
 }
 
-/** GET /indexes/{name}/search. No match is an empty list, not an error. A terminal gets whole passages, not a table. */
+/**
+ * GET /indexes/{name}/search. Without a match, prints an empty list. On a terminal, prints whole passages instead of a
+ * table.
+ */
 async function search(context: CliContext, index: string, query: string, topK: number): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   const request = { method: 'GET', path: indexPath(index, 'search'), query: { query, top_k: topK } }

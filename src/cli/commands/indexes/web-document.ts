@@ -10,17 +10,18 @@ import type { Io } from '../../io.ts'
 import { type Document, TYPES, typeOf } from './documents.ts'
 import { createDialling, type Dialling, OwnNetworkRefused } from './own-network.ts'
 
-/** For the whole download, including redirects. */
+/** Timeout of the whole download, including redirects. */
 export const FETCH_TIMEOUT_MS = 60_000
 const REDIRECTS = 5
 const NAME_CHARS = 200
 
-/** Whether an argument is an address and not a path. */
+/** Whether an argument is a web address and not a path. */
 export const isUrl = (text: string): boolean => /^https?:\/\//i.test(text)
 
 /**
- * The document at an address. The request carries neither key nor cookies. Throws a usage error for an address with a
- * password, an unsupported file or more than TRAIN_FILE_BYTES, and exit 9 if the download fails.
+ * Downloads the document at an address. The request contains neither key nor cookies. Throws a usage error for an
+ * address with a password, for an unsupported file and for more than TRAIN_FILE_BYTES. Throws exit 9 if the download
+ * fails.
  */
 export async function fetchDocument(
   address: string,
@@ -146,12 +147,12 @@ function nameOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string
 }
 
 const HASH_CHARS = 12
-/** Invisible characters, except the joiners of Persian and emoji. */
+/** Invisible characters, except the joiners that Persian and emoji need. */
 const INVISIBLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
 const partOf = (text: string): string => decoded(text).replace(/[\\/]/g, '_')
 
-/** The ending of a supported file type, or none. */
+/** Returns the ending of a supported file type, or an empty text. */
 function endingOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
   const byType = Object.keys(TYPES).find((one) => TYPES[one] === type)

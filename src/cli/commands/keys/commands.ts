@@ -124,7 +124,7 @@ export const commands = {
   }),
 }
 
-/** The active key with this name and owner; by default the caller is the owner. */
+/** Finds the active key with this name and owner. By default, the owner is the caller. */
 async function findActive(context: CliContext, called: string, userId: unknown): Promise<ApiKey | undefined> {
   const owner = typeof userId === 'string' ? userId : await ownId(context)
   const query = { userId: owner, status: 'active', sortOrder: 'asc' }
@@ -146,7 +146,7 @@ const isRelative = (expires: unknown): boolean => typeof expires === 'string' &&
 
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
-/** Every key may chat without a knowledge base. A list with only `none` excludes all others. */
+/** Every key may chat without a knowledge base. A list that contains only `none` excludes all knowledge bases. */
 function toIndex(text: string): string {
   return text === 'none' || text === NO_INDEX ? NO_INDEX : getIndexName(text)
 }

@@ -5,13 +5,13 @@ import { usageError } from '../../errors.ts'
 const HOUR_MS = 3_600_000
 const UNIT_MS: Record<string, number> = { h: HOUR_MS, d: 24 * HOUR_MS, w: 7 * 24 * HOUR_MS }
 const DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/
-/** The last time that JavaScript knows (ECMA-262, Time Values and Time Range). */
+/** The maximum time that JavaScript can represent (ECMA-262, Time Values and Time Range). */
 const LAST_MS = 8_640_000_000_000_000
 
-/** `at` is ISO 8601, or null for never. A relative time differs in each run. */
+/** `at` is ISO 8601, or null for a key that never expires. A relative time differs in each run. */
 export type Expiry = { at: string | null; isRelative: boolean }
 
-/** Whether the date exists. JavaScript reads 30 February as the second of March. */
+/** Whether the date exists. JavaScript parses 30 February as 2 March. */
 const isDay = (date: string): boolean => {
   const ms = Date.parse(`${date}T00:00:00Z`)
   return !Number.isNaN(ms) && isoTime(ms).startsWith(date)

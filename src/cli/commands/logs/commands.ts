@@ -55,7 +55,7 @@ function listCommand(context: CliContext): Command {
         throw usageError(`--until ${flags.until} is before --since ${flags.since}`)
       }
       const filters = toQuery(await resolveFlags(context, LIST_FIELDS, given))
-      // Entries that are logged between two pages would move others to the next page.
+      // New entries during the listing would shift older entries to the next page.
       const latest = all || limit > PAGE_LIMIT.max ? { endDate: isoTime(context.io.clock.now()) } : {}
       const source = { path: LOGS_PATH, itemsKey: 'logs', isInData: true, query: { ...latest, ...filters } }
       await listAll<ActivityLog>(context, { ...source, limit, all, view: LIST_VIEW })
@@ -100,11 +100,11 @@ const toWords = ({ timestamp, type, outcome, user, description }: ActivityLog): 
   description,
 ]
 
-/** The whole log. By default the gateway returns one week. */
+/** The period of the whole log. By default the gateway returns one week. */
 const WHOLE_LOG = { startDate: '1970-01-01T00:00:00.000Z' }
 const MOST_ENTRIES = 100
 
-/** GET /activity-logs of one request. Throws exit 3 if the log has no entry of it. */
+/** GET /activity-logs of one request. Throws exit 3 if the log has no entry of the request. */
 function showCommand(context: CliContext): Command {
   return new Command('show')
     .description('Show the log entries of one request: its kind, its author and its result.')

@@ -15,15 +15,16 @@ const POLL_MS = 5_000
 const LONGEST_WAIT_MS = 30_000
 
 /**
- * The last `lines` entries, then every new entry, each once. A position in the chains, and not a time, decides which
- * entries are new. Throws if the first request fails, or if the gateway later rejects this key. Retries while the
+ * Yields the last `lines` entries, then every new entry, each once. The position in the chains decides which entries
+ * are new, not the time. Throws if the first request fails, or if the gateway later rejects this key. Retries while the
  * gateway is unreachable.
  */
 export async function* followLogs(
   context: CliContext,
   { query, lines }: { query: ApiRequest['query']; lines: number },
 ): AsyncGenerator<ActivityLog> {
-  // The position is read before the last lines. An entry in between is in both answers, and shown once.
+  // The position is read before the last lines. An entry that is logged in between is in both responses, and is shown
+  // once.
   let position = (await readAfter(context, query, 'now')).position
   const last = await lastEntries(context, query, lines)
   const shown = new Set(last.map(({ id }) => id))
@@ -51,7 +52,7 @@ export async function* followLogs(
         waitMs = backoffMs = Math.min(backoffMs * 2, LONGEST_WAIT_MS)
         await context.note(`note: the gateway does not answer; retrying in ${waitMs / 1000} s`)
       } else {
-        // After a limit of an hour or a day, the note states the limit and the end of the wait.
+        // If a limit per hour or per day is reached, the note states the limit and the end of the wait.
         waitMs = Math.max(POLL_MS, retryAfterSeconds * 1000)
         await context.note(`note: ${message}; continuing at ${isoTime(context.io.clock.now() + waitMs)}`)
       }

@@ -44,7 +44,10 @@ export async function fetchModels(context: CliContext, provider?: string) {
   return { models: body.models, raw }
 }
 
-/** Also matches the entry that stands for any model of a provider. Throws exit 3 for a model this key may not use. */
+/**
+ * Shows a model. The entry `PROVIDER/*` matches any model of its provider. Throws exit 3 for a model this key may not
+ * use.
+ */
 async function show(context: CliContext, id: string): Promise<void> {
   const output = await context.output()
   const { models, raw } = await fetchModels(context)
@@ -75,7 +78,10 @@ const TEST_COLUMNS = columns(
 )
 const TEST_VIEW = { columns: TEST_COLUMNS, idPath: 'model', members: TEST_COLUMNS.map(({ path }) => path) }
 
-/** Prints times and tokens of one short answer. Throws exit 8 without an answer, or if another model answered. */
+/**
+ * Prints the times and tokens of one short answer. Throws exit 8 if the model does not answer, or if another model
+ * answered.
+ */
 async function testModel(context: CliContext, id: string): Promise<void> {
   const [{ receive }, { toChatRequest }] = await Promise.all([import('../chat/answer.ts'), import('../chat/input.ts')])
   const output = await context.output()

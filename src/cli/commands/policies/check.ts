@@ -50,7 +50,7 @@ type Outcome = PolicyCheckResponse['checks'][keyof PolicyCheckResponse['checks']
 type Made = Extract<Outcome, { passed: boolean }>
 type Row = { check: string; result: 'passed' | 'failed' | 'skipped'; detail: string }
 
-/** A check with all its members, and its result in words. */
+/** Adds the result in words to a check. */
 function toRow(check: string, outcome: Outcome): Row {
   if ('skipped' in outcome) return { check, result: 'skipped', detail: '' }
   const { passed, ...more } = outcome

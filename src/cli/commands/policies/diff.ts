@@ -46,7 +46,7 @@ async function sideOf(context: CliContext, given: string): Promise<string | obje
 /** Members that only `show` prints. */
 const SHOWN_ONLY = { id: true, type: true, isActive: true, policyHash: true, createdAt: true, updatedAt: true }
 
-/** The value of one side. */
+/** Formats the value of one side. */
 const toText = (value: unknown) => (Array.isArray(value) ? value.join(',') : String(value))
 
 const DIFF_VIEW = {

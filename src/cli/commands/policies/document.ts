@@ -3,10 +3,13 @@ import { usageError } from '../../errors.ts'
 import { type Fields, isObject, withFlags } from '../../input/from-file.ts'
 import { findAtPath } from '../../output/formats.ts'
 
-/** A field of a policy document by its path, such as `pii.action`, and its value. */
+/** The path of a field in a policy document, such as `pii.action`, and its value. */
 export type Setting = { path: string; value: unknown }
 
-/** The fields that are lists, also in prompt shield policies. Some of them may also be one of `WORDS`. */
+/**
+ * The fields that are lists, also in prompt shield policies. Some of these fields accept one of `WORDS` instead of a
+ * list.
+ */
 const LISTS = [
   'layers',
   ...['allowedModels', 'deniedModels', 'allowedProviders', 'residency.allowedRegions'],
@@ -30,13 +33,13 @@ function toValue(path: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Not JSON, so text.
+    // The value is not JSON, so it is text.
   }
   if (!LISTS.includes(path) || WORDS.includes(text)) return text
   return text.split(',').flatMap((entry) => entry.trim() || [])
 }
 
-/** The document with these fields set. Other fields stay. */
+/** Returns the document with these fields set. Other fields stay. */
 export function withSettings(document: object, settings: readonly Setting[]): Fields {
   let changed: Fields = { ...document }
   for (const { path, value } of settings) {
@@ -47,7 +50,7 @@ export function withSettings(document: object, settings: readonly Setting[]): Fi
   return changed
 }
 
-/** The fields of a document in the form of `--set`, without those that are off. */
+/** Formats the fields of a document in the form of `--set`, without disabled sections and empty values. */
 export function toSettingTexts(document: unknown): string[] {
   if (!isObject(document)) return []
   return Object.entries(document).flatMap(([name, value]) => {

@@ -18,7 +18,7 @@ export const NAME_FIELD = { member: 'name', flag: '[name]', ask: 'Name of the po
 type PolicyInput = {
   /** The document of the file. */
   document: object | undefined
-  /** The settings of flags, which are applied to the document. */
+  /** The settings of `--set`, which are applied to the document. */
   settings: Setting[]
   /** The other members. */
   others: Fields
@@ -36,7 +36,9 @@ export function toNewPolicy(input: Fields): Fields {
   return { ...others, policy: withSettings(document, settings) }
 }
 
-/** The request for a change. Settings change the document of the file, or else the current one. */
+/**
+ * The request for a change. Settings change the document of the file. Without one, they change the current document.
+ */
 export function toPolicyChange(input: Fields) {
   const { document, settings, others } = splitPolicy(input)
   if (settings.length === 0) return { changes: { ...others, policy: document } }

@@ -37,7 +37,7 @@ export const commands = {
       .action((name: string, flags: { ignoreNotFound: boolean }) => remove(context, name, flags)),
 }
 
-/** Profiles of the user and of this machine, by name. `key` names the source of the key. */
+/** Lists the profiles of the user and of this machine, by name. `key` names the source of the key. */
 async function list(context: CliContext): Promise<void> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const { user, system, credentials } = await loadConfigFiles(context.io)
@@ -86,7 +86,8 @@ async function rename(context: CliContext, name: string, newName: string): Promi
 }
 
 /**
- * Removes it after a confirmation, since the stored key cannot be shown again. Throws exit 3 for an unknown profile.
+ * Removes a profile after a confirmation, because its stored key cannot be shown again. Throws exit 3 for an unknown
+ * profile.
  */
 async function remove(context: CliContext, name: string, { ignoreNotFound }: { ignoreNotFound: boolean }) {
   const { env } = context.io
@@ -97,7 +98,7 @@ async function remove(context: CliContext, name: string, { ignoreNotFound }: { i
   const { dryRun } = await context.settings()
   if (dryRun) return context.note(`Would remove profile '${name}' and its key.`)
   await context.confirm(`Remove profile '${name}' and its stored key?`)
-  // The conversation goes first: after an interruption, the profile can still be removed by its name.
+  // The conversation is deleted first: after an interruption, the profile can still be removed by its name.
   await forgetConversation(env, name)
   await editConfig(env, [
     { path: ['profiles', name], value: undefined },
@@ -107,7 +108,7 @@ async function remove(context: CliContext, name: string, { ignoreNotFound }: { i
   await context.note(`Removed profile '${name}'.`)
 }
 
-/** Throws exit 3 and lists the known profiles. */
+/** Throws exit 3 if the profile does not exist, and names the existing profiles. */
 function assertProfile(profiles: Record<string, ProfileEntry>, name: string): void {
   if (Object.hasOwn(profiles, name)) return
   throw new CliError(EXIT.notFound, `there is no profile '${name}'`, {

@@ -48,7 +48,7 @@ export function toCommand(context: CliContext): Command {
     .action((bundleId: string) => showReceipt(context, bundleId))
 }
 
-/** GET /receipts/{bundleId}. Throws exit 3 if there is none. */
+/** GET /receipts/{bundleId}. Throws exit 3 if not found. */
 async function showReceipt(context: CliContext, bundleId: string): Promise<void> {
   const output = await context.output()
   const { receipt, raw } = await fetchReceipt(context, bundleId)

@@ -81,15 +81,15 @@ export const commands = {
 }
 
 /**
- * The permissions of the file, those of flags, and the other members. Throws a usage error for an unknown section or
- * level.
+ * Separates the permissions of the file, the permissions of flags, and the other members. Throws a usage error for an
+ * unknown section or level.
  */
 function permissionsOf(input: Fields) {
   const { named, permissions: _, ...fields } = input
   return { named: toPermissions(textsIn({ named }, 'named') ?? []), permissions: permissionsIn(input), fields }
 }
 
-/** Notes that the permissions of a role have no effect. */
+/** Notes that permissions have no effect if the role has no access to the admin panel. */
 async function noteClosedPanel(context: CliContext, role: Role): Promise<void> {
   const opensSomething = role.permissions.some(({ level }) => level !== 'none')
   if (opensSomething && !role.hasAdminPanelAccess) {
@@ -99,7 +99,7 @@ async function noteClosedPanel(context: CliContext, role: Role): Promise<void> {
 
 const SECTION_VIEW = { columns: columns({ SECTION: 'section', LEVELS: 'levels' }), idPath: 'section' }
 
-/** Needs no gateway, because the sections are part of the contract. */
+/** Needs no gateway, because the API defines the sections. */
 function sectionsCommand(context: CliContext): Command {
   return new Command('sections')
     .description('List the permission sections and their levels. Needs no gateway.')

@@ -7,8 +7,8 @@ import { packagePath } from '../../package.ts'
 import { daemonPath } from '../gateway/daemon-process.ts'
 
 /**
- * The directives that a user unit keeps. The others need rights that the user's service manager lacks (users,
- * namespaces, mounts), and systemd does not start a unit that requires them.
+ * The directives that a user unit keeps. The other directives need rights that the user's service manager lacks (users,
+ * namespaces, mounts). With them, systemd would not start the unit.
  */
 const USER_DIRECTIVES = new Set([
   ...['Description', 'Documentation', 'StartLimitIntervalSec', 'StartLimitBurst'],
@@ -29,7 +29,7 @@ export function toCommand(context: CliContext): Command {
     .action((flags: { user: boolean }) => printUnit(context, flags))
 }
 
-/** A path as one word of a systemd command line (systemd.service, Command lines: quoting, `%` and `$`). */
+/** Quotes a path as one word of a systemd command line (systemd.service, Command lines: quoting, `%` and `$`). */
 export function toUnitWord(path: string): string {
   const literal = path.replaceAll('%', '%%').replaceAll('$', () => '$$')
   return /^[\w/.+@:%-]+$/.test(literal) ? literal : `"${literal.replace(/["\\]/g, '\\$&')}"`

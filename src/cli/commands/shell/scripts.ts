@@ -6,7 +6,7 @@ export type Shell = (typeof SHELLS)[number]
 export type CompletionNode = {
   /** `['indexes', 'add']` or `['index', 'add']`; empty for the root. */
   path: string[]
-  /** Aliases are recognised, not suggested. */
+  /** Aliases are recognised, but not suggested. */
   verbs: { word: string; aliases: string[]; text: string }[]
   /** Choices of the command's arguments. */
   values: string[]
@@ -34,7 +34,7 @@ const singleQuoted = (text: string, escapedQuote: string): string => `'${text.re
 const spellings = ({ word, short }: CompletionNode['flags'][number]): string[] =>
   short === undefined ? [word] : [short, word]
 
-/** The flags with choices, each once, with all spellings. */
+/** Lists the flags with choices, each once, with all spellings. */
 function choicesIn(nodes: CompletionNode[]): [string[], string[]][] {
   const flags = nodes.flatMap((node) => node.flags.filter(({ values }) => values.length > 0))
   return [...new Map(flags.map((flag) => [flag.word, flag])).values()].map((flag) => [spellings(flag), flag.values])
@@ -85,7 +85,7 @@ function toFish(nodes: CompletionNode[]): string {
     if (path.length === 0) return '__fish_use_subcommand'
     const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`)
     const chosen = verbs.flatMap(({ word, aliases }) => [word, ...aliases])
-    // fish ignores the order of words, so `groups members rm` must not match `groups rm`.
+    // fish ignores the order of words, so this condition prevents that `groups members rm` matches `groups rm`.
     const siblingGroups = nodes
       .filter((node) => node.verbs.length > 0 && node.path.length === path.length && path.length > 1)
       .filter((node) => node.path[0] === path[0] && node.path[1] !== path[1])

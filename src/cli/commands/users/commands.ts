@@ -96,12 +96,12 @@ function toStatus(text: string): unknown {
   return Reflect.get(USER_STATUS, text)
 }
 
-/** Emails and usernames as the gateway stores them. */
+/** Normalises an email or username as the gateway does. */
 function toStoredForm(text: string): string {
   return text.trim().toLowerCase()
 }
 
-/** The licence in its exact spelling. Throws a usage error for an unknown licence. */
+/** Returns the exact spelling of a licence. Throws a usage error for an unknown licence. */
 function toLicense(text: string): string {
   const known = LICENSE_CHOICES.find((choice) => choice.toLowerCase() === text.toLowerCase())
   if (known !== undefined) return known

@@ -1,4 +1,4 @@
-/** Manages webhook endpoints. Event names are loaded only when they are needed. */
+/** Manages webhook endpoints. To start fast, loads event names only when a flag contains one. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { ALL_EVENTS as EVERY_EVENT } from '../../../shared/event-catalog.ts'
@@ -16,7 +16,7 @@ import { WEBHOOKS } from './resource.ts'
 const url = { member: 'url', flag: '--url <url>', help: 'where to deliver' }
 const description = { member: 'description', flag: '-d, --description <text>', help: 'its purpose' }
 const events = { member: 'events', flag: '-e, --event <event>', isList: true, parse: toSubscription } as const
-/** Subscribes to every event. Its type keeps it equal to the catalogue's. */
+/** Subscribes to every event. The compiler checks that it equals the value in the catalogue. */
 const ALL_EVENTS: typeof EVERY_EVENT = '*'
 
 export const commands = {
@@ -115,7 +115,7 @@ async function noteHeld(context: CliContext, { id, heldDeliveries: held }: Webho
 
 const RECOVERED_VIEW = { columns: columns({ RECOVERED: 'recovered' }), members: ['recovered'] }
 
-/** POST /api/admin/webhooks/{id}/recover, until no event is left. */
+/** POST /api/admin/webhooks/{id}/recover, repeated until no event is left. */
 async function recover(context: CliContext, webhook: string, since: string): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   output.assertShowable(RECOVERED_VIEW)

@@ -12,13 +12,14 @@ import { DELIVERIES } from './resource.ts'
 
 export type DeliveryDetails = z.infer<typeof ShowDeliveryResponse>['delivery']
 
-/** The path of one delivery. The id stays one segment, whatever it contains. */
+/** Returns the path of one delivery. The id is escaped, so it stays one segment. */
 export const deliveryPath = (id: string): string => `${DELIVERIES.path}/${encodeURIComponent(id.trim())}`
 
 const ACCEPTED_VIEW = { columns: columns({ DELIVERY: 'delivery_id' }), idPath: 'delivery_id' }
 
 /**
- * Prints a started delivery: its id or, with `wait`, the result of its first attempt. Throws exit 10 if that failed.
+ * Prints a started delivery: its id or, with `wait`, the result of its first attempt. Throws exit 10 if that attempt
+ * failed.
  */
 export async function showStarted(
   context: CliContext,

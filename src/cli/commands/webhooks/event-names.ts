@@ -3,7 +3,7 @@ import { SUBSCRIBABLE_EVENTS, type SubscribableEvent, TEST_EVENT } from '../../.
 import { findNearestName } from '../../../shared/nearest-name.ts'
 import { type CliError, usageError } from '../../errors.ts'
 
-/** The event with this name. Throws a usage error for an unknown name. */
+/** Returns the event with this name. Throws a usage error for an unknown name. */
 export function getEvent(name: string): SubscribableEvent {
   const found = SUBSCRIBABLE_EVENTS.find((event) => event === name)
   if (found === undefined) throw unknownEvent(name)
@@ -11,8 +11,8 @@ export function getEvent(name: string): SubscribableEvent {
 }
 
 /**
- * Tells whether an event matches one of these names or patterns, such as `pii:*`. No pattern matches every event.
- * Throws a usage error for a pattern without any matching event.
+ * Makes a function that returns whether an event matches one of these names or patterns, such as `pii:*`. An empty list
+ * matches every event. Throws a usage error for a pattern without any matching event.
  */
 export function eventMatcher(patterns: string[]): (event: string) => boolean {
   const matches = (pattern: string, event: string) =>

@@ -9,16 +9,18 @@ import { pause } from '../../io.ts'
 
 const FEED_PATH = '/api/admin/webhooks/recent-events'
 const RECONNECT_MS = { first: 1_000, longest: 30_000 }
-/** The gateway sends pings more often. A longer silence is a dead connection, for instance after this machine slept. */
+/**
+ * The gateway sends pings more often. A longer silence means a dead connection, for instance after this machine slept.
+ */
 const SILENCE_MS = 3 * LISTEN_PING_MS
-/** After a reconnect the gateway repeats the events of the last seconds. They are recognised by their ids. */
+/** After a reconnect, the gateway repeats the events of the last seconds. Duplicates are recognised by their ids. */
 const REMEMBERED_EVENTS = 10_000
 
 export type ReceivedEvent = (EventFeedFrame & { type: 'event' })['data']['event']
 
 /**
- * The events of the tenant from now on, each once. After a disconnect it reconnects and continues at the same position.
- * `onReady` is called once. Throws if the first connection fails, or if the gateway later rejects this key.
+ * Yields the events of the tenant from now on, each once. After a disconnect it reconnects and continues at the same
+ * position. `onReady` is called once. Throws if the first connection fails, or if the gateway later rejects this key.
  */
 export async function* listenToEvents(
   context: CliContext,
@@ -56,7 +58,10 @@ function remember(known: Set<string>, id: string): void {
   for (const oldest of known) return void known.delete(oldest)
 }
 
-/** The frames of one connection, until it ends. Throws the error of its status, exit 8 if it breaks. */
+/**
+ * Yields the frames of one connection, until it ends. Throws the error of its status. Throws exit 8 if the connection
+ * breaks.
+ */
 async function* readFeed(context: CliContext, since: string | undefined): AsyncGenerator<EventFeedFrame> {
   const api = await context.api()
   const headers = { accept: 'text/event-stream' }
@@ -82,7 +87,7 @@ async function* readFeed(context: CliContext, since: string | undefined): AsyncG
   let waiting = expectMore()
   try {
     for await (const chunk of api.parts(answer, { bounded: false })) {
-      // The time to process an event does not count as silence of the gateway.
+      // The timer stops while an event is processed, because only the gateway's silence counts.
       waiting.cancel()
       parser.feed(decoder.decode(chunk, { stream: true }))
       yield* frames.splice(0)

@@ -1,4 +1,4 @@
-/** Lists the events of the catalogue, which is part of the contract. Needs no gateway. */
+/** Lists the events of the catalogue. Needs no gateway, because the API defines the catalogue. */
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { columns, flexible, toJson } from '../../output/formats.ts'

@@ -87,7 +87,7 @@ function verifyCommand(context: CliContext): Command {
     })
 }
 
-/** A signed body need not be an event of the gateway. */
+/** A signed body may come from another sender and not be an event. */
 function textAt(body: Buffer, path: string): string | null {
   try {
     const value = findAtPath(JSON.parse(body.toString()), path)
@@ -118,16 +118,16 @@ function checkFailed(verdict: SignatureVerdict & { valid: false }, toleranceSeco
   }
 }
 
-/** Unix seconds of a flag; now if it was not given. */
+/** Unix seconds of a flag. By default, the current time. */
 const secondsOf = ({ io }: CliContext, text: string | undefined, flag: string): number =>
   text === undefined ? Math.floor(io.clock.now() / 1000) : toUnixSeconds(text, flag)
 
-/** Enough for bodies of other senders that are signed in the same way. */
+/** Large enough for bodies of other senders, which may use the same signatures. */
 const BODY_BYTES = 67_108_864
 /** No secret is longer. */
 const SECRET_BYTES = 4_096
 
-/** The bytes of a body and the secret. Throws a usage error for unreadable files, or if both come from stdin. */
+/** Reads the bytes of a body and the secret. Throws a usage error for unreadable files, or if both come from stdin. */
 async function readSigningInput(
   context: CliContext,
   file: string,
@@ -157,7 +157,7 @@ async function findSecret(context: CliContext, secretFile: string | undefined): 
 const readBytes = (context: CliContext, path: string, limit: number, what: string): Promise<Buffer> =>
   path === '-' ? readStdin(context.io, limit, what) : readFile(path).catch(failedToRead(path))
 
-/** The secret without the end of its line. The error never contains it. */
+/** Reads the secret without its line break. Errors never contain the secret. */
 function toSecret(text: string, from: string): string {
   const secret = text.trim()
   if (secret === '') throw usageError(`${from} contains no signing secret`)

@@ -5,9 +5,9 @@ const PREVIEW_CHARS = 24
 const LABEL = /\[#\d+ [^\]\n]*\]/g
 
 export type Folding = {
-  /** A label for a text with line breaks or control characters; any other text unchanged. */
+  /** Returns a label for a text with line breaks or control characters. Returns any other text unchanged. */
   fold(text: string): string
-  /** The line with its labels replaced by their texts. */
+  /** Replaces the labels in a line by their texts. */
   unfold(line: string): string
 }
 

@@ -21,7 +21,7 @@ export async function loadHistory(env: Io['env']): Promise<History> {
   const kept = path === undefined ? [] : parseHistory(await readState(path))
   const entries = kept.slice(-ENTRIES).reverse()
   const ignore = () => {}
-  // Other sessions may append meanwhile, so the file is shortened rarely.
+  // The file is shortened rarely, because other sessions may append at the same time.
   if (path !== undefined && kept.length > 2 * ENTRIES) {
     await writeState(path, kept.slice(-ENTRIES).map(toLine).join('')).catch(ignore)
   }

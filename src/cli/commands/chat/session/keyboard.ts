@@ -17,9 +17,9 @@ export type Keyboard = {
    * The next message, prefilled with `fill`; undefined at Ctrl-D or the end of input. Throws if the program is stopped.
    */
   readMessage(prompt: string, fill: string): Promise<string | undefined>
-  /** Until the returned function is called, Ctrl-C calls `stop`, and other keys are kept for the next message. */
+  /** Makes Ctrl-C call `stop` and keeps other keys for the next message, until the returned function is called. */
   whileAnswering(stop: () => void): () => void
-  /** Releases the terminal to another program. */
+  /** Releases the terminal for another program. */
   lend<Result>(use: () => Promise<Result>): Promise<Result>
   close(): void
 }
@@ -29,7 +29,7 @@ export type KeyboardOptions = {
   history: History
   /** Completions of the line. */
   complete(line: string): Promise<string[]>
-  /** Shown for Ctrl-C on an empty line. */
+  /** Printed after Ctrl-C on an empty line. */
   howToLeave: string
   edit(text: string): Promise<string>
 }
@@ -49,7 +49,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
   }
   const keys = Object.assign(new Readable({ read() {} }), { isTTY: true, setRawMode: setRaw })
   const type = (text: string) => {
-    // One piece per line: the reader of a line discards the rest of its piece.
+    // Each piece has at most one line, because reading a line discards the rest of its piece.
     for (const piece of text.split(/(?<=[\r\n])/)) if (piece !== '') keys.push(piece)
   }
   const onData = (chunk: Buffer | string) => {
@@ -98,7 +98,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
         keys.off('keypress', onKey)
         io.signal.removeEventListener('abort', stopped)
         reader.off('close', onClose).close()
-        // Between messages too, Ctrl-C must arrive as a key, not as a signal.
+        // Between messages too, Ctrl-C must arrive as a key and not as a signal.
         setRaw(true)
       }
       const finish = (entered: Entered) => {

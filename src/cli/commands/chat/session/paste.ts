@@ -8,7 +8,8 @@ const END = '\x1b[201~'
 type Piece = { kind: 'keys' | 'paste'; text: string }
 
 /**
- * Separates pasted from typed input (xterm, bracketed paste). A paste is one piece, also if several chunks contain it.
+ * Separates pasted from typed input (xterm, bracketed paste). A paste becomes one piece, even if it arrives in several
+ * chunks.
  */
 export function createPasteSplitter(): { push(chunk: string): Piece[] } {
   let rest = ''
@@ -36,9 +37,7 @@ export function createPasteSplitter(): { push(chunk: string): Piece[] } {
   }
 }
 
-/**
- * How many characters at the end of the text may be the start of `mark`. A single escape character is the escape key.
- */
+/** Returns how many characters at the end of the text may begin `mark`. A single escape character is the escape key. */
 function startOf(mark: string, text: string, isTyped: boolean): number {
   const least = isTyped ? 2 : 1
   for (let length = mark.length - 1; length >= least; length--) {

@@ -29,12 +29,12 @@ export type SessionInput = {
 
 type Session = { context: CliContext; keyboard: Keyboard; options: SessionInput; say(text: string): void }
 
-/** The user stopped an answer. */
+/** Thrown when the user stops an answer. */
 class Stopped extends Error {
   override name = 'Stopped'
 }
 
-/** Runs until Ctrl-D or `/exit`. Failures are reported, and the session continues. */
+/** Runs the session until Ctrl-D or `/exit`. After a failure, reports it and continues. */
 export async function runSession(context: CliContext, options: SessionInput): Promise<void> {
   const { io } = context
   const settings = await context.settings()
@@ -53,7 +53,7 @@ export async function runSession(context: CliContext, options: SessionInput): Pr
   let models: Promise<string[]> | undefined
   const modelNames = () => {
     models ??= fetchModels(context).then((list) =>
-      // A completion is inserted into the line, so names with control characters are omitted.
+      // Names with control characters are omitted, because a completion is inserted into the line.
       list.models.map(({ id }) => id).filter((id) => forTerminalLine(id) === id),
     )
     return models
@@ -110,7 +110,7 @@ function promptOf(state: SessionState): string {
   return `${first.replace(/@[^@]*$/, '')}${more}${index === 'Zero-Knowledge' ? '' : ` @${index}`} > `
 }
 
-/** Asks one question with the earlier messages, and returns the state with the answer. */
+/** Sends one question with the earlier messages, and returns the state with the answer. */
 async function exchange(
   before: SessionState,
   text: string,

@@ -18,9 +18,9 @@ export type Outcome = {
   say?: string
   /** Escape sequences for the terminal. */
   emit?: string
-  /** A question to ask at once. */
+  /** A question to send immediately. */
   ask?: string
-  /** A text for the editor, which then prefills the next message. */
+  /** A text to edit in the editor. The result prefills the next message. */
   edit?: string
   leave?: true
 }
@@ -247,7 +247,7 @@ const COMMANDS: SlashCommand[] = [
   { name: 'exit', args: '', summary: 'leave, like Ctrl-D', run: () => ({ leave: true }) },
 ]
 
-/** Undefined for a message, such as a path. Throws a usage error for an unknown command. */
+/** Returns undefined if the line is a message, such as a path. Throws a usage error for an unknown command. */
 export function findSlashCommand(message: string): { command: SlashCommand; rest: string } | undefined {
   const [, name, rest = ''] = /^\/([a-z-]+)(?:\s+(.*))?$/s.exec(message.trimEnd()) ?? []
   if (name === undefined) return undefined
@@ -263,7 +263,7 @@ export function findSlashCommand(message: string): { command: SlashCommand; rest
   ])
 }
 
-/** The completions of a line: commands and their arguments, as whole lines. */
+/** Returns the completions of a line: commands and their arguments, each as a whole line. */
 export async function completeLine(line: string, models: () => Promise<string[]>): Promise<string[]> {
   const [, name = '', word] = /^\/([a-z-]*)(?:\s+(\S*))?$/.exec(line) ?? []
   if (!line.startsWith('/')) return []

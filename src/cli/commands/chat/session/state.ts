@@ -7,15 +7,15 @@ import { type ChatInput, type PromptParts, toChatRequest } from '../input.ts'
 /** A message of a session. `cut` is the reason of a truncated answer. */
 export type Turn = Message & { cut?: 'stopped' | 'broken off' }
 
-/** Slash commands and answers change it. */
+/** The state of a session. Slash commands and answers change it. */
 export type SessionState = {
-  /** In the form of the flags of `chat`. */
+  /** The settings, named like the flags of `chat`. */
   input: ChatInput
   defaults: ChatDefaults
   turns: Turn[]
   /** Sent with the next message. */
   files: PromptParts['files']
-  /** The last question, also without an answer. */
+  /** The last question, even if it has no answer. */
   asked: string
   answer: Answer | undefined
   total: { answers: number; prompt_tokens: number; completion_tokens: number }
@@ -53,7 +53,7 @@ export function withAnswer(state: SessionState, answer: Answer): SessionState {
   }
 }
 
-/** Keeps a truncated answer and marks it. Without any answer, the question is removed. */
+/** Keeps a truncated answer and marks it. If no text arrived, removes the question. */
 export function withPart(state: SessionState, text: string, cut: 'stopped' | 'broken off'): SessionState {
   const turns: Turn[] =
     text === '' ? state.turns.slice(0, -1) : [...state.turns, { role: 'assistant', content: text, cut }]
