@@ -6,8 +6,8 @@ import type { Output } from './output/output.ts'
 import type { Settings } from './profile/profile.ts'
 
 /**
- * Passed to every command. Settings load on first use, so commands without settings (`help`, `completion`, `service
- * unit`) work with a faulty configuration. `output`, `api` and `note` need settings.
+ * The services of every command. Settings load on first use, so commands without settings (`help`, `completion`,
+ * `service unit`) work with a faulty configuration. `output`, `api` and `note` need settings.
  */
 export type CliContext = {
   io: Io
@@ -18,9 +18,9 @@ export type CliContext = {
   api(): Promise<Api>
   output(): Promise<Output>
   note: Note
-  /** Asks on the terminal. Throws a usage error that names `--yes` when prompting is impossible. */
+  /** Asks for a confirmation on the terminal. Throws a usage error that names `--yes` if prompting is impossible. */
   confirm(question: string): Promise<void>
-  /** The whole command tree, every command loaded. */
+  /** Loads the whole command tree. */
   commandTree(): Promise<Command>
   /** Closes open connections, so that the process can end. */
   close(): Promise<void>

@@ -6,12 +6,12 @@ import type { Output } from './output/output.ts'
 import type { Settings } from './profile/profile.ts'
 
 type ContextOptions = {
-  /** The command works on saved profiles, so the chosen profile may not exist. */
+  /** The command manages saved profiles, so the selected profile may not exist. */
   managesProfiles: boolean
   commandTree(context: CliContext): Promise<Command>
 }
 
-/** A context whose parts load on first use and are then reused. */
+/** Creates a context. Its parts load on first use and are then reused. */
 export function createContext(io: Io, { managesProfiles, commandTree }: ContextOptions): CliContext {
   let settings: Promise<Settings> | undefined
   let api: Promise<Api> | undefined

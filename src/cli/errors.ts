@@ -20,7 +20,7 @@ export const EXIT = {
 
 export type CliErrorOptions = ErrorOptions & {
   code?: string
-  /** Lines with the cause, its location, and the next command to type. */
+  /** Lines with the cause, the location of the cause, and the next command to type. */
   hints?: string[]
   httpStatus?: number | undefined
   requestId?: string | undefined
@@ -56,7 +56,7 @@ export class CliError extends Error {
   }
 }
 
-/** A mistake in what was typed or configured; exit 2. */
+/** A mistake in the command line or the configuration; exit 2. */
 export const usageError = (message: string, hints: string[] = []): CliError =>
   new CliError(EXIT.usage, message, { code: 'USAGE', hints })
 
@@ -102,7 +102,7 @@ export const failedToWrite =
   }
 
 const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
-/** Whether a command that follows the gateway should wait and try again. */
+/** Whether a command that follows the gateway should wait and retry. */
 export const isPassing = (error: unknown): error is CliError => error instanceof CliError && PASSING.has(error.exitCode)
 
 /** Whether a write to a stream failed: a full disk, a closed terminal. */
@@ -116,7 +116,7 @@ export function exitCodeOf(error: unknown): number {
   return isClosedPipe(error) ? EXIT.closedPipe : EXIT.error
 }
 
-/** The lines for people: the error, then the hints, then the request id. */
+/** The text for people: the error, then the hints, then the request id. */
 export function describeError(error: unknown): string[] {
   if (!(error instanceof CliError)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)

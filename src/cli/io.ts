@@ -1,6 +1,6 @@
 import type { Clock } from '../shared/time.ts'
 
-/** The process as a command sees it. Tests pass their own. */
+/** The parts of the process that commands use. Tests replace them. */
 export type Io = {
   stdin: NodeJS.ReadableStream & { isTTY?: boolean; fd?: number; setRawMode?(on: boolean): unknown }
   stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number }
@@ -9,7 +9,7 @@ export type Io = {
   clock: Clock
   /** Signals sent to this process, for a command that forwards them. */
   signals: Signals
-  /** Aborted by SIGINT, SIGTERM or a closed stdout. Its reason names which. */
+  /** Aborted by SIGINT, SIGTERM or a closed stdout. The reason tells which of the three. */
   signal: AbortSignal
 }
 
@@ -21,14 +21,14 @@ type Signals = {
 /** Writes a note to stderr: one line, or several with `lines`. Writes nothing with `-q`. */
 export type Note = (text: string, options?: { lines: boolean }) => Promise<void>
 
-/** Waits until `stream` has accepted `data`; rejects with EPIPE when its reader has closed it. */
+/** Waits until `stream` has accepted `data`. Rejects with EPIPE if the read end is closed. */
 export function writeTo(stream: NodeJS.WritableStream, data: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(data, (error) => (error ? reject(error) : resolve()))
   })
 }
 
-/** Reads stdin to its end, at most `limit` bytes. Throws a usage error when it is longer. */
+/** Reads stdin to its end. Throws a usage error if it is longer than `limit` bytes. */
 export async function readStdin(io: Pick<Io, 'stdin' | 'signal'>, limit: number, what: string): Promise<Buffer> {
   const [{ addAbortSignal, Readable }, { usageError }] = await Promise.all([
     import('node:stream'),
@@ -50,7 +50,7 @@ export async function readStdin(io: Pick<Io, 'stdin' | 'signal'>, limit: number,
 export function pause(ms: number, { clock, signal }: Pick<Io, 'clock' | 'signal'>): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
-    // The clock's timers do not keep the process alive, and during a pause nothing else does.
+    // This timer keeps the process alive during the pause, because the clock's timers do not.
     const alive = setInterval(() => {}, 2 ** 30)
     const finish = (settle: () => void) => () => {
       clearInterval(alive)

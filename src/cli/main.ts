@@ -10,7 +10,7 @@ export async function main(host: NodeJS.Process): Promise<number> {
   const argv = host.argv.slice(2)
   const abort = new AbortController()
   const stop = (reason: Error) => abort.abort(reason)
-  // Writes report a closed pipe themselves. Without a listener, Node would treat the event as a crash.
+  // Each write reports a closed pipe. Without this listener, the event would crash the process.
   host.stdout.on('error', stop)
 
   // Scripts call `version` often, so it does not load the argument parser.
@@ -31,7 +31,7 @@ export async function main(host: NodeJS.Process): Promise<number> {
     import('./errors.ts'),
     import('../shared/time.ts'),
   ])
-  // A second Ctrl-C finds no listener and ends the process at once.
+  // Each listener runs once, so a second Ctrl-C ends the process immediately.
   for (const name of ['SIGINT', 'SIGTERM'] as const) host.once(name, () => stop(new Interrupted(name)))
   return runProgram(argv, {
     // Node opens a standard stream on first access, and `--help` needs only stdout.

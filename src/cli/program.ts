@@ -10,7 +10,7 @@ import { packageVersion } from './package.ts'
 
 const HELP_FLAGS = new Set(['-h', '--help'])
 
-/** The commands that are loaded in full: all of them (completion), or those that the words name. */
+/** The commands that are loaded in full: all commands (for completion), or the commands that the words name. */
 type Selection = 'all' | string[]
 
 /** Builds the command tree. Commands outside the selection have only a name and a summary. */
@@ -38,7 +38,7 @@ export async function buildProgram(context: CliContext, selection: Selection): P
   return program
 }
 
-/** A flag's description with its choices and its default. The default `false` is omitted. */
+/** Describes a flag with its choices and its default. The default `false` is omitted. */
 function describeOption({ description, argChoices, defaultValue }: Option): string {
   const choices = argChoices === undefined ? '' : `: ${argChoices.join(', ')}`
   const isShown = typeof defaultValue === 'string' || typeof defaultValue === 'number'
@@ -108,7 +108,7 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
     }
     configureOutput(program)
     try {
-      // A bare `aigw` prints help. A bare `aigw indexes` is an error, so that scripts stop.
+      // `aigw` without words prints help. `aigw indexes` without a verb is an error, so that scripts stop.
       await program.parseAsync(operands.length === 0 ? [...argv, '--help'] : argv, { from: 'user' })
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error
@@ -128,7 +128,7 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
 const missingVerb = (operands: string[]): Error =>
   usageError(`'aigw ${operands.join(' ')}' needs a subcommand`, [`See:  aigw ${operands.join(' ')} --help`])
 
-/** commander's message as our usage error. commander itself exits 1 for every mistake. */
+/** Turns commander's error into our usage error, because commander exits with 1 for every mistake. */
 function toUsageError(error: CommanderError, operands: string[]): CliError {
   const [what = '', ...more] = error.message.split('\n')
   const known = operands.slice(0, entriesOnPath(operands).length)

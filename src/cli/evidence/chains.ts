@@ -5,10 +5,10 @@ import { logId } from '../../shared/evidence/entry.ts'
 import type { Checkpoint } from '../../shared/evidence/note.ts'
 import type { TrustedKeys } from './key-set.ts'
 
-/** A chain as its source states it: the number of entries, and the hash of the last one. */
+/** A chain as its source reports it: the number of entries, and the hash of the last entry. */
 export type ChainHead = { chain: string; size: number; head: string }
 
-/** An entry with the commit that it names. All entries of a commit share one object. */
+/** An entry with its commit. All entries of a commit share one commit object. */
 export type SignedRow = { row: ChainRow; commit: CommitRow | undefined }
 
 /** A checkpoint as it is stored with its chain. */
@@ -21,7 +21,7 @@ export type EvidenceSource = {
   heads: ChainHead[]
   /** The first `size` entries of a chain, with one page in memory. */
   rows(head: ChainHead): AsyncIterable<SignedRow>
-  /** The checkpoints of the chain, including those of more than `size` entries if the chain had them. */
+  /** All checkpoints of the chain, including checkpoints of more than `size` entries. */
   checkpoints(head: ChainHead): AsyncIterable<CheckpointNote>
 }
 
@@ -34,13 +34,13 @@ type Known = {
   tenantId: string
   head: ChainHead
   trusted: TrustedKeys
-  /** Checkpoints of any chains. Those of other chains are ignored. */
+  /** Checkpoints of any chains. Checkpoints of other chains are ignored. */
   checkpoints: readonly Checkpoint[]
 }
 
 /**
  * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint. It
- * stops at the first invalid entry. A chain whose end differs from its head is invalid. `onRow` receives every entry.
+ * stops at the first invalid entry. A chain is invalid if its end differs from its head. `onRow` receives every entry.
  */
 export async function checkChain(
   { tenantId, head, trusted, checkpoints }: Known,
@@ -69,7 +69,7 @@ export async function checkChain(
   return { ...report, chain, ok: false, firstBad: { seq: Math.min(report.size, head.size), problem } }
 }
 
-/** The checkpoints of one chain: their origin ends with the id of its log, after any name. */
+/** Returns the checkpoints of one chain: their origin ends with the id of its log, after any server name. */
 export function checkpointsOf(tenantId: string, chain: string, checkpoints: readonly Checkpoint[]): Checkpoint[] {
   const end = `/logs/${logId(tenantId, chain)}`
   return checkpoints.filter(({ origin }) => origin.endsWith(end))

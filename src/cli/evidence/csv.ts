@@ -6,13 +6,13 @@ import { parseJson } from './shapes.ts'
 
 export const CSV_HEAD = toCsvLine(LOG_COLUMNS)
 
-/** The payload of an entry; undefined if it was expunged or is not JSON. */
+/** Returns the payload of an entry. Undefined if it was expunged or is not JSON. */
 export const contentsOf = ({ payload }: ChainRow): unknown => (payload === null ? undefined : parseJson(payload))
 
-/** An entry in the form of the compliance report (RFC 4180). An expunged entry has only its id and time. */
+/** Formats an entry as a line of the compliance report (RFC 4180). An expunged entry has only its id and time. */
 export const toLogLine = (row: ChainRow): string => logLineOf(row, contentsOf(row))
 
-/** The same for a parsed payload. */
+/** Formats an entry whose payload is parsed already. */
 export function logLineOf({ id, created_at, payload }: ChainRow, content: unknown): string {
   const textAt = (path: string): string => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')

@@ -1,8 +1,8 @@
 const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g
 
 /**
- * Whether an object in a JSON text has duplicate members. Parsers differ in which one they use, so the text is
- * ambiguous about what was signed. The text must be valid JSON.
+ * Whether an object in a JSON text has duplicate members. Parsers use different ones, so it would be ambiguous which
+ * value was signed. The text must be valid JSON.
  */
 export function hasDoubledMember(json: string): boolean {
   const open: Set<unknown>[] = []

@@ -5,8 +5,8 @@ import { failedToWrite, isErrno, usageError } from '../errors.ts'
 import { EXPORT_FILES, VIOLATIONS_FILE } from './manifest.ts'
 
 /**
- * Runs `fill` on a temporary folder, which then replaces `path`. If `fill` throws, the temporary folder is removed. An
- * empty folder is replaced, an earlier export after a confirmation. Throws a usage error for any other content.
+ * Runs `fill` on a temporary folder, which then replaces `path`. If `fill` throws, the temporary folder is removed.
+ * Replaces an empty folder, and after a confirmation an earlier export. Throws a usage error for any other content.
  */
 export async function inNewFolder<T>(
   context: CliContext,
@@ -25,7 +25,7 @@ export async function inNewFolder<T>(
   await mkdir(draft, { mode: 0o700 }).catch(failedToWrite(path))
   try {
     const result = await fill(draft)
-    // Renaming is atomic, so a crash leaves no mixture of the two.
+    // Renaming is atomic, so a crash never leaves a mixture of old and new files.
     if (earlier.length > 0) await rename(target, replaced)
     else await rmdir(target).catch(ignoreAbsent)
     await rename(draft, target)
@@ -40,7 +40,7 @@ function ignoreAbsent(error: unknown): void {
   if (!isErrno(error) || error.code !== 'ENOENT') throw error
 }
 
-/** The names in a folder; none if it does not exist. */
+/** Returns the names in a folder. Empty if the folder does not exist. */
 async function filesIn(path: string): Promise<string[]> {
   try {
     return await readdir(path)

@@ -17,7 +17,7 @@ import { linesOf } from './lines.ts'
 import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
 import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
 
-/** The export differs from its manifest; exit 10. `what` is the fault alone. */
+/** The error of an invalid export; exit 10. `what` is the fault without the hints. */
 export class ExportViolated extends CliError {
   readonly what: string
 
@@ -27,7 +27,7 @@ export class ExportViolated extends CliError {
   }
 }
 
-/** The keys of a file that the caller named. */
+/** The keys of a file that the caller chose. */
 export type GivenKeys = { file: string; keys: PublishedKey[] }
 
 /** Called after each check that passed, with its result. */
@@ -39,15 +39,15 @@ export type OpenedExport = {
   trusted: TrustedKeys
   onRow(seen: SignedRow): void
   /**
-   * Call it after all chains were found valid. Throws exit 10 if the files contain more, or differ from the manifest.
+   * Call it after all chains were verified. Throws exit 10 if the files contain additional data or differ from the
+   * manifest.
    */
   assertEnd(checked: readonly CheckedChain[]): Promise<void>
 }
 
 /**
  * Opens the log of an export. Throws exit 10 if the signature of its manifest is invalid or its files differ from the
- * manifest, a usage error for a directory without an export. Without `given`, its own keys
- * are trusted.
+ * manifest. Throws a usage error for a directory without an export. Without `given`, trusts the keys in the export.
  */
 export async function openExport(
   folder: string,
@@ -91,7 +91,7 @@ export async function openExport(
   }
 }
 
-/** The JSON of a file; undefined for anything else, and for duplicate members. */
+/** Parses a file as JSON. Returns undefined for invalid JSON and for duplicate members. */
 function parseWhole(bytes: Buffer): unknown {
   const value = parseBody(bytes)
   return value === undefined || hasDoubledMember(bytes.toString()) ? undefined : value
@@ -164,7 +164,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
     },
   }
 
-  /** Throws exit 10 if a file contains more than the chains of the manifest. */
+  /** Throws exit 10 if a file contains data in addition to the chains of the manifest. */
   async function assertRead(): Promise<void> {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
@@ -179,8 +179,8 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
 }
 
 /**
- * The values of a file, one per line. Throws exit 10 for an invalid line, and for a line that differs from its
- * serialised value, for instance by a duplicate member.
+ * Yields the values of a file, one per line. Throws exit 10 for an invalid line, and for a line that differs from the
+ * serialisation of its value, for instance by a duplicate member.
  */
 async function* valuesOf<Row>(
   folder: string,
@@ -198,7 +198,7 @@ async function* valuesOf<Row>(
   return undefined
 }
 
-/** Compares data.csv, which people read, with the entries. */
+/** Compares data.csv with the entries. */
 class CsvCheck {
   readonly #expected: string | undefined
   readonly #hash = createHash('sha256').update(CSV_HEAD)

@@ -61,8 +61,8 @@ added after it was signed. This directory is not signed, and no verifier accepts
 export type Written = { manifest: Manifest } | { violation: CliError }
 
 /**
- * Writes the log of the tenant into a new folder, verifies each entry, and lets the gateway sign the manifest. Throws
- * exit 10 for a violated log. With `evenViolated`, that log is written without manifest and signature.
+ * Writes the log of the tenant into a new folder, verifies each entry, and requests a signature of the manifest from
+ * the gateway. Throws exit 10 for a violated log. With `evenViolated`, writes that log without manifest and signature.
  */
 export async function writeExport(
   context: CliContext,
@@ -127,7 +127,7 @@ async function endAll(files: ReadonlyMap<string, HashedFile>): Promise<FileSum[]
   return sums
 }
 
-/** Replaces the manifest and the verifier, which cannot work without a manifest. */
+/** Written instead of the manifest and the verifier, which cannot work without a manifest. */
 async function writeViolations(folder: string, found: object): Promise<void> {
   const text = `${JSON.stringify(found, null, 2)}\n`
   await writeFile(join(folder, VIOLATIONS_FILE), text, { mode: 0o600, flush: true })

@@ -11,10 +11,12 @@ import type { ChainHead, CheckpointNote, EvidenceSource, SignedRow } from './cha
 import { isChainHead, isCheckpointNote, isCommit, isRowOfChain, isText, type RowOfChain, toChainRow } from './shapes.ts'
 
 export const TRANSPARENCY = 'transparency'
-/** The maximum of one request. */
+/** The maximum number of commits in one request. */
 const COMMITS_AT_ONCE = 100
 
-/** The evidence of the key's tenant at its current size. Entries that are logged meanwhile are omitted. */
+/**
+ * The evidence of the key's tenant at its current size. Entries that are logged during the verification are omitted.
+ */
 export async function openGateway(context: CliContext): Promise<EvidenceSource> {
   const api = await context.api()
 
@@ -31,7 +33,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
     throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with ${key}`, { requestId })
   }
 
-  // Requested before the sizes: a chain that is shorter than its last checkpoint was truncated.
+  // The checkpoints are requested before the sizes: a chain that is shorter than its last checkpoint was truncated.
   const { rows: latest } = await getList({ path: 'checkpoints' }, 'checkpoints', isCheckpointNote)
   const promised = new Map<string, number>()
   for (const { chain, tree_size } of latest) promised.set(chain, Math.max(tree_size, promised.get(chain) ?? 0))
@@ -39,12 +41,12 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
   const tenantId: unknown = Reflect.get(body, 'tenant_id')
   if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not name the tenant of the chains`, {})
   const heads = chains.map(({ chain, size, head }) => ({ chain, size, head }))
-  // A removed chain is known only by its checkpoints.
+  // If a chain was removed, only its checkpoints show that it existed.
   const removed = [...promised.keys()].filter((chain) => !heads.some((head) => head.chain === chain))
   heads.push(...removed.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))
   heads.sort(byName)
 
-  /** The commits of these entries. Commits of the previous page are reused. */
+  /** Fetches the commits of these entries. Commits of the previous page are reused. */
   async function commitsOf(entries: readonly RowOfChain[], known: ReadonlyMap<string, CommitRow>) {
     const commits = new Map<string, CommitRow>()
     const missing: string[] = []
@@ -70,7 +72,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
       for (let from = 0; from < size; ) {
         const query = { from, limit: Math.min(EVIDENCE_PAGE, size - from) }
         const { rows } = await getList({ path, query }, 'entries', isRowOfChain)
-        // The chain is shorter than its head states. The verification reports this.
+        // The chain has fewer entries than its head states. The verification reports this.
         if (rows.length === 0) return
         commits = await commitsOf(rows, commits)
         for (const row of rows) yield { row: toChainRow(tenantId, chain, row), commit: commits.get(row.commit_id) }

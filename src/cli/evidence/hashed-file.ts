@@ -36,7 +36,7 @@ export class HashedFile {
     return { name: this.#name, sha256: this.#hash.digest('hex'), bytes: this.#bytes }
   }
 
-  /** May be called repeatedly, also after `end`. */
+  /** Closes the file. Repeated calls, and a call after `end`, have no effect. */
   close(): Promise<void> {
     return this.#file.close()
   }

@@ -3,8 +3,9 @@ import { createReadStream } from 'node:fs'
 const NEWLINE = 10
 
 /**
- * The lines of a file as UTF-8, with one chunk and one line in memory. Only a newline ends a line. Node's readline
- * would also split at carriage returns, U+2028 and U+2029, which JSON may contain. The last line may lack its newline.
+ * Yields the lines of a file as UTF-8, with one chunk and one line in memory. Only a newline ends a line. Node's
+ * readline would also split at carriage returns, U+2028 and U+2029, which JSON may contain. The last line may lack its
+ * newline.
  */
 export async function* linesOf(path: string): AsyncGenerator<string, undefined> {
   let begun: Buffer[] = []

@@ -5,15 +5,15 @@ import type { CliContext } from '../context.ts'
 import { CliError, EXIT, failedToRead, usageError } from '../errors.ts'
 import { type TrustedKeys, withKeys } from './key-set.ts'
 
-/** Base64 of a key hash and an Ed25519 signature. A shorter text was truncated. */
+/** The length of a key hash and an Ed25519 signature in Base64. A shorter text was truncated. */
 const SIGNATURE_CHARS = 92
 
-/** The complete notes of a file, and those that a crash has truncated. */
+/** The complete notes of a file, and the notes that a crash has truncated. */
 export type Notes = { whole: string[]; halves: string[] }
 
 /**
- * The notes of a text, in the order in which they were appended. A note is its text, an empty line and its signatures
- * (C2SP signed-note). Empty lines between notes are ignored.
+ * Parses the notes of a text, in the order in which they were appended. A note is its text, an empty line and its
+ * signatures (C2SP signed-note). Empty lines between notes are ignored.
  */
 export function splitNotes(text: string): Notes {
   const notes: Notes = { whole: [], halves: [] }
@@ -70,8 +70,8 @@ export async function readCheckpointFiles(
 }
 
 /**
- * A truncated note may end within a character, so invalid UTF-8 is allowed. A complete note with it has no valid
- * signature.
+ * A truncated note may end within a character, so invalid UTF-8 is allowed. Invalid UTF-8 in a complete note makes its
+ * signature invalid.
  */
 const readNotes = async (path: string): Promise<Notes> =>
   splitNotes((await readFile(path).catch(failedToRead(path))).toString())

@@ -10,11 +10,11 @@ import { itemIn } from '../resources/resolve.ts'
 import { hasDoubledMember } from './doubled-members.ts'
 import { parseJson } from './shapes.ts'
 
-/** Far more than any receipt. */
+/** Far larger than any receipt. */
 const RECEIPT_BYTES = 1_048_576
 const BUNDLE_ID = /^[\w.:-]{1,128}$/
 
-/** GET /receipts/{bundleId}. Throws exit 3 if there is none. */
+/** GET /receipts/{bundleId}. Throws exit 3 if not found. */
 export async function fetchReceipt(context: CliContext, bundleId: string): Promise<{ receipt: object; raw: Buffer }> {
   const api = await context.api()
   const { body, raw } = await api.send({ method: 'GET', path: `receipts/${encodeURIComponent(bundleId.trim())}` })
@@ -36,7 +36,8 @@ export async function findReceipt(context: CliContext, given: string): Promise<o
 }
 
 /**
- * The receipt, or the one in a response body. Throws a usage error for anything else, exit 10 for duplicate members.
+ * Parses a receipt, or a response body that contains a receipt. Throws a usage error for any other text, exit 10 for
+ * duplicate members.
  */
 function parseReceipt(text: string, from: string): object {
   const parsed = parseJson(text)

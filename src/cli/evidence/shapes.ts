@@ -9,7 +9,7 @@ import type { ChainHead, CheckpointNote } from './chains.ts'
 
 export type RowOfChain = Omit<ChainRow, 'tenant_id' | 'chain'>
 
-/** The value of a JSON text; undefined for anything else. */
+/** Parses a JSON text. Returns undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -30,7 +30,7 @@ export const isRowOfChain = (json: unknown): json is RowOfChain =>
   (json.payload === null || isText(json.payload)) &&
   [json.id, json.created_at, json.payload_hash, json.entry_hash, json.commit_id].every(isText)
 
-/** Only the members that a hash covers. An export must not contain others. */
+/** Allows only the members that a hash covers. An export must not contain other members. */
 export const toChainRow = (tenant_id: string, chain: string, row: RowOfChain): ChainRow => {
   const { seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index } = row
   return { tenant_id, chain, seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index }

@@ -57,7 +57,7 @@ export async function checkEvidence(
   return checked
 }
 
-/** The checkpoint of a note. Throws exit 10 unless a trusted key signed it as one of its chain. */
+/** The checkpoint of a note. Throws exit 10 unless a trusted key signed it as a checkpoint of its chain. */
 export async function checkedNote(
   { chain, tree_size, note }: CheckpointNote,
   tenantId: string,

@@ -19,10 +19,10 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
 
-/** In this order; a failure belongs to the first one that has not been reported. */
+/** The checks, in this order. A failure belongs to the first check that has no result yet. */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
 
-/** An argument that cannot be used. */
+/** The error of an invalid argument. */
 class ArgumentError extends Error {}
 
 /** Text from the files must have no effect on a terminal. */
@@ -31,7 +31,9 @@ const harmless = (line: string): string =>
 const say = (line: string): boolean => process.stdout.write(`${harmless(line)}\n`)
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Strict: if a misspelt --keys were ignored, a forged export would be checked against its own keys. */
+/**
+ * Unknown flags are rejected: if a misspelt --keys were ignored, a forged export would be verified with its own keys.
+ */
 function readArguments(args: string[]): { folder: string; keyFile: string | undefined; help: boolean } {
   const options = { keys: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h' } } as const
   const { values, positionals } = parsed(() => parseArgs({ args, options, allowPositionals: true }))

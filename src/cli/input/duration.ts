@@ -10,7 +10,7 @@ export function findDuration(text: string): number | undefined {
   return amount === undefined || unitMs === undefined ? undefined : Math.round(Number(amount) * unitMs)
 }
 
-/** Like `findDuration`; throws a usage error that names the flag. */
+/** Like `findDuration`, but throws a usage error that names the flag. */
 export function getDuration(text: string, name: string): number {
   const durationMs = findDuration(text)
   if (durationMs !== undefined) return durationMs

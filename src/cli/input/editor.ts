@@ -16,7 +16,7 @@ export async function editText(text: string, env: Io['env'], fileName: string): 
   try {
     const path = join(folder, fileName)
     await writeFile(path, text, { mode: 0o600 })
-    // A command line, because `code --wait` is common.
+    // The variable is a command line, because `code --wait` is common.
     const child = spawn(`${editor} "${path}"`, { shell: true, stdio: 'inherit', env })
     const [exitCode] = await once(child, 'close')
     if (exitCode !== 0) throw usageError(`the editor '${editor}' failed`, ['Choose another:  export EDITOR=nano'])

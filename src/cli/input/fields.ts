@@ -14,15 +14,18 @@ export type Field = {
   flag: string
   help: string
   choices?: readonly string[]
-  /** The default, as it would be typed. */
+  /** The default, as the user would type it. */
   initially?: string
   /** The flag is repeatable. Its list replaces the current one. */
   isList?: true
-  /** Attributes of flags that cannot be combined with this one. */
+  /** Attribute names of the flags that cannot be combined with this flag. */
   conflicts?: string | string[]
-  /** The member for the typed text, or its promise. Throws a usage error that names the flag. */
+  /** Returns the member for the typed text, or a promise of it. Throws a usage error that names the flag. */
   parse?: (text: string, flag: string, context: CliContext) => unknown
-  /** What a flag without a value sets. By default it sets its member to true, or to false for `--no-…`. */
+  /**
+   * The members that a flag without a value sets. By default, the flag sets its member to true, or to false for
+   * `--no-…`.
+   */
   sets?: object
   /** Looks up the typed text, such as the id of a user. Runs after all other flags were validated. */
   resolve?: (context: CliContext, text: string) => Promise<unknown>
@@ -104,7 +107,7 @@ const labelOf = (field: Field): string =>
 const nest = (path: string, value: unknown): Fields =>
   path.split('.').reduceRight<Fields>((inner, name, at, all) => ({ [name]: at === all.length - 1 ? value : inner }), {})
 
-/** The same members with ids in place of names. Throws exit 3 for an unknown name. */
+/** Replaces names in the members by ids. Throws exit 3 for an unknown name. */
 export async function resolveFlags(context: CliContext, fields: readonly Field[], members: Fields): Promise<Fields> {
   const resolved = { ...members }
   for (const { member, resolve } of fields) {

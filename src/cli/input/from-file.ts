@@ -4,20 +4,20 @@ import type { CliContext } from '../context.ts'
 import { unreadable, usageError } from '../errors.ts'
 import { readStdin } from '../io.ts'
 
-/** More than the gateway accepts, which reports its own limit. */
+/** Larger than the gateway accepts, so that the gateway reports its own limit. */
 const FILE_BYTES = 4_194_304
 
 export type Fields = Record<string, unknown>
 
 /**
- * The members of a resource, and whether a file may set them. For objects, the members that it may set. Views use the
- * same names.
+ * The members of a resource, and whether a file may set them. For an object, the list of its members that a file may
+ * set. Views use the same names.
  */
 export type Members<Name extends string = string> = Readonly<Record<Name, boolean | readonly string[]>>
 
 /**
- * The members of the object in a JSON or YAML file (`-` for stdin); none without a file. The gateway validates the
- * values. Throws a usage error for any other content, and for members that a file may not set.
+ * Reads the members of the object in a JSON or YAML file (`-` for stdin). Empty without a file. The gateway validates
+ * the values. Throws a usage error for any other content, and for members that a file may not set.
  */
 export async function readFields(context: CliContext, file: string | undefined, members: Members): Promise<Fields> {
   if (file === undefined) return {}
@@ -34,8 +34,8 @@ export async function readFields(context: CliContext, file: string | undefined, 
 }
 
 /**
- * The same for an update. The output of `show -o json` may be edited and sent back, so the file may contain the members
- * that only the gateway sets. The gateway rejects changes of them.
+ * Like `readFields`, for an update. The output of `show -o json` may be edited and sent back, so the file may contain
+ * the members that only the gateway sets. The gateway rejects changes of those members.
  */
 export const readChanges = (context: CliContext, file: string | undefined, members: Members): Promise<Fields> =>
   readFields(context, file, Object.fromEntries(Object.entries(members).map(([name, inner]) => [name, inner || true])))
@@ -87,7 +87,7 @@ async function parse(source: string, where: string): Promise<unknown> {
   }
 }
 
-/** The text of a member. Throws a usage error for another type. */
+/** Returns the text of a member. Throws a usage error for another type. */
 export function textIn(fields: Fields, name: string): string | undefined {
   const value = fields[name]
   if (value === undefined || value === null) return undefined
@@ -95,7 +95,7 @@ export function textIn(fields: Fields, name: string): string | undefined {
   throw usageError(`'${name}' in the file must be text`, ['Put it in quotes.'])
 }
 
-/** The list of texts of a member. Throws a usage error for another type. */
+/** Returns the list of texts of a member. Throws a usage error for another type. */
 export function textsIn(fields: Fields, name: string): string[] | undefined {
   const value = fields[name]
   if (value === undefined || value === null) return undefined

@@ -53,7 +53,7 @@ const globalOptions = (): Option[] => [
   new Option('--retries <n>', 'retries of safe requests (default 2)'),
 ]
 
-/** Adds the global flags. The help of commands omits them and refers to `aigw --help`. */
+/** Adds the global flags. The help of a command omits the global flags and refers to `aigw --help`. */
 export function addGlobalOptions(command: Command, { shown }: { shown: boolean }): void {
   const own = new Set(command.options.flatMap((option) => [option.short, option.long]))
   for (const option of globalOptions()) {
@@ -63,7 +63,7 @@ export function addGlobalOptions(command: Command, { shown }: { shown: boolean }
   }
 }
 
-/** Merges the flags from root to leaf. The last one on the command line applies. */
+/** Merges the flags from root to leaf. If a flag is repeated, the last value applies. */
 export function globalFlagsOf(leaf: Command): GlobalFlags {
   const names = new Set(globalOptions().map((option) => option.attributeName()))
   const lineage: Command[] = []
@@ -84,7 +84,7 @@ function takesNextWord(word: string): boolean {
   return at >= 0 && at === word.length - 1
 }
 
-/** The words of a command line without flags and values of global flags: `[command, verb, ...]`. */
+/** Returns the words of a command line without flags and without values of global flags: `[command, verb, ...]`. */
 export function findOperands(argv: string[]): string[] {
   const operands: string[] = []
   for (let at = 0; at < argv.length; at++) {

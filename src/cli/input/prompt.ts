@@ -5,7 +5,7 @@ import type { Io } from '../io.ts'
 import { forTerminalLine } from '../output/terminal-text.ts'
 import type { Settings } from '../profile/profile.ts'
 
-/** Whether prompts are allowed, and stdin and stderr are terminals. */
+/** Whether prompts are allowed and possible: stdin and stderr must be terminals. */
 export const mayPrompt = (settings: Settings, io: Io): boolean =>
   settings.mayPrompt && io.stdin.isTTY === true && io.stderr.isTTY === true
 
@@ -42,7 +42,7 @@ export async function askMissing(
   return input({ message, required: true }, promptContext(io)).catch(toInterrupted)
 }
 
-// The library has a separate error for Ctrl-C.
+// The library throws an error of its own for Ctrl-C.
 function toInterrupted(error: unknown): never {
   if (error instanceof Error && error.name === 'ExitPromptError') throw new Interrupted('SIGINT')
   throw error

@@ -11,8 +11,8 @@ export const addTextArgument = (command: Command): Command =>
   command.argument('[file]', "the text, as UTF-8; '-' or nothing for stdin", '-')
 
 /**
- * The text of a file, or of stdin for `-`, without final line breaks. Throws a usage error for an empty text, for one
- * that is longer than a prompt may be, and if stdin is a terminal.
+ * The text of a file, or of stdin for `-`, without final line breaks. Throws a usage error for an empty text, for a
+ * text that is longer than a prompt may be, and if stdin is a terminal.
  */
 export async function readTextInput({ io }: CliContext, file: string): Promise<string> {
   const from = file === '-' ? 'stdin' : file
@@ -29,11 +29,11 @@ export async function readTextInput({ io }: CliContext, file: string): Promise<s
   return content
 }
 
-/** A text file. Throws a usage error for one that is unreadable or not UTF-8. */
+/** Reads a text file. Throws a usage error if it is unreadable or not UTF-8. */
 export const readText = async (path: string): Promise<string> =>
   toUtf8(await readFile(path).catch(failedToRead(path)), path)
 
-/** UTF-8 text, exactly. Throws a usage error for other bytes. */
+/** Decodes UTF-8 without any change. Throws a usage error for invalid UTF-8. */
 export function toUtf8(bytes: Uint8Array, from: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)

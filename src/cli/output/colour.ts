@@ -1,4 +1,4 @@
-/** Decides about colours, and applies them. */
+/** Decides whether to use colours, and applies them. */
 
 type ColourInput = {
   /** The value of `--color`. */

@@ -19,7 +19,7 @@ import { forTerminal, forTerminalLine } from './terminal-text.ts'
 /** Prints the error to stderr and returns the exit code. */
 export async function reportFailure(error: unknown, words: string[], context: CliContext): Promise<number> {
   const { io } = context
-  // After a stop or a closed pipe, other errors are consequences.
+  // After a stop or a closed pipe, any other error is only its consequence.
   const first: unknown = io.signal.aborted ? io.signal.reason : error
   if (isClosedPipe(first) || first instanceof Interrupted) return exitCodeOf(first)
   const cause = isFailedWrite(first) ? unwritable('the output', first) : first
@@ -53,7 +53,7 @@ async function formatFailure(error: unknown, words: string[], context: CliContex
   return [marked, ...lines].map((line) => `${line}\n`).join('')
 }
 
-/** Works without settings too, if flags or configuration are invalid. */
+/** Also works without settings, that is, if flags or configuration are invalid. */
 async function wantsJson(words: string[], context: CliContext): Promise<boolean> {
   const settings = await context.settings().catch(() => undefined)
   if (settings?.format !== undefined) return settings.format === 'json' || settings.format === 'ndjson'

@@ -31,10 +31,13 @@ export const columns = (...groups: Record<string, ColumnSource>[]): Column[] =>
 /** The source of a column that is truncated to the remaining width of the terminal. */
 export const flexible = (path: string, toCell?: ToCell): Column => ({ path, flexible: true, ...(toCell && { toCell }) })
 
-/** How a resource is shown. `members` are its possible names, for commands that validate `--fields` before a change. */
+/**
+ * How a resource is shown. `members` are the possible values of `--fields`, for commands that validate them before a
+ * change.
+ */
 export type View = { columns: Column[]; idPath?: string; none?: string; members?: string[] }
 
-/** The value at a dotted path (`users.0.email`); undefined if there is none. */
+/** Returns the value at a dotted path (`users.0.email`). Undefined if the path does not exist. */
 export function findAtPath(value: unknown, path: string): unknown {
   let current = value
   for (const segment of path.split('.')) {
@@ -50,13 +53,13 @@ export function cellOf(row: object, { path, toCell }: Column): unknown {
   return toCell === undefined ? value : toCell(value)
 }
 
-/** For lists of resources: one member of each. */
+/** A conversion for lists of objects: returns one member of each object. */
 export const eachAt =
   (path: string) =>
   (value: unknown): unknown =>
     Array.isArray(value) ? value.map((entry) => findAtPath(entry, path)) : value
 
-/** A value as text: strings unchanged, empty for null, JSON for objects. */
+/** Formats a value: strings unchanged, an empty text for null, JSON for objects. */
 function toText(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (typeof value === 'string') return value
@@ -64,7 +67,7 @@ function toText(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** The columns of `--fields`, else those of the view. Throws a usage error for a field that no row has. */
+/** The columns of `--fields`, else the columns of the view. Throws a usage error for a field that no row has. */
 export function chooseColumns(rows: object[], view: View, fields: string[]): Column[] {
   if (fields.length === 0) return view.columns
   return fields.map((path) => {
@@ -80,7 +83,7 @@ export function chooseColumns(rows: object[], view: View, fields: string[]): Col
 export const chooseFields = (row: object, columns: Column[]): object =>
   Object.fromEntries(columns.map(({ path }) => [path, findAtPath(row, path) ?? null]))
 
-/** The value of `--field`. For a list, one line per row, unless the path begins with a position. */
+/** Formats the value of `--field`. For a list, prints one line per row, unless the path begins with a position. */
 export function toFieldLines(value: object | object[], path: string): string {
   const rows = Array.isArray(value) && !/^\d+(\.|$)/.test(path) ? value : [value]
   const values = rows.map((row) => findAtPath(row, path))
@@ -102,13 +105,13 @@ function unknownField(path: string, names: string[]): Error {
   return usageError(`there is no field '${path}'`, [`Fields:  ${names.join(', ')}`])
 }
 
-/** The path of ids. Throws a usage error for resources without ids. */
+/** Returns the path of ids. Throws a usage error for resources without ids. */
 export function getIdPath({ idPath }: View): string {
   if (idPath === undefined) throw usageError('this output has no ids', ['Use another format: -o table, json or tsv.'])
   return idPath
 }
 
-/** The id of each row on its own line. Throws a usage error for resources without ids. */
+/** Prints the id of each row on its own line. Throws a usage error for resources without ids. */
 export function toIdLines(rows: object[], view: View): string {
   const idPath = getIdPath(view)
   return rows.map((row) => `${toText(findAtPath(row, idPath))}\n`).join('')
@@ -117,14 +120,16 @@ export function toIdLines(rows: object[], view: View): string {
 const TSV_ESCAPES: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }
 const toTsvCell = (value: unknown): string => toText(value).replace(/[\\\t\n\r]/g, (char) => TSV_ESCAPES[char] ?? char)
 
-/** Tab-separated; tabs, line breaks and backslashes inside a cell are written `\t`, `\n`, `\r`, `\\`. */
+/**
+ * Formats rows as tab-separated lines. Inside a cell, tabs, line breaks and backslashes become `\t`, `\n`, `\r`, `\\`.
+ */
 export function toTsv(rows: object[], columns: Column[], headers: boolean): string {
   const lines = rows.map((row) => columns.map((column) => toTsvCell(cellOf(row, column))))
   if (headers) lines.unshift(columns.map(({ path }) => path))
   return lines.map((cells) => `${cells.join('\t')}\n`).join('')
 }
 
-/** JSON. On a terminal, C1 controls and DEL are escaped too, which does not change the value. */
+/** Formats a value as JSON. On a terminal, also escapes C1 controls and DEL, which does not change the value. */
 export function toJson(value: unknown, { indent, terminal }: { indent: number; terminal: boolean }): string {
   const text = JSON.stringify(value, null, indent)
   if (!terminal) return `${text}\n`

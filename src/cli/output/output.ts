@@ -24,27 +24,27 @@ type RawBody = Uint8Array | undefined
 
 /** The only writer to stdout. Messages go to stderr, through `CliContext.note`. */
 export type Output = {
-  /** Whether stdout is a terminal. Control characters are then removed from foreign text. */
+  /** Whether stdout is a terminal. On a terminal, control characters are removed from foreign text. */
   terminal: boolean
-  /** Throws the usage error that showing would throw. Commands call it before they change anything. */
+  /** Throws the usage error that printing would throw. Commands call it before they change anything. */
   assertShowable(view: View): void
   list(rows: object[], view: View, raw?: RawBody): Promise<void>
   one(row: object, view: View, raw?: RawBody): Promise<void>
-  /** One resource: `text` if no format with names was chosen, else its fields. */
+  /** Prints one resource: `text` if no format with names was chosen, else its fields. */
   textOrOne(text: string, row: object, view: View, raw?: RawBody): Promise<void>
-  /** Text that is data itself, such as a script or a unit file. */
+  /** Prints text that is the result itself, such as a script or a unit file. */
   text(text: string): Promise<void>
   /** Starts a text that arrives in chunks: without control characters on a terminal, unchanged otherwise. */
   textStream(): (chunk: string) => Promise<void>
-  /** Text whose escape sequences are ours, unchanged. */
+  /** Prints text unchanged. Its escape sequences must be our own. */
   ownText(text: string): Promise<void>
-  /** Bytes unchanged, also on a terminal. */
+  /** Prints bytes unchanged, also on a terminal. */
   bytes(bytes: Uint8Array): Promise<void>
 }
 
 type OutputSettings = Pick<Settings, 'format' | 'fields' | 'field' | 'raw' | 'headers' | 'color' | 'pager'>
 
-/** Output in the format that flags, environment and profile ask for. */
+/** Creates the output for the format of flags, environment and profile. */
 export function createOutput(io: Io, settings: OutputSettings): Output {
   const terminal = io.stdout.isTTY === true
   const format: Format = settings.format ?? 'table'
@@ -111,7 +111,7 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
   }
 }
 
-/** Whether no format with names was chosen. Then stdout may carry plain text, such as a secret. */
+/** Whether no format with names was chosen. Then stdout may contain plain text, such as a secret. */
 export const isPlain = ({
   raw,
   field,
@@ -120,7 +120,7 @@ export const isPlain = ({
 }: Pick<Settings, 'raw' | 'field' | 'fields' | 'format'>): boolean =>
   !raw && field === undefined && fields.length === 0 && (format === 'table' || format === 'tsv')
 
-/** Text that is data itself, for commands without settings. */
+/** Prints text that is the result itself, for commands without settings. */
 export const printText = ({ stdout }: Pick<Io, 'stdout'>, text: string): Promise<void> =>
   writeTo(stdout, stdout.isTTY === true ? forTerminal(text) : text)
 

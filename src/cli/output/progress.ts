@@ -3,7 +3,7 @@ import type { Timer } from '../../shared/time.ts'
 import type { Io } from '../io.ts'
 import type { Settings } from '../profile/profile.ts'
 
-/** Shorter waits show no spinner. */
+/** Waits below this limit show no spinner. */
 const DELAY_MS = 300
 
 export type Progress = {
@@ -15,7 +15,8 @@ export type Progress = {
 const SILENT: Progress = { show: () => {}, end: () => {} }
 
 /**
- * A spinner with one line on stderr, after 300 ms. Only on a terminal, and not in CI, with `-q`, `-o json` or a trace.
+ * Shows a spinner with one line on stderr, after 300 ms. Shows none without a terminal, in CI, with `-q`, `-o json` or
+ * a trace.
  */
 export function createProgress(io: Io, settings: Settings): Progress {
   const { quiet, format, verbose, debug } = settings

@@ -1,8 +1,8 @@
-/** Writes a secret that is shown once into a file. */
+/** Writes a secret, which the gateway returns only once, into a file. */
 import { type FileHandle, lstat, open, realpath, rename, unlink } from 'node:fs/promises'
 import { CliError, EXIT, failedToWrite, isErrno, unwritable, usageError } from '../errors.ts'
 
-/** Disk space that is reserved before the secret exists. No secret is longer. */
+/** The disk space that is reserved before the secret exists. No secret is longer. */
 const RESERVED_BYTES = 512
 
 export type SecretFile = {
@@ -15,7 +15,7 @@ export type SecretFile = {
 /**
  * Opens a file with mode 0600 before the secret is requested, so that a missing folder or a full disk cannot lose it.
  * Throws a usage error for an existing file, unless `force`. `force` replaces only regular files, directly or through a
- * link, and only when the secret has arrived.
+ * link, and only after the secret has arrived.
  */
 export async function openSecretFile(path: string, { force }: { force: boolean }): Promise<SecretFile> {
   const replaced = force ? await findReplaceable(path) : undefined
@@ -81,7 +81,7 @@ async function inPlace(path: string): Promise<SecretFile> {
   }
 }
 
-/** The real path of the file to replace; undefined if there is none. */
+/** Returns the real path of the file to replace. Undefined if the file does not exist. */
 async function findReplaceable(path: string): Promise<string | undefined> {
   const absent = (error: unknown) => {
     if (isErrno(error) && error.code === 'ENOENT') return undefined

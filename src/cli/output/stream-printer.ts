@@ -5,7 +5,7 @@ import { toJson } from './formats.ts'
 type Printed<Item> = {
   /** The command, for messages. */
   name: string
-  /** What it prints, in the plural, for messages. */
+  /** The plural noun for the items, for messages. */
   items: string
   /** The words of one line for people. */
   toWords(item: Item): string[]

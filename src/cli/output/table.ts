@@ -13,7 +13,7 @@ const SMALLEST_FLEXIBLE = 16
 
 type TableOptions = { columns: Column[]; headers: boolean; width: number; painter: Painter }
 
-/** A list as aligned columns for a terminal of `width` cells. The flexible column gets the remaining width. */
+/** Formats a list as aligned columns for a terminal of `width` cells. The flexible column gets the remaining width. */
 export async function toTable(rows: object[], { columns, headers, width, painter }: TableOptions): Promise<string> {
   const { default: Table } = await import('cli-table3')
   const titles = columns.map(titleOf)
@@ -52,7 +52,7 @@ export async function toTable(rows: object[], { columns, headers, width, painter
   return [...(headers ? [painter.bold(head)] : []), ...body].map((line) => `${line}\n`).join('')
 }
 
-/** One resource as `TITLE  value` lines for a terminal. */
+/** Formats one resource as lines of title and value, for a terminal. */
 export function toCard(row: object, columns: Column[], painter: Painter): string {
   const titles = columns.map(titleOf)
   const width = Math.max(0, ...titles.map((title) => title.length)) + GAP

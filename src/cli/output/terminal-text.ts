@@ -18,7 +18,7 @@ const STRING_ENDS = new Set([0x07, 0x9c, 0x18, 0x1a])
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/
 
 type TerminalText = {
-  /** The printable part of `chunk`. A sequence that two chunks split is recognised. */
+  /** Returns the printable part of `chunk`. Recognises a sequence that two chunks split. */
   push(chunk: string): string
 }
 
@@ -54,7 +54,7 @@ export function terminalText(): TerminalText {
     if (STRING_ENDS.has(code)) state = 'text'
     else if (code === 0x1b) state = 'escape'
     else if (char === '\n') {
-      // A terminal would continue to hide text. Ending here prevents a hostile sequence from hiding the next lines.
+      // A terminal would continue to hide text. Ending the sequence here prevents it from hiding the next lines.
       state = 'text'
       return char
     }
@@ -71,10 +71,10 @@ export function terminalText(): TerminalText {
   }
 }
 
-/** A finished text, safe for a terminal. */
+/** Makes a complete text safe for a terminal. */
 export const forTerminal = (text: string): string => terminalText().push(text)
 
-/** The same on one line, for table cells and messages. */
+/** Makes a text safe for a terminal and joins its lines, for table cells and messages. */
 export const forTerminalLine = (text: string): string =>
   forTerminal(text)
     .replace(/\s*\n\s*/g, ' ')

@@ -24,7 +24,7 @@ export type ConfigFile = {
   profiles?: Record<string, ProfileEntry>
 }
 
-/** Keys by profile. Each is sent only to its own origin. */
+/** Keys by profile. Each key is sent only to its own origin. */
 export type Credentials = Record<string, { origin: string; key: string }>
 
 /** The entry with this name, without inherited members. */
@@ -83,7 +83,7 @@ const credentialsFile = members({ keys: mapOf(members({ origin: text, key: text 
 /** The folder of the user's files: `$XDG_CONFIG_HOME/aigw`, else `~/.config/aigw` (XDG Base Directory). */
 function configDir(env: Io['env']): string {
   const base = env.XDG_CONFIG_HOME
-  // The specification requires relative values to be ignored.
+  // The specification requires that relative values are ignored.
   if (base?.startsWith('/')) return join(base, 'aigw')
   return join(env.HOME ?? '/', '.config', 'aigw')
 }
@@ -91,7 +91,9 @@ function configDir(env: Io['env']): string {
 export const configPath = (env: Io['env']): string => join(configDir(env), 'config.yaml')
 export const credentialsPath = (env: Io['env']): string => join(configDir(env), 'credentials.yaml')
 
-/** Reads all three files. A missing file counts as empty. Throws a usage error that names file and key. */
+/**
+ * Reads all three files. A missing file counts as empty. Throws a usage error that names the file and the invalid key.
+ */
 export async function loadConfigFiles(
   io: Io,
 ): Promise<{ user: ConfigFile; system: ConfigFile; credentials: Credentials }> {
@@ -135,7 +137,7 @@ type Edit = { path: string[]; value: unknown }
  */
 export const editConfig = (env: Io['env'], edits: Edit[]): Promise<void> => editYaml(configPath(env), edits, undefined)
 
-/** The same for the keys. The file always has mode 0600. */
+/** Changes single values of the stored keys. The file always has mode 0600. */
 export const editCredentials = (env: Io['env'], edits: Edit[]): Promise<void> =>
   editYaml(credentialsPath(env), edits, 0o600)
 

@@ -17,12 +17,12 @@ const DEFAULT_PROFILE = 'default'
 const DEFAULT_RETRIES = 2
 const MOST_RETRIES = 10
 
-/** The source of the key, which is read only for a request. */
+/** The source of the key. The key is read only for a request. */
 type KeySource =
   | { kind: 'value'; value: string }
   | { kind: 'file'; path: string }
   | { kind: 'command'; command: string | string[] }
-  /** `why` explains that a key exists but belongs to another gateway. */
+  /** `why` is set if a key exists but belongs to another gateway. */
   | { kind: 'none'; why?: string }
 
 /** The settings of one run. */
@@ -49,7 +49,7 @@ export type Settings = {
   pager: string | undefined
   /** The timeout of ordinary calls: --timeout, else the configuration. */
   timeoutMs: number | undefined
-  /** --timeout only. The configuration does not limit answers of models and uploads. */
+  /** The value of --timeout only, because the configuration does not limit answers of models and uploads. */
   timeoutFlagMs: number | undefined
   retries: number
 }

@@ -16,7 +16,7 @@ export async function findStateDir(env: Io['env']): Promise<string | undefined> 
   return found?.isDirectory() ? join(home, '.local', 'state', 'aigw') : undefined
 }
 
-/** The text of a file; empty if it is unreadable, because state is optional. */
+/** Reads the text of a file. Empty if the file is unreadable, because state is optional. */
 export const readState = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '')
 
 /** Replaces a file, mode 0600. Rejects on failure. */

@@ -8,13 +8,13 @@ type Update<Item> = {
   given: string
   /** The members to change. Undefined members are not sent. */
   changes: object
-  /** Members of the request that depend on the current resource, which is then read first. */
+  /** Returns the members of the request that depend on the current resource. If set, the resource is read first. */
   complete?: ((now: Item) => object) | undefined
 }
 
 /**
- * Sends the changes, prints the result and returns it. Throws exit 3 for an unknown resource, exit 2 without any
- * change.
+ * Sends the changes, prints the result and returns it. Throws exit 3 for an unknown resource, exit 2 if no change is
+ * given.
  */
 export async function update<Item extends { id: string }>(
   context: CliContext,

@@ -12,9 +12,9 @@ import type { Settings } from '../profile/profile.ts'
 import type { CreateFlags, SecretFlags } from './options.ts'
 import { type Described, findNamed, itemIn, toCode } from './resolve.ts'
 
-/** How one kind of resource is created, where the defaults do not fit. */
+/** Overrides of the defaults for creating one kind of resource. */
 export type Creation<Item extends object> = {
-  /** What `--if-not-exists` compares, instead of the whole request. */
+  /** The members that `--if-not-exists` compares. By default, the whole request. */
   toWanted?(request: Fields, flags: Record<string, unknown>): object
   /** The resource in the form of the request. */
   toComparable?(item: Item): object
@@ -26,7 +26,7 @@ export type Creation<Item extends object> = {
   useIt?(name: string): string
   /** Set if the response contains a secret that is shown once. */
   secret?: {
-    /** What to print of a new resource, if that is more than the resource. */
+    /** The object to print for a new resource. By default, the resource. */
     toShown?(item: Item, body: object): object
     /** The success message. */
     done(item: Item): string
@@ -46,8 +46,8 @@ type Input = {
 }
 
 /**
- * Sends the request and prints the new resource. With `ifNotExists`, an existing resource is printed instead, and
- * stderr names the differing members. Throws exit 6 if it exists without that flag, or differs with `strict`.
+ * Sends the request and prints the new resource. With `ifNotExists`, prints an existing resource instead and notes the
+ * differing members. Throws exit 6 if it exists without that flag, or differs with `strict`.
  */
 export async function create<Item extends { id: string }>(
   context: CliContext,
@@ -93,7 +93,7 @@ export async function create<Item extends { id: string }>(
     await output.one(item, view, raw)
     return creation.note?.(context, item)
   }
-  // Looking first avoids creating a file for a resource whose secret cannot be shown any more.
+  // Looking for the resource first avoids creating a file for a secret that cannot be shown again.
   let existing = ifNotExists && !settings.dryRun ? await findExisting() : undefined
   if (existing === undefined) {
     const { toShown = (item: Item) => item, done } = secret
@@ -110,7 +110,7 @@ export async function create<Item extends { id: string }>(
   const { saveTo } = flags
   if (saveTo === undefined) {
     await context.note(`note: its secret was shown when it was created; for a new secret:  ${renewal}`)
-    // Plain stdout carries only the secret. A script would take any other text for the secret.
+    // Plain stdout may contain only the secret. A script would use any other text as the secret.
     if (!isPlain(settings)) await output.one({ ...existing, secret: null }, shown)
   } else if (await isThere(saveTo)) await showRest(output, settings, existing, shown)
   else {
@@ -138,7 +138,7 @@ async function noteExisting(
 
 function alreadyExists(noun: string, name: string, useIt: string, cause: CliError): CliError {
   const { httpStatus, requestId, code } = cause
-  // Of all nouns here that begin with a vowel letter, only `user` does not begin with a vowel.
+  // Only the noun `user` begins with a vowel letter but not with a vowel sound.
   const article = /^[aeio]/i.test(noun) ? 'an' : 'a'
   return new CliError(EXIT.conflict, `${article} ${noun} named '${name}' already exists (${code})`, {
     ...{ code, httpStatus, requestId, cause },
@@ -146,14 +146,14 @@ function alreadyExists(noun: string, name: string, useIt: string, cause: CliErro
   })
 }
 
-/** The members of `wanted` that differ in `existing`. Members that `wanted` omits are not compared. */
+/** Returns the members of `wanted` that differ in `existing`. Members that `wanted` omits are not compared. */
 export const differences = (wanted: object, existing: object): string[] =>
   Object.entries(wanted)
     .filter(([field, value]) => !isSame(field, value, Reflect.get(existing, field)))
     .map(([field]) => field)
 
 const toLowerCase = (text: string): string => text.toLowerCase()
-/** How to normalise a member before comparing. Other texts are compared unchanged. */
+/** How to normalise a member before comparing. Other members are compared unchanged. */
 const NORMALISERS = new Map<string, (text: string) => unknown>([
   ['email', toLowerCase],
   ['username', toLowerCase],
@@ -181,7 +181,7 @@ function isSame(field: string, wanted: unknown, existing: unknown): boolean {
   return differences(wanted, existing).length === 0
 }
 
-/** Repeated entries count once. */
+/** Removes repeated entries. */
 const toSet = (list: unknown[]): Set<string> => new Set(list.map((entry) => JSON.stringify(entry)))
 
 /** The response with a secret: what to print, and the success message. */
@@ -190,8 +190,8 @@ type Response = { item: object; body: object; raw: Uint8Array; done: string }
 /**
  * Calls the gateway and keeps the secret of its response. The file of `--save-to` is opened before the call and removed
  * if the call fails. Without a file, stdout gets the secret alone, or the resource with its `secret` in a format with
- * names. Throws a usage error, before the call, for an output that would lose the secret. `call` returns undefined if
- * it created nothing.
+ * names. Before the call, throws a usage error for an output that would lose the secret. `call` returns undefined if it
+ * created nothing.
  */
 export async function keepSecret(
   context: CliContext,
@@ -229,8 +229,8 @@ async function showRest(output: Output, { format, field, fields }: Settings, ite
 }
 
 /**
- * The view of the result. Throws a usage error for an output that would lose the secret, or that the view does not
- * have.
+ * Returns the view of the result. Throws a usage error for an output that would lose the secret, or for a field that
+ * the view lacks.
  */
 async function toSecretView(context: CliContext, flags: SecretFlags, view: View): Promise<View> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])

@@ -41,12 +41,12 @@ export async function listAll<Row extends object>(
   if (!settings.raw) await output.list(rows, view)
 }
 
-/** Every row that `matches`, in the order of the list. `search` reduces the rows at the gateway. */
+/** Yields every row that `matches`, in the order of the list. `search` is a filter at the gateway. */
 export async function* findMatching<Row extends object>(
   context: CliContext,
   { search, matches, ...source }: ListSource & { search: string; matches(row: Row): boolean },
 ): AsyncGenerator<Row> {
-  // The cut must not split a surrogate pair. A prefix still finds the whole name.
+  // The truncation must not split a surrogate pair. A prefix still finds the whole name.
   const part = search.slice(0, SEARCH_CHARS).replace(/[\uD800-\uDBFF]$/, '')
   const query = { ...source.query, search: part }
   for await (const { rows } of readPages<Row>(context, { ...source, query }, PAGE_LIMIT.max)) {
@@ -54,7 +54,7 @@ export async function* findMatching<Row extends object>(
   }
 }
 
-/** The first row that `matches`, or undefined. */
+/** Returns the first row that `matches`, or undefined. */
 export async function findOne<Row extends object>(
   context: CliContext,
   sought: ListSource & { search: string; matches(row: Row): boolean },
@@ -66,7 +66,7 @@ export async function findOne<Row extends object>(
 type ListHolder = { pagination?: Pagination }
 type ListPage<Row> = { rows: Row[]; total: number; isLast: boolean; raw: Buffer }
 
-/** A list, page by page. */
+/** Yields a list, page by page. */
 export async function* readPages<Row extends object>(
   context: CliContext,
   { path, query, itemsKey, isInData = false, isWhole = false, isPatient = false }: ListSource,

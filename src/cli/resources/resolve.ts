@@ -24,18 +24,18 @@ export type Resource<Item extends { id: string }> = {
   sharesNames?: true
   /** The list has no pages. */
   isWhole?: true
-  /** Its routes accept a name in place of an id. */
+  /** The routes of the resource accept a name instead of an id. */
   takesNames?: true
 }
 
 /** A resource with everything that its commands share. */
 export type Described<Item extends { id: string }> = Resource<Item> & {
-  /** How to name one, for help texts. */
+  /** How to identify one resource, for help texts. */
   argument: string
   view: View
-  /** The view of lists, if it shows less. */
+  /** The view of lists, if it differs from `view`. */
   listView?: View
-  /** The name as the gateway spells it. Throws a usage error for an invalid name. */
+  /** Normalises a name as the gateway does. Throws a usage error for an invalid name. */
   toReference?(given: string): string
   /** The name cannot change. A file for an update may contain it. */
   keepsName?: true
@@ -55,7 +55,7 @@ export const itemPath = ({ path }: { path: string }, id: string): string =>
 /** Whether the routes of a resource accept this text unchanged. */
 const isReference = ({ takesNames }: { takesNames?: true }, text: string): boolean => takesNames === true || isId(text)
 
-/** The resource in a response body. Throws exit 1 if it is missing. */
+/** Returns the resource in a response body. Throws exit 1 if it is missing. */
 export function itemIn<Item extends object>(body: object, itemKey: string, baseUrl: string): Item {
   const item: Item | undefined = Reflect.get(body, itemKey)
   if (typeof item === 'object' && item !== null) return item
@@ -70,10 +70,10 @@ export async function findNamed<Item extends { id: string }>(
 ): Promise<Item | undefined> {
   if (resource.takesNames) return (await findById(context, resource, given))?.item
   const { path, listPath = path, itemsKey, isCalled, sharesNames, isWhole, noun } = resource
-  // The gateway trims names. It rejects a search for an empty text, or for one longer than any name.
+  // The gateway trims names. It rejects a search for an empty text, or for a text longer than any name.
   const name = given.trim()
   if (name === '' || (isWhole !== true && name.length > LONGEST_NAME_CHARS)) return undefined
-  // Oldest first: resources that are added meanwhile do not move others to the next page.
+  // Oldest first, so that a resource created during the search does not shift others to the next page.
   const query = { sortOrder: 'asc' }
   const matches = (item: Item) => isCalled(item, name)
   let found: Item | undefined
@@ -92,7 +92,8 @@ export async function findNamed<Item extends { id: string }>(
 type Found<Item> = { item: Item; raw: Buffer | undefined }
 
 /**
- * The resource with this id or exact name; `raw` is the response to a request by id. Throws exit 3 if there is none.
+ * Returns the resource with this id or exact name. `raw` is the response to a request by id. Throws exit 3 if not
+ * found.
  */
 export async function getItem<Item extends { id: string }>(
   context: CliContext,
@@ -104,7 +105,7 @@ export async function getItem<Item extends { id: string }>(
   return { item: await getNamed(context, resource, given), raw: undefined }
 }
 
-/** The resource with this name. Throws exit 3 if there is none. */
+/** Returns the resource with this name. Throws exit 3 if not found. */
 async function getNamed<Item extends { id: string }>(
   context: CliContext,
   resource: Resource<Item>,
@@ -138,8 +139,8 @@ async function findById<Item extends { id: string }>(
 }
 
 /**
- * Runs `act` on the resource with this id or exact name. Text in the form of an id is passed on first, and looked up as
- * a name only if the gateway does not find it. Throws exit 3 if there is none.
+ * Runs `act` on the resource with this id or exact name. Text in the form of an id is first used as an id, and then as
+ * a name if the gateway does not find it. Throws exit 3 if not found.
  */
 export async function withId<Item extends { id: string }, T>(
   context: CliContext,
@@ -158,14 +159,17 @@ export async function withId<Item extends { id: string }, T>(
   }
 }
 
-/** The id for a request that the gateway validates: text in the form of an id is passed on, a name is looked up. */
+/**
+ * Returns the id of a resource. Text in the form of an id is returned without a check, because the gateway validates
+ * it. A name is looked up.
+ */
 export const toId = async <Item extends { id: string }>(
   context: CliContext,
   resource: Resource<Item>,
   given: string,
 ): Promise<string> => (isId(given) ? given.trim().toLowerCase() : (await getNamed(context, resource, given)).id)
 
-/** The same for several. */
+/** Returns the ids of several resources, without duplicates. Each text is treated as in `toId`. */
 export async function toIds<Item extends { id: string }>(
   context: CliContext,
   resource: Resource<Item>,
@@ -176,7 +180,7 @@ export async function toIds<Item extends { id: string }>(
   return [...new Set(ids)]
 }
 
-/** Prints the resource with this id or name. Throws exit 3 if there is none. */
+/** Prints the resource with this id or name. Throws exit 3 if not found. */
 export const showItem = async <Item extends { id: string }>(
   context: CliContext,
   resource: Described<Item>,

@@ -19,7 +19,7 @@ import {
 } from './options.ts'
 import type { Described, Resource } from './resolve.ts'
 
-// Help and completion need only flags, so each action loads its own code.
+// Each action loads its code only when it runs, because help and completion need only flags.
 const listing = () => import('./listing.ts')
 const creating = () => import('./creation.ts')
 const changing = () => import('./changes.ts')
@@ -50,11 +50,11 @@ const commandOn = (
   description: string,
 ): Command => new Command(name).description(description).argument(`<${noun.split(' ').at(-1)}>`, argument)
 
-/** Filters in the form of a query. */
+/** Converts filters to query parameters. */
 export const toQuery = (filters: Fields): Record<string, string> =>
   Object.fromEntries(Object.entries(filters).map(([name, value]) => [name, String(value)]))
 
-/** GET of the list, page by page. `fields` filter it, and `searched` names the members that `--search` looks at. */
+/** GET of the list, page by page. `fields` are its filters. `searched` names the members that `--search` searches. */
 export const listVerb =
   <Item extends { id: string }>(
     resource: Described<Item>,
@@ -72,7 +72,7 @@ export const listVerb =
     })
   }
 
-/** GET of one, by id or name. Throws exit 3 if it does not exist. */
+/** GET of one resource, by id or name. Throws exit 3 if it does not exist. */
 export const showVerb =
   <Item extends { id: string }>(resource: Described<Item>, description: string): CommandFactory =>
   (context) =>
@@ -89,7 +89,7 @@ type Deletion = {
   question?(given: string): string
 }
 
-/** DELETE of one, after a confirmation. Throws exit 3 if it does not exist, unless `--ignore-not-found`. */
+/** DELETE of one resource, after a confirmation. Throws exit 3 if it does not exist, unless `--ignore-not-found`. */
 export const deleteVerb =
   <Item extends { id: string }>(resource: Described<Item>, deletion: Deletion): CommandFactory =>
   (context) => {
@@ -110,14 +110,14 @@ type Change<Item> = {
 }
 
 type Update<Item> = Verb & {
-  /** Pass `readFields` if a file may not repeat the members that only the gateway sets. */
+  /** How to read the file. Pass `readFields` if a file may not contain the members that only the gateway sets. */
   read?: typeof readFields
   /** The request for flags and file, if it differs from them. */
   toChange?(context: CliContext, input: Fields): Change<Item> | Promise<Change<Item>>
   note?(context: CliContext, item: Item): Promise<void>
 }
 
-/** PUT of the named members. Throws exit 3 if the resource does not exist, exit 2 without any change. */
+/** PUT of the given members. Throws exit 3 if the resource does not exist, exit 2 if no change is given. */
 export const updateVerb =
   <Item extends { id: string; name?: string }>(resource: Described<Item>, verb: Update<Item>): CommandFactory =>
   (context) => {
@@ -151,7 +151,7 @@ export const updateVerb =
     })
   }
 
-/** The members of the file. Throws a usage error for a value that is not text where only text is allowed. */
+/** Reads the members of the file. Throws a usage error for a value of another type if a field allows only text. */
 async function readTexts(
   context: CliContext,
   command: Command,
@@ -166,7 +166,7 @@ async function readTexts(
 
 type StateChange<Item> = Pick<Update<Item>, 'description' | 'note'> & { name: string; changes: object }
 
-/** PUT of a state, such as `{ enabled: false }`. Repeating it changes nothing. */
+/** PUT of a state, such as `{ enabled: false }`. Repeating the command changes nothing. */
 export const setVerb =
   <Item extends { id: string }>(
     resource: Described<Item>,
@@ -181,7 +181,7 @@ export const setVerb =
 
 type Create<Item extends object> = Verb &
   Creation<Item> & {
-    /** Throws a usage error for flags that do not apply here. */
+    /** Throws a usage error for flags that this resource does not allow. */
     assertFlags?(flags: Record<string, unknown>): void
     /** The member that identifies the resource; `name` by default. */
     key?: string
@@ -221,7 +221,7 @@ type SecretVerb<Item extends object> = {
   done(item: Item): string
 }
 
-/** POST to `<one>/<name>`. The response contains a secret that is shown once. */
+/** POST to the route `<name>` of one resource. The response contains a secret that is shown once. */
 export const secretVerb =
   <Item extends object>(resource: Described<{ id: string }>, verb: SecretVerb<Item>): CommandFactory =>
   (context) => {
