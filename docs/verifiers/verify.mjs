@@ -52,7 +52,7 @@ var CliError = class extends Error {
     this.answer = options.answer
   }
 }
-/** A mistake in what was typed or configured; exit 2. */
+/** A mistake in the command line or the configuration; exit 2. */
 const usageError = (message, hints = []) =>
   new CliError(EXIT.usage, message, {
     code: 'USAGE',
@@ -544,7 +544,7 @@ var ChainCheck = class {
 const SIGNATURES_AT_ONCE = 1024
 /**
  * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint. It
- * stops at the first invalid entry. A chain whose end differs from its head is invalid. `onRow` receives every entry.
+ * stops at the first invalid entry. A chain is invalid if its end differs from its head. `onRow` receives every entry.
  */
 async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow) {
   const { chain } = head
@@ -580,7 +580,7 @@ async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow)
     },
   }
 }
-/** The checkpoints of one chain: their origin ends with the id of its log, after any name. */
+/** Returns the checkpoints of one chain: their origin ends with the id of its log, after any server name. */
 function checkpointsOf(tenantId, chain, checkpoints) {
   const end = `/logs/${logId(tenantId, chain)}`
   return checkpoints.filter(({ origin }) => origin.endsWith(end))
@@ -596,7 +596,7 @@ const exportRoot = (chains) => {
 /** The origin line of an export's signed text; it contains the hash of the manifest. */
 const exportOrigin = (name, manifestSha256) => `${name}/exports/${manifestSha256}`
 // src/cli/output/formats.ts
-/** The value at a dotted path (`users.0.email`); undefined if there is none. */
+/** Returns the value at a dotted path (`users.0.email`). Undefined if the path does not exist. */
 function findAtPath(value, path) {
   let current = value
   for (const segment of path.split('.')) {
@@ -606,7 +606,7 @@ function findAtPath(value, path) {
   return current
 }
 // src/cli/api/http-errors.ts
-/** The JSON of a body; undefined for anything else. */
+/** Parses a body as JSON. Returns undefined if it is not JSON. */
 function parseBody(raw) {
   try {
     return JSON.parse(Buffer.from(raw).toString())
@@ -629,7 +629,7 @@ function toCell(text) {
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
 }
 // src/cli/evidence/shapes.ts
-/** The value of a JSON text; undefined for anything else. */
+/** Parses a JSON text. Returns undefined for invalid JSON. */
 function parseJson(text) {
   try {
     return JSON.parse(text)
@@ -662,9 +662,9 @@ const isCommit = (json) =>
 const isCheckpointNote = (json) => isObject(json) && isText(json.chain) && isCount(json.tree_size) && isText(json.note)
 // src/cli/evidence/csv.ts
 const CSV_HEAD = toCsvLine(LOG_COLUMNS)
-/** The payload of an entry; undefined if it was expunged or is not JSON. */
+/** Returns the payload of an entry. Undefined if it was expunged or is not JSON. */
 const contentsOf = ({ payload }) => (payload === null ? void 0 : parseJson(payload))
-/** The same for a parsed payload. */
+/** Formats an entry whose payload is parsed already. */
 function logLineOf({ id, created_at, payload }, content) {
   const textAt = (path) => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')
@@ -675,8 +675,8 @@ function logLineOf({ id, created_at, payload }, content) {
 // src/cli/evidence/doubled-members.ts
 const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g
 /**
- * Whether an object in a JSON text has duplicate members. Parsers differ in which one they use, so the text is
- * ambiguous about what was signed. The text must be valid JSON.
+ * Whether an object in a JSON text has duplicate members. Parsers use different ones, so it would be ambiguous which
+ * value was signed. The text must be valid JSON.
  */
 function hasDoubledMember(json) {
   const open = []
@@ -693,9 +693,9 @@ function hasDoubledMember(json) {
 }
 // src/cli/input/text-input.ts
 /** Reads texts from files and stdin. */
-/** A text file. Throws a usage error for one that is unreadable or not UTF-8. */
+/** Reads a text file. Throws a usage error if it is unreadable or not UTF-8. */
 const readText = async (path) => toUtf8(await readFile(path).catch(failedToRead(path)), path)
-/** UTF-8 text, exactly. Throws a usage error for other bytes. */
+/** Decodes UTF-8 without any change. Throws a usage error for invalid UTF-8. */
 function toUtf8(bytes, from) {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -705,13 +705,13 @@ function toUtf8(bytes, from) {
 }
 // src/cli/evidence/key-set.ts
 const KEYS_PATH = '/.well-known/aigw-keys.json'
-/** Keys that are never renewed. */
+/** A key set that is never renewed. */
 const fixedKeys = (keys, from) => ({
   keys,
   from,
   renew: async () => false,
 })
-/** The result of `check`. If it throws, the keys are renewed and `check` runs again. */
+/** Returns the result of `check`. If `check` throws, renews the keys and runs it again. */
 async function withKeys({ keys, renew }, check) {
   try {
     return check(keys)
@@ -736,8 +736,9 @@ async function readKeyFile(path) {
 // src/cli/evidence/lines.ts
 const NEWLINE$1 = 10
 /**
- * The lines of a file as UTF-8, with one chunk and one line in memory. Only a newline ends a line. Node's readline
- * would also split at carriage returns, U+2028 and U+2029, which JSON may contain. The last line may lack its newline.
+ * Yields the lines of a file as UTF-8, with one chunk and one line in memory. Only a newline ends a line. Node's
+ * readline would also split at carriage returns, U+2028 and U+2029, which JSON may contain. The last line may lack its
+ * newline.
  */
 async function* linesOf(path) {
   let begun = []
@@ -768,7 +769,7 @@ const COVERED_FILES = [
   'verify.mjs',
 ]
 const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig']
-/** Why the signature of a manifest is invalid; undefined if a trusted key signed exactly these bytes. */
+/** Returns why the signature of a manifest is invalid. Undefined if a trusted key signed exactly these bytes. */
 function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint },
   sha256,
@@ -814,7 +815,7 @@ const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1]
 const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
 // src/cli/evidence/export-reader.ts
 /** Reads and verifies an export. */
-/** The export differs from its manifest; exit 10. `what` is the fault alone. */
+/** The error of an invalid export; exit 10. `what` is the fault without the hints. */
 var ExportViolated = class extends CliError {
   what
   constructor(what) {
@@ -824,8 +825,7 @@ var ExportViolated = class extends CliError {
 }
 /**
  * Opens the log of an export. Throws exit 10 if the signature of its manifest is invalid or its files differ from the
- * manifest, a usage error for a directory without an export. Without `given`, its own keys
- * are trusted.
+ * manifest. Throws a usage error for a directory without an export. Without `given`, trusts the keys in the export.
  */
 async function openExport(folder, given, report = () => {}) {
   const [bytes, signature] = await Promise.all(
@@ -868,7 +868,7 @@ async function openExport(folder, given, report = () => {}) {
     },
   }
 }
-/** The JSON of a file; undefined for anything else, and for duplicate members. */
+/** Parses a file as JSON. Returns undefined for invalid JSON and for duplicate members. */
 function parseWhole(bytes) {
   const value = parseBody(bytes)
   return value === void 0 || hasDoubledMember(bytes.toString()) ? void 0 : value
@@ -940,7 +940,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
         if (checkpoint.chain === chain) yield checkpoint
     },
   }
-  /** Throws exit 10 if a file contains more than the chains of the manifest. */
+  /** Throws exit 10 if a file contains data in addition to the chains of the manifest. */
   async function assertRead() {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
@@ -955,8 +955,8 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
   }
 }
 /**
- * The values of a file, one per line. Throws exit 10 for an invalid line, and for a line that differs from its
- * serialised value, for instance by a duplicate member.
+ * Yields the values of a file, one per line. Throws exit 10 for an invalid line, and for a line that differs from the
+ * serialisation of its value, for instance by a duplicate member.
  */
 async function* valuesOf(folder, name, isRow) {
   let at = 0
@@ -969,7 +969,7 @@ async function* valuesOf(folder, name, isRow) {
   }
   return void 0
 }
-/** Compares data.csv, which people read, with the entries. */
+/** Compares data.csv with the entries. */
 var CsvCheck = class {
   #expected
   #hash = createHash('sha256').update(CSV_HEAD)
@@ -996,7 +996,7 @@ function assertRoots({ chains }, checked) {
 }
 // src/cli/evidence/verification.ts
 /** Verifies all chains of a source. */
-/** The checkpoint of a note. Throws exit 10 unless a trusted key signed it as one of its chain. */
+/** The checkpoint of a note. Throws exit 10 unless a trusted key signed it as a checkpoint of its chain. */
 async function checkedNote({ chain, tree_size, note }, tenantId, trusted) {
   const fail = (why) =>
     new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} is invalid: ${why}`, {
@@ -1043,15 +1043,17 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
-/** In this order; a failure belongs to the first one that has not been reported. */
+/** The checks, in this order. A failure belongs to the first check that has no result yet. */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
-/** An argument that cannot be used. */
+/** The error of an invalid argument. */
 var ArgumentError = class extends Error {}
 /** Text from the files must have no effect on a terminal. */
 const harmless = (line) => line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 const say = (line) => process.stdout.write(`${harmless(line)}\n`)
 const messageOf = (error) => (error instanceof Error ? error.message : String(error))
-/** Strict: if a misspelt --keys were ignored, a forged export would be checked against its own keys. */
+/**
+ * Unknown flags are rejected: if a misspelt --keys were ignored, a forged export would be verified with its own keys.
+ */
 function readArguments(args) {
   const options = {
     keys: {

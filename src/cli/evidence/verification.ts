@@ -2,7 +2,6 @@
 import { type Checkpoint, chainOrigin, signedNoteOf } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
-import { columns, flexible } from '../output/formats.ts'
 import { createProgress } from '../output/progress.ts'
 import { type CheckedChain, type CheckpointNote, checkChain, type EvidenceSource, type SignedRow } from './chains.ts'
 import { type TrustedKeys, withKeys } from './key-set.ts'
@@ -91,15 +90,6 @@ export const toRow = ({ chain, ok, size, head, root, expunged, checkpointsHeld, 
   head,
   root,
 })
-
-export const CHECKED_VIEW = {
-  idPath: 'chain',
-  none: 'The log is empty.',
-  columns: columns(
-    { CHAIN: 'chain', VALID: 'ok', ENTRIES: 'entries', EXPUNGED: 'expunged', CHECKPOINTS: 'checkpoints' },
-    { 'FIRST BAD': 'first_bad', PROBLEM: flexible('problem') },
-  ),
-}
 
 /** Throws exit 10 with the first invalid entry of an invalid chain. */
 export function assertValid(checked: readonly CheckedChain[]): void {

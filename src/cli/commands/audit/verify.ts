@@ -8,8 +8,9 @@ import { openExport, readGivenKeys } from '../../evidence/export-reader.ts'
 import { openGateway } from '../../evidence/gateway-source.ts'
 import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
 import { readCheckpointFiles } from '../../evidence/note-file.ts'
-import { assertValid, CHECKED_VIEW, checkEvidence, toRow } from '../../evidence/verification.ts'
+import { assertValid, checkEvidence, toRow } from '../../evidence/verification.ts'
 import { repeatable } from '../../input/repeatable.ts'
+import { columns, flexible } from '../../output/formats.ts'
 
 type Flags = { checkpoint: string[]; otherLogs: boolean; keys?: string }
 
@@ -26,6 +27,15 @@ export function toCommand(context: CliContext): Command {
     .option(...KEYS_OPTION)
     .addHelpText('after', '\nExample:\n  aigw audit verify --checkpoint kept.note --keys aigw-keys.json')
     .action((folder: string | undefined, flags: Flags) => verifyAudit(context, folder, flags))
+}
+
+const CHECKED_VIEW = {
+  idPath: 'chain',
+  none: 'The log is empty.',
+  columns: columns(
+    { CHAIN: 'chain', VALID: 'ok', ENTRIES: 'entries', EXPUNGED: 'expunged', CHECKPOINTS: 'checkpoints' },
+    { 'FIRST BAD': 'first_bad', PROBLEM: flexible('problem') },
+  ),
 }
 
 /** Prints the result of each chain. Throws exit 10 for an invalid chain. */

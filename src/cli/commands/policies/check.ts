@@ -41,10 +41,7 @@ async function checkPolicy(context: CliContext, file: string, flags: Flags): Pro
   throw new CliError(EXIT.checkFailed, `this request is not allowed (${failed.join(', ')})`, { code: 'NOT_ALLOWED' })
 }
 
-const VIEW = {
-  columns: columns({ CHECK: 'check', RESULT: 'result', DETAIL: flexible('detail') }),
-  idPath: 'check',
-}
+const VIEW = { columns: columns({ CHECK: 'check', RESULT: 'result', DETAIL: flexible('detail') }), idPath: 'check' }
 
 type Outcome = PolicyCheckResponse['checks'][keyof PolicyCheckResponse['checks']]
 type Made = Extract<Outcome, { passed: boolean }>

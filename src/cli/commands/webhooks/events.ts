@@ -14,10 +14,7 @@ export const toCommand = (context: CliContext): Command =>
       sample === undefined ? listEvents(context) : showSample(context, sample),
     )
 
-const VIEW = {
-  columns: columns({ EVENT: 'event', 'SENT WHEN': flexible('fires_when') }),
-  idPath: 'event',
-}
+const VIEW = { columns: columns({ EVENT: 'event', 'SENT WHEN': flexible('fires_when') }), idPath: 'event' }
 
 async function listEvents(context: CliContext): Promise<void> {
   const [output, [{ EVENT_CATALOG, TEST_EVENT }]] = await Promise.all([context.output(), catalogue()])
@@ -27,10 +24,7 @@ async function listEvents(context: CliContext): Promise<void> {
 }
 
 /** The members of an event body (docs/webhooks.md). */
-const BODY_VIEW = {
-  columns: columns({ ID: 'id', TYPE: 'type', CREATED: 'created', DATA: 'data' }),
-  idPath: 'id',
-}
+const BODY_VIEW = { columns: columns({ ID: 'id', TYPE: 'type', CREATED: 'created', DATA: 'data' }), idPath: 'id' }
 
 /** Throws a usage error for an unknown event. */
 async function showSample(context: CliContext, name: string): Promise<void> {
