@@ -86,11 +86,6 @@ describeEachEngine('GET /usage', (engine) => {
       rate_limit: { requests_per_minute: null, requests_per_hour: null },
     })
   })
-
-  test('rejects callers without a key', async () => {
-    const { status, body } = await gateway.current.call('GET', USAGE, undefined, { key: null })
-    expect([status, body.error]).toEqual([401, 'Invalid API key'])
-  })
 })
 
 describe('the remaining amount', () => {

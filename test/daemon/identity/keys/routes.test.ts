@@ -346,22 +346,6 @@ describeEachEngine('API keys', (engine) => {
     for (const { status, body } of answers) expect([status, body.error.code]).toEqual([404, 'API_KEY_NOT_FOUND'])
   })
 
-  test("another tenant's key can be neither shown, changed, rotated nor revoked", async () => {
-    const mine = await administration()
-    const theirs = await administration()
-    const path = `/${theirs.adminKey.id}`
-    const answers = [
-      await mine.call('GET', path),
-      await mine.call('PUT', path, { name: 'mine' }),
-      await mine.call('DELETE', path),
-      await mine.call('POST', `${path}/rotate`),
-    ]
-    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404])
-    expect((await mine.call('GET', `?userId=${theirs.admin.id}`)).body.apiKeys).toEqual([])
-    expect((await theirs.call('GET', path)).body.apiKey).toMatchObject({ name: 'first', status: 'active' })
-    expect(await whoami(theirs.secret)).toBe(200)
-  })
-
   test('the list is paged, sorted, filtered and searched, with ties sorted by id', async () => {
     const { tenant, admin, adminKey, call } = await administration()
     const other = await addUser(db(), { tenant_id: tenant.id })
@@ -438,23 +422,5 @@ describeEachEngine('API keys', (engine) => {
       expect(entry).toMatchObject({ user_id: admin.id, key_id: adminKey.id })
     }
     expect(entries[1]?.metadata).toEqual({ dailyLimit: 3 })
-  })
-
-  test('a secret is in no row, audit entry or log line', async () => {
-    const { call } = await administration()
-    const { apiKey, secret } = (await call('POST', '', { name: 'k' })).body
-    const rotated = (await call('POST', `/${apiKey.id}/rotate`)).body.secret
-    await whoami(secret)
-    const rows = [
-      await db().selectFrom('api_keys').selectAll().execute(),
-      await db().selectFrom('evidence_entries').selectAll().execute(),
-      gateway.current.log,
-      (await call('GET', '')).body,
-    ]
-    for (const text of rows.map((row) => JSON.stringify(row))) {
-      expect(text).not.toContain(secret)
-      expect(text).not.toContain(rotated)
-    }
-    expect(JSON.stringify((await call('GET', '')).body)).not.toContain(hash('sha256', rotated, 'hex'))
   })
 })

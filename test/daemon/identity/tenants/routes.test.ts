@@ -3,7 +3,6 @@ import { addUser } from '../../../accounts.ts'
 import { describeEachEngine } from '../../../engines.ts'
 import { sharedGateway } from '../../../harness.ts'
 import { recordedChanges } from '../../../recorded-changes.ts'
-import { addTestTenant } from '../../../tenant-admin.ts'
 
 const BASE = '/api/admin/tenants'
 const UNKNOWN = 'f'.repeat(24)
@@ -61,18 +60,6 @@ describeEachEngine('tenants', (engine) => {
     expect((await asAdmin('POST', '/api/external/users', { name: 'Bea', email: 'bea@example.com' })).status).toBe(201)
     expect((await call('GET', `/${tenant.id}`)).body.tenant.userCount).toBe(2)
     expect((await call('GET', '', undefined, secret)).status).toBe(403)
-  })
-
-  test('stores no secret, neither in the key, the audit log nor the log', async () => {
-    const { secret, tenant } = await create()
-    const { db } = shared.current.app
-    const rows = [
-      await db.selectFrom('api_keys').selectAll().execute(),
-      await db.selectFrom('evidence_entries').selectAll().execute(),
-      shared.current.log,
-    ]
-    expect(JSON.stringify(rows)).not.toContain(secret.slice(3))
-    expect(JSON.stringify(await auditOf(tenant.id))).toContain(tenant.id)
   })
 
   test('each invalid field is rejected, and nothing is created', async () => {
@@ -255,23 +242,6 @@ describeEachEngine('tenants', (engine) => {
       for (const [method, body] of [['GET'], ['PUT', { name: newName() }]] as const) {
         const answer = await call(method, `/${encodeURIComponent(id)}`, body)
         expect([answer.status, answer.body.error.code]).toEqual([404, 'TENANT_NOT_FOUND'])
-      }
-    }
-  })
-
-  test('only the operator key manages tenants; administrators of the same tenant cannot', async () => {
-    const colleague = await addUser(shared.current.app.db, { tenant_id: await operatorTenant(), role: 'admin' })
-    const tenant = await addTestTenant(shared.current)
-    for (const as of [tenant.call, await tenant.callFor(colleague)]) {
-      for (const [method, path, body] of [
-        ['GET', '', undefined],
-        ['POST', '', { name: newName(), admin }],
-        ['GET', `/${tenant.id}`, undefined],
-        ['PUT', `/${tenant.id}`, { name: newName() }],
-        ['POST', `/${tenant.id}/admin-key`, {}],
-      ] as const) {
-        const answer = await as(method, `${BASE}${path}`, body)
-        expect([answer.status, answer.body.error.code]).toEqual([403, 'INSUFFICIENT_PERMISSIONS'])
       }
     }
   })

@@ -78,22 +78,6 @@ describeEachEngine('the rights of users', (engine) => {
     }
   })
 
-  test('a reader of users can list them but not change them', async () => {
-    const tenant = await newTenant()
-    const call = await tenant.callAs({ permissions: [{ section: 'user-management', level: 'reader' }] })
-    expect((await call('GET', BASE)).status).toBe(200)
-    expect((await call('GET', `${BASE}/${tenant.admin.id}`)).status).toBe(200)
-    expect((await call('POST', BASE, { name: 'a', email: 'a@example.com' })).status).toBe(403)
-    expect(await codeOf(call, 'PUT', tenant.admin.id, {})).toEqual(DENIED)
-    expect(await codeOf(call, 'DELETE', tenant.admin.id)).toEqual(DENIED)
-  })
-
-  test('a key without administration cannot manage users, whoever owns it', async () => {
-    const tenant = await newTenant()
-    const { secret } = await addKey(tenant.db, tenant.admin, { settings: { adminAccess: false } })
-    expect((await shared.current.call('GET', BASE, undefined, { key: secret })).status).toBe(403)
-  })
-
   test('a custom role without panel access grants no section', async () => {
     const tenant = await newTenant()
     const call = await tenant.callAs({ permissions: USER_ADMIN, has_admin_panel_access: 0 })

@@ -281,12 +281,4 @@ describeEachEngine('the logs', (engine) => {
     )
     expect(text).not.toContain('lift')
   })
-
-  test('are open to readers of the security section, for their own tenant only', async () => {
-    const other = await addTestTenant(shared.current)
-    const reader = await other.callAs({ permissions: [{ section: 'smltp-security', level: 'reader' }] })
-    const answer = await reader('GET', '/api/external/activity-logs?startDate=2026-01-01')
-    expect([answer.status, answer.body.data.logs]).toEqual([200, []])
-    expect((await (await other.callFor(await other.addUser()))('GET', '/api/external/audit-logs')).status).toBe(403)
-  })
 })

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { CUSTOM_POLICIES } from '../../../../src/daemon/safety/policies/changes.ts'
-import { SECTIONS } from '../../../../src/shared/permissions.ts'
 import { DoneResponse, StructuredError } from '../../../../src/shared/wire/common.ts'
 import {
   ActivePolicyResponse,
@@ -380,25 +379,5 @@ describeEachEngine('policies', (engine) => {
       { policyId: 'public', policyName: 'Public', before: 'ours' },
       { policyId: 'ours', policyHash },
     ])
-  })
-
-  test('require the section smltp-security: reading its readers, changing its administrators', async () => {
-    const tenant = await newTenant()
-    await create(tenant, 'Ours')
-    const others = SECTIONS.filter((section) => section !== 'smltp-security')
-    const outsider = await tenant.callAs({ permissions: others.map((section) => ({ section, level: 'admin' })) })
-    const reader = await tenant.callAs({ permissions: [{ section: 'smltp-security', level: 'reader' }] })
-    const admin = await tenant.callAs({ permissions: [{ section: 'smltp-security', level: 'admin' }] })
-    const reads = ['all', 'active', 'ours'].map((path) => ['GET', `${BASE}/${path}`, undefined] as const)
-    const changes = [
-      ['PUT', `${BASE}/ours`, { description: 'New' }],
-      ['POST', `${BASE}/ours/activate`, undefined],
-    ] as const
-    for (const [method, path, body] of [...reads, ...changes]) {
-      const mayRead = method === 'GET' ? 200 : 403
-      expect((await outsider(method, path, body)).status, `${method} ${path}`).toBe(403)
-      expect((await reader(method, path, body)).status, `${method} ${path}`).toBe(mayRead)
-      expect((await admin(method, path, body)).status, `${method} ${path}`).toBe(200)
-    }
   })
 })
