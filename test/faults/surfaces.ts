@@ -48,6 +48,8 @@ const classic: FaultSurface = {
   toBody: (asked) => ({ prompt: 'hi', index: 'Zero-Knowledge', ...asked }),
   readStream(text) {
     const { frames, done } = toFrames(text)
+    // The usage frame says that the answer is complete, so a broken one must not have it.
+    if (!done && frames.some(({ type }) => type === 'usage')) throw new Error('a broken answer has a usage frame')
     const said: AnswerContent = { ...NOTHING, text: textOf(frames), done }
     for (const frame of frames) {
       if (frame.type === 'metadata') {

@@ -70,18 +70,6 @@ describeEachEngine('an answer that a guard blocked', (engine) => {
     }
   })
 
-  test('names the category of a leaked canary', async () => {
-    const { chat } = await addGuardedTenant(shared.current, {
-      policy: { canary: { enabled: true, action: 'block' } },
-    })
-    shared.current.upstream.script((exchange) => {
-      const { messages } = exchange.request.body as { messages: { role: string; content: string }[] }
-      return replyJson(chatJson(`It says: ${messages[0]?.content}`))(exchange)
-    })
-    const { status, body } = await chat({ prompt: 'hi', system_message: 'Be kind.' })
-    expect([status, body]).toMatchObject([403, { verdict: 'BLOCK', attack_category: 'canary_leak' }])
-  })
-
   test("names the category of the shield's finding", async () => {
     const { tenant, chat, incidents } = await addGuardedTenant(shared.current, {
       settings: { enablePromptShield: true, promptShieldPolicyId: 'stern' },

@@ -326,7 +326,10 @@ describeEachEngine('guards of a chat', (engine) => {
     test('are in the system prompt, and an answer that leaks one is blocked', async () => {
       const { chat, stream, events, incidents } = await guarded({ policy: policy('block') })
       echoSystem(false)
-      expect((await chat({ prompt: 'hi', system_message: 'Be kind.' })).status).toBe(403)
+      expect(await chat({ prompt: 'hi', system_message: 'Be kind.' })).toMatchObject({
+        status: 403,
+        body: { verdict: 'BLOCK', attack_category: 'canary_leak' },
+      })
       echoSystem(true)
       const { frames, done } = await stream({ prompt: 'hi', system_message: 'Be kind.', stream: true })
       expect([frames.at(-1)?.type, done]).toEqual(['error', false])

@@ -334,16 +334,6 @@ describe('errors', () => {
     }
   })
 
-  test.each([
-    [500, {}, 502, 'api_error'],
-    [429, {}, 429, 'rate_limit_error'],
-    [400, { message: 'prompt is too long: 9 tokens > 8 maximum' }, 400, 'invalid_request_error'],
-  ])('of the provider (%i) have their type', async (upstreamStatus, error, status, type) => {
-    shared.current.upstream.script(replyJson({ error }, { status: upstreamStatus }))
-    const answer = await post(hello)
-    expect([answer.status, answer.body]).toMatchObject([status, { type: 'error', error: { type } }])
-  })
-
   test('a complete answer whose tool call is invalid JSON is a failure, not a call', async () => {
     const calls = [{ id: 'c', type: 'function', function: { name: 'find', arguments: '{"q":' } }]
     shared.current.upstream.script(

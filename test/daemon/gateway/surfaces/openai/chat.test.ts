@@ -334,13 +334,6 @@ describe('errors', () => {
       ])
     }
   })
-
-  test('of a prompt that is too long have the code that clients expect', async () => {
-    const error = { message: 'too long', code: 'context_length_exceeded', type: 'invalid_request_error' }
-    shared.current.upstream.script(replyJson({ error }, { status: 400 }))
-    const { status, body } = await post(hello)
-    expect([status, body.error.code]).toEqual([400, 'context_length_exceeded'])
-  })
 })
 
 test('/v1 alone is the same path, and unknown paths stay unknown', async () => {
