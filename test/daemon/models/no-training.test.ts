@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { withNoTraining } from '../../../src/daemon/models/no-training.ts'
 import type { Provider, ProviderCall } from '../../../src/daemon/models/provider.ts'
 import { anthropicProvider } from '../../../src/daemon/models/providers/anthropic/provider.ts'
@@ -6,30 +6,13 @@ import { bedrockProvider } from '../../../src/daemon/models/providers/bedrock/pr
 import { googleProvider } from '../../../src/daemon/models/providers/google/provider.ts'
 import { azureProvider, openAiProvider } from '../../../src/daemon/models/providers/openai/provider.ts'
 import { createFakeClock } from '../../fake-clock.ts'
-import { replyJson, startUpstream, type Upstream } from '../../upstream.ts'
+import { replyJson } from '../../upstream.ts'
+import { testCall, upstreamForEach } from './provider-calls.ts'
 
-const call: ProviderCall = {
-  model: 'small',
-  system: '',
-  messages: [{ role: 'user', content: 'Hi' }],
-  grounding: null,
-  temperature: undefined,
-  maxTokens: 8,
-  stream: false,
-  timeouts: { attemptMs: 10_000, firstTokenMs: 5_000, stallMs: 5_000 },
-}
+const call = testCall({ model: 'small', maxTokens: 8 })
 
-let upstream: Upstream
-const opened: Provider[] = []
-beforeEach(async () => {
-  upstream = await startUpstream()
-  // Only the request matters here; every response is an error.
-  upstream.fallback(replyJson({ error: { message: 'no' } }, { status: 400 }))
-})
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((provider) => provider.close()))
-  await upstream.close()
-})
+// Only the request matters here; every response is an error.
+const upstream = upstreamForEach(replyJson({ error: { message: 'no' } }, { status: 400 }))
 
 const clock = createFakeClock()
 const options = (name: string) => ({ name, baseUrl: upstream.url, apiKey: 'secret', headers: {}, models: undefined })
@@ -58,9 +41,7 @@ const KINDS: Record<string, { open(): Provider; fields: object }> = {
 }
 
 function open(kind: { open(): Provider }): Provider {
-  const provider = kind.open()
-  opened.push(provider)
-  return provider
+  return upstream.closeAfter(kind.open())
 }
 
 /** The request that a call sends, whatever its result. */

@@ -1,9 +1,10 @@
 import { afterEach, expect, test } from 'vitest'
 import type { BedrockConfig, EndpointConfig, ProviderConfig } from '../../../src/daemon/models/config.ts'
-import type { ChatPart, Provider, ProviderCall } from '../../../src/daemon/models/provider.ts'
+import type { ChatPart, Provider } from '../../../src/daemon/models/provider.ts'
 import { createProviderRegistry, type ProviderRegistry } from '../../../src/daemon/models/registry.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { chatJson, replyJson, startUpstream } from '../../upstream.ts'
+import { testCall } from './provider-calls.ts'
 
 const ANTHROPIC_ANSWER = {
   id: 'msg_1',
@@ -63,16 +64,7 @@ const HELLO = [
 ]
 
 async function ask(provider: Provider | undefined): Promise<ChatPart[]> {
-  const call: ProviderCall = {
-    model: 'm',
-    system: '',
-    messages: [{ role: 'user', content: 'Hi' }],
-    grounding: null,
-    temperature: 0.5,
-    maxTokens: 9,
-    stream: false,
-    timeouts: { attemptMs: 10_000, firstTokenMs: 5_000, stallMs: 5_000 },
-  }
+  const call = testCall({ model: 'm', temperature: 0.5, maxTokens: 9 })
   const parts: ChatPart[] = []
   for await (const batch of provider?.chat(call, new AbortController().signal) ?? []) parts.push(...batch)
   return parts

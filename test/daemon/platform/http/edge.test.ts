@@ -503,7 +503,7 @@ describe('bytes after a rejected head', () => {
 })
 
 describe('rejections are sent at once', () => {
-  test('a 401 does not wait for a body that never comes', async () => {
+  test('a 404 does not wait for a body that never comes', async () => {
     const { port } = await start()
     const socket = connect(port, '127.0.0.1')
     socket.write(

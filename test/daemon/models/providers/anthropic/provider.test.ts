@@ -1,24 +1,21 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Provider, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
+import { expect, test } from 'vitest'
+import type { Provider } from '../../../../../src/daemon/models/provider.ts'
 import {
   type AnthropicOptions,
   anthropicProvider,
 } from '../../../../../src/daemon/models/providers/anthropic/provider.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
-import { replyCut, replyJson, replyRaw, replySplit, startUpstream, type Upstream } from '../../../../upstream.ts'
+import { replyCut, replyJson, replyRaw, replySplit } from '../../../../upstream.ts'
+import { testCall, upstreamForEach } from '../../provider-calls.ts'
 import { anthropicStream } from './anthropic-stream.ts'
 import { playCall } from './playback.ts'
 
-const call: ProviderCall = {
+const call = testCall({
   model: 'claude-test-1',
   system: 'Be brief.',
   messages: [{ role: 'user', content: 'Ünï' }],
-  grounding: null,
   temperature: 0.2,
-  maxTokens: 64,
-  stream: false,
-  timeouts: { attemptMs: 10_000, firstTokenMs: 5_000, stallMs: 5_000 },
-}
+})
 
 const message = {
   id: 'msg_1',
@@ -30,24 +27,11 @@ const message = {
   usage: { input_tokens: 4, cache_read_input_tokens: 3, output_tokens: 2 },
 }
 
-let upstream: Upstream
-const opened: Provider[] = []
-
-beforeEach(async () => {
-  upstream = await startUpstream()
-  upstream.fallback(replyJson(message))
-})
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((provider) => provider.close()))
-  await upstream.close()
-})
+const upstream = upstreamForEach(replyJson(message))
 
 function open(options: Partial<AnthropicOptions> = {}): Provider {
   const defaults = { name: 'up', baseUrl: upstream.url, apiKey: 'secret', headers: {}, models: ['claude-test-1'] }
-  const provider = anthropicProvider({ ...defaults, ...options }, { clock: createFakeClock() })
-  opened.push(provider)
-  return provider
+  return upstream.closeAfter(anthropicProvider({ ...defaults, ...options }, { clock: createFakeClock() }))
 }
 
 const ask = (options: Partial<AnthropicOptions> = {}, request = call) =>

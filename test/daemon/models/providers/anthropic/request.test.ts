@@ -3,18 +3,10 @@ import { describe, expect, test } from 'vitest'
 import type { GenerationOptions, Message } from '../../../../../src/daemon/models/conversation.ts'
 import { type ProviderCall, ProviderError } from '../../../../../src/daemon/models/provider.ts'
 import { toAnthropicRequest } from '../../../../../src/daemon/models/providers/anthropic/request.ts'
+import { testCall } from '../../provider-calls.ts'
 import { fixtures, playBody } from './playback.ts'
 
-const call: ProviderCall = {
-  model: 'claude-test-1',
-  system: '',
-  messages: [{ role: 'user', content: 'Hi' }],
-  grounding: null,
-  temperature: undefined,
-  maxTokens: 4000,
-  stream: false,
-  timeouts: { attemptMs: 1000, firstTokenMs: 1000, stallMs: 1000 },
-}
+const call = testCall({ model: 'claude-test-1', maxTokens: 4000 })
 
 /** As sent: without undefined members. */
 const sent = (more: Partial<ProviderCall>) => JSON.parse(JSON.stringify(toAnthropicRequest({ ...call, ...more })))

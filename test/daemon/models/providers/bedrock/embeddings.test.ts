@@ -1,26 +1,14 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { EmbedCall } from '../../../../../src/daemon/models/provider.ts'
-import {
-  type BedrockOptions,
-  type BedrockProvider,
-  bedrockProvider,
-} from '../../../../../src/daemon/models/providers/bedrock/provider.ts'
+import { type BedrockOptions, bedrockProvider } from '../../../../../src/daemon/models/providers/bedrock/provider.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
-import { replyJson, startUpstream, type Upstream } from '../../../../upstream.ts'
+import { replyJson } from '../../../../upstream.ts'
+import { upstreamForEach } from '../../provider-calls.ts'
 
 const TITAN = 'amazon.titan-embed-text-v2:0'
 const COHERE = 'eu.cohere.embed-v4:0'
 
-let upstream: Upstream
-const opened: BedrockProvider[] = []
-
-beforeEach(async () => {
-  upstream = await startUpstream()
-})
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((provider) => provider.close()))
-  await upstream.close()
-})
+const upstream = upstreamForEach()
 
 function embed(call: Pick<EmbedCall, 'model' | 'input'> & Partial<EmbedCall>, options: Partial<BedrockOptions> = {}) {
   const baseUrl = new URL(upstream.url).origin
@@ -32,8 +20,7 @@ function embed(call: Pick<EmbedCall, 'model' | 'input'> & Partial<EmbedCall>, op
     headers: {},
     models: undefined,
   }
-  const provider = bedrockProvider({ ...defaults, ...options }, { clock: createFakeClock() })
-  opened.push(provider)
+  const provider = upstream.closeAfter(bedrockProvider({ ...defaults, ...options }, { clock: createFakeClock() }))
   return provider.embed({ attemptMs: 20_000, ...call }, new AbortController().signal)
 }
 

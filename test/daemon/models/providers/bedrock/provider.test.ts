@@ -1,29 +1,19 @@
 import { createHash, createHmac } from 'node:crypto'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Provider, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
 import { bedrockBaseUrl } from '../../../../../src/daemon/models/providers/bedrock/address.ts'
 import { type BedrockOptions, bedrockProvider } from '../../../../../src/daemon/models/providers/bedrock/provider.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
-import {
-  type ReceivedRequest,
-  replyJson,
-  replyRaw,
-  replySplit,
-  startUpstream,
-  type Upstream,
-} from '../../../../upstream.ts'
+import { type ReceivedRequest, replyJson, replyRaw, replySplit } from '../../../../upstream.ts'
+import { testCall, upstreamForEach } from '../../provider-calls.ts'
 import { answerEvents, encodeAll, playCall } from './playback.ts'
 
-const call: ProviderCall = {
+const call = testCall({
   model: 'eu.anthropic.claude-haiku-4-5-20251001-v1:0',
   system: 'Be brief.',
   messages: [{ role: 'user', content: 'Ünï' }],
-  grounding: null,
   temperature: 0.2,
-  maxTokens: 64,
-  stream: false,
-  timeouts: { attemptMs: 10_000, firstTokenMs: 5_000, stallMs: 5_000 },
-}
+})
 const usage = { inputTokens: 4, outputTokens: 2, totalTokens: 6 }
 const body = {
   output: { message: { role: 'assistant', content: [{ text: 'Hello.' }] } },
@@ -33,26 +23,13 @@ const body = {
 const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'not a secret' }
 const eventStream = { contentType: 'application/vnd.amazon.eventstream' }
 
-let upstream: Upstream
-let origin: string
-const opened: Provider[] = []
-
-beforeEach(async () => {
-  upstream = await startUpstream()
-  upstream.fallback(replyJson(body))
-  origin = new URL(upstream.url).origin
-})
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((provider) => provider.close()))
-  await upstream.close()
-})
+const upstream = upstreamForEach(replyJson(body))
 
 function open(options: Partial<BedrockOptions> = {}): Provider {
-  const defaults = { name: 'bedrock', region: 'eu-central-1', baseUrl: origin, headers: {}, models: undefined }
-  const provider = bedrockProvider({ ...defaults, apiKey: undefined, ...options }, { clock: createFakeClock() })
-  opened.push(provider)
-  return provider
+  const defaults = { name: 'bedrock', region: 'eu-central-1', baseUrl: upstream.origin, headers: {}, models: undefined }
+  return upstream.closeAfter(
+    bedrockProvider({ ...defaults, apiKey: undefined, ...options }, { clock: createFakeClock() }),
+  )
 }
 
 const ask = (more: Partial<ProviderCall> = {}, options: Partial<BedrockOptions> = {}) =>
@@ -144,7 +121,7 @@ test('with credentials a call has the signature that the server computes', async
     expect(headers.authorization).toContain(
       `Signature=${expectedSignature({ ...request, headers: { ...headers, 'x-trace': 'one two' } }, credentials.secretAccessKey)}`,
     )
-    expect(headers).toMatchObject({ host: new URL(origin).host, 'x-amz-date': '20260101T000000Z' })
+    expect(headers).toMatchObject({ host: new URL(upstream.origin).host, 'x-amz-date': '20260101T000000Z' })
     expect(headers).not.toHaveProperty('x-amz-security-token')
   }
 })
@@ -180,7 +157,7 @@ test('a call that is aborted while it is signed is never sent', async () => {
 test('the region determines the address, a base URL may have a path, and model names stay in their path segment', async () => {
   expect(bedrockBaseUrl('eu-central-1')).toBe('https://bedrock-runtime.eu-central-1.amazonaws.com')
   expect(bedrockBaseUrl('cn-north-1')).toBe('https://bedrock-runtime.cn-north-1.amazonaws.com.cn')
-  await ask({ model: '../x?y#' }, { baseUrl: `${origin}/proxy/` })
+  await ask({ model: '../x?y#' }, { baseUrl: `${upstream.origin}/proxy/` })
   expect(upstream.requests[0]?.path).toBe('/proxy/model/..%2Fx%3Fy%23/converse')
   expect(() => ask({ model: '..' })).toThrow(expect.objectContaining({ reason: 'bad_request' }))
 })

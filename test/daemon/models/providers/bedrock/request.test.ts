@@ -3,17 +3,9 @@ import { describe, expect, test } from 'vitest'
 import type { GenerationOptions, Message } from '../../../../../src/daemon/models/conversation.ts'
 import { type ProviderCall, ProviderError } from '../../../../../src/daemon/models/provider.ts'
 import { toBedrockRequest } from '../../../../../src/daemon/models/providers/bedrock/request.ts'
+import { testCall } from '../../provider-calls.ts'
 
-const call: ProviderCall = {
-  model: 'us.anthropic.claude-sonnet-4-6',
-  system: '',
-  messages: [{ role: 'user', content: 'Hi' }],
-  grounding: null,
-  temperature: undefined,
-  maxTokens: 4000,
-  stream: false,
-  timeouts: { attemptMs: 1000, firstTokenMs: 1000, stallMs: 1000 },
-}
+const call = testCall({ model: 'us.anthropic.claude-sonnet-4-6', maxTokens: 4000 })
 
 /** As sent: without undefined members. */
 const sent = (more: Partial<ProviderCall>) => JSON.parse(JSON.stringify(toBedrockRequest({ ...call, ...more })))

@@ -1,20 +1,17 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Provider, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
+import { expect, test } from 'vitest'
+import type { ProviderCall } from '../../../../../src/daemon/models/provider.ts'
 import { type GoogleOptions, googleProvider } from '../../../../../src/daemon/models/providers/google/provider.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
-import { replyJson, replyRaw, replySplit, startUpstream, type Upstream } from '../../../../upstream.ts'
+import { replyJson, replyRaw, replySplit } from '../../../../upstream.ts'
+import { testCall, upstreamForEach } from '../../provider-calls.ts'
 import { googleStream, playCall } from './playback.ts'
 
-const call: ProviderCall = {
+const call = testCall({
   model: 'gemini-3-flash',
   system: 'Be brief.',
   messages: [{ role: 'user', content: 'Ünï' }],
-  grounding: null,
   temperature: 0.2,
-  maxTokens: 64,
-  stream: false,
-  timeouts: { attemptMs: 10_000, firstTokenMs: 5_000, stallMs: 5_000 },
-}
+})
 const body = {
   candidates: [{ content: { role: 'model', parts: [{ text: 'Hello.' }] }, finishReason: 'STOP', index: 0 }],
   usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 2, totalTokenCount: 6 },
@@ -28,25 +25,11 @@ const usage = {
   estimated: false,
 }
 
-let upstream: Upstream
-let origin: string
-const opened: Provider[] = []
-
-beforeEach(async () => {
-  upstream = await startUpstream()
-  upstream.fallback(replyJson(body))
-  origin = new URL(upstream.url).origin
-})
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((provider) => provider.close()))
-  await upstream.close()
-})
+const upstream = upstreamForEach(replyJson(body))
 
 function ask(more: Partial<ProviderCall> = {}, options: Partial<GoogleOptions> = {}) {
-  const defaults = { name: 'google', baseUrl: origin, apiKey: 'secret', headers: {}, models: undefined }
-  const provider = googleProvider({ ...defaults, ...options }, { clock: createFakeClock() })
-  opened.push(provider)
+  const defaults = { name: 'google', baseUrl: upstream.origin, apiKey: 'secret', headers: {}, models: undefined }
+  const provider = upstream.closeAfter(googleProvider({ ...defaults, ...options }, { clock: createFakeClock() }))
   return playCall(provider.chat({ ...call, ...more }, new AbortController().signal))
 }
 
@@ -83,7 +66,8 @@ test('a stream that ends with a FIN but without a finish reason is truncated', a
 })
 
 test('a version in the base URL is kept, and a model name stays in its path segment', async () => {
-  for (const baseUrl of [`${origin}/v1`, `${origin}/proxy/v1beta/`, `${origin}/proxy`]) await ask({}, { baseUrl })
+  for (const baseUrl of [`${upstream.origin}/v1`, `${upstream.origin}/proxy/v1beta/`, `${upstream.origin}/proxy`])
+    await ask({}, { baseUrl })
   for (const model of ['tunedModels/mine-1', '../files?x=1#', 'models/..']) await ask({ model })
   expect(upstream.requests.map(({ path }) => path)).toEqual([
     '/v1/models/gemini-3-flash:generateContent',

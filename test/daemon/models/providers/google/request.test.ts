@@ -4,17 +4,9 @@ import type { GenerationOptions, Message } from '../../../../../src/daemon/model
 import type { ProviderCall } from '../../../../../src/daemon/models/provider.ts'
 import { googleFormat } from '../../../../../src/daemon/models/providers/google/answer.ts'
 import { toGoogleRequest } from '../../../../../src/daemon/models/providers/google/request.ts'
+import { testCall } from '../../provider-calls.ts'
 
-const call: ProviderCall = {
-  model: 'gemini-3-flash',
-  system: 'Be brief.',
-  messages: [{ role: 'user', content: 'Hi' }],
-  grounding: null,
-  temperature: undefined,
-  maxTokens: 50,
-  stream: true,
-  timeouts: { attemptMs: 1000, firstTokenMs: 1000, stallMs: 1000 },
-}
+const call = testCall({ model: 'gemini-3-flash', system: 'Be brief.', maxTokens: 50, stream: true })
 
 /** The body on the wire, where undefined members are absent. */
 const sent = (more: Partial<ProviderCall>) =>

@@ -4,17 +4,15 @@ import type { ChatPart, ProviderCall } from '../../../../../src/daemon/models/pr
 import { localProvider } from '../../../../../src/daemon/models/providers/local/provider.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
 import { startGateway, textOf } from '../../../../harness.ts'
+import { testCall } from '../../provider-calls.ts'
 
-const call: ProviderCall = {
+const call = testCall({
   model: 'script/it',
-  system: '',
-  messages: [{ role: 'user', content: 'Hi' }],
-  grounding: null,
   temperature: 1,
   maxTokens: 100,
   stream: true,
   timeouts: { attemptMs: 10_000, firstTokenMs: 3_000, stallMs: 2_000 },
-}
+})
 const whole: ProviderCall = { ...call, stream: false }
 const forever = new AbortController().signal
 const end = { type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage: undefined }

@@ -1,41 +1,18 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Provider, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
+import { expect, test } from 'vitest'
+import type { Provider } from '../../../../../src/daemon/models/provider.ts'
 import { type AzureOptions, azureProvider } from '../../../../../src/daemon/models/providers/openai/provider.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
-import { chatJson, chatStream, replyJson, replyRaw, startUpstream, type Upstream } from '../../../../upstream.ts'
+import { chatJson, chatStream, replyJson, replyRaw } from '../../../../upstream.ts'
+import { testCall, upstreamForEach } from '../../provider-calls.ts'
 import { playCall } from './playback.ts'
 
-const call: ProviderCall = {
-  model: 'my deployment',
-  system: '',
-  messages: [{ role: 'user', content: 'Hi' }],
-  grounding: null,
-  temperature: 0.2,
-  maxTokens: 64,
-  stream: false,
-  timeouts: { attemptMs: 10_000, firstTokenMs: 5_000, stallMs: 5_000 },
-}
+const call = testCall({ model: 'my deployment', temperature: 0.2 })
 
-let upstream: Upstream
-let origin: string
-const opened: Provider[] = []
-
-beforeEach(async () => {
-  upstream = await startUpstream()
-  origin = new URL(upstream.url).origin
-  upstream.fallback(replyJson(chatJson('Hello.')))
-})
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((provider) => provider.close()))
-  await upstream.close()
-})
+const upstream = upstreamForEach(replyJson(chatJson('Hello.')))
 
 function azure(options: Partial<AzureOptions>): Provider {
-  const defaults = { name: 'azure', baseUrl: origin, apiKey: 'secret', headers: {}, models: undefined }
-  const provider = azureProvider({ ...defaults, ...options }, { clock: createFakeClock() })
-  opened.push(provider)
-  return provider
+  const defaults = { name: 'azure', baseUrl: upstream.origin, apiKey: 'secret', headers: {}, models: undefined }
+  return upstream.closeAfter(azureProvider({ ...defaults, ...options }, { clock: createFakeClock() }))
 }
 
 const ask = (options: Partial<AzureOptions>, request = call) =>
@@ -57,7 +34,7 @@ test.each([
 ])(
   'a resource at "%s" with version %s is called at %s, with its key in its header',
   async (path, apiVersion, asked) => {
-    expect(await ask({ baseUrl: origin + path, apiVersion })).toMatchObject({ text: 'Hello.' })
+    expect(await ask({ baseUrl: upstream.origin + path, apiVersion })).toMatchObject({ text: 'Hello.' })
     const [request] = upstream.requests
     expect(request).toMatchObject({ path: asked, headers: { 'api-key': 'secret' }, body: { model: 'my deployment' } })
     expect(request?.headers).not.toHaveProperty('authorization')

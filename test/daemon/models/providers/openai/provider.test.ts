@@ -1,38 +1,22 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Provider, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
+import { expect, test } from 'vitest'
 import { type OpenAiOptions, openAiProvider } from '../../../../../src/daemon/models/providers/openai/provider.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
-import { chatJson, chatStream, replyJson, replyRaw, startUpstream, type Upstream } from '../../../../upstream.ts'
+import { chatJson, chatStream, replyJson, replyRaw } from '../../../../upstream.ts'
+import { testCall, upstreamForEach } from '../../provider-calls.ts'
 import { playCall } from './playback.ts'
 
-const call: ProviderCall = {
+const call = testCall({
   model: 'vendor/small-1',
   system: 'Be brief.',
   messages: [{ role: 'user', content: 'Ünï' }],
-  grounding: null,
   temperature: 0.2,
-  maxTokens: 64,
-  stream: false,
-  timeouts: { attemptMs: 10_000, firstTokenMs: 5_000, stallMs: 5_000 },
-}
-
-let upstream: Upstream
-const opened: Provider[] = []
-
-beforeEach(async () => {
-  upstream = await startUpstream()
-  upstream.fallback(replyJson(chatJson('Hello.', { usage: { prompt_tokens: 4, completion_tokens: 2 } })))
 })
 
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((provider) => provider.close()))
-  await upstream.close()
-})
+const upstream = upstreamForEach(replyJson(chatJson('Hello.', { usage: { prompt_tokens: 4, completion_tokens: 2 } })))
 
 function ask(options: Partial<OpenAiOptions> = {}, request = call) {
   const defaults = { name: 'up', baseUrl: upstream.url, apiKey: 'secret', headers: {}, models: undefined }
-  const provider = openAiProvider({ ...defaults, ...options }, { clock: createFakeClock() })
-  opened.push(provider)
+  const provider = upstream.closeAfter(openAiProvider({ ...defaults, ...options }, { clock: createFakeClock() }))
   return playCall(provider.chat(request, new AbortController().signal))
 }
 
@@ -100,11 +84,12 @@ test('without a key no authorization is sent, and a configured header overrides 
 test('a rejection of the provider has its reason and wait, without its body', async () => {
   const body = { error: { message: 'org-4711 sent too much', code: 'rate_limit_exceeded' } }
   upstream.script(replyJson(body, { status: 429, headers: { 'retry-after': '12' } }))
-  const provider = openAiProvider(
-    { name: 'up', baseUrl: upstream.url, apiKey: undefined, headers: {}, models: undefined },
-    { clock: createFakeClock() },
+  const provider = upstream.closeAfter(
+    openAiProvider(
+      { name: 'up', baseUrl: upstream.url, apiKey: undefined, headers: {}, models: undefined },
+      { clock: createFakeClock() },
+    ),
   )
-  opened.push(provider)
   const first = provider.chat(call, new AbortController().signal)[Symbol.asyncIterator]().next()
   await expect(first).rejects.toMatchObject({
     name: 'ProviderError',
@@ -120,11 +105,12 @@ test('many concurrent calls each get their own answer', async () => {
     const { messages } = exchange.request.body as { messages: { content: string }[] }
     return replyRaw(chatStream(['You said ', messages.at(-1)?.content ?? '']))(exchange)
   })
-  const provider = openAiProvider(
-    { name: 'up', baseUrl: upstream.url, apiKey: undefined, headers: {}, models: undefined },
-    { clock: createFakeClock() },
+  const provider = upstream.closeAfter(
+    openAiProvider(
+      { name: 'up', baseUrl: upstream.url, apiKey: undefined, headers: {}, models: undefined },
+      { clock: createFakeClock() },
+    ),
   )
-  opened.push(provider)
   const asked = Array.from({ length: 40 }, (_, number) => `number ${number}`)
   const played = await Promise.all(
     asked.map((content) =>

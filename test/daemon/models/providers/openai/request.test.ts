@@ -4,17 +4,9 @@ import type { GenerationOptions, Message } from '../../../../../src/daemon/model
 import { type ProviderCall, ProviderError } from '../../../../../src/daemon/models/provider.ts'
 import { profilesOf } from '../../../../../src/daemon/models/providers/openai/profiles.ts'
 import { toOpenAiRequest } from '../../../../../src/daemon/models/providers/openai/request.ts'
+import { testCall } from '../../provider-calls.ts'
 
-const plain: ProviderCall = {
-  model: 'vendor/small-1',
-  system: 'Be brief.',
-  messages: [{ role: 'user', content: 'Hi' }],
-  grounding: null,
-  temperature: 0.3,
-  maxTokens: 50,
-  stream: false,
-  timeouts: { attemptMs: 1000, firstTokenMs: 1000, stallMs: 1000 },
-}
+const plain = testCall({ model: 'vendor/small-1', system: 'Be brief.', temperature: 0.3, maxTokens: 50 })
 
 /** The body as the named server receives it. */
 function sent(call: Partial<ProviderCall>, name = 'house', model = 'vendor/small-1') {

@@ -1,26 +1,24 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Provider, ProviderCall } from '../../../../../src/daemon/models/provider.ts'
+import type { Provider } from '../../../../../src/daemon/models/provider.ts'
 import { googleProvider } from '../../../../../src/daemon/models/providers/google/provider.ts'
 import { openAiProvider } from '../../../../../src/daemon/models/providers/openai/provider.ts'
 import { STREAM_END_GRACE_MS } from '../../../../../src/shared/spec-limits.ts'
 import { createFakeClock, type FakeClock } from '../../../../fake-clock.ts'
 import { replyRaw, replySteps, startUpstream, type Upstream } from '../../../../upstream.ts'
+import { testCall } from '../../provider-calls.ts'
 import { playCall as playGoogle, playStream as playGoogleStream } from '../google/playback.ts'
 import { playCall as playOpenAi } from '../openai/playback.ts'
 
 const STALL_MS = 5_000
-const call: ProviderCall = {
+const call = testCall({
   model: 'm',
-  system: '',
-  messages: [{ role: 'user', content: 'Hi' }],
-  grounding: null,
   temperature: 1,
   maxTokens: 100,
   stream: true,
   timeouts: { attemptMs: 100_000, firstTokenMs: 20_000, stallMs: STALL_MS },
-}
+})
 const forever = new AbortController().signal
 
 /** The gateway cannot know the length of the pause. */

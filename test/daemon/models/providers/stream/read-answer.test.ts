@@ -17,19 +17,11 @@ import {
   startUpstream,
   type Upstream,
 } from '../../../../upstream.ts'
+import { testCall } from '../../provider-calls.ts'
 import { fixtures, playCall } from '../openai/playback.ts'
 
 const timeouts = { attemptMs: 100_000, firstTokenMs: 20_000, stallMs: 5_000 }
-const call: ProviderCall = {
-  model: 'm',
-  system: '',
-  messages: [{ role: 'user', content: 'Hi' }],
-  grounding: null,
-  temperature: 1,
-  maxTokens: 100,
-  stream: true,
-  timeouts,
-}
+const call = testCall({ model: 'm', temperature: 1, maxTokens: 100, stream: true, timeouts })
 const whole: ProviderCall = { ...call, stream: false }
 const forever = new AbortController().signal
 const usage = { prompt_tokens: 5, completion_tokens: 2 }
