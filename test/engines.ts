@@ -3,7 +3,7 @@ import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { describe, inject } from 'vitest'
+import { afterEach, beforeEach, describe, inject } from 'vitest'
 import { type DatabaseOptions, openDatabase } from '../src/daemon/platform/db/database.ts'
 import type { Db } from '../src/daemon/platform/db/db.ts'
 import { watchStore } from './kept-texts.ts'
@@ -79,6 +79,23 @@ export function describeEachEngine(promise: string, tests: (engine: TestEngine) 
   describe.each(engines.map((engine) => [engine.name, engine] as const))(`${promise} (%s)`, (_, engine) =>
     tests(engine),
   )
+}
+
+/** A new, migrated store for each test of the enclosing `describe`. */
+export function storeForEach(engine: TestEngine): Pick<TestStore, 'db' | 'place'> {
+  let store: TestStore
+  beforeEach(async () => {
+    store = await engine.open()
+  })
+  afterEach(() => store.close())
+  return {
+    get db() {
+      return store.db
+    },
+    get place() {
+      return store.place
+    },
+  }
 }
 
 async function openStore(engine: TestEngine): Promise<TestStore> {

@@ -1,20 +1,18 @@
 import { sql } from 'kysely'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { createBatches } from '../../../../src/daemon/platform/db/batches.ts'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 
 describeEachEngine('questions that are answered in transactions', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let crowds: string[][]
   beforeEach(async () => {
-    store = await engine.open()
     crowds = []
     await sql`create table parents (id integer primary key)`.execute(store.db)
     await sql`create table told (word text primary key,
       parent integer references parents (id) deferrable initially deferred)`.execute(store.db)
   })
-  afterEach(() => store.close())
 
   /** Words of the form `group/word`; `run` stores each. */
   const ask = (run: (tx: Db, words: readonly string[]) => Promise<void> = async () => {}, size = 100) =>

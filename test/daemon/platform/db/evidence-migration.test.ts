@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { Kysely, sql } from 'kysely'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { MigrationDialect } from '../../../../src/daemon/platform/db/migration-step.ts'
 import { access } from '../../../../src/daemon/platform/db/migrations/0004-access.ts'
 import { evidence } from '../../../../src/daemon/platform/db/migrations/0015-evidence.ts'
@@ -13,18 +13,14 @@ import { readChain } from '../../../../src/daemon/records/evidence/store.ts'
 import { verifyTenant } from '../../../../src/daemon/records/evidence/verification.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { addTenant, addUser } from '../../../accounts.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { recordedChanges } from '../../../recorded-changes.ts'
 import { TEST_MASTER_KEY } from '../../../webhook-rows.ts'
 
 const NEW_TABLES = ['entries', 'commits', 'checkpoints', 'nodes', 'keys'].map((name) => `evidence_${name}`)
 
 describeEachEngine('the log of changes that was kept before there were chains', (engine) => {
-  let store: TestStore
-  beforeEach(async () => {
-    store = await engine.open()
-  })
-  afterEach(() => store.close())
+  const store = storeForEach(engine)
 
   const dialect: MigrationDialect =
     engine.name === 'sqlite'

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { UnstorableValueError } from '../../../../src/daemon/platform/db/engine.ts'
 import { insertRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import { insertTogether } from '../../../../src/daemon/platform/db/insert-together.ts'
 import type { Tables, UsageRecordRow } from '../../../../src/daemon/platform/db/tables.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { usageRecord } from '../../records/ledger/usage-record.ts'
 
 const HIGH_HALF = String.fromCharCode(0xd800)
@@ -21,11 +21,7 @@ const text = fc.oneof(
 const whole = fc.oneof(fc.maxSafeInteger(), fc.integer(), fc.constantFrom(0, -0, 1))
 
 describeEachEngine('insertRows', (engine) => {
-  let store: TestStore
-  beforeEach(async () => {
-    store = await engine.open()
-  })
-  afterEach(() => store.close())
+  const store = storeForEach(engine)
 
   const stored = () => store.db.selectFrom('usage_records').selectAll().orderBy('request_id').execute()
 

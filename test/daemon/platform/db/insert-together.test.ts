@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import { UnstorableValueError } from '../../../../src/daemon/platform/db/engine.ts'
 import type { TableRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import { insertEach, insertTogether } from '../../../../src/daemon/platform/db/insert-together.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { rateCounter, usageRecord } from '../../records/ledger/usage-record.ts'
 
 const usage = (...ids: string[]): TableRows => ({ table: 'usage_records', rows: ids.map((id) => usageRecord(id)) })
@@ -14,11 +14,7 @@ const counters = (used: number): TableRows => ({
 })
 
 describeEachEngine('insertTogether', (engine) => {
-  let store: TestStore
-  beforeEach(async () => {
-    store = await engine.open()
-  })
-  afterEach(() => store.close())
+  const store = storeForEach(engine)
 
   const stored = async () => {
     const bills = await store.db.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { UnstorableValueError } from '../../../../src/daemon/platform/db/engine.ts'
 import { rowList } from '../../../../src/daemon/platform/db/row-list.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 
 const COLUMNS = { place: 'integer', words: 'text', amount: 'integer' } as const
 const HALVES = [0xd800, 0xdbff, 0xdc00, 0xdfff].map((code) => String.fromCharCode(code))
@@ -31,11 +31,7 @@ const text = fc.oneof(
 )
 
 describeEachEngine('rowList', (engine) => {
-  let store: TestStore
-  beforeEach(async () => {
-    store = await engine.open()
-  })
-  afterEach(() => store.close())
+  const store = storeForEach(engine)
 
   async function read(rows: readonly { place: number; words: string | null; amount: number | null }[]) {
     const list = rowList(store.db, COLUMNS, rows)

@@ -1,15 +1,14 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { insertRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import { apiKeyRow, tenantRow, userRow } from '../../../accounts.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 
 const created_at = '2026-01-01T00:00:00.000Z'
 const at = { created_at, updated_at: created_at }
 
 describeEachEngine('the schema', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   beforeEach(async () => {
-    store = await engine.open()
     const { db } = store
     for (const tenant_id of ['one', 'two']) {
       await db
@@ -21,7 +20,6 @@ describeEachEngine('the schema', (engine) => {
       await db.insertInto('indexes').values(index).execute()
     }
   })
-  afterEach(() => store.close())
 
   const user = (tenant_id: string, name: string) =>
     userRow({ id: `${tenant_id}-${name}`, tenant_id, name, email: `${name}@example.org`, username: name })

@@ -19,14 +19,14 @@ import { findCheckpointOver, listChains, readChain } from '../../../../src/daemo
 import { rootOfInclusion, treeRoot, verifyConsistency } from '../../../../src/shared/evidence/merkle.ts'
 import { verifyNote } from '../../../../src/shared/evidence/note.ts'
 import { deferred } from '../../../deferred.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 import { type ChainRig, draftOf, newTenant, openChainRig, problemsOf } from './chain-rig.ts'
 
 const HOUR_MS = 3_600_000
 
 describeEachEngine('checkpoints', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let rig: ChainRig
   let clock: ReturnType<typeof createFakeClock>
   let tenantId: string
@@ -34,7 +34,6 @@ describeEachEngine('checkpoints', (engine) => {
   let opened: Checkpoints[]
 
   beforeEach(async () => {
-    store = await engine.open()
     clock = createFakeClock()
     rig = await openChainRig(store.db, { clock, daemonId: 'abcdefabcdef' })
     tenantId = await newTenant(store.db)
@@ -44,7 +43,6 @@ describeEachEngine('checkpoints', (engine) => {
   afterEach(async () => {
     for (const checkpoints of opened) await checkpoints.close()
     await rig.ledger.close()
-    await store.close()
   })
 
   const chain = 'requests-abcdefabcdef'

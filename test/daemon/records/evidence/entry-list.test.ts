@@ -5,7 +5,7 @@ import {
   listEntries,
 } from '../../../../src/daemon/records/evidence/entry-list.ts'
 import { toCanonicalJson } from '../../../../src/shared/canonical-json.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { queryPlans } from '../../../query-plan.ts'
 import { type ChainRig, newTenant, openChainRig } from './chain-rig.ts'
 
@@ -35,11 +35,10 @@ type Name = keyof typeof ENTRIES
 const ALL = { page: 1, limit: 10, sortOrder: 'asc' } as const
 
 describeEachEngine('entries of the log', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let rig: ChainRig
   let tenantId: string
   beforeEach(async () => {
-    store = await engine.open()
     rig = await openChainRig(store.db, { daemonId: 'abcdefabcdef' })
     tenantId = await newTenant(store.db)
     for (const [at, [id, content]] of Object.entries(ENTRIES).entries()) {
@@ -47,10 +46,7 @@ describeEachEngine('entries of the log', (engine) => {
       await rig.ledger.commit({ evidence: [{ id, tenantId, createdAtMs, payload: toCanonicalJson(content) }] })
     }
   })
-  afterEach(async () => {
-    await rig.ledger.close()
-    await store.close()
-  })
+  afterEach(() => rig.ledger.close())
 
   const filters: [EntryFilter, Name[]][] = [
     [{}, ['jti-chat', 'jti-denied', 'failover', 'change']],

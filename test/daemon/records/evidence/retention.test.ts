@@ -1,17 +1,13 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { appendChanges } from '../../../../src/daemon/records/evidence/change-entry.ts'
 import { createRetention } from '../../../../src/daemon/records/evidence/retention.ts'
 import { DAY_MS } from '../../../../src/shared/time.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 import { draftOf, newTenant, openChainRig } from './chain-rig.ts'
 
 describeEachEngine('retention', (engine) => {
-  let store: TestStore
-  beforeEach(async () => {
-    store = await engine.open()
-  })
-  afterEach(() => store.close())
+  const store = storeForEach(engine)
 
   test('expunges expired requests, and keeps changes, security entries and the chain', async () => {
     const { db } = store

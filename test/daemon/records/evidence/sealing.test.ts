@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { usageRecord } from '../ledger/usage-record.ts'
 import { type ChainRig, draftOf, newTenant, openChainRig, problemsOf } from './chain-rig.ts'
 
@@ -16,18 +16,14 @@ const entriesOf = (db: Db, tenantId: string) =>
     .execute()
 
 describeEachEngine('evidence in the ledger', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let rig: ChainRig
   let tenants: [string, string]
   beforeEach(async () => {
-    store = await engine.open()
     rig = await openChainRig(store.db)
     tenants = [await newTenant(store.db), await newTenant(store.db)]
   })
-  afterEach(async () => {
-    await rig.ledger.close()
-    await store.close()
-  })
+  afterEach(() => rig.ledger.close())
 
   const commit = (id: string, tenantId: string) =>
     rig.ledger.commit({ usage: usageRecord(id), evidence: [draftOf(tenantId, `jti-${id}`)] })

@@ -1,10 +1,10 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createMasterKey, SealBrokenError } from '../../../../src/daemon/platform/secrets/seal.ts'
 import { openSigningKeys, type SigningKeys } from '../../../../src/daemon/records/evidence/signing-keys.ts'
 import { isSignedBy } from '../../../../src/shared/evidence/keys.ts'
 import { EVIDENCE_KEY_CACHE_MS } from '../../../../src/shared/spec-limits.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
-import { describeEachEngine, postgresEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, postgresEngine, storeForEach } from '../../../engines.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 import { TEST_MASTER_KEY } from '../../../webhook-rows.ts'
 import { draftOf, newTenant, openChainRig } from './chain-rig.ts'
@@ -12,11 +12,7 @@ import { draftOf, newTenant, openChainRig } from './chain-rig.ts'
 const masterKey = createMasterKey(TEST_MASTER_KEY)
 
 describeEachEngine('the keys that sign evidence', (engine) => {
-  let store: TestStore
-  beforeEach(async () => {
-    store = await engine.open()
-  })
-  afterEach(() => store.close())
+  const store = storeForEach(engine)
 
   const open = (name?: string) => openSigningKeys(store.db, { masterKey, name, clock: systemClock })
   const rotate = async (keys: SigningKeys) => {

@@ -6,18 +6,17 @@ import {
   listChains,
   measureChains,
 } from '../../../../src/daemon/records/evidence/store.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { queryPlans } from '../../../query-plan.ts'
 import { type ChainRig, newTenant, openChainRig } from './chain-rig.ts'
 
 const IDS = ['chat', 'denied', 'change']
 
 describeEachEngine('entries of the log', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let rig: ChainRig
   let tenantId: string
   beforeEach(async () => {
-    store = await engine.open()
     rig = await openChainRig(store.db, { daemonId: 'abcdefabcdef' })
     tenantId = await newTenant(store.db)
     for (const [at, id] of IDS.entries()) {
@@ -25,10 +24,7 @@ describeEachEngine('entries of the log', (engine) => {
       await rig.ledger.commit({ evidence: [{ id, tenantId, createdAtMs, payload: '{}' }] })
     }
   })
-  afterEach(async () => {
-    await rig.ledger.close()
-    await store.close()
-  })
+  afterEach(() => rig.ledger.close())
 
   test('of a tenant are invisible to others, except the hashes of an entry whose id is known', async () => {
     const other = await newTenant(store.db)

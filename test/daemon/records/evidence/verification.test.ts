@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import type { EvidenceEntryRow } from '../../../../src/daemon/platform/db/tables.ts'
 import { appendChanges } from '../../../../src/daemon/records/evidence/change-entry.ts'
@@ -8,7 +8,7 @@ import { createCheckpoints } from '../../../../src/daemon/records/evidence/check
 import { verifyTenant } from '../../../../src/daemon/records/evidence/verification.ts'
 import type { PublishedKey } from '../../../../src/shared/evidence/keys.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { draftOf, newTenant, openChainRig, problemsOf } from './chain-rig.ts'
 
 /**
@@ -31,13 +31,12 @@ const COLUMNS = ['id', 'created_at', 'payload', 'payload_hash', 'entry_hash', 'c
 class TakenBack extends Error {}
 
 describeEachEngine('the log of a tenant', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let tenantId: string
   let rows: EvidenceEntryRow[]
   let keys: PublishedKey[]
 
   beforeEach(async () => {
-    store = await engine.open()
     const rig = await openChainRig(store.db, { daemonId: 'abcdefabcdef' })
     tenantId = await newTenant(store.db)
     const other = await newTenant(store.db)
@@ -59,7 +58,6 @@ describeEachEngine('the log of a tenant', (engine) => {
     keys = await rig.keys.published()
     rows = await entriesOf(store.db)
   })
-  afterEach(() => store.close())
 
   const entriesOf = (db: Db) =>
     db

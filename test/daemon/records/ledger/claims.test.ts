@@ -3,7 +3,7 @@ import type { IdempotencyResultRow } from '../../../../src/daemon/platform/db/ta
 import { createLedger, type Ledger } from '../../../../src/daemon/records/ledger/ledger.ts'
 import { ClaimLostError } from '../../../../src/daemon/records/ledger/records.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { idempotencyResult, usageRecord } from './usage-record.ts'
 
 const claimOf = (id: string): IdempotencyResultRow => ({
@@ -17,16 +17,12 @@ const claimOf = (id: string): IdempotencyResultRow => ({
 const claimed = (id: string) => ({ usage: usageRecord(id), idempotency: idempotencyResult(id, id), claim: id })
 
 describeEachEngine('a commit under a claim', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let ledger: Ledger
   beforeEach(async () => {
-    store = await engine.open()
     ledger = createLedger({ db: store.db, clock: systemClock, log: { error: () => {} } })
   })
-  afterEach(async () => {
-    await ledger.close()
-    await store.close()
-  })
+  afterEach(() => ledger.close())
 
   const claim = (...ids: string[]) => store.db.insertInto('idempotency_results').values(ids.map(claimOf)).execute()
   const billed = async () =>

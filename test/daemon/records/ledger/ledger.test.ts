@@ -6,7 +6,7 @@ import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { createLedger, type Ledger } from '../../../../src/daemon/records/ledger/ledger.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
-import { describeEachEngine, postgresEngine, sqliteEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, postgresEngine, sqliteEngine, storeForEach } from '../../../engines.ts'
 import { startTypescript } from '../../../typescript-process.ts'
 import { idempotencyResult, rateCounter, usageRecord } from './usage-record.ts'
 
@@ -24,18 +24,14 @@ const statuses = async (commits: readonly Promise<void>[]) =>
 const ids = (count: number) => Array.from({ length: count }, (_, position) => `r${String(position).padStart(4, '0')}`)
 
 describeEachEngine('the ledger', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let ledger: Ledger
   let logged: unknown[]
   beforeEach(async () => {
-    store = await engine.open()
     logged = []
     ledger = newLedger(store.db, logged)
   })
-  afterEach(async () => {
-    await ledger.close()
-    await store.close()
-  })
+  afterEach(() => ledger.close())
 
   test('a commit has resolved only when every other connection can see it', async () => {
     const other = await openDatabase(store.place.options)
@@ -143,16 +139,12 @@ describeEachEngine('the ledger', (engine) => {
 })
 
 describeEachEngine('counters in the ledger', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let ledger: Ledger
   beforeEach(async () => {
-    store = await engine.open()
     ledger = newLedger(store.db)
   })
-  afterEach(async () => {
-    await ledger.close()
-    await store.close()
-  })
+  afterEach(() => ledger.close())
   const counters = () => store.db.selectFrom('rate_counters').selectAll().orderBy('counter').execute()
 
   test('a record that many requests share is stored once, with its value at the start of the commit', async () => {

@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { modelFailover } from '../../../../src/daemon/records/events/events.ts'
 import { isStored, type LedgerRecords, writeRecords } from '../../../../src/daemon/records/ledger/records.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { usageRecord } from './usage-record.ts'
 
 const createdAt = '2026-01-01T00:00:00.000Z'
@@ -18,11 +18,7 @@ test('a step of a request is one event, however often it is reported, and unique
 })
 
 describeEachEngine('events', (engine) => {
-  let store: TestStore
-  beforeEach(async () => {
-    store = await engine.open()
-  })
-  afterEach(() => store.close())
+  const store = storeForEach(engine)
 
   const records: LedgerRecords = {
     usage: usageRecord('req-1'),
