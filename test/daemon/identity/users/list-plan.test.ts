@@ -1,41 +1,34 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { listUsers } from '../../../../src/daemon/identity/users/store.ts'
 import { insertRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import { ListUsersQuery } from '../../../../src/shared/wire/users.ts'
 import { addTenant, apiKeyRow, userRow } from '../../../accounts.ts'
-import { describeEachEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine } from '../../../engines.ts'
 import { queryPlans } from '../../../query-plan.ts'
-import { sharedResources } from '../../../shared-resources.ts'
+import { sharedStore } from '../../knowledge/indexes/trained-store.ts'
 
 const USERS = 20_000
 
 describeEachEngine('a list of many users', (engine) => {
-  let store: TestStore
   let tenantId: string
-  beforeAll(async () => {
-    store = await engine.open()
-    sharedResources.add(store)
-    tenantId = (await addTenant(store.db)).id
+  const store = sharedStore(engine, async (db) => {
+    tenantId = (await addTenant(db)).id
     const users = Array.from({ length: USERS }, (_, at) => {
       const time = new Date(Date.UTC(2026, 0, 1) + at).toISOString()
       return userRow({ tenant_id: tenantId, created_at: time, updated_at: time })
     })
-    await insertRows(store.db, 'users', users)
+    await insertRows(db, 'users', users)
     const keys = users.slice(0, 5_000).map(({ id }) => apiKeyRow({ tenant_id: tenantId, user_id: id }))
-    await insertRows(store.db, 'api_keys', keys)
+    await insertRows(db, 'api_keys', keys)
     const use = { tenant_id: tenantId, counter: 'day', window_start: '', used: 1, last_used_at: '' }
     await insertRows(
-      store.db,
+      db,
       'rate_counters',
       keys.map(({ id }) => ({ ...use, api_key_id: id })),
     )
     // PostgreSQL does this automatically, SQLite does not.
-    if (engine.name === 'postgres') await sql`analyze`.execute(store.db)
-  })
-  afterAll(async () => {
-    sharedResources.delete(store)
-    await store.close()
+    if (engine.name === 'postgres') await sql`analyze`.execute(db)
   })
 
   test.each<Record<string, string>>([

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { createBudgets } from '../../../../src/daemon/metering/usage/budgets.ts'
 import type { Payment } from '../../../../src/daemon/metering/usage/payment.ts'
 import { RESERVATION_RENEW_MS } from '../../../../src/daemon/metering/usage/shared-budgets.ts'
@@ -9,7 +9,7 @@ import { createLedger } from '../../../../src/daemon/records/ledger/ledger.ts'
 import { GatewayError } from '../../../../src/shared/errors.ts'
 import { newId } from '../../../../src/shared/ids.ts'
 import { deferred } from '../../../deferred.ts'
-import { describeEachEngine, postgresEngine, sqliteEngine, type TestStore } from '../../../engines.ts'
+import { describeEachEngine, postgresEngine, sqliteEngine, storeForEach, type TestStore } from '../../../engines.ts'
 import { createFakeClock, type FakeClock } from '../../../fake-clock.ts'
 import { usageRecord } from '../../records/ledger/usage-record.ts'
 import { spendRequestOf } from './spend-requests.ts'
@@ -33,15 +33,15 @@ const outcome = async (budgets: Budgets, request: SpendRequest): Promise<Payment
 }
 const isPayment = (result: Payment | string): result is Payment => typeof result !== 'string'
 
-const reservations = (store: TestStore) => store.db.selectFrom('spend_reservations').selectAll().execute()
+const reservations = (store: Pick<TestStore, 'db'>) => store.db.selectFrom('spend_reservations').selectAll().execute()
 
 /** Simulates elapsed time in the store, whose clock cannot be advanced. */
-const endLeases = (store: TestStore) =>
+const endLeases = (store: Pick<TestStore, 'db'>) =>
   store.db.updateTable('spend_reservations').set({ expires_at: '2000-01-01T00:00:00.000Z' }).execute()
 
 /** Bills a request as the pipeline does. */
 async function bill(
-  store: TestStore,
+  store: Pick<TestStore, 'db'>,
   clock: FakeClock,
   payment: Payment,
   request: SpendRequest,
@@ -64,15 +64,13 @@ async function bill(
 }
 
 describeEachEngine('budgets', (engine) => {
-  let store: TestStore
+  const store = storeForEach(engine)
   let clock: FakeClock
   let budgets: Budgets
-  beforeEach(async () => {
-    store = await engine.open()
+  beforeEach(() => {
     clock = createFakeClock(START)
     budgets = createBudgets({ db: store.db, clock, log })
   })
-  afterEach(() => store.close())
 
   test('concurrent requests are accepted up to the limit', async () => {
     const results = await Promise.all(Array.from({ length: 40 }, () => outcome(budgets, dollars(7))))
@@ -231,11 +229,7 @@ test('evicted accounts are looked up again, those with a running request are kep
 })
 
 describe('several daemons on one PostgreSQL', () => {
-  let store: TestStore
-  beforeEach(async () => {
-    store = await postgresEngine.open()
-  })
-  afterEach(() => store.close())
+  const store = storeForEach(postgresEngine)
 
   test('together accept no more than the limit', async () => {
     const clock = createFakeClock(START)
