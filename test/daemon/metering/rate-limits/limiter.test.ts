@@ -163,17 +163,6 @@ describeEachEngine('the limits of a key', (engine) => {
     expect(await crowd(5, () => passes(daemon, caller))).toBe(2)
   })
 
-  test('February of a leap year ends after its 29th day', async () => {
-    const clock = createFakeClock(Date.parse('2028-02-28T23:59:59.999Z'))
-    const daemon = await given.start({ clock })
-    const caller = callerWith({ month: 1 })
-    expect(await passes(daemon, caller)).toBe(true)
-    clock.advance(1)
-    expect((await request(daemon, caller)).refusal?.extra).toEqual({ reset_time: '2028-03-01T00:00:00.000Z' })
-    clock.advance(86_400_000)
-    expect(await passes(daemon, caller)).toBe(true)
-  })
-
   test('the strictest limit decides, is named, and is in the headers', async () => {
     const daemon = await given.start()
     const caller = callerWith({ minute: 3, hour: 2, day: 4, month: 100 })
