@@ -112,7 +112,7 @@ export async function create<Item extends { id: string }>(
     await context.note(`note: its secret was shown when it was created; for a new secret:  ${renewal}`)
     // Plain stdout may contain only the secret. A script would use any other text as the secret.
     if (!isPlain(settings)) await output.one({ ...existing, secret: null }, shown)
-  } else if (await isThere(saveTo)) await showRest(output, settings, existing, shown)
+  } else if (await isThere(saveTo)) await showUnsaved(output, settings, existing, shown)
   else {
     const message = `${noun} '${name}' exists, but ${saveTo} does not, and its secret is shown only once`
     const hints = [`A new secret:  ${renewal} --save-to ${toShellWord(saveTo)}`]
@@ -214,7 +214,7 @@ export async function keepSecret(
   if (file !== undefined) {
     await file.write(secret)
     await context.note(`${done} Its secret is in ${saveTo} (mode 0600) and cannot be shown again.`)
-    return showRest(output, settings, item, shown)
+    return showUnsaved(output, settings, item, shown)
   }
   await context.note(`${done} Its secret cannot be shown again.`)
   return output.textOrOne(`${secret}\n`, { ...item, secret }, shown, raw)
@@ -224,7 +224,12 @@ export async function keepSecret(
  * Prints the resource only if the user chose an output. Otherwise stdout stays empty, because the secret is in the
  * file.
  */
-async function showRest(output: Output, { format, field, fields }: Settings, item: object, view: View): Promise<void> {
+async function showUnsaved(
+  output: Output,
+  { format, field, fields }: Settings,
+  item: object,
+  view: View,
+): Promise<void> {
   if (format !== undefined || field !== undefined || fields.length > 0) await output.one(item, view)
 }
 

@@ -92,7 +92,7 @@ export const outputLimitOf = (model: string): number | undefined => rowOf(OUTPUT
  * Returns the maximum number of output tokens of a model for a prompt. Undefined for unknown models.
  * @param promptBytes called only if the limit depends on the prompt
  */
-export function outputLimitBeside(model: string, promptBytes: () => number): number | undefined {
+export function outputLimitWithInput(model: string, promptBytes: () => number): number | undefined {
   const limit = outputLimitOf(model)
   const context = rowOf(CONTEXT_TOKENS, model)
   if (limit === undefined || context === undefined) return limit

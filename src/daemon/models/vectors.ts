@@ -20,9 +20,9 @@ function toVector(value: unknown): number[] {
 
 /** Returns the usage of embedded texts. Undefined if the provider sent no count. */
 export const embeddedTokens = (inputTokens: number | undefined): TokenUsage | undefined =>
-  inputTokens === undefined ? undefined : { ...NOTHING_SAID, inputTokens }
+  inputTokens === undefined ? undefined : { ...NO_USAGE, inputTokens }
 
-const NOTHING_SAID = {
+const NO_USAGE = {
   outputTokens: 0,
   cacheReadTokens: 0,
   cacheWriteTokens: 0,

@@ -4,7 +4,7 @@ import type { EventFeedFrame } from '../../shared/wire/event-feed.ts'
 import type { Db } from '../platform/db/db.ts'
 import type { OutboxEventRow } from '../platform/db/tables.ts'
 import { type EventStream, sseFrame } from '../platform/http/sse.ts'
-import { type EventPlace, listEvents } from '../records/events/outbox.ts'
+import { type EventPosition, listEvents } from '../records/events/outbox.ts'
 import { toEnvelope } from './view.ts'
 
 /** How often to poll for events for a listener. */
@@ -18,19 +18,19 @@ export const LISTEN_EVENTS = 100
  * Returns the cursor that clients use for a position: `<time>/<id>`. A cursor without an id is before all events of
  * that time.
  */
-const toCursor = ({ createdAt, id }: EventPlace): string => (id === '' ? createdAt : `${createdAt}/${id}`)
+const toCursor = ({ createdAt, id }: EventPosition): string => (id === '' ? createdAt : `${createdAt}/${id}`)
 
-function toPlace(cursor: string): EventPlace {
+function toPosition(cursor: string): EventPosition {
   const [createdAt = '', id = ''] = cursor.split('/')
   return { createdAt, id }
 }
 
-const placeOf = ({ created_at, id }: OutboxEventRow): EventPlace => ({ createdAt: created_at, id })
-const cursorOf = (row: OutboxEventRow): string => toCursor(placeOf(row))
+const positionOf = ({ created_at, id }: OutboxEventRow): EventPosition => ({ createdAt: created_at, id })
+const cursorOf = (row: OutboxEventRow): string => toCursor(positionOf(row))
 
 /** Returns one page of events after `since`, or the latest page without `since`. The oldest event comes first. */
 export async function eventPage(db: Db, tenantId: string, since: string | undefined) {
-  const after = since === undefined ? undefined : toPlace(since)
+  const after = since === undefined ? undefined : toPosition(since)
   const rows = await listEvents(db, tenantId, { after, limit: LISTEN_EVENTS })
   const last = rows.at(-1)
   return { events: rows.map(toEnvelope), next: last === undefined ? (since ?? null) : cursorOf(last) }
@@ -59,7 +59,7 @@ export async function followEvents(
     if (!stream.write(frames)) await stream.drained(signal)
   }
   let quietSince = clock.monotonic()
-  let newest: EventPlace = since === undefined ? { createdAt: isoTime(clock.now()), id: '' } : toPlace(since)
+  let newest: EventPosition = since === undefined ? { createdAt: isoTime(clock.now()), id: '' } : toPosition(since)
   /** Events that were sent, or existed before the stream began: id to time. */
   const known = new Map<string, string>()
   if (since === undefined) {
@@ -74,7 +74,7 @@ export async function followEvents(
       for (const row of rows) {
         if (known.has(row.id)) continue
         known.set(row.id, row.created_at)
-        if (row.created_at > newest.createdAt) newest = placeOf(row)
+        if (row.created_at > newest.createdAt) newest = positionOf(row)
         await send(toFrame({ type: 'event', data: { cursor: toCursor(newest), event: toEnvelope(row) } }))
       }
       forgetOld()
@@ -84,7 +84,7 @@ export async function followEvents(
   }
   stream.end('')
 
-  function lookFrom(): EventPlace {
+  function lookFrom(): EventPosition {
     // An event from a daemon whose clock is ahead must not hide later events of other daemons.
     const reachedMs = Math.min(Date.parse(newest.createdAt), clock.now())
     return { createdAt: isoTime(reachedMs - LISTEN_LATE_MS), id: '' }
@@ -97,12 +97,12 @@ export async function followEvents(
   }
 
   async function* recentPages(): AsyncGenerator<OutboxEventRow[]> {
-    let after: EventPlace | undefined = lookFrom()
+    let after: EventPosition | undefined = lookFrom()
     while (after !== undefined && !signal.aborted && !isDraining()) {
       const rows: OutboxEventRow[] = await listEvents(db, tenantId, { after, limit: LISTEN_EVENTS })
       yield rows
       const last = rows.at(-1)
-      after = last !== undefined && rows.length === LISTEN_EVENTS ? placeOf(last) : undefined
+      after = last !== undefined && rows.length === LISTEN_EVENTS ? positionOf(last) : undefined
     }
   }
 }

@@ -22,7 +22,7 @@ export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Pr
 }
 
 /** If an endpoint has more than WEBHOOK_HELD held deliveries, cancels the oldest. */
-export async function dropHeld({ db }: { db: Db }): Promise<void> {
+export async function trimHeldDeliveries({ db }: { db: Db }): Promise<void> {
   // Answered from the index of held deliveries, without reading a table row.
   const { rows } = await sql<Pick<WebhookEndpointRow, 'id' | 'tenant_id'>>`
     select id, tenant_id from webhook_endpoints where id in (

@@ -9,7 +9,7 @@ import type { ChangeDeps } from '../records/audit/change.ts'
 import { startDispatcher } from './dispatch/dispatcher.ts'
 import { createHostResolver } from './host-resolver.ts'
 import { listenRoutes } from './listen.ts'
-import { dropHeld, purgeWebhooks } from './purge.ts'
+import { purgeWebhooks, trimHeldDeliveries } from './purge.ts'
 import { webhookRoutes } from './routes.ts'
 import { createSelfAddressCheck } from './self-address.ts'
 import { checkTarget, type TargetGuard } from './target-guard.ts'
@@ -54,7 +54,7 @@ export async function openWebhooks(
     routes: [...webhookRoutes(webhooks), ...listenRoutes({ ...webhooks, isDraining: http.isDraining })],
     jobs: [
       { name: 'purge-webhooks', cron: '40 * * * *', run: () => purgeWebhooks({ db, clock }) },
-      { name: 'drop-held-webhooks', cron: '* * * * *', run: () => dropHeld({ db }) },
+      { name: 'drop-held-webhooks', cron: '* * * * *', run: () => trimHeldDeliveries({ db }) },
     ],
     async close() {
       await dispatcher.close()

@@ -9,7 +9,7 @@ type Endpoint = Pick<WebhookEndpointRow, 'id' | 'tenant_id'>
 
 /** Encrypts the secret for the endpoint's row. */
 export const sealSigningSecret = (masterKey: MasterKey, endpoint: Endpoint, secret: string): string =>
-  sealSecret(masterKey, placeOf(endpoint), secret)
+  sealSecret(masterKey, locationOf(endpoint), secret)
 
 /**
  * Returns the secrets that currently sign, the newest first: two during the overlap of a rotation.
@@ -24,10 +24,10 @@ export function signingSecretsOf(
   const { secret, previous_secret, previous_secret_until } = endpoint
   const overlaps = previous_secret !== null && previous_secret_until !== null && now < previous_secret_until
   const sealed = overlaps ? [secret, previous_secret] : [secret]
-  return sealed.map((one) => openSecret(masterKey, placeOf(endpoint), one))
+  return sealed.map((one) => openSecret(masterKey, locationOf(endpoint), one))
 }
 
-const placeOf = ({ id, tenant_id }: Endpoint): SealedLocation => ({
+const locationOf = ({ id, tenant_id }: Endpoint): SealedLocation => ({
   purpose: 'webhook-signing',
   table: 'webhook_endpoints',
   row: id,

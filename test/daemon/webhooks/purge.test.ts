@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { insertRows } from '../../../src/daemon/platform/db/insert-rows.ts'
 import type { OutboxEventRow, WebhookDeliveryRow } from '../../../src/daemon/platform/db/tables.ts'
 import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
-import { dropHeld, purgeWebhooks, WEBHOOK_PURGE_ROWS } from '../../../src/daemon/webhooks/purge.ts'
+import { purgeWebhooks, trimHeldDeliveries, WEBHOOK_PURGE_ROWS } from '../../../src/daemon/webhooks/purge.ts'
 import { deliverMissed, requeueDeliveries } from '../../../src/daemon/webhooks/store.ts'
 import { SUBSCRIBABLE_EVENTS } from '../../../src/shared/event-catalog.ts'
 import { WEBHOOK_HELD } from '../../../src/shared/spec-limits.ts'
@@ -130,8 +130,8 @@ describeEachEngine('what is held for a disabled endpoint', (engine) => {
     const rows = held(world.target.id, WEBHOOK_HELD + over)
     await insertRows(world.db, 'webhook_deliveries', rows)
     await insertRows(world.db, 'webhook_deliveries', held(other.id, WEBHOOK_HELD))
-    await dropHeld(world)
-    await dropHeld(world)
+    await trimHeldDeliveries(world)
+    await trimHeldDeliveries(world)
     const cancelled = await world.db
       .selectFrom('webhook_deliveries')
       .select(['id', 'last_error'])

@@ -50,7 +50,7 @@ export async function readAnswer(
     }
   } catch (error) {
     failure = signal.aborted ? signal.reason : refused ? refused.error : error
-    if (failure instanceof ProviderError) failure = (await addRest(guard, answer)) ?? failure
+    if (failure instanceof ProviderError) failure = (await flushGuard(guard, answer)) ?? failure
     return { outcome: brokenOutcome(failure), nativeFinishReason: null, output, failure }
   } finally {
     quiet.cancel()
@@ -62,7 +62,7 @@ export async function readAnswer(
  * Flushes the output that the guards buffered of a broken answer. Returns the error if that output is blocked or a
  * guard fails.
  */
-async function addRest(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Promise<unknown> {
+async function flushGuard(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Promise<unknown> {
   try {
     answer.add(await guard.end())
     return undefined

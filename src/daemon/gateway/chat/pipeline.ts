@@ -3,7 +3,7 @@ import { type Change, type FailoverAttempt, RECEIPTS_PATH } from '../../../share
 import { inputOf, type Order } from '../../metering/usage/billing.ts'
 import type { Payment } from '../../metering/usage/payment.ts'
 import type { GenerationOptions } from '../../models/conversation.ts'
-import { type OutputLimit, outputLimit, outputLimitBeside } from '../../models/output-limits.ts'
+import { type OutputLimit, outputLimit, outputLimitWithInput } from '../../models/output-limits.ts'
 import type { Entitle, ProviderHead } from '../../models/provider.ts'
 import type { Reply, RequestContext } from '../../platform/http/route.ts'
 import { entitle } from '../../records/evidence/entitlement.ts'
@@ -243,7 +243,7 @@ function toOrder(
   const attempts = chain.attempts.map((attempt) => ({
     modelId: attempt.modelId,
     thinkingTokens: thinkingTokensOf(attempt, call),
-    outputTokens: () => outputTokens[attempt.modelId] ?? outputLimitBeside(attempt.model, () => inputOf(order)),
+    outputTokens: () => outputTokens[attempt.modelId] ?? outputLimitWithInput(attempt.model, () => inputOf(order)),
   }))
   const order: Order = { requestId, caller, payer, attempts, call, operatorLimit: maxTokens }
   return order

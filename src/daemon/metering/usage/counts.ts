@@ -60,10 +60,10 @@ function* countSide(
   isFinal: boolean,
   { likely, mayBe }: Side,
 ): Generator<void, { tokens: number; isOurs: boolean }> {
-  const isBelieved = mayBe(count)
-  if (isFinal && isBelieved && count > 0) return { tokens: count, isOurs: false }
+  const isPlausible = mayBe(count)
+  if (isFinal && isPlausible && count > 0) return { tokens: count, isOurs: false }
   const ours = yield* likely()
-  return isBelieved && count >= ours ? { tokens: count, isOurs: false } : { tokens: ours, isOurs: true }
+  return isPlausible && count >= ours ? { tokens: count, isOurs: false } : { tokens: ours, isOurs: true }
 }
 
 const plausible = (tokens: number) => tokens * PLAUSIBLE_TOKENS.times + PLAUSIBLE_TOKENS.beyond

@@ -12,13 +12,13 @@ export async function insertEvent(db: Db, event: OutboxEventRow): Promise<void> 
  * The position of an event among its tenant's events: by time, then by id. An empty id precedes all events of the same
  * time.
  */
-export type EventPlace = { createdAt: string; id: string }
+export type EventPosition = { createdAt: string; id: string }
 
 /** The first events after a position, or the latest events, oldest first. Events of the test route are excluded. */
 export async function listEvents(
   db: Db,
   tenantId: string,
-  { after, limit }: { after: EventPlace | undefined; limit: number },
+  { after, limit }: { after: EventPosition | undefined; limit: number },
 ): Promise<OutboxEventRow[]> {
   const query = db
     .selectFrom('outbox_events')

@@ -102,7 +102,7 @@ export async function compareWithFile(
   for (const notes of noted.values()) {
     // Another gateway may write to the same file. Its chains are ignored.
     const ours = notes.find(({ note }) => isSignedByUs(note, keys))
-    if (ours) lost.push({ ...placeOf(ours.checkpoint), problem: 'the store does not contain this log' })
+    if (ours) lost.push({ ...extentOf(ours.checkpoint), problem: 'the store does not contain this log' })
   }
   return { lost, unpublished }
 }
@@ -117,7 +117,7 @@ async function firstLost(
   const tree = new Frontier()
   const { turn: rest } = createPacer()
   for (const checkpoint of checkpoints) {
-    const lost = (problem: string) => ({ ...placeOf(checkpoint), problem })
+    const lost = (problem: string) => ({ ...extentOf(checkpoint), problem })
     if (checkpoint.size > size) return lost(`the store contains only ${size} entries of this log`)
     while (tree.size < checkpoint.size) {
       const [from, to] = [tree.size, Math.min(checkpoint.size, tree.size + ENTRIES_PER_READ)]
@@ -135,7 +135,7 @@ async function firstLost(
   return undefined
 }
 
-const placeOf = ({ origin, size }: Checkpoint) => ({ origin, size })
+const extentOf = ({ origin, size }: Checkpoint) => ({ origin, size })
 
 function isSignedByUs(note: string, keys: readonly PublishedKey[]): boolean {
   try {

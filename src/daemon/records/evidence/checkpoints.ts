@@ -58,16 +58,16 @@ class DamagedChainError extends Error {
 /**
  * A checkpoint that this daemon created, its signed root, and the part of its tree that later entries do not change.
  */
-type Grown = { checkpoint: EvidenceCheckpointRow; root: Buffer; tree: Frontier }
+type NewCheckpoint = { checkpoint: EvidenceCheckpointRow; root: Buffer; tree: Frontier }
 
 export function createCheckpoints({ db, clock, log, keys, publisher }: CheckpointDeps): Checkpoints {
   let running: Promise<void> | undefined
-  let isAskedAgain = false
+  let isRequestedAgain = false
   let isClosed = false
   /** Log ids of the damaged chains. */
   const damaged = new Set<string>()
   /** Cached trees by log id. */
-  const grown = new LRUCache<string, Grown>({ max: EVIDENCE_TREES })
+  const grown = new LRUCache<string, NewCheckpoint>({ max: EVIDENCE_TREES })
 
   async function make(tenantId: string, only?: string): Promise<EvidenceCheckpointRow[]> {
     const made: EvidenceCheckpointRow[] = []
@@ -155,19 +155,19 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     }
   }
 
-  async function runUntilNobodyAsks(): Promise<void> {
+  async function runUntilIdle(): Promise<void> {
     do {
-      isAskedAgain = false
+      isRequestedAgain = false
       await run()
-    } while (isAskedAgain && !isClosed)
+    } while (isRequestedAgain && !isClosed)
   }
 
   /** Runs never overlap: a call during a run waits for that run and for another run after it. */
   function runOnce(): Promise<void> {
     if (isClosed) return Promise.resolve()
-    if (running) isAskedAgain = true
+    if (running) isRequestedAgain = true
     else {
-      running = runUntilNobodyAsks().finally(() => {
+      running = runUntilIdle().finally(() => {
         running = undefined
       })
     }

@@ -116,5 +116,5 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
 /**
  * Whether a write failed because its position in a chain was taken, that is, another process writes to the same chain.
  */
-export const isPlaceTaken = (db: Db, error: unknown): boolean =>
+export const isPositionTaken = (db: Db, error: unknown): boolean =>
   /evidence_entries.*seq/.test(engineOf(db).uniqueKeyOf(error) ?? '')

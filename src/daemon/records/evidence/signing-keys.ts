@@ -163,14 +163,14 @@ function newKey(masterKey: MasterKey, name: string, createdAt: string): Evidence
     kid,
     name,
     public_key: publicKey.toString('base64'),
-    sealed_private_key: sealSecret(masterKey, placeOf(kid), secret),
+    sealed_private_key: sealSecret(masterKey, locationOf(kid), secret),
     created_at: createdAt,
     retired_at: null,
   }
 }
 
 function toSigner(masterKey: MasterKey, { kid, name, public_key, sealed_private_key }: EvidenceKeyRow): Signer {
-  const secret = openSecret(masterKey, placeOf(kid), sealed_private_key ?? '')
+  const secret = openSecret(masterKey, locationOf(kid), sealed_private_key ?? '')
   const privateKey = createPrivateKey({ key: Buffer.from(secret, 'base64'), format: 'der', type: 'pkcs8' })
   return {
     kid,
@@ -180,7 +180,7 @@ function toSigner(masterKey: MasterKey, { kid, name, public_key, sealed_private_
   }
 }
 
-const placeOf = (kid: string): SealedLocation => ({
+const locationOf = (kid: string): SealedLocation => ({
   purpose: 'evidence-signing',
   table: 'evidence_keys',
   row: kid,

@@ -56,9 +56,9 @@ function createKeyRing(
   }
 }
 
-type Walk = { tenantId: string; chain: string; ring: KeyRing }
+type ChainScope = { tenantId: string; chain: string; ring: KeyRing }
 
-async function verifyChain(db: Db, { tenantId, chain, ring }: Walk): Promise<ChainReport> {
+async function verifyChain(db: Db, { tenantId, chain, ring }: ChainScope): Promise<ChainReport> {
   // Checkpoints are read before the size, because a later checkpoint would cover entries that are not read.
   const { checkpoints, broken } = await readCheckpoints(db, { tenantId, chain, ring })
   const { size } = await findHead(db, tenantId, chain)
@@ -84,7 +84,7 @@ async function verifyChain(db: Db, { tenantId, chain, ring }: Walk): Promise<Cha
 /** The checkpoints with a valid signature, and the first checkpoint with an invalid one. */
 async function readCheckpoints(
   db: Db,
-  { tenantId, chain, ring }: Walk,
+  { tenantId, chain, ring }: ChainScope,
 ): Promise<{ checkpoints: Checkpoint[]; broken: ChainReport['firstBad'] }> {
   const checkpoints: Checkpoint[] = []
   const { turn: rest } = createPacer()

@@ -2,7 +2,7 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf, type WriteFailure } from '../../platform/db/engine.ts'
 import type { Log } from '../../platform/log.ts'
-import { isPlaceTaken, type Sealer } from '../evidence/sealing.ts'
+import { isPositionTaken, type Sealer } from '../evidence/sealing.ts'
 import { ClaimLostError, type EntryDraft, isStored, type LedgerRecords, writeRecords } from './records.ts'
 
 /** Larger batches are split into several transactions, which bounds the memory of a transaction. */
@@ -120,7 +120,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
         sealer.forgetHeads()
         // Another daemon uses our data directory. The first time, the cause may be our own earlier commit whose
         // response was lost.
-        if (!isPlaceTaken(db, error) || attempt === 3) throw error
+        if (!isPositionTaken(db, error) || attempt === 3) throw error
         if (attempt === 2) sealer.leaveChains()
       }
     }

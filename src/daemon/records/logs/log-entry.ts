@@ -12,7 +12,7 @@ export function toLogEntry(
 ): ActivityLog {
   const { id, created_at: timestamp } = entry
   const payload = payloadOf(entry)
-  if (!payload) return { id, timestamp, ...GONE }
+  if (!payload) return { id, timestamp, ...EXPUNGED_CONTENT }
   return {
     id,
     timestamp,
@@ -58,7 +58,7 @@ const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...p
 })
 
 /** The values for an entry whose content was expunged, so that only hashes are left. */
-const GONE = {
+const EXPUNGED_CONTENT = {
   type: EXPUNGED,
   severity: null,
   description: 'The content of this entry was expunged',

@@ -40,7 +40,7 @@ export type Judge = (
 /** The state of one tenant's calls to one model. */
 type Calls = { running: number; pausedUntilMs: number }
 
-const REMEMBERED = 10_000
+const CACHED_ENTRIES = 10_000
 
 /**
  * Creates a judge that uses the gateway's models. If the model may not be called, does not respond in time, or responds
@@ -56,7 +56,7 @@ export function createJudge({
   clock: Clock
   log: Pick<Log, 'warn'>
 }): Judge {
-  const known = new LRUCache<string, Calls>({ max: REMEMBERED })
+  const known = new LRUCache<string, Calls>({ max: CACHED_ENTRIES })
 
   return async (scan, options, model, terms) => {
     if (!isUnsure(scan, options)) return scan

@@ -66,7 +66,7 @@ export type ShieldScanner = {
  * Size of the result cache: each request of a conversation repeats earlier texts. Only definite scores are cached,
  * separately for each tenant.
  */
-const REMEMBERED = 10_000
+const CACHED_ENTRIES = 10_000
 const REMEMBERED_CHARS = 200
 const TENANTS = 10_000
 /** Size of the cache of system prompt pieces. Most requests of an application have the same system prompt. */
@@ -88,7 +88,7 @@ export function createShieldScanner({
   log: Pick<Log, 'error'>
   judge: Judge
 }): ShieldScanner {
-  const remembered = new LRUCache<string, ShieldScan>({ max: REMEMBERED })
+  const remembered = new LRUCache<string, ShieldScan>({ max: CACHED_ENTRIES })
   const snippets = new LRUCache<string, Snippets>({
     maxSize: PIECES_KEPT,
     sizeCalculation: (prepared) => 1 + prepared.reduce((sum, { pieces }) => sum + pieces.size, 0),

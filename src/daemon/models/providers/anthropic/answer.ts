@@ -22,7 +22,7 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
 ])
 
 /** Blocks of server tools and Anthropic-internal blocks. They are not part of the answer to the caller. */
-const NOT_SAID = /^(server_tool_use|mcp_tool_use|[a-z_]+_tool_result|container_upload|compaction|fallback)$/
+const NON_ANSWER_BLOCK = /^(server_tool_use|mcp_tool_use|[a-z_]+_tool_result|container_upload|compaction|fallback)$/
 
 /** The delta types of a block. Deltas of citations and signatures add no text. */
 const DELTAS = {
@@ -154,7 +154,7 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
     }
     default:
       // An unknown block may contain text, so skipping it could make a shortened answer look complete.
-      if (!NOT_SAID.test(textIn(content.type))) throw unreadableError('content of an unknown kind')
+      if (!NON_ANSWER_BLOCK.test(textIn(content.type))) throw unreadableError('content of an unknown kind')
       return { type: 'other' }
   }
 }

@@ -11,7 +11,7 @@ import { toModelFields } from './model-fields.ts'
  */
 export function toBedrockRequest(call: ProviderCall): object {
   const { model, system, messages, temperature, temperatureIsDefault, maxTokens, options = {} } = call
-  refuseUnknown(options, temperature)
+  rejectUnknownOptions(options, temperature)
   const turns = toBedrockMessages(messages)
   const modelFields = toModelFields(call)
   const schema = toSchema(options.responseFormat)
@@ -31,7 +31,7 @@ export function toBedrockRequest(call: ProviderCall): object {
 }
 
 /** Penalties of 0 and `logprobs: false` have no effect, and many clients always send them. */
-function refuseUnknown(options: GenerationOptions, temperature = 0): void {
+function rejectUnknownOptions(options: GenerationOptions, temperature = 0): void {
   const asked = {
     frequency_penalty: Boolean(options.frequencyPenalty),
     presence_penalty: Boolean(options.presencePenalty),

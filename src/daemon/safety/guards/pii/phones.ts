@@ -84,9 +84,9 @@ function findPhone(text: string, start: number, ends: readonly number[], regions
     EXTENSION.lastIndex = end
     const whole = end + (EXTENSION.exec(text)?.[0].length ?? 0)
     LABEL_BEHIND.lastIndex = whole
-    const isCalledBehind = LABEL_BEHIND.test(text)
-    if (!mayBeShaped && !isCalledBehind) continue
-    const confidence = confidenceOf(text, { start, end, whole, isCalled, isCalledBehind }, regions)
+    const hasLabelAfter = LABEL_BEHIND.test(text)
+    if (!mayBeShaped && !hasLabelAfter) continue
+    const confidence = confidenceOf(text, { start, end, whole, isCalled, hasLabelAfter }, regions)
     if (confidence === 0) continue
     report(start, whole, 'PHONE', confidence)
     return whole
@@ -95,16 +95,16 @@ function findPhone(text: string, start: number, ends: readonly number[], regions
 }
 
 /** A number from `start` to `end`, or to `whole` with its extension, and whether a label precedes or follows it. */
-type Reading = { start: number; end: number; whole: number; isCalled: boolean; isCalledBehind: boolean }
+type Reading = { start: number; end: number; whole: number; isCalled: boolean; hasLabelAfter: boolean }
 
 /** Returns the confidence, or 0 if this is not a phone number. */
 function confidenceOf(text: string, reading: Reading, regions: readonly string[]): number {
-  const { start, end, whole, isCalled, isCalledBehind } = reading
+  const { start, end, whole, isCalled, hasLabelAfter } = reading
   const value = text.slice(start, end)
   const digits = value.replace(/\D/g, '')
   if (digits.length < MIN_DIGITS || digits.length > MAX_DIGITS + 2 || digits.startsWith('000')) return 0
   if (!areBracketsClosed(value)) return 0
-  const isLabelled = isCalledBehind || (isCalled && digits.length > MIN_DIGITS)
+  const isLabelled = hasLabelAfter || (isCalled && digits.length > MIN_DIGITS)
   if (value[0] === '+' || value[1] === '+') {
     return isInternationalNumber(digits) || isLabelled || whole > end ? CONFIDENCE.international : 0
   }
