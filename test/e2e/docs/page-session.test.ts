@@ -16,7 +16,7 @@ afterEach(async () => {
 })
 
 const inBackground = (command: string, expected: string): Block[] => [
-  { language: 'sh', text: command, heading: '', intro: 'Start it in a terminal of its own:' },
+  { language: 'sh', text: command, heading: '', intro: 'Start it in a separate terminal:' },
   { language: 'text', text: expected, heading: '', intro: '' },
 ]
 

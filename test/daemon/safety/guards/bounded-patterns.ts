@@ -30,4 +30,5 @@ export const MADE_PATTERNS: Readonly<Record<string, { count: number; reason: str
   'pii/identity-rules.ts': { count: 1, reason: 'sticky, and of bounded parts' },
   'pii/labelled-rules.ts': { count: 1, reason: 'words before a place, in a stretch of bounded length' },
   'pii/numbering-plans.ts': { count: 1, reason: 'for one number of at most 17 digits' },
+  'shield/letters.ts': { count: 1, reason: 'one set of characters' },
 }

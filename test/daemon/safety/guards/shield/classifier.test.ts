@@ -22,7 +22,7 @@ test('a higher logit is never a lower risk, and no risk is below 0 or above 100'
 test('weights for other features are rejected', () => {
   const [network] = WEIGHTS.networks
   expect(() => classifierOf({ ...WEIGHTS, networks: [{ ...network!, hidden: network!.hidden + 1 }] })).toThrow(
-    'other features',
+    'do not match its features',
   )
 })
 
