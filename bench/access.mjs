@@ -95,7 +95,7 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
       status: 'Active',
       user_count: plan.largeMembers,
       search_text: toSearchText(name),
-      // Dated in the middle, so that only the list sorted by size shows these groups.
+      // These groups are dated in the middle, so that only the list sorted by size shows them.
       created_at: at(plan.groups / 2),
       updated_at: at(plan.groups / 2),
     }

@@ -169,7 +169,7 @@ async function untilAnswers(child, url) {
   throw new BenchError(`${child.name} does not respond. Its output:\n${child.output()}`)
 }
 
-/** Sends one request and compares the answer with the mock's, so that no wrong answer is measured. */
+/** Sends one request and compares the answer with the mock's, so that only correct answers are measured. */
 export async function checkAnswer(mock, { name, url, headers: own, bodyFile }) {
   const headers = { ...own, 'content-type': 'application/json' }
   const ask = async (target, body) => {

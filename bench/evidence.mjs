@@ -15,7 +15,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 const KASE = { name: 'json-50', connections: 50 }
 const FULL = { rounds: 8, seconds: 4, warmUpSeconds: 12, entries: 1_000_000 }
 const QUICK = { rounds: 4, seconds: 2, warmUpSeconds: 6, entries: 100_000 }
-/** Concurrent commits, because entries of one group commit share a signature. */
+/** Number of concurrent commits. The entries of one group commit share a signature. */
 const IN_FLIGHT = 50
 
 /**

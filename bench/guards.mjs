@@ -71,7 +71,10 @@ function startUpstream() {
   })
 }
 
-/** Sends one request. Resolves to the delay of its first text, the number of pieces and the longest gap between two. */
+/**
+ * Sends one request. Resolves to the delay of its first text, the number of pieces and the longest gap between two
+ * pieces.
+ */
 function watch({ url, headers, body }) {
   return new Promise((resolve, reject) => {
     const beganAt = performance.now()
@@ -176,7 +179,7 @@ async function measureLive({ post, requestUnder }, upstream) {
   upstream.shape.chunks = () => chunks
   const seen = []
   for (const policy of [LIVE_POLICIES[1], ...LIVE_POLICIES]) {
-    // The key may use only the active policy, apart from `public`.
+    // The key may use only the active policy and `public`.
     await post(`/${policy}/activate`)
     const live = await watch(requestUnder({}))
     if (live.pieces === 0) throw new BenchError(`no text arrived under ${policy}`)

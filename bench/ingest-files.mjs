@@ -83,7 +83,7 @@ export function pdfFile(pages, seed = 3) {
   )
 }
 
-/** A small DOCX that unpacks to `bytes` bytes. Only its size fields show that. */
+/** A small DOCX that unpacks to `bytes` bytes. Only its size fields show the unpacked size. */
 export function zipBomb(bytes) {
   const name = Buffer.from('word/document.xml')
   const packed = deflateRawSync(Buffer.alloc(bytes, ' '))

@@ -27,7 +27,7 @@ export function runLoad(binary, candidate, { connections, stream }, seconds, { o
     ...['--conns', String(connections)],
     ...['--seconds', String(seconds)],
     ...['--watch', String(candidate.pid)],
-    // Streams that start together also pause together. Spread out, they behave like real clients.
+    // Streams that start together also pause together. Streams whose starts are spread out behave like real clients.
     ...(stream ? ['--chunks', String(stream.chunks), '--ramp-ms', String(rampMs)] : []),
     ...(once ? ['--once', '1'] : []),
   ])

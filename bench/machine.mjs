@@ -5,7 +5,9 @@ import path from 'node:path'
 
 const canPin = os.cpus().length > 1 && spawnSync('taskset', ['--version']).status === 0
 
-/** The CPUs of a run. The measured process has one to itself; load and mock share the other. */
+/**
+ * The CPUs of a run. The measured process has one CPU to itself. The load generator and the mock share the other CPU.
+ */
 export const CPU = canPin ? { measured: 0, driver: 1 } : { measured: undefined, driver: undefined }
 
 /** Pins `argv` to one CPU if the machine allows it. taskset calls exec, so the pid is the program's pid. */

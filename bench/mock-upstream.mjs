@@ -46,7 +46,10 @@ const eventStart =
 const choice = (delta, finishReason) =>
   `${eventStart}"choices":[{"index":0,"delta":${delta},"finish_reason":${finishReason}}]}\n\n`
 const roleEvent = choice('{"role":"assistant","content":""}', 'null')
-/** The time in letters, from a for 0 to j for 9. Guards inspect answers, and models do not write such long numbers. */
+/**
+ * The time in letters, from a for 0 to j for 9. Guards inspect answers, and such long numbers are unusual in answers of
+ * models.
+ */
 function stamp() {
   let letters = ''
   for (const digit of String(process.hrtime.bigint())) letters += 'abcdefghij'[digit]

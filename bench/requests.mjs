@@ -18,7 +18,7 @@ const CASES = [
   { name: 'sse-200', connections: 200, stream: { chunks: 50, intervalMs: 20 } },
 ]
 
-/** The cases for Portkey. All cases would take too much of the time budget. */
+/** Portkey runs only these cases. All cases would take too much of the time budget. */
 const PORTKEY_CASES = ['json-50', 'sse-50']
 // V8 compiles on other threads for several seconds after the first request, and this counts as CPU time. The warm-up
 // uses the same code paths as the cases, at a higher rate.
@@ -35,7 +35,7 @@ const WARM_UP_TIMES = 4
 const REPEATS = 2
 /** If other processes use more CPU than this, in percent of one CPU, the run is repeated while time allows. */
 const DISTURBED_PCT = 20
-/** Lets aborted streams of the previous run end before the next run starts. */
+/** The pause between two runs, in which aborted streams of the previous run end. */
 const PAUSE_MS = 150
 
 /**
@@ -73,7 +73,7 @@ async function measure({ loadBinary, mock }, candidate, kase, seconds, round) {
   }
 }
 
-/** The least disturbed of up to three runs. `mayRepeat` returns whether there is time for another run. */
+/** Returns the least disturbed of up to three runs. `mayRepeat` returns whether there is time for another run. */
 async function measureUndisturbed(mayRepeat, take) {
   let best = await take()
   for (let repeat = 0; repeat < REPEATS && best.foreignPct > DISTURBED_PCT && mayRepeat(); repeat++) {

@@ -46,7 +46,7 @@ function startChild({ name, argv, cpu, env = {} }) {
     child.once('error', (error) => settle(reject, new BenchError(`${name} cannot be started: ${error.message}`)))
     child.once('close', (code) => settle(reject, new BenchError(`${name} exited with ${code}:\n${output}`)))
   })
-  // Awaiting `listening` still rejects. Stopping a child early must not crash the bench.
+  // Stopping a child early must not crash the bench. Awaiting `listening` still rejects.
   listening.catch(() => {})
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (data) => {

@@ -157,7 +157,7 @@ async function fill(db, passages, dimensions) {
   return id
 }
 
-/** The ids of the nearest vectors of each query, by comparing the query with every vector. */
+/** Returns the ids of the nearest vectors of each query, by comparing the query with every vector. */
 function nearestOf(queryVectors, passages, dimensions, toUnitVector) {
   const best = queryVectors.map(() => [])
   for (let at = 0; at < passages; at++) {

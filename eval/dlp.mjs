@@ -76,7 +76,7 @@ export async function evaluateDlp({ dir, sets, print }) {
   return figures
 }
 
-/** The minimum of three runs, because other processes also use the machine. */
+/** Takes the minimum of three runs, because other processes also use the machine. */
 function worstOf(detector, unit) {
   const text = worstText(unit)
   return Math.min(...Array.from({ length: 3 }, () => timeOf([text], detector))) / 1_000
@@ -84,7 +84,7 @@ function worstOf(detector, unit) {
 
 /** CPU time in microseconds. */
 function timeOf(texts, detector) {
-  // The detector caches the latest text, so this clears the cache.
+  // The detector caches the latest text. Another text clears the cache.
   detector.find('')
   const before = process.cpuUsage()
   for (const text of texts) detector.find(text)

@@ -247,7 +247,7 @@ function evaluateBenign(rows, detector, print) {
 /** CPU time of the fastest round. The first rounds include JIT compilation. */
 function microsecondsPerKb(rows, detector) {
   const rounds = Array.from({ length: ROUNDS }, () => {
-    // The detector caches the latest text, so this clears the cache.
+    // The detector caches the latest text. Another text clears the cache.
     detector.find('')
     const before = process.cpuUsage()
     for (const { text } of rows) detector.find(text)

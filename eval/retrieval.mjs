@@ -48,7 +48,7 @@ const REFERENCE = {
 
 const TENANT = 'eval'
 const NOW = '2026-01-01T00:00:00.000Z'
-/** Passages per query. Documents are ranked by their best passage, so more passages than documents are needed. */
+/** Passages per query. Documents are ranked by their best passage, so a query needs more passages than documents. */
 const PASSAGES = 400
 /** Numbers of best passages that are compared with the ranges that answer a question. */
 const PASSAGES_READ = [1, 5]
@@ -160,7 +160,7 @@ async function evaluateCollection(db, retrieval, name, { documents, queries }, w
   const times = []
   const rankings = []
   for (const { text } of queries) {
-    // Timed with 10 results, as a client requests. The measures below need more results.
+    // The timed search requests 10 results, as a client does. The measures below need more results.
     const startedAt = performance.now()
     await retrieval.search(index, text, 10)
     times.push(performance.now() - startedAt)

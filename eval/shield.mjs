@@ -27,7 +27,7 @@ const VALIDATION_SHARE = 0.2
 const LONGEST_READ_CHARS = 16_000
 const FLAG_SCORE = 50
 const BLOCK_SCORE = 80
-/** Timed runs per text. The minimum counts, because other processes also use the machine. */
+/** Timed runs per text. The fastest run counts, because other processes also use the machine. */
 const TIMES = 3
 const SAMPLES = { seed: 7, count: 400 }
 const COMMANDS = { seed: 11, count: 300 }

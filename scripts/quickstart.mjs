@@ -66,15 +66,15 @@ process.exitCode = failed ? 1 : 0
 async function startDaemon() {
   const config = join(directory, 'aigw.yaml')
   await writeFile(config, '')
-  // A file, because with --keep the daemon still writes when no process reads a pipe.
+  // The daemon logs to a file: with --keep it outlives this script, the only reader of a pipe.
   const log = await open(logFile, 'a', 0o600)
   const { PATH, HOME, TMPDIR } = process.env
   const child = spawn(
     process.execPath,
     [bin('aigwd.js'), '--config', config, '--data-dir', dataDir, '--listen', '127.0.0.1:0'],
     {
-      // Its own process group, so that Ctrl-C reaches it only through this script. If this script is killed, the pipe
-      // closes and the daemon exits.
+      // The daemon has its own process group, so Ctrl-C reaches it only through this script. If this script is killed,
+      // the pipe closes and the daemon exits.
       detached: true,
       stdio: ['ignore', log.fd, log.fd, ...(keep ? [] : ['pipe'])],
       env: { PATH, HOME, ...(TMPDIR && { TMPDIR }), ...(!keep && { AIGW_PARENT_PIPE: '3' }) },
@@ -111,7 +111,7 @@ function cliEnvironment(url, key) {
   }
 }
 
-/** The pages for users: no generated files, such as docs/openapi.json, and no decision records. */
+/** The pages for users, without generated files such as docs/openapi.json and without decision records. */
 async function pages() {
   const docs = await readdir(join(root, 'docs'))
   return [
@@ -134,7 +134,7 @@ async function aigw(env, ...args) {
   if (code !== 0) throw new Error(`aigw ${args[0]} failed with exit code ${code}`)
 }
 
-/** Prints the usage row of the answer. It was committed before the last byte of the answer was sent. */
+/** Prints the usage row of the answer. The row was committed before the last byte of the answer was sent. */
 async function showUsageRow() {
   const { openDatabase } = await import('../dist/daemon/platform/db/database.js')
   const db = await openDatabase({ kind: 'sqlite', dataDir })

@@ -1,5 +1,5 @@
-// Writes docs/verifiers/verify.mjs, which every export carries: `node scripts/verifier.mjs [FILE]`. One file without
-// dependencies, bundled from the modules of `aigw audit verify` and formatted for readers.
+// Writes docs/verifiers/verify.mjs, which every export contains: one formatted file without dependencies, bundled from
+// the modules of `aigw audit verify`. Run: node scripts/verifier.mjs [FILE]
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -16,7 +16,7 @@ const HEAD = `// Checks an export of evidence: node verify.mjs [DIR] [--keys FIL
 const bundle = await rolldown({
   input: pathOf('src/cli/evidence/verifier.ts'),
   platform: 'node',
-  // Commands and tables share files with what is used here, and their packages must stay out.
+  // Some imported files also define commands and tables. The packages of these must not be bundled.
   treeshake: { moduleSideEffects: false, propertyReadSideEffects: false },
   logLevel: 'warn',
 })

@@ -4,13 +4,13 @@ import type { WebhookEvent } from './shared/wire/events.ts'
 
 export type { EventData, EventType, WebhookEvent } from './shared/wire/events.ts'
 
-/** The check that a delivery failed. */
+/** The verification check that failed. */
 export type WebhookFault =
-  /** No secret was passed to `verifyWebhook`: a configuration error in the receiver. */
+  /** No secret was passed to `verifyWebhook`, which is a configuration error of the receiver. */
   | 'missing_secret'
   /** The header is missing or does not have the form `t=…,v1=…`. */
   | 'malformed_header'
-  /** The body was changed after signing, or it was signed with another secret. */
+  /** The body was changed after signing, or was signed with a different secret. */
   | 'signature_mismatch'
   /** The signature is valid, but its timestamp is outside the tolerance, in the past or future. */
   | 'timestamp_outside_tolerance'
@@ -50,8 +50,8 @@ export type VerifiedWebhook = {
 }
 
 /**
- * Verifies the `X-Service-Signature` header of a delivery (spec: Webhook signing), in constant time. Any `v1` may match
- * any of the secrets, so that secrets can be rotated.
+ * Verifies the `X-Service-Signature` header of a delivery (spec: Webhook signing), in constant time. One match
+ * between any `v1` and any secret suffices, so that secrets can be rotated.
  * @param rawBody the received bytes; if you parse and serialise the body again, its signature no longer matches
  * @param header the value of `X-Service-Signature`
  * @param secrets one or more whole secrets, `whsec_…`; undefined and empty ones are ignored

@@ -89,8 +89,8 @@ const payloadHash = (canonicalJson) => hash('sha256', canonicalJson, 'hex')
 /** The leaf hash of texts (RFC 6962, section 2.1) over their netstrings, hex. */
 const leafHash = (texts) => hash('sha256', `\0${netstrings(texts)}`, 'hex')
 /**
- * The hash that links an entry to the previous one and is its leaf in every tree, hex. `prevHash` is GENESIS_HASH for
- * the first entry.
+ * The hash of an entry, hex: it links the entry to the previous entry, and is the entry's leaf in every tree.
+ * `prevHash` is GENESIS_HASH for the first entry.
  */
 function entryHash(fields, prevHash, payloadHash) {
   const { tenant_id, chain, seq, id, created_at } = fields
@@ -106,7 +106,10 @@ var KeySetError = class extends Error {
 /** The thumbprint of an Ed25519 key (RFC 7638, RFC 8037), base64url. */
 const keyIdOf = (publicKey) =>
   hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${publicKey.toString('base64url')}"}`, 'base64url')
-/** Parses this response. Throws KeySetError if it is invalid or if the kid of a key is not its thumbprint. */
+/**
+ * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, or if the kid of
+ * a key differs from the key's thumbprint.
+ */
 function parseKeySet(json) {
   const keys = isObject(json) ? json.keys : void 0
   if (!Array.isArray(keys)) throw new KeySetError('a key set must contain a list of keys')
@@ -136,7 +139,7 @@ const isObject = (value) => typeof value === 'object' && value !== null && !Arra
  */
 const isSignerName = (value) => typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 const keyObjects = /* @__PURE__ */ new WeakMap()
-/** Whether the key signed this text, with Ed25519 (RFC 8032) over its UTF-8. */
+/** Whether the key signed the UTF-8 bytes of this text with Ed25519 (RFC 8032). */
 const isSignedBy = (key, text, signature) => verify(null, Buffer.from(text), keyObjectOf(key), signature)
 /** The asynchronous variant of `isSignedBy`: runs on libuv's thread pool. */
 function checkSignature(key, text, signature, done) {
@@ -166,8 +169,8 @@ function nodeHash(left, right) {
   return Buffer.from(hash('sha256', nodeInput, 'binary'), 'binary')
 }
 /**
- * The root over concatenated leaves. A node without a sibling moves up unchanged; without leaves the root is SHA-256 of
- * the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
+ * The root over concatenated leaves. A node without a sibling moves up unchanged. Without leaves, the root is SHA-256
+ * of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
  */
 function treeRoot(leaves) {
   if (leaves.length % 32 !== 0) throw new TypeError('hashes must have 32 bytes each')
@@ -201,15 +204,18 @@ function signedNote(text, name, publicKey, signature) {
   const line = Buffer.concat([noteKeyHash(name, publicKey), signature]).toString('base64')
   return `${text}\n${SIGNATURE_MARK}${name} ${line}\n`
 }
-/** The first four bytes of SHA-256 over name, newline, algorithm 1 and the key. */
+/** The key's hash in a signature line: the first four bytes of SHA-256 over name, newline, algorithm 1 and the key. */
 const noteKeyHash = (name, publicKey) =>
   Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
 /** The start of each signature line (C2SP signed-note). */
 const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
-/** Far above the number of signatures in real notes. Bounds the number of verifications per note. */
+/** Maximum number of signatures per note, far above the number in real notes. It bounds the verifications per note. */
 const MAX_SIGNATURES = 100
-/** Parses a note without checking its signatures. Throws NoteError unless it is a checkpoint in a signed note. */
+/**
+ * Parses a note without checking its signatures. Throws NoteError if the text is not a signed note, or the note does
+ * not contain a checkpoint.
+ */
 function parseCheckpoint(note) {
   const end = note.lastIndexOf('\n\n')
   if (end < 0 || !note.endsWith('\n')) throw new NoteError('it is not a signed note')
@@ -312,7 +318,7 @@ const REPORTED_LEVEL = 8
 /** An append-only tree, stored as the roots of its complete subtrees: one for each set bit of its size. */
 var Frontier = class Frontier {
   #size
-  /** From the largest subtree to the smallest. */
+  /** The roots, from the largest subtree to the smallest. */
   #roots
   /**
    * @param roots of the complete subtrees that make up `size` leaves, the largest first
@@ -332,8 +338,8 @@ var Frontier = class Frontier {
     return new Frontier(this.#size, this.#roots)
   }
   /**
-   * The tree of the leading leaves that fill whole subtrees of 2^level. It copies its roots, so keeping it does not
-   * keep the leaves in memory.
+   * The tree of the leading leaves that fill whole subtrees of 2^level. The returned tree has copies of its roots, so
+   * the leaves can be freed.
    */
   wholePart(level) {
     const leaves = 2 ** level
@@ -394,9 +400,8 @@ const oneBits = (size) => {
 }
 // src/shared/evidence/chain-check.ts
 /**
- * Checks the rows of one chain from seq 0 on, in constant memory. Without checkpoints it cannot detect a truncated
- * chain or an older state. Without keys it detects neither a completely rewritten chain nor a wrong `commit_id` or
- * `leaf_index`.
+ * Checks the rows of one chain from seq 0 on, in constant memory. Detecting a truncated or older chain requires
+ * checkpoints. Detecting a completely rewritten chain, or a wrong `commit_id` or `leaf_index`, requires keys.
  */
 var ChainCheck = class {
   #tenantId
@@ -540,11 +545,12 @@ var ChainCheck = class {
 }
 // src/cli/evidence/chains.ts
 /** Verifies one chain of the log. */
-/** Enough to keep the verifying threads busy while entries are read. */
+/** Number of pending signature checks, which keeps the verifying threads busy while entries are read. */
 const SIGNATURES_AT_ONCE = 1024
 /**
- * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint. It
- * stops at the first invalid entry. A chain is invalid if its end differs from its head. `onRow` receives every entry.
+ * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint.
+ * Stops at the first invalid entry. A chain is invalid if its last entry differs from its head. `onRow` receives every
+ * entry.
  */
 async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow) {
   const { chain } = head
@@ -580,7 +586,7 @@ async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow)
     },
   }
 }
-/** Returns the checkpoints of one chain: their origin ends with the id of its log, after any server name. */
+/** Returns the checkpoints of one chain. Their origin is an optional server name, then the id of the chain's log. */
 function checkpointsOf(tenantId, chain, checkpoints) {
   const end = `/logs/${logId(tenantId, chain)}`
   return checkpoints.filter(({ origin }) => origin.endsWith(end))
@@ -664,7 +670,7 @@ const isCheckpointNote = (json) => isObject(json) && isText(json.chain) && isCou
 const CSV_HEAD = toCsvLine(LOG_COLUMNS)
 /** Returns the payload of an entry. Undefined if it was expunged or is not JSON. */
 const contentsOf = ({ payload }) => (payload === null ? void 0 : parseJson(payload))
-/** Formats an entry whose payload is parsed already. */
+/** Like `toLogLine`, with the parsed payload. */
 function logLineOf({ id, created_at, payload }, content) {
   const textAt = (path) => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')
@@ -675,8 +681,8 @@ function logLineOf({ id, created_at, payload }, content) {
 // src/cli/evidence/doubled-members.ts
 const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g
 /**
- * Whether an object in a JSON text has duplicate members. Parsers use different ones, so it would be ambiguous which
- * value was signed. The text must be valid JSON.
+ * Whether an object in a JSON text has duplicate members. Parsers differ in which duplicate they use, so the signed
+ * value would be ambiguous. The text must be valid JSON.
  */
 function hasDoubledMember(json) {
   const open = []
@@ -711,7 +717,7 @@ const fixedKeys = (keys, from) => ({
   from,
   renew: async () => false,
 })
-/** Returns the result of `check`. If `check` throws, renews the keys and runs it again. */
+/** Returns the result of `check`. If `check` throws, renews the keys and runs `check` again. */
 async function withKeys({ keys, renew }, check) {
   try {
     return check(keys)
@@ -790,7 +796,7 @@ function signatureProblem(
   if (bytes === void 0 || !isSignedBy(key, text, bytes)) return 'its signature is wrong'
   return note === signedNote(text, name, key.publicKey, bytes) ? void 0 : 'its note does not match its signature'
 }
-/** Whether JSON has the form of a manifest, with every file of an export once. */
+/** Whether the value has the form of a manifest and lists each file of an export once. */
 function isManifest(json) {
   if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
@@ -815,7 +821,7 @@ const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1]
 const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
 // src/cli/evidence/export-reader.ts
 /** Reads and verifies an export. */
-/** The error of an invalid export; exit 10. `what` is the fault without the hints. */
+/** The error of an invalid export; exit 10. `what` is the message without hints. */
 var ExportViolated = class extends CliError {
   what
   constructor(what) {
@@ -940,7 +946,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
         if (checkpoint.chain === chain) yield checkpoint
     },
   }
-  /** Throws exit 10 if a file contains data in addition to the chains of the manifest. */
+  /** Throws exit 10 if a file contains data that no chain of the manifest covers. */
   async function assertRead() {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
@@ -955,8 +961,8 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
   }
 }
 /**
- * Yields the values of a file, one per line. Throws exit 10 for an invalid line, and for a line that differs from the
- * serialisation of its value, for instance by a duplicate member.
+ * Yields the value of each line. Throws exit 10 if a line is invalid, or differs from the serialisation of its value,
+ * for instance because of a duplicate member.
  */
 async function* valuesOf(folder, name, isRow) {
   let at = 0
@@ -1043,7 +1049,7 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
-/** The checks, in this order. A failure belongs to the first check that has no result yet. */
+/** The checks in their order. A failure is attributed to the first check without a result. */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
 /** The error of an invalid argument. */
 var ArgumentError = class extends Error {}

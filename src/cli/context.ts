@@ -24,7 +24,7 @@ export type CliContext = {
   commandTree(): Promise<Command>
   /** Closes open connections, so that the process can end. */
   close(): Promise<void>
-  /** Set by a command that passes on the exit code of another process. */
+  /** 0, unless a command sets it to the exit code of another process. */
   exitCode: number
 }
 

@@ -102,7 +102,7 @@ export const failedToWrite =
   }
 
 const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
-/** Whether a command that follows the gateway should wait and retry. */
+/** Whether a following command (`logs tail`, `webhooks listen`) should wait and retry. */
 export const isPassing = (error: unknown): error is CliError => error instanceof CliError && PASSING.has(error.exitCode)
 
 /** Whether a write to a stream failed: a full disk, a closed terminal. */

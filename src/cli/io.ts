@@ -9,7 +9,7 @@ export type Io = {
   clock: Clock
   /** Signals sent to this process, for a command that forwards them. */
   signals: Signals
-  /** Aborted by SIGINT, SIGTERM or a closed stdout. The reason tells which of the three. */
+  /** Aborted by SIGINT, SIGTERM or a closed stdout. The reason distinguishes the three. */
   signal: AbortSignal
 }
 
@@ -28,7 +28,7 @@ export function writeTo(stream: NodeJS.WritableStream, data: string | Uint8Array
   })
 }
 
-/** Reads stdin to its end. Throws a usage error if it is longer than `limit` bytes. */
+/** Reads stdin to its end. Throws a usage error if the input exceeds `limit` bytes. */
 export async function readStdin(io: Pick<Io, 'stdin' | 'signal'>, limit: number, what: string): Promise<Buffer> {
   const [{ addAbortSignal, Readable }, { usageError }] = await Promise.all([
     import('node:stream'),

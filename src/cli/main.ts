@@ -10,7 +10,7 @@ export async function main(host: NodeJS.Process): Promise<number> {
   const argv = host.argv.slice(2)
   const abort = new AbortController()
   const stop = (reason: Error) => abort.abort(reason)
-  // Each write reports a closed pipe. Without this listener, the event would crash the process.
+  // Without a listener, the error event of a closed pipe would crash the process. Each write reports the error too.
   host.stdout.on('error', stop)
 
   // Scripts call `version` often, so it does not load the argument parser.

@@ -10,7 +10,7 @@ import { packageVersion } from './package.ts'
 
 const HELP_FLAGS = new Set(['-h', '--help'])
 
-/** The commands that are loaded in full: all commands (for completion), or the commands that the words name. */
+/** The commands to load completely: all (for completion), or only the commands that these words name. */
 type Selection = 'all' | string[]
 
 /** Builds the command tree. Commands outside the selection have only a name and a summary. */
@@ -128,7 +128,7 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
 const missingVerb = (operands: string[]): Error =>
   usageError(`'aigw ${operands.join(' ')}' needs a subcommand`, [`See:  aigw ${operands.join(' ')} --help`])
 
-/** Turns commander's error into our usage error, because commander exits with 1 for every mistake. */
+/** Turns commander's error into our usage error (exit 2), because commander exits with 1 for every mistake. */
 function toUsageError(error: CommanderError, operands: string[]): CliError {
   const [what = '', ...more] = error.message.split('\n')
   const known = operands.slice(0, entriesOnPath(operands).length)

@@ -29,7 +29,7 @@ export type App = {
   /** All routes that the daemon serves, for the OpenAPI document. */
   routes: readonly Route[]
   db: Db
-  /** The memory that request bodies use. */
+  /** Tracks the memory of request bodies. */
   bodies: BodyMemory
   /** Rejects new requests, waits for running ones within the configured time, then closes everything. */
   drain(): Promise<void>
@@ -42,12 +42,13 @@ export type AppDeps = {
   log: Log
   limits?: Partial<ConnectionLimits>
   extraction?: Extraction
-  /** Decides when jobs run; the default uses the system's clock. */
+  /** Decides when jobs run. By default, uses the system's clock. */
   cron?: Cron
 }
 
 /**
- * Opens the modules from the lowest layer up, listens, and starts the scheduled jobs. Closing happens in reverse order.
+ * Opens the modules from the lowest layer up, listens, and starts the scheduled jobs. Modules are closed in reverse
+ * order.
  * @throws if the data directory is in use, the store cannot be opened or is newer than this binary, or the address is
  * in use. Everything that was opened is closed first.
  */

@@ -52,7 +52,7 @@ export async function runDaemon(): Promise<void> {
 }
 
 /**
- * Drains and exits with 0 on the first SIGTERM, SIGINT or SIGHUP, or when the parent process has ended. A second
+ * Drains and exits with 0 after the first SIGTERM, SIGINT or SIGHUP, or after the parent process has ended. A second
  * SIGTERM or SIGINT exits immediately with 128 + the signal's number.
  */
 function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefined): void {
@@ -99,7 +99,7 @@ function openPipe(fd: number): Socket {
   }
 }
 
-/** Ends the process when the log is written, or after LOG_FLUSH_MS at the latest. */
+/** Ends the process when the log is written, at the latest after LOG_FLUSH_MS. */
 function exit(code: number, log: DaemonLog): void {
   setTimeout(() => process.exit(code), LOG_FLUSH_MS)
   log.flush().then(() => process.exit(code))

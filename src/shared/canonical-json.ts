@@ -1,8 +1,8 @@
 /**
  * The canonical JSON of a value (RFC 8785): no white space, members sorted by the UTF-16 code units of their names,
  * numbers and strings as in ECMAScript. Equal values give the same bytes, so they have the same hash.
- * @throws TypeError for values that JSON cannot express: undefined, functions, symbols, bigints, NaN and the
- * infinities. Also for lone surrogates, which UTF-8 cannot encode.
+ * @throws TypeError for values that JSON cannot express (undefined, functions, symbols, bigints, NaN and the
+ * infinities), and for lone surrogates, which UTF-8 cannot encode
  */
 export function toCanonicalJson(value: unknown): string {
   if (typeof value === 'string') return toText(value)

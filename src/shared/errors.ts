@@ -86,7 +86,7 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS
 
 export type GatewayErrorOptions = ErrorOptions & {
-  /** Shown as `details` in structured bodies; `{field, value}` names the invalid field in both shapes. */
+  /** Shown as `details` in structured bodies. `{field, value}` names the invalid field in both shapes. */
   details?: { field: string; value?: unknown }
   /** Extra members of a flat body, such as `attempts` or `reset_time`. */
   extra?: Record<string, unknown>

@@ -20,5 +20,5 @@ export const SUBSCRIBABLE_EVENTS = Object.keys(EVENT_CATALOG) as [SubscribableEv
 /** Subscribes to the whole catalog. */
 export const ALL_EVENTS = '*'
 
-/** Sent by the test route only; no endpoint can subscribe to it. */
+/** Only the test route sends this event. Endpoints cannot subscribe to it. */
 export const TEST_EVENT = 'webhook:test'

@@ -13,14 +13,17 @@ const hexOfSeconds = (ms: number): string => hex32(Math.floor(ms / 1000))
 
 /**
  * 24 hex characters: 4 bytes of seconds, 5 of process, 3 of counter. Unique and time-ordered. Two ids reveal how many
- * were made in between, so use it only for objects that administrators create.
+ * ids were created in between, so use this format only for objects that administrators create.
  */
 export function newId(now: number = Date.now()): string {
   counter = (counter + 1) & 0xffffff
   return hexOfSeconds(now) + processPart + hex24(counter)
 }
 
-/** Filled in bulk: one call of the system's random source per id would take longer than the other work for an id. */
+/**
+ * The buffer is filled in bulk: one call of the system's random source per id would take longer than the other work for
+ * an id.
+ */
 const randomPool = new Uint32Array(1024)
 let poolAt = randomPool.length
 
@@ -52,13 +55,13 @@ export const newCommitId = (now: number): string => hexOfSeconds(now) + randomBy
 export const newTraceId = (): string => `trx-${randomUUID()}`
 
 /**
- * The id of a request's evidence: `jti-` and a UUID of version 7 (RFC 9562 §5.7). It begins with the time; its 74
+ * The id of a request's evidence: `jti-` and a UUID of version 7 (RFC 9562 §5.7). The UUID begins with the time. Its 74
  * random bits come from the system, so it cannot be guessed.
  */
 export function newBundleId(now: number = Date.now()): string {
   const milliseconds = hex24(Math.floor(now / 0x100000000)).slice(2) + hex32(now)
-  // A UUID of version 4 is random except for version and variant. The variant is kept; the version is the 15th
-  // character.
+  // A UUID of version 4 is random except for version and variant. The version is the 15th character and is replaced.
+  // The variant is kept.
   const random = randomUUID().slice(15)
   return `jti-${milliseconds.slice(0, 8)}-${milliseconds.slice(8)}-7${random}`
 }
@@ -71,6 +74,6 @@ export const secretHash = (key: string): string => hash('sha256', key, 'hex')
 
 export const API_KEY_PATTERN = /^sk-[0-9a-f]{64}$/
 
-/** Normalises an id to lower case; undefined for an invalid one. */
+/** Normalises an id to lower case. Undefined if the id is invalid. */
 export const toObjectId = (text: string | undefined): string | undefined =>
   text !== undefined && /^[0-9a-f]{24}$/i.test(text) ? text.toLowerCase() : undefined

@@ -1,12 +1,12 @@
 import { closest, distance } from 'fastest-levenshtein'
 
-/** The known name that is closest to a mistyped one, or undefined. */
+/** Returns the known name that is closest to a mistyped name. Undefined if no name is close. */
 export function findNearestName(name: string, known: readonly string[]): string | undefined {
   if (known.length === 0) return undefined
   const nearest = closest(name, known)
   const slips = Math.max(2, Math.floor(nearest.length / 3))
   const slipsMade = distance(name, nearest)
-  // If as many typos as letters were allowed, every two-letter name would match every other.
+  // The typos must be fewer than the letters. Otherwise any two names of two letters would match.
   return slipsMade <= slips && slipsMade < nearest.length ? nearest : undefined
 }
 

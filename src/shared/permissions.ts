@@ -84,7 +84,7 @@ export const reachOf = (role: SystemRole, custom?: RoleRights | undefined): Righ
 /** The rights without administration, for keys of applications. */
 export const withoutAdministration = (rights: Rights): Rights => ({ ...rights, levels: {} })
 
-/** For each section, the lower of both levels. */
+/** Returns, for each section, the lower of both levels. */
 export const commonLevels = (one: Rights['levels'], other: Rights['levels']): Rights['levels'] =>
   Object.fromEntries(
     SECTIONS.flatMap((section) => {
@@ -103,7 +103,7 @@ export const openSections = ({ levels }: Rights): Permission[] =>
 export const mayUse = (rights: Rights, section: Section, level: Level): boolean =>
   rank(rights.levels[section]) >= rank(level)
 
-/** Whether the caller may write to every index that they may read, whatever its owner. */
+/** Whether the caller may write to every index that they may read, regardless of the index's owner. */
 export const mayWriteIndexes = (rights: Rights): boolean =>
   rights.indexAccess === 'write' || mayUse(rights, 'index-management', 'admin')
 

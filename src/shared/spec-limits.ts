@@ -41,11 +41,13 @@ export const IDEMPOTENCY_HOURS = 24
 export const HEADER_BYTES = 16_384
 /** Time to receive a body. Large bodies get this time for each part (BODY_PART_BYTES). */
 export const REQUEST_TIMEOUT_MS = 30_000
-/** Uploads may take long but must not stall: SOCKET_QUIET_MS applies to them too. */
+/**
+ * Time to receive an upload. SOCKET_QUIET_MS also applies to uploads, so an upload may take long but must not stall.
+ */
 export const UPLOAD_TIMEOUT_MS = 900_000
 /**
- * Idle timeout: the connection is closed if the client neither reads nor sends for this time. Longer than
- * REQUEST_TIMEOUT_MS.
+ * Idle timeout: the connection is closed if the client neither reads nor sends for this time. This timeout is longer
+ * than REQUEST_TIMEOUT_MS.
  */
 export const SOCKET_QUIET_MS = 45_000
 export const CHAT_BODY_BYTES = 1_048_576
@@ -71,7 +73,7 @@ export const TRAIN_TEXT_INPUTS = 100
 export const INDEX_PLACES: Readonly<Record<string, { cloud: string; region: string } | undefined>> = {
   Essential: { cloud: 'aws', region: 'us-east-1' },
 }
-/** Maximum number of indexes assigned to one user, by licence; only the value of Essential is from the contract. */
+/** Maximum number of indexes assigned to one user, by licence. Only the value of Essential is from the contract. */
 export const PERSONAL_INDEXES = { Essential: 2, Growth: 10, Ultra: 50, 'Early Access': 50 } as const
 
 // Reading files of every format. All ours.
@@ -114,9 +116,7 @@ export const KEY_LIST_ENTRIES = 100
 export const ENTITLEMENT_SECONDS = 60
 
 // End of provider streams
-/**
- * Maximum wait for usage and the end marker after the finish reason, and for the end of a connection that is drained.
- */
+/** Maximum wait after the finish reason for usage and the end marker, and for a drained connection to end. */
 export const STREAM_END_GRACE_MS = 300
 
 // Embeddings
@@ -128,7 +128,7 @@ export const EMBEDDING_INPUTS = 2_048
 export const SAME_MODEL_RETRIES = { max: 3, default: 0 } as const
 
 // Billing. All ours.
-/** Maximum monthly budget in dollars: in nano-dollars it is still a safe integer. */
+/** Maximum monthly budget in dollars. Its value in nano-dollars is a safe integer. */
 export const DOLLAR_LIMIT_MAX = 9_000_000
 /** Maximum `max_tokens` of a request: far above what models can output, and far below where prices lose precision. */
 export const ANSWER_TOKENS_MAX = 10_000_000
@@ -144,7 +144,7 @@ export const LISTEN_PING_MS = 15_000
 export const WEBHOOK_ATTEMPT_MS = 5_000
 /** Waits before attempts 1, 2 and 3. The waits before attempts 2 and 3 start when the previous attempt ends. */
 export const WEBHOOK_WAITS_MS = [0, 10_000, 60_000] as const
-/** Number of consecutive deliveries with failed attempts only, after which the endpoint is disabled. */
+/** The endpoint is disabled after this many consecutive deliveries whose attempts all failed. */
 export const WEBHOOK_FAILURES_BEFORE_DISABLE = 20
 /** Ours, like everything below. */
 export const WEBHOOK_URL_CHARS = 2_048
@@ -158,7 +158,7 @@ export const WEBHOOK_SETTINGS_MS = 2_000
 export const WEBHOOK_BATCH = { events: 500, deliveries: 1_000, endpoints: 64 } as const
 /** How long sent and dropped deliveries can be viewed and resent. */
 export const WEBHOOK_KEPT_DAYS = 30
-/** Maximum number of held deliveries of one disabled endpoint; if there are more, the oldest are dropped. */
+/** Maximum number of held deliveries of one disabled endpoint. If there are more, the oldest are dropped. */
 export const WEBHOOK_HELD = 10_000
 /** Maximum count of held deliveries shown for an endpoint. */
 export const WEBHOOK_HELD_COUNTED = 1_000
@@ -179,7 +179,7 @@ export const POLICY_RETENTION_DAYS = { min: 1, max: 3_650 } as const
 // Prompt shield. All ours.
 /** Maximum number of system prompt snippets that one scan of an output may search for. */
 export const SHIELD_SNIPPETS = 20
-/** Maximum number of custom shield policies of one tenant: the list shows all of them. */
+/** Maximum number of custom shield policies of one tenant. It is limited because the list shows all policies. */
 export const SHIELD_POLICIES = 200
 
 // Vectors of passages. All ours.
@@ -191,17 +191,17 @@ export const EMBEDDING_DIMENSIONS = 8_192
 export const QUERY_VECTOR_MS = { default: 500, max: 10_000 } as const
 /** Maximum length of the query text that is embedded or reranked. */
 export const QUERY_VECTOR_CHARS = 4_000
-/** Number of passages whose full vectors are compared; before that, all passages are compared by signature. */
+/** Number of passages whose full vectors are compared. All passages are first compared by signature. */
 export const VECTOR_CANDIDATES = 2_000
 /** Number of top passages that are reranked. */
 export const RERANKED_PASSAGES = 50
 
 // Rules of data loss prevention and personal data. All ours.
-/** Maximum number of rules of one tenant: the list shows all of them. */
+/** Maximum number of rules of one tenant. It is limited because the list shows all rules. */
 export const GUARD_RULES = 100
-/** Maximum length of a pattern, and of its compiled program: both bound its run time. */
+/** Maximum length of a pattern, and of its compiled program. Both limits bound the run time of the pattern. */
 export const GUARD_PATTERN = { chars: 500, program: 250 } as const
-/** Maximum length of a pattern's match; a stream is delayed by up to this many characters. */
+/** Maximum length of a pattern's match. A stream is delayed by up to this many characters. */
 export const GUARD_MATCH_CHARS = { min: 1, max: 1_024, default: 256 } as const
 export const GUARD_WORDS = { max: 2_000, chars: 200, totalChars: 20_000 } as const
 /** Limits of the samples of one simulation. */
@@ -217,7 +217,8 @@ export const EVIDENCE_PAGE = 1_000
 /** Maximum delay until a daemon uses another daemon's new evidence key. */
 export const EVIDENCE_KEY_CACHE_MS = 2_000
 /**
- * A chain gets a checkpoint after this many new entries, or this long after its last checkpoint if it has new entries.
+ * A chain gets a checkpoint after this many new entries. A chain with fewer new entries gets a checkpoint this long
+ * after its last checkpoint.
  */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
 /** Retention of the content of requests' entries. */

@@ -40,7 +40,7 @@ export function verify(
   // With an empty key, anyone could sign.
   const usable = secrets.filter((secret) => secret !== '')
   const expected = usable.map((secret) => hmac(secret, timestamp, rawBody).bytes())
-  // Every pair is compared, so that the time does not reveal which one matched.
+  // Every pair is compared, so that the time does not reveal which pair matched.
   const matches = expected.flatMap((right) => signatures.map((given) => timingSafeEqual(right, given)))
   if (!matches.includes(true)) return { valid: false, reason: 'signature_mismatch' }
   const ageSeconds = now - timestamp

@@ -12,10 +12,10 @@ import { createTrace, type Trace } from './trace.ts'
 
 /** The default timeout of one call. */
 export const CALL_TIMEOUT_MS = 30_000
-/** The maximum size of a response that is read into memory. */
+/** Maximum bytes of a response body that `read` and `send` buffer. */
 const ANSWER_BYTES = 256 * 1024 * 1024
 const BACKOFF_MS = 200
-/** With a longer `Retry-After`, the command exits with 7 instead of waiting. */
+/** Maximum `Retry-After` to wait for. If it is longer, the command exits with 7 immediately. */
 const LONGEST_WAIT_SECONDS = 5
 
 export type UploadBody = { type: string; length: number; open(): AsyncIterable<Uint8Array> }
@@ -30,11 +30,11 @@ export type ApiRequest = {
   headers?: Record<string, string>
   /** Sends the request without a key. Probes need none. */
   anonymous?: true
-  /** Overrides the configured key, for `login`, which validates a key before saving it. */
+  /** Overrides the configured key. `login` validates a key before saving it. */
   key?: string
-  /** Sending the request twice has the same effect as sending it once. A GET is always repeatable. */
+  /** Whether sending the request twice has the same effect as sending it once. A GET is always repeatable. */
   repeatable?: boolean
-  /** Timeout until the first byte of the response and, with `read` and `send`, until the last. */
+  /** Timeout for the first byte of the response. With `read` and `send`, for the whole response. */
   timeoutMs?: number
   /** Overrides `--retries`. */
   retries?: number
@@ -64,7 +64,7 @@ export type Api = {
   read(answer: OpenAnswer): Promise<Buffer>
   /** Returns the JSON of a 2xx response. Throws for any other status (docs/cli.md, Errors and exit codes). */
   send<Body extends object>(request: ApiRequest): Promise<Answer<Body>>
-  /** Closes idle connections and unread responses. */
+  /** Closes idle connections and discards unread responses. */
   close(): void
 }
 
@@ -166,7 +166,7 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
   }
 }
 
-/** The object or array in a body. Its type comes from the wire schemas and is not validated. */
+/** Parses a body that contains an object or an array. Its type comes from the wire schemas and is not validated. */
 export function parseAnswer<Body extends object>(raw: Buffer, baseUrl: string, requestId: string | undefined): Body {
   try {
     const body = JSON.parse(raw.toString())
@@ -240,7 +240,7 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
       reject(unreachable(settings.baseUrl, error, { repeatable: isRepeatable(request) }))
     })
     if (request.upload === undefined) return void sent.end(body)
-    // An error response may arrive during the upload. It takes precedence over the broken pipe of the upload.
+    // An error response may arrive during the upload. That response takes precedence over the upload's broken pipe.
     const source = Readable.from(request.upload.open(), { objectMode: false })
     source.on('error', (error) => sent.destroy(error))
     sent.once('close', () => source.destroy())

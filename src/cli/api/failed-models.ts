@@ -12,7 +12,7 @@ const WORDS: Record<string, string> = {
   quota_exhausted: 'has no quota left',
 }
 
-/** The reason of a failure, as a predicate: the model's name precedes it. */
+/** The reason of a failure as a predicate. The caller puts the model's name before it. */
 export const failureWords = (reason: string): string => WORDS[reason] ?? `failed (${reason})`
 
 /** Advice for failures that only the operator can fix. */

@@ -23,7 +23,7 @@ const EXIT_OF_STATUS: Record<number, number> = {
   504: EXIT.upstream,
 }
 
-/** Turns an error response into an error. In its body, `error` is an object or a text. */
+/** Turns an error response into an error. `error` in the body is an object or a text. */
 export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): CliError {
   const body = parseBody(raw)
   const structured = typeof findAtPath(body, 'error') === 'object'
@@ -70,10 +70,10 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
   if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
   const mayOnlyRead = status === 403 && text.includes('may only read the index')
   if (mayOnlyRead) return ['Let the key write:  aigw keys update KEY --index-access write']
-  // The gateway sends the same response for an unknown index and for one that the key may not use.
+  // The gateway sends the same response for an unknown index and for a forbidden index.
   const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
-  if (isAboutIndex) return ['Which may it use?   aigw indexes list']
-  // Guards and policies record incidents, which only administrators may read.
+  if (isAboutIndex) return ['To list the indexes that this key may use, run: aigw indexes list']
+  // Guards and policies record incidents. Only administrators may read incidents.
   const isInIncidents = status === 403 && typeof findAtPath(body, 'trace_id') === 'string'
   if (isInIncidents) return [`Its incidents:      aigw incidents list --request ${findAtPath(body, 'request_id')}`]
   if (status === 403) return ['What may this key do?  aigw whoami']
@@ -101,7 +101,7 @@ const REASONS: Record<string, string> = {
 }
 const isTlsFault = (code: string): boolean => /^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
 
-/** The error of a wrong scheme: the server uses HTTP instead of TLS, or TLS instead of HTTP. */
+/** The error if the URL has the wrong scheme: the server expects TLS instead of HTTP, or HTTP instead of TLS. */
 function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | undefined {
   const isPlain = /wrong version number|packet length too long|record layer/i.test(
     error instanceof Error ? error.message : '',
@@ -117,8 +117,8 @@ function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | 
 }
 
 /**
- * The error of a request without a response. A refused connection is always retryable, a broken one only if the request
- * is repeatable.
+ * The error of a request without a response. A refused connection is always retryable. A broken connection is retryable
+ * only if the request is repeatable.
  */
 export function unreachable(baseUrl: string, error: unknown, { repeatable }: { repeatable: boolean }): CliError {
   const code = (isErrno(error) ? error.code : undefined) ?? 'unknown'

@@ -1,7 +1,7 @@
 /** The whole command line: names, summaries, and how to load each command. */
 import type { CommandFactory } from '../context.ts'
 
-/** One entry of the command tree. Only the commands that the command line names are loaded. */
+/** One entry of the command tree. Only commands named on the command line are loaded. */
 export type Entry = {
   name: string
   aliases?: string[]
@@ -20,7 +20,7 @@ function entry(name: string, summary: string, load: () => Promise<CommandFactory
   return { name, ...(aliases && { aliases }), summary, load }
 }
 
-/** A command with a file of its own. */
+/** A command in its own file. */
 const one = (name: string, summary: string, load: () => Promise<{ toCommand: CommandFactory }>): Entry =>
   entry(name, summary, async () => (await load()).toCommand)
 
@@ -33,7 +33,7 @@ const several = <Name extends string>(
 const names = <Name extends string>(summaries: Record<Name, string>): Name[] =>
   Object.keys(summaries).filter((name): name is Name => Object.hasOwn(summaries, name))
 
-/** Adds the alias `rm` to `remove`, for nouns whose `delete` does not have it. */
+/** Adds the alias `rm` to `remove`, for nouns without a `delete` command. */
 const removeIsShort = (entry: Entry): Entry => (entry.name === 'remove' ? { ...entry, aliases: ['rm'] } : entry)
 
 /** The commands of one resource. The singular of its name is an alias. */
@@ -309,7 +309,7 @@ export const findCommand = (word: string | undefined): Entry | undefined =>
     word,
   )
 
-/** Returns the entries that the first words name: three for `groups members add`. */
+/** Returns the entries that the first words name. Example: three entries for `groups members add`. */
 export function entriesOnPath(words: string[]): Entry[] {
   const path: Entry[] = []
   let below = COMMAND_GROUPS.flatMap((group) => group.entries)

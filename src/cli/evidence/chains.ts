@@ -27,20 +27,21 @@ export type EvidenceSource = {
 
 export type CheckedChain = ChainReport & { chain: string }
 
-/** Enough to keep the verifying threads busy while entries are read. */
+/** Number of pending signature checks, which keeps the verifying threads busy while entries are read. */
 const SIGNATURES_AT_ONCE = 1_024
 
 type Known = {
   tenantId: string
   head: ChainHead
   trusted: TrustedKeys
-  /** Checkpoints of any chains. Checkpoints of other chains are ignored. */
+  /** May contain checkpoints of other chains, which are ignored. */
   checkpoints: readonly Checkpoint[]
 }
 
 /**
- * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint. It
- * stops at the first invalid entry. A chain is invalid if its end differs from its head. `onRow` receives every entry.
+ * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint.
+ * Stops at the first invalid entry. A chain is invalid if its last entry differs from its head. `onRow` receives every
+ * entry.
  */
 export async function checkChain(
   { tenantId, head, trusted, checkpoints }: Known,
@@ -69,7 +70,7 @@ export async function checkChain(
   return { ...report, chain, ok: false, firstBad: { seq: Math.min(report.size, head.size), problem } }
 }
 
-/** Returns the checkpoints of one chain: their origin ends with the id of its log, after any server name. */
+/** Returns the checkpoints of one chain. Their origin is an optional server name, then the id of the chain's log. */
 export function checkpointsOf(tenantId: string, chain: string, checkpoints: readonly Checkpoint[]): Checkpoint[] {
   const end = `/logs/${logId(tenantId, chain)}`
   return checkpoints.filter(({ origin }) => origin.endsWith(end))

@@ -17,7 +17,7 @@ import { linesOf } from './lines.ts'
 import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
 import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
 
-/** The error of an invalid export; exit 10. `what` is the fault without the hints. */
+/** The error of an invalid export; exit 10. `what` is the message without hints. */
 export class ExportViolated extends CliError {
   readonly what: string
 
@@ -39,7 +39,7 @@ export type OpenedExport = {
   trusted: TrustedKeys
   onRow(seen: SignedRow): void
   /**
-   * Call it after all chains were verified. Throws exit 10 if the files contain additional data or differ from the
+   * Call this after all chains were verified. Throws exit 10 if the files contain additional data or differ from the
    * manifest.
    */
   assertEnd(checked: readonly CheckedChain[]): Promise<void>
@@ -164,7 +164,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
     },
   }
 
-  /** Throws exit 10 if a file contains data in addition to the chains of the manifest. */
+  /** Throws exit 10 if a file contains data that no chain of the manifest covers. */
   async function assertRead(): Promise<void> {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
@@ -179,8 +179,8 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
 }
 
 /**
- * Yields the values of a file, one per line. Throws exit 10 for an invalid line, and for a line that differs from the
- * serialisation of its value, for instance by a duplicate member.
+ * Yields the value of each line. Throws exit 10 if a line is invalid, or differs from the serialisation of its value,
+ * for instance because of a duplicate member.
  */
 async function* valuesOf<Row>(
   folder: string,

@@ -57,7 +57,7 @@ added after it was signed. This directory is not signed, and no verifier accepts
   keys.json           the public keys, including retired ones
 `
 
-/** A signed export, or an unsigned one with the first violation of its log. */
+/** A signed export, or the first violation of the log, whose export is unsigned. */
 export type Written = { manifest: Manifest } | { violation: CliError }
 
 /**
@@ -127,7 +127,7 @@ async function endAll(files: ReadonlyMap<string, HashedFile>): Promise<FileSum[]
   return sums
 }
 
-/** Written instead of the manifest and the verifier, which cannot work without a manifest. */
+/** Replaces the manifest and the verifier, because the verifier requires a manifest. */
 async function writeViolations(folder: string, found: object): Promise<void> {
   const text = `${JSON.stringify(found, null, 2)}\n`
   await writeFile(join(folder, VIOLATIONS_FILE), text, { mode: 0o600, flush: true })

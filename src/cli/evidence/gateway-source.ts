@@ -14,13 +14,11 @@ export const TRANSPARENCY = 'transparency'
 /** The maximum number of commits in one request. */
 const COMMITS_AT_ONCE = 100
 
-/**
- * The evidence of the key's tenant at its current size. Entries that are logged during the verification are omitted.
- */
+/** Opens the evidence of the key's tenant at its current size. Later entries are ignored. */
 export async function openGateway(context: CliContext): Promise<EvidenceSource> {
   const api = await context.api()
 
-  /** The body at `path`, and the list in it. */
+  /** Returns the response body of `path`, and the list in the body. */
   async function getList<Row>(
     { path, query }: Pick<ApiRequest, 'path' | 'query'>,
     key: string,
@@ -41,7 +39,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
   const tenantId: unknown = Reflect.get(body, 'tenant_id')
   if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not name the tenant of the chains`, {})
   const heads = chains.map(({ chain, size, head }) => ({ chain, size, head }))
-  // If a chain was removed, only its checkpoints show that it existed.
+  // Checkpoints are the only trace of a removed chain.
   const removed = [...promised.keys()].filter((chain) => !heads.some((head) => head.chain === chain))
   heads.push(...removed.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))
   heads.sort(byName)
@@ -72,7 +70,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
       for (let from = 0; from < size; ) {
         const query = { from, limit: Math.min(EVIDENCE_PAGE, size - from) }
         const { rows } = await getList({ path, query }, 'entries', isRowOfChain)
-        // The chain has fewer entries than its head states. The verification reports this.
+        // The chain has fewer entries than its head states, which the verification reports.
         if (rows.length === 0) return
         commits = await commitsOf(rows, commits)
         for (const row of rows) yield { row: toChainRow(tenantId, chain, row), commit: commits.get(row.commit_id) }
@@ -86,7 +84,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
         const query = { chain, from, limit: EVIDENCE_PAGE }
         const { rows } = await getList({ path: 'checkpoints', query }, 'checkpoints', isCheckpointNote)
         for (const { tree_size, note } of rows) {
-          // A newer checkpoint covers entries that are not read here.
+          // Skips checkpoints that were added later, because they cover entries that are not read.
           if (tree_size <= known) yield { chain, tree_size, note }
         }
         const last = rows.at(-1)

@@ -10,7 +10,7 @@ import { hasDoubledMember } from './doubled-members.ts'
 export const KEYS_PATH = '/.well-known/aigw-keys.json'
 export const KEYS_OPTION = ['--keys <file>', `the keys to trust: a copy of ${KEYS_PATH}`, onlyFile] as const
 
-/** If the flag were repeated, the first file would silently be ignored. */
+/** Rejects a repeated flag, which would silently discard the first file. */
 function onlyFile(file: string, earlier: string | undefined): string {
   if (earlier !== undefined) throw new InvalidArgumentError('It was given more than once; name one file.')
   return file
@@ -21,7 +21,7 @@ export type TrustedKeys = {
   /** `renew` changes the contents of this list. */
   keys: PublishedKey[]
   from: 'file' | 'export' | 'gateway'
-  /** Requests the keys again, once. Returns false if they stay unchanged. */
+  /** Fetches the keys again, at most once. Returns false if the keys are unchanged. */
   renew(): Promise<boolean>
 }
 
@@ -32,7 +32,7 @@ export const fixedKeys = (keys: PublishedKey[], from: 'file' | 'export'): Truste
   renew: async () => false,
 })
 
-/** Returns the result of `check`. If `check` throws, renews the keys and runs it again. */
+/** Returns the result of `check`. If `check` throws, renews the keys and runs `check` again. */
 export async function withKeys<T>({ keys, renew }: TrustedKeys, check: (keys: PublishedKey[]) => T): Promise<T> {
   try {
     return check(keys)
@@ -56,7 +56,7 @@ export async function readKeyFile(path: string): Promise<PublishedKey[]> {
   }
 }
 
-/** Fetches the keys that the gateway publishes. Returns them with the bytes of the response. Needs no API key. */
+/** Fetches the published keys, without an API key. Returns the keys and the bytes of the response. */
 export async function fetchKeys(context: CliContext): Promise<TrustedKeys & { raw: Buffer }> {
   let isRenewed = false
   const published = {
@@ -88,7 +88,7 @@ async function askForKeys(context: CliContext): Promise<{ keys: PublishedKey[]; 
   }
 }
 
-/** The keys of the file, if a file is given, else the keys that the gateway publishes. */
+/** Returns the keys of the file or, without a file, the keys that the gateway publishes. */
 export const getTrustedKeys = async (context: CliContext, file: string | undefined): Promise<TrustedKeys> =>
   file === undefined ? fetchKeys(context) : fixedKeys(await readKeyFile(file), 'file')
 
@@ -98,6 +98,6 @@ const WORDS: Record<TrustedKeys['from'], string> = {
   gateway: 'that the gateway publishes now; --keys makes the check independent of the gateway',
 }
 
-/** Notes the source of the keys, because the result is only as trustworthy as the keys. */
+/** Prints the source of the keys on stderr, because a result is only as trustworthy as its keys. */
 export const noteTrust = (context: CliContext, { keys, from }: TrustedKeys): Promise<void> =>
   context.note(`note: trusting the keys ${WORDS[from]} (${keys.map(({ kid }) => kid).join(', ') || 'none'})`)

@@ -57,7 +57,7 @@ export function signatureProblem(
   return note === signedNote(text, name, key.publicKey, bytes) ? undefined : 'its note does not match its signature'
 }
 
-/** Whether JSON has the form of a manifest, with every file of an export once. */
+/** Whether the value has the form of a manifest and lists each file of an export once. */
 export function isManifest(json: unknown): json is Manifest {
   if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json

@@ -8,7 +8,7 @@ import { type TrustedKeys, withKeys } from './key-set.ts'
 /** The length of a key hash and an Ed25519 signature in Base64. A shorter text was truncated. */
 const SIGNATURE_CHARS = 92
 
-/** The complete notes of a file, and the notes that a crash has truncated. */
+/** The complete notes of a file, and the notes that a crash truncated. */
 export type Notes = { whole: string[]; halves: string[] }
 
 /**
@@ -43,7 +43,7 @@ const isWholeSignature = (line: string): boolean =>
 
 /**
  * The checkpoints of note files. Truncated notes are skipped with a warning. Throws a usage error for a file without
- * notes, exit 10 for a note without a trusted signature, and for a file with only truncated notes.
+ * notes. Throws exit 10 if a note has no trusted signature, or if all notes are truncated.
  */
 export async function readCheckpointFiles(
   { note: warn }: Pick<CliContext, 'note'>,

@@ -10,7 +10,7 @@ import { itemIn } from '../resources/resolve.ts'
 import { hasDoubledMember } from './doubled-members.ts'
 import { parseJson } from './shapes.ts'
 
-/** Far larger than any receipt. */
+/** Maximum size of the input, far larger than any receipt. */
 const RECEIPT_BYTES = 1_048_576
 const BUNDLE_ID = /^[\w.:-]{1,128}$/
 
@@ -21,7 +21,10 @@ export async function fetchReceipt(context: CliContext, bundleId: string): Promi
   return { receipt: itemIn<object>(body, 'receipt', api.baseUrl), raw }
 }
 
-/** The receipt of a file, of stdin for `-`, or of the gateway for a bundle id. A file has precedence over an id. */
+/**
+ * Reads the receipt from a file, from stdin (`-`), or from the gateway (bundle id). A file with the name of an id has
+ * precedence.
+ */
 export async function findReceipt(context: CliContext, given: string): Promise<object> {
   if (given === '-') {
     if (context.io.stdin.isTTY === true) throw usageError('no receipt was given, and stdin is a terminal')

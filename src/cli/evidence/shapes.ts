@@ -5,7 +5,7 @@ import { isCount, isHash } from '../../shared/evidence/entry.ts'
 import { isObject } from '../../shared/evidence/keys.ts'
 import type { ChainHead, CheckpointNote } from './chains.ts'
 
-// Evidence may be forged, so its form is validated too.
+// A row as the gateway or an export states it. Evidence may be forged, so the form is validated.
 
 export type RowOfChain = Omit<ChainRow, 'tenant_id' | 'chain'>
 
@@ -30,7 +30,7 @@ export const isRowOfChain = (json: unknown): json is RowOfChain =>
   (json.payload === null || isText(json.payload)) &&
   [json.id, json.created_at, json.payload_hash, json.entry_hash, json.commit_id].every(isText)
 
-/** Allows only the members that a hash covers. An export must not contain other members. */
+/** Drops members that the hash does not cover, because an export must not contain them. */
 export const toChainRow = (tenant_id: string, chain: string, row: RowOfChain): ChainRow => {
   const { seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index } = row
   return { tenant_id, chain, seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index }

@@ -1,5 +1,5 @@
-// The program verify.mjs of an export. `npm run verifier` bundles it with the modules that `aigw audit verify DIR` uses,
-// so both find the same faults. Everything here must work without a package.
+// The program verify.mjs of an export. `npm run verifier` bundles it with the modules that `aigw audit verify DIR`
+// uses, so both find the same faults. This file may import only Node modules and modules that can be bundled.
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -19,7 +19,7 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
 
-/** The checks, in this order. A failure belongs to the first check that has no result yet. */
+/** The checks in their order. A failure is attributed to the first check without a result. */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
 
 /** The error of an invalid argument. */

@@ -16,7 +16,7 @@ export type Field = {
   choices?: readonly string[]
   /** The default, as the user would type it. */
   initially?: string
-  /** The flag is repeatable. Its list replaces the current one. */
+  /** The flag is repeatable. The typed values replace the current list. */
   isList?: true
   /** Attribute names of the flags that cannot be combined with this flag. */
   conflicts?: string | string[]
@@ -35,7 +35,7 @@ export type Field = {
   isText?: true
 }
 
-/** A field with its three required parts first. */
+/** Creates a field. The three required parts come first. */
 export const field = (
   member: string,
   flag: string,
@@ -64,7 +64,7 @@ export function addFields(command: Command, fields: readonly Field[]): Command {
   return command
 }
 
-/** Makes `--<name>` together with `--no-<name>` a usage error. By default commander uses the last one. */
+/** Makes `--<name>` together with `--no-<name>` a usage error. By default, commander applies the last of the two. */
 function exclusive(command: Command, name: string): void {
   const given = new Set<string>()
   for (const flag of [name, `no-${name}`]) {
@@ -74,7 +74,7 @@ function exclusive(command: Command, name: string): void {
   }
 }
 
-/** The value that was typed for a field, if any. */
+/** The typed value of a field. Undefined if none was typed. */
 function typedFor(field: Field, fields: readonly Field[], command: Command): unknown {
   if (isArgument(field)) return command.processedArgs[fields.filter(isArgument).indexOf(field)]
   const option = toOption(field)

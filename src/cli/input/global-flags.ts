@@ -53,7 +53,7 @@ const globalOptions = (): Option[] => [
   new Option('--retries <n>', 'retries of safe requests (default 2)'),
 ]
 
-/** Adds the global flags. The help of a command omits the global flags and refers to `aigw --help`. */
+/** Adds the global flags. The help of a command hides them and refers to `aigw --help`. */
 export function addGlobalOptions(command: Command, { shown }: { shown: boolean }): void {
   const own = new Set(command.options.flatMap((option) => [option.short, option.long]))
   for (const option of globalOptions()) {

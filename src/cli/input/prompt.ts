@@ -16,7 +16,7 @@ export async function assertConfirmed(question: string, settings: Settings, io: 
   if (settings.yes) return
   if (!mayPrompt(settings, io)) throw usageError(`${question} Pass --yes to confirm (prompting needs a terminal)`)
   const { confirm } = await import('@inquirer/prompts')
-  // The question may contain names from the gateway.
+  // Escaped, because the question may contain names from the gateway.
   const agreed = await confirm({ message: forTerminalLine(question), default: false }, promptContext(io)).catch(
     toInterrupted,
   )
@@ -42,7 +42,7 @@ export async function askMissing(
   return input({ message, required: true }, promptContext(io)).catch(toInterrupted)
 }
 
-// The library throws an error of its own for Ctrl-C.
+// Converts the library's own Ctrl-C error.
 function toInterrupted(error: unknown): never {
   if (error instanceof Error && error.name === 'ExitPromptError') throw new Interrupted('SIGINT')
   throw error

@@ -67,7 +67,10 @@ function toText(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** The columns of `--fields`, else the columns of the view. Throws a usage error for a field that no row has. */
+/**
+ * Returns the columns of `--fields` or, without that flag, of the view. Throws a usage error if a field exists in no
+ * row.
+ */
 export function chooseColumns(rows: object[], view: View, fields: string[]): Column[] {
   if (fields.length === 0) return view.columns
   return fields.map((path) => {
@@ -95,7 +98,7 @@ export function toFieldLines(value: object | object[], path: string): string {
 
 const namesIn = (rows: object[]): string[] => [...new Set(rows.flatMap((row) => Object.keys(row)))]
 
-/** Throws a usage error for a field that no resource of this view has. */
+/** Throws a usage error for a field that is not in this view's `members`. */
 export function assertMembers({ members }: View, paths: string[]): void {
   const unknown = paths.find((path) => members?.includes(path.split('.')[0] ?? '') === false)
   if (unknown !== undefined) throw unknownField(unknown, members ?? [])

@@ -19,18 +19,18 @@ import {
 } from './formats.ts'
 import { forTerminal, terminalText } from './terminal-text.ts'
 
-/** The bytes of a response, for `--raw`; undefined for data that is not from the API. */
+/** The bytes of a response, for `--raw`. Undefined for data that is not from the API. */
 type RawBody = Uint8Array | undefined
 
 /** The only writer to stdout. Messages go to stderr, through `CliContext.note`. */
 export type Output = {
   /** Whether stdout is a terminal. On a terminal, control characters are removed from foreign text. */
   terminal: boolean
-  /** Throws the usage error that printing would throw. Commands call it before they change anything. */
+  /** Throws the usage error that printing would throw. Called before a command changes anything. */
   assertShowable(view: View): void
   list(rows: object[], view: View, raw?: RawBody): Promise<void>
   one(row: object, view: View, raw?: RawBody): Promise<void>
-  /** Prints one resource: `text` if no format with names was chosen, else its fields. */
+  /** Prints one resource: its fields if the chosen format has field names, otherwise `text`. */
   textOrOne(text: string, row: object, view: View, raw?: RawBody): Promise<void>
   /** Prints text that is the result itself, such as a script or a unit file. */
   text(text: string): Promise<void>
@@ -111,7 +111,7 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
   }
 }
 
-/** Whether no format with names was chosen. Then stdout may contain plain text, such as a secret. */
+/** Whether the chosen format has no field names. Then stdout may contain plain text, such as a secret. */
 export const isPlain = ({
   raw,
   field,

@@ -3,7 +3,7 @@ import type { Timer } from '../../shared/time.ts'
 import type { Io } from '../io.ts'
 import type { Settings } from '../profile/profile.ts'
 
-/** Waits below this limit show no spinner. */
+/** Shorter waits show no spinner. */
 const DELAY_MS = 300
 
 export type Progress = {

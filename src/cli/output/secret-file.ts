@@ -1,8 +1,8 @@
-/** Writes a secret, which the gateway returns only once, into a file. */
+/** Writes a secret to a file. The gateway returns each secret only once. */
 import { type FileHandle, lstat, open, realpath, rename, unlink } from 'node:fs/promises'
 import { CliError, EXIT, failedToWrite, isErrno, unwritable, usageError } from '../errors.ts'
 
-/** The disk space that is reserved before the secret exists. No secret is longer. */
+/** The disk space to reserve before the secret exists. Longer than any secret. */
 const RESERVED_BYTES = 512
 
 export type SecretFile = {
@@ -13,7 +13,7 @@ export type SecretFile = {
 }
 
 /**
- * Opens a file with mode 0600 before the secret is requested, so that a missing folder or a full disk cannot lose it.
+ * Opens a file with mode 0600 before the secret is requested, so a missing folder or full disk cannot lose the secret.
  * Throws a usage error for an existing file, unless `force`. `force` replaces only regular files, directly or through a
  * link, and only after the secret has arrived.
  */
@@ -33,7 +33,7 @@ async function newFile(path: string): Promise<SecretFile> {
   }
 }
 
-/** Errors of a folder in which this user may not create files. */
+/** Error codes if this user may not create files in a folder. */
 const REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS'])
 
 /** Writes a new file in the same folder, which then replaces the old one. */
@@ -43,7 +43,7 @@ async function replacement(path: string): Promise<SecretFile> {
     if (!isErrno(error) || !REFUSALS.has(error.code ?? '')) throw unwritable(draft, error)
     return undefined
   })
-  // A folder that allows no new file may contain a writable file.
+  // In a read-only folder, the existing file may still be writable.
   if (file === undefined) return inPlace(path)
   return {
     discard: () => remove(file, draft),
@@ -52,7 +52,7 @@ async function replacement(path: string): Promise<SecretFile> {
       try {
         await rename(draft, path)
       } catch {
-        // A file that is a mount point cannot be replaced, only changed.
+        // A mount point cannot be replaced, only changed in place.
         try {
           await end(await openFile(path), secret)
         } catch (error) {

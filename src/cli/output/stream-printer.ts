@@ -7,7 +7,7 @@ type Printed<Item> = {
   name: string
   /** The plural noun for the items, for messages. */
   items: string
-  /** The words of one line for people. */
+  /** The words of the line that shows an item to people. */
   toWords(item: Item): string[]
 }
 

@@ -8,7 +8,7 @@ export type ChatDefaults = { model?: string; index?: string; policy?: string }
 
 export type ProfileEntry = {
   base_url?: string
-  /** Prints the key to stdout. A string runs in a shell, a list runs without one. */
+  /** A command that prints the key to stdout. A string runs in a shell, a list runs directly. */
   key_command?: string | string[]
   chat?: ChatDefaults
 }
@@ -83,7 +83,7 @@ const credentialsFile = members({ keys: mapOf(members({ origin: text, key: text 
 /** The folder of the user's files: `$XDG_CONFIG_HOME/aigw`, else `~/.config/aigw` (XDG Base Directory). */
 function configDir(env: Io['env']): string {
   const base = env.XDG_CONFIG_HOME
-  // The specification requires that relative values are ignored.
+  // Relative values are ignored, as the specification requires.
   if (base?.startsWith('/')) return join(base, 'aigw')
   return join(env.HOME ?? '/', '.config', 'aigw')
 }

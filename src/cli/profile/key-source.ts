@@ -7,7 +7,7 @@ import { readStdin } from '../io.ts'
 import { areCredentialsExposed, credentialsPath } from './config-files.ts'
 import type { Settings } from './profile.ts'
 
-/** No key is longer. */
+/** Longer than any key. */
 export const KEY_BYTES = 4_096
 
 /** Validates a key for a header: one line of visible ASCII. The usage error never contains the key. */

@@ -47,9 +47,9 @@ export type Settings = {
   color: string | undefined
   /** The pager's command line, if one is set. */
   pager: string | undefined
-  /** The timeout of ordinary calls: --timeout, else the configuration. */
+  /** The timeout of ordinary calls, from --timeout or the configuration. */
   timeoutMs: number | undefined
-  /** The value of --timeout only, because the configuration does not limit answers of models and uploads. */
+  /** The timeout of model answers and uploads: only --timeout limits them, not the configuration. */
   timeoutFlagMs: number | undefined
   retries: number
 }
@@ -68,7 +68,7 @@ const profileNameOf = ({ flags, env, user, system }: Omit<SettingsInput, 'creden
 
 /**
  * Resolves every setting: flag > environment > user config > system config > default. Throws a usage error for an
- * invalid value, and for an unknown profile unless `mayBeNew` (for `login` and `profiles`).
+ * invalid value. Also for an unknown profile, unless `mayBeNew` (`login`, `profiles`).
  */
 export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: boolean }): Settings {
   const { flags, env, user, system } = input

@@ -5,8 +5,8 @@ import type { Io } from '../io.ts'
 import { replaceFile } from './config-files.ts'
 
 /**
- * The folder of the client's state: `$XDG_STATE_HOME/aigw`, else `~/.local/state/aigw` (XDG Base Directory). Undefined
- * with `AIGW_NO_HISTORY`, and for users without a home folder.
+ * The folder of the client's state: `$XDG_STATE_HOME/aigw`, by default `~/.local/state/aigw` (XDG Base Directory).
+ * Undefined with `AIGW_NO_HISTORY`, and for users without a home folder.
  */
 export async function findStateDir(env: Io['env']): Promise<string | undefined> {
   if ((env.AIGW_NO_HISTORY ?? '') !== '') return undefined

@@ -43,7 +43,7 @@ export async function update<Item extends { id: string }>(
 type Removal = RemoveFlags & {
   given: string
   question: string
-  /** The past participle for messages; `deleted` by default. */
+  /** The past participle for messages. Default: `deleted`. */
   done?: string | undefined
 }
 
@@ -58,7 +58,7 @@ export async function remove<Item extends { id: string }>(
   try {
     const { raw } = await withId(context, resource, given, async (id) => {
       if (!settings.dryRun) await context.confirm(question)
-      // If the response is lost, the retry finds nothing to delete.
+      // Repeatable only with `ignoreNotFound`: if the response is lost, a retry finds nothing to delete.
       return api.send({ method: 'DELETE', path: itemPath(resource, id), repeatable: ignoreNotFound })
     })
     if (settings.raw) await output.bytes(raw)

@@ -1,4 +1,4 @@
-/** Creates a resource once, also when a script runs twice, and shows a secret that the gateway returns only once. */
+/** Creates a resource once, even if a script runs twice. Shows a secret that the gateway returns only once. */
 import { access } from 'node:fs/promises'
 import { notAGateway } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
@@ -18,11 +18,11 @@ export type Creation<Item extends object> = {
   toWanted?(request: Fields, flags: Record<string, unknown>): object
   /** The resource in the form of the request. */
   toComparable?(item: Item): object
-  /** Whether a 409 is about `key`, if other members are unique too. */
+  /** Whether a 409 concerns `key`. Needed if other members must be unique too. */
   isAboutName?(conflict: CliError): boolean
-  /** Finds the existing resource; by name by default. */
+  /** Finds the existing resource. By default, finds it by name. */
   find?(context: CliContext, key: string, request: Fields): Promise<Item | undefined>
-  /** The command to use an existing resource; `show` by default. */
+  /** The command for using an existing resource. Default: `show`. */
   useIt?(name: string): string
   /** Set if the response contains a secret that is shown once. */
   secret?: {
@@ -47,7 +47,8 @@ type Input = {
 
 /**
  * Sends the request and prints the new resource. With `ifNotExists`, prints an existing resource instead and notes the
- * differing members. Throws exit 6 if it exists without that flag, or differs with `strict`.
+ * differing members. Throws exit 6 if the resource exists and `ifNotExists` is not set, or if it differs and `strict`
+ * is set.
  */
 export async function create<Item extends { id: string }>(
   context: CliContext,
@@ -73,7 +74,7 @@ export async function create<Item extends { id: string }>(
     await noteExisting(context, { noun, name, strict }, comparable, differences(toWanted(others, flags), comparable))
     return item
   }
-  /** The body is undefined for a resource that exists already. */
+  /** `body` is undefined for an existing resource. */
   const send = async (): Promise<{ item: Item; body?: object; raw?: Buffer }> => {
     try {
       const { body, raw } = await api.send({ method: 'POST', path, json })
@@ -93,7 +94,7 @@ export async function create<Item extends { id: string }>(
     await output.one(item, view, raw)
     return creation.note?.(context, item)
   }
-  // Looking for the resource first avoids creating a file for a secret that cannot be shown again.
+  // Searching first avoids creating a `--save-to` file for an existing resource, whose secret cannot be shown again.
   let existing = ifNotExists && !settings.dryRun ? await findExisting() : undefined
   if (existing === undefined) {
     const { toShown = (item: Item) => item, done } = secret
@@ -110,7 +111,7 @@ export async function create<Item extends { id: string }>(
   const { saveTo } = flags
   if (saveTo === undefined) {
     await context.note(`note: its secret was shown when it was created; for a new secret:  ${renewal}`)
-    // Plain stdout may contain only the secret. A script would use any other text as the secret.
+    // Plain stdout may contain only the secret, because a script would use any other text as the secret.
     if (!isPlain(settings)) await output.one({ ...existing, secret: null }, shown)
   } else if (await isThere(saveTo)) await showUnsaved(output, settings, existing, shown)
   else {
@@ -138,7 +139,7 @@ async function noteExisting(
 
 function alreadyExists(noun: string, name: string, useIt: string, cause: CliError): CliError {
   const { httpStatus, requestId, code } = cause
-  // Only the noun `user` begins with a vowel letter but not with a vowel sound.
+  // Excludes `u`: the only such noun is `user`, which begins with a consonant sound.
   const article = /^[aeio]/i.test(noun) ? 'an' : 'a'
   return new CliError(EXIT.conflict, `${article} ${noun} named '${name}' already exists (${code})`, {
     ...{ code, httpStatus, requestId, cause },

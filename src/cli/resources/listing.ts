@@ -10,7 +10,7 @@ import type { View } from '../output/formats.ts'
 
 type ListSource = {
   path: string
-  /** Filters and order. Page and limit are added here. */
+  /** Filters and order. `readPages` adds page and limit. */
   query?: ApiRequest['query']
   /** The member of the response with the rows. */
   itemsKey: string
@@ -46,7 +46,7 @@ export async function* findMatching<Row extends object>(
   context: CliContext,
   { search, matches, ...source }: ListSource & { search: string; matches(row: Row): boolean },
 ): AsyncGenerator<Row> {
-  // The truncation must not split a surrogate pair. A prefix still finds the whole name.
+  // A prefix also finds the whole name. The truncation must not split a surrogate pair.
   const part = search.slice(0, SEARCH_CHARS).replace(/[\uD800-\uDBFF]$/, '')
   const query = { ...source.query, search: part }
   for await (const { rows } of readPages<Row>(context, { ...source, query }, PAGE_LIMIT.max)) {

@@ -14,7 +14,7 @@ export type Resource<Item extends { id: string }> = {
   /** The path of the list, unless `listPath` is set. A single resource is at `<path>/<id>`. */
   path: string
   listPath?: string
-  /** The command that lists all of them; `aigw <command> list` by default. */
+  /** The command that lists all resources of this kind. Default: `aigw <command> list`. */
   listCommand?: string
   itemsKey: string
   itemKey: string
@@ -70,10 +70,10 @@ export async function findNamed<Item extends { id: string }>(
 ): Promise<Item | undefined> {
   if (resource.takesNames) return (await findById(context, resource, given))?.item
   const { path, listPath = path, itemsKey, isCalled, sharesNames, isWhole, noun } = resource
-  // The gateway trims names. It rejects a search for an empty text, or for a text longer than any name.
+  // Trimmed, as the gateway does. The gateway rejects a search text that is empty or longer than any name.
   const name = given.trim()
   if (name === '' || (isWhole !== true && name.length > LONGEST_NAME_CHARS)) return undefined
-  // Oldest first, so that a resource created during the search does not shift others to the next page.
+  // Sorted oldest first, so that a resource created during the search does not shift others to the next page.
   const query = { sortOrder: 'asc' }
   const matches = (item: Item) => isCalled(item, name)
   let found: Item | undefined
@@ -116,7 +116,7 @@ async function getNamed<Item extends { id: string }>(
   const { noun, command, listCommand = `aigw ${command} list` } = resource
   throw new CliError(EXIT.notFound, `there is no ${noun} '${given}'`, {
     code: `${toCode(noun)}_NOT_FOUND`,
-    hints: [`Which are there?  ${listCommand}`],
+    hints: [`To list existing names and ids, run: ${listCommand}`],
   })
 }
 

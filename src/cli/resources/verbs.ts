@@ -34,7 +34,7 @@ export const idOf =
 type Verb = {
   description: string
   fields?: readonly Field[]
-  /** The members that `--from-file` may set. Without them, the flag does not exist. */
+  /** The members that `--from-file` may set. If undefined, the command has no such flag. */
   file?: Members
   /** Printed below the flags. */
   help?: string
@@ -84,7 +84,7 @@ type Deletion = {
   description: string
   /** `delete` by default. */
   name?: string
-  /** The past participle for messages; `deleted` by default. */
+  /** The past participle for messages. Default: `deleted`. */
   done?: string
   question?(given: string): string
 }
@@ -112,7 +112,7 @@ type Change<Item> = {
 type Update<Item> = Verb & {
   /** How to read the file. Pass `readFields` if a file may not contain the members that only the gateway sets. */
   read?: typeof readFields
-  /** The request for flags and file, if it differs from them. */
+  /** Returns the request for the input of flags and file. By default, sends the input unchanged. */
   toChange?(context: CliContext, input: Fields): Change<Item> | Promise<Change<Item>>
   note?(context: CliContext, item: Item): Promise<void>
 }
@@ -151,7 +151,7 @@ export const updateVerb =
     })
   }
 
-/** Reads the members of the file. Throws a usage error for a value of another type if a field allows only text. */
+/** Reads the members of the file. Throws a usage error if a text field has a value of another type. */
 async function readTexts(
   context: CliContext,
   command: Command,
@@ -185,7 +185,7 @@ type Create<Item extends object> = Verb &
     assertFlags?(flags: Record<string, unknown>): void
     /** The member that identifies the resource; `name` by default. */
     key?: string
-    /** The request for flags, file and answers, if it differs from them. */
+    /** Returns the request for the input of flags, file and prompts. By default, sends the input unchanged. */
     toRequest?(context: CliContext, input: Fields): Fields | Promise<Fields>
   }
 

@@ -18,9 +18,9 @@ type Environment = ConfigSources['env']
 
 /**
  * The settings that only entries of kind bedrock have. `given` contains the entry's name and keys. An entry has an API
- * key or credentials; without either, the environment's are used. `secret` creates the schema of a secret from the
- * error message for a missing secret. Credentials of the environment are sent only to Amazon, or to the address that
- * the environment sets for the well-known name.
+ * key or credentials. If it has neither, those of the environment are used. `secret` creates the schema of a secret
+ * from the error message for a missing secret. Credentials of the environment are sent only to Amazon, or to the
+ * address that the environment sets for the well-known name.
  */
 export function bedrockSettings(
   given: { name: string; keys: ReadonlySet<string> },
@@ -32,7 +32,7 @@ export function bedrockSettings(
   const usesEnvironment = !hasOwn && (name === BEDROCK || !keys.has('base_url'))
   const usesKey = usesEnvironment && Boolean(env[KEY_VARIABLE])
   const usesCredentials = usesEnvironment && !usesKey && Boolean(env[ID_VARIABLE] || env[SECRET_VARIABLE])
-  // A custom address may be a proxy that signs requests itself.
+  // No credentials are required for a custom address, because it may be a proxy that signs requests itself.
   const needsKey = !hasOwn && !keys.has('base_url') && !usesKey && !usesCredentials
 
   const noRegion = `is missing; set it here, such as eu-central-1, or set the environment variable ${REGION_VARIABLE}`

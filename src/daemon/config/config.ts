@@ -20,7 +20,7 @@ import { readSecret, reasonOf } from './secret.ts'
 import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSwitch, ValueFault } from './values.ts'
 
-/** After SIGTERM, how long running requests may take to end. */
+/** Default time that running requests may take to end after SIGTERM. */
 export const DRAIN_TIMEOUT_MS = 25_000
 
 /** The daemon's configuration. Flags, environment and file are merged and validated; the result is frozen. */
@@ -30,7 +30,7 @@ export type Config = {
   dataDir: string
   /** `sqlite` in the data directory, or a postgres:// URL. */
   database: { kind: 'sqlite' } | { kind: 'postgres'; url: string }
-  /** The first administrator key, if it is configured. */
+  /** The configured operator key, if any. */
   bootstrapKey: string | undefined
   /**
    * The key that encrypts secrets in the store, 64 hex characters. Undefined to use the key in `<dataDir>/master.key`.
@@ -43,13 +43,13 @@ export type Config = {
   /** The scripts with the responses of the models `local/script/<name>`. */
   scripts?: Scripts | undefined
   log: { level: LogLevel }
-  /** After SIGTERM, how long to wait for running requests. */
+  /** How long to wait for running requests after SIGTERM. */
   drainTimeoutMs: number
   /** Maximum number of users per tenant and licence; 0 means unlimited. */
   licenses: LicensePools
   /** Points per month of a user with each licence. A licence that is not named is unlimited. */
   points?: PointAllowances | undefined
-  /** Addresses and blocks of trusted proxies, whose X-Forwarded-For header is used. */
+  /** Addresses and blocks of trusted proxies. The X-Forwarded-For header is used only from these proxies. */
   trustedProxies?: readonly string[] | undefined
   /** Whether to discover model servers on this machine. */
   discoverLocal?: boolean | undefined

@@ -98,8 +98,8 @@ export type FileSettings = {
 }
 
 /**
- * Parses the text of a configuration file. Every fault is one line with the file, the line number if known, the dotted
- * key, the problem and the remedy. Settings of faulty parts are omitted.
+ * Parses the text of a configuration file. Each fault is reported in one line with the file, the line number if known,
+ * the dotted key, the problem and the remedy. Settings of faulty parts are omitted.
  */
 export function parseConfigFile(
   text: string,
@@ -305,8 +305,7 @@ const allowance = z
   .int({ error: 'must be a whole number of points, or null for no limit' })
   .min(0, { error: 'must not be negative' })
 
-// In key files (C2SP signed-note), the name is followed by a plus sign, and a line has several words. So the name must
-// not contain spaces or plus signs.
+// The name must not contain spaces or plus signs, because key files (C2SP signed-note) use both as separators.
 const signerName = z
   .string({ error: 'must be a name, such as gateway.example.com' })
   .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/, {

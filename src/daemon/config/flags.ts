@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { suggestion } from '../../shared/nearest-name.ts'
 
-/** The daemon's command-line flags. Values are not parsed yet; they are validated when all sources are merged. */
+/** The daemon's command-line flags, with unparsed values. Values are validated when all sources are merged. */
 export type Flags = {
   config: string | undefined
   listen: string | undefined

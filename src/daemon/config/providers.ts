@@ -12,7 +12,7 @@ import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK]
-/** Policies use the same format for regions. */
+/** The format of a region. Policies use the same format. */
 const REGION = /^[a-z0-9]+(-[a-z0-9]+)*$/
 /** Headers that the HTTP client sets itself, for the connection or the body. */
 const OUR_HEADERS = new Set([
@@ -74,7 +74,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   const wellKnown = findWellKnown(name, entry)
   const isAzure = (kindIn(entry) ?? wellKnown?.kind) === 'azure'
   const [keyVariable] = wellKnown?.keyVariables ?? []
-  // A server at a custom address may work without a key. Well-known providers always require a key.
+  // A key is optional at a custom address. A well-known provider requires a key at its own address.
   const needsKey = keyVariable !== undefined && !hasKey(entry, 'base_url') && !knownKeyVariable(wellKnown, sources.env)
   const kind = z.string({ error: `must be one of ${KINDS.join(', ')}` }).transform(valueFrom(checkKind))
   const apiKey = secret(`is missing; set it here or in the environment variable ${keyVariable}`)
@@ -162,8 +162,8 @@ function wellKnownOfEnvironment(
 }
 
 /**
- * The defaults of the entry's name or, if the entry sets another kind, of that kind. A kind has the default address of
- * its company, and the company's key is sent only to that address.
+ * Returns the defaults of the entry's name. If the entry sets another kind, returns the defaults of that kind. A kind
+ * has its company's default address, and the company's key is sent only to this address.
  */
 function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefined {
   const kind = kindIn(entry)

@@ -3,9 +3,10 @@ import { z } from 'zod'
 import type { ConfigSources } from './sources.ts'
 import { ValueFault } from './values.ts'
 
-// Checks must abort. Without `abort`, the error message of the check would replace the message of the union.
+// Checks set `abort`. Without it, the error message of the check would replace the message of the union.
 const Name = z.string().min(1, { abort: true })
-// Strict: a later error message repeats the name, and a user may have entered the secret itself here.
+// The check of the name is strict, because a later error message repeats it, and a user may have entered the secret
+// itself here.
 const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { abort: true })
 
 /**

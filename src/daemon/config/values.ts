@@ -27,7 +27,10 @@ export function parseListen(text: string): { host: string; port: number } {
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000 } as const
 
-/** Parses `500ms`, `25s` or `2m` to milliseconds. The default bounds are 0 and 10 minutes. Throws ValueFault. */
+/**
+ * Converts a duration such as `500ms`, `25s` or `2m` to milliseconds. The default bounds are 0 and 10 minutes. Throws
+ * ValueFault.
+ */
 export function parseDuration(text: string, bounds = { min: 0, max: 10 * UNIT_MS.m }): number {
   const match = /^(\d{1,9})(ms|s|m)$/.exec(text)
   if (match === null) throw new ValueFault(`"${text}" is not a duration; write a number and ms, s or m, such as 25s`)
@@ -39,7 +42,9 @@ export function parseDuration(text: string, bounds = { min: 0, max: 10 * UNIT_MS
 
 const UNIT_BYTES = { KB: 1_024, MB: 1_048_576, GB: 1_073_741_824 } as const
 
-/** Parses `64KB`, `32MB` or `1GB` to bytes, within `bounds`. Throws ValueFault. */
+/**
+ * Converts a size such as `64KB`, `32MB` or `1GB` to bytes, and checks that it is within `bounds`. Throws ValueFault.
+ */
 export function parseSize(text: string, bounds: { min: number; max: number }): number {
   const match = /^(\d{1,9})(KB|MB|GB)$/.exec(text)
   if (match === null) throw new ValueFault(`"${text}" is not a size; write a number and KB, MB or GB, such as 32MB`)

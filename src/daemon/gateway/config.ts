@@ -4,7 +4,7 @@ import { COMPAT_BODY_BYTES, COMPAT_JSON_DEPTH, STALL_TIMEOUT_MS } from '../../sh
 /** Maximum number of concurrent chats of one key, and of waiting chats. */
 const KEY_CHATS = { running: 100, waiting: 200 } as const
 
-/** Maximum number of concurrent chats of one key, and of concurrent calls of one provider. 0 means unlimited. */
+/** Limits of concurrent chats per key and of concurrent calls per provider. 0 means unlimited. */
 export type ConcurrencyLimits = { perKey: number; waitingPerKey: number; perProvider: number }
 
 export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
@@ -28,7 +28,10 @@ export type RequestLimits = {
   maxTokens: number | undefined
   /** Maximum output tokens of a model, by `<provider>/<model>`. Overrides the built-in values. */
   outputTokens: Readonly<Record<string, number>>
-  /** Default timeouts of an attempt. Undefined: built-in defaults, which are longer for the last model of a chain. */
+  /**
+   * Default timeouts of an attempt. Undefined: built-in defaults. The defaults are longer for the last model of a
+   * chain.
+   */
   firstTokenMs: number | undefined
   attemptMs: number | undefined
   /** Maximum silence within a stream. */

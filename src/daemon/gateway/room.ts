@@ -52,7 +52,7 @@ export function openGateway(
   }
 }
 
-/** Protects this daemon and the providers from overload. Chats do not wait for models that are down. */
+/** Limits the load on this daemon and on the providers, and skips models that are down. */
 function createLoadAndFailover(
   { perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
   sameModelRetries: number,

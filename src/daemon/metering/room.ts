@@ -1,4 +1,5 @@
-// The metering module: rate limits, budgets and licences. It decides before a model call and counts after it.
+// The metering module: rate limits, budgets and licences. Limits are checked before a model call, and usage is recorded
+// after the call.
 import type { Clock } from '../../shared/time.ts'
 import type { License } from '../../shared/wire/users.ts'
 import type { ProviderConfig } from '../models/config.ts'
@@ -27,7 +28,7 @@ export type MeteringRoom = {
   close(): Promise<void>
 }
 
-/** @param config prices are part of the configuration of providers */
+/** @param config configuration of providers (which includes prices), points and licences */
 export function openMetering(
   config: {
     providers: readonly ProviderConfig[]

@@ -29,9 +29,9 @@ export type Circuit = {
 }
 
 /**
- * Returns the circuit after a failure that means the model is down. While the circuit is open, a failure comes from a
- * probe or from a request that began earlier. If only the operator can fix the failure, every probe waits the maximum
- * time.
+ * Returns the circuit after a failure that means the model is down. If the circuit was already open, the failed request
+ * was a probe, or began before the circuit opened. If only the operator can fix the failure, the wait between probes is
+ * the maximum.
  */
 export function afterFailure(circuit: Circuit | undefined, reason: FailureReason, nowMs: number): Circuit {
   if (circuit?.probeAtMs !== undefined) return circuit
@@ -53,9 +53,9 @@ export function afterFirstToken(circuit: Circuit, nowMs: number): Circuit {
 }
 
 /**
- * Decides whether a request must skip this model. If the circuit is open and the model is not skipped, the request is
- * the probe, and the wait until the next probe doubles. Probes do not wait for each other, so a lost probe blocks
- * nothing.
+ * Decides whether a request must skip this model. The first request after the probe time of an open circuit is sent as
+ * a probe, and the wait until the next probe doubles. A probe does not wait for the result of an earlier probe, so a
+ * lost probe does not keep the circuit open.
  */
 export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit: Circuit } {
   if (circuit.probeAtMs === undefined) return { skip: false, circuit }
@@ -66,7 +66,7 @@ export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit
 
 /**
  * The failures that mean the model is down. Rate limits and rejected requests do not count, because the model is up. A
- * rejected API key counts: otherwise every request would repeat a call that is known to fail.
+ * rejected API key counts, so that requests do not repeat a call that is known to fail.
  */
 const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_error', 'timeout', ...OPERATOR_REASONS])
 
@@ -76,18 +76,18 @@ const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_er
  */
 export type Breaker = {
   /**
-   * Returns the latest failure of a model that must be skipped in favour of its fallback. Undefined if the model may be
-   * called. Only failures in `triggers` count, because the caller accepts a fallback only for these.
+   * Returns the latest failure of a model if requests must skip the model and use its fallback. Undefined if the model
+   * may be called. Only failures in `triggers` count, because the caller accepts a fallback only for these failures.
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
   firstToken(tenantId: string, modelId: string): void
-  /** The answer was complete. */
+  /** Call this after a complete answer. */
   succeeded(tenantId: string, modelId: string): void
   failed(tenantId: string, modelId: string, reason: FailureReason): void
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
-  // Contains only failing models, so normally a request costs four lookups in an empty map.
+  // Contains only failing models. Normally the map is empty, and a request does four lookups in it.
   const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_KEPT })
   const keyOf = (tenantId: string, modelId: string) => `${tenantId} ${modelId}`
 

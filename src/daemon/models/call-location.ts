@@ -29,7 +29,7 @@ const GEOGRAPHIES: Readonly<Record<string, string>> = {
 
 /**
  * Returns the region where Bedrock processes a call: the configured region, unless an inference profile routes the call
- * elsewhere. Undefined for application profiles and global profiles, because their names do not contain the region.
+ * elsewhere. Undefined for application profiles and global profiles, whose names do not contain a region.
  */
 function bedrockRegion(model: string, region: string): string | undefined {
   if (model.includes(':application-inference-profile/')) return undefined

@@ -69,9 +69,9 @@ export type ScriptStep =
   | { wait: number }
   | { text: string }
   | { reasoning: string }
-  /** Skipped if the request offers no tools: other models do not call tools then either. */
+  /** Skipped if the request offers no tools, because other models also call tools only if the request offers them. */
   | { tool_call: { name: string; arguments: string } }
-  /** Token counts that override our own count. */
+  /** Token counts that override the gateway's own count. */
   | { usage: { input: number; output: number } }
   | { finish: (typeof SCRIPT_FINISHES)[number] }
   | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }

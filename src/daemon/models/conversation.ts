@@ -13,8 +13,8 @@ export type ToolCall = { id: string; name: string; arguments: string }
 
 /**
  * A reasoning step that the model needs again in the next turn. `origin` is the kind of provider that created the step
- * (`anthropic`, `google` …). Only a provider of this kind may receive it again. Signed text has `signature`. Encrypted
- * reasoning has only `data`.
+ * (`anthropic`, `google` …). The step may be sent only to a provider of this kind. Signed text has `signature`.
+ * Encrypted reasoning has only `data`.
  */
 export type Reasoning = { origin: string; text: string; signature?: string | undefined; data?: string | undefined }
 
@@ -69,7 +69,7 @@ export type GenerationOptions = {
   /** The end user's name, as set by the caller. */
   user?: string | undefined
   reasoningEffort?: string | undefined
-  /** The caller wants no reasoning. Unlike effort `none`, this option is dropped for models that do not support it. */
+  /** Disables reasoning. Unlike effort `none`, this option is dropped for models that do not support it. */
   noReasoning?: boolean | undefined
 }
 

@@ -37,7 +37,7 @@ export function createLocalServers(
 
   async function lookFor({ name, baseUrl }: LocalServer): Promise<void> {
     const models = await askForModels(baseUrl, clock)
-    // A server that is too busy to respond still counts as present.
+    // Keeps a server that was found earlier, because it may only be too busy to respond.
     if (models === 'late') return
     if (models.length === 0) {
       if (found.delete(name)) log.info({ provider: name }, 'local server lost')

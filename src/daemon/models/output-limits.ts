@@ -3,7 +3,7 @@ import { UNKNOWN_OUTPUT_TOKENS } from '../../shared/spec-limits.ts'
 /**
  * Maximum output tokens of well-known models. From general knowledge on 2026-11-22, not from the providers' pages:
  * verify before a release. A name also covers its editions (`gpt-4o` covers `gpt-4o-2024-08-06`), unless a longer name
- * matches. If the editions differ, the lowest limit is listed.
+ * matches. If the editions have different limits, the lowest limit is listed.
  */
 const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 4_096,
@@ -58,8 +58,8 @@ const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'deepseek-reasoner': 64_000,
 }
 /**
- * A low estimate: real prompts have more bytes per token. So the space left for the answer is underestimated, not
- * overestimated.
+ * A low estimate, because real prompts have more bytes per token. So the computed space for the answer is never too
+ * large.
  */
 const BYTES_PER_TOKEN = 3
 /** The minimum output limit that is requested, even if the prompt is long. */

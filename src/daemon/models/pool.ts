@@ -4,15 +4,15 @@ import { type buildConnector, Client, type Dispatcher, Pool } from 'undici'
 export const PROVIDER_HEAD_BYTES = 32_768
 export const PROVIDER_CONNECT_TIMEOUT_MS = 10_000
 /**
- * How long an idle connection is kept, unless the server requests less. Many servers close idle connections after 5
- * seconds.
+ * How long an idle connection is kept, unless the server requests a shorter time. Many servers close idle connections
+ * after 5 seconds.
  */
 export const PROVIDER_IDLE_CONNECTION_MS = 4_000
 
 /** `onEnd` is called when the server ends the socket. A paused call must then resume and must not pause again. */
 export type SocketWatch = { onEnd: (() => void) | undefined }
 
-/** Mutable, because a connection keeps the watch of its last call. */
+/** `watch` is mutable, because a connection keeps the watch of its last call. */
 export type PooledCall = Dispatcher.DispatchOptions & { watch: SocketWatch }
 
 /**
@@ -41,10 +41,10 @@ type ConnectionOptions = Client.Options & { connect: buildConnector.connector }
 
 /**
  * Works around faults of undici 7 (undici 8 needs Node 22):
- * - When a server closes a connection whose response is paused, undici throws in a socket event, which ends the process
- *   (nodejs/undici#5360). So the call is resumed before undici handles the end.
- * - undici treats a connection reset as the normal end of a response without a length. It also fails a call that only
- *   waits for the connection. So undici gets every error as a recoverable error, which fails only the sent call.
+ * - If a server closes a connection while its response is paused, undici throws in a socket event. This ends the
+ *   process (nodejs/undici#5360). So the call is resumed before undici handles the end.
+ * - undici treats a connection reset as the normal end of a response without a length. It also fails calls that still
+ *   wait for the connection. So every error is passed to undici as recoverable, which fails only the sent call.
  */
 class Connection extends Client {
   #watch: SocketWatch | undefined

@@ -8,8 +8,8 @@ import type { GenerationOptions, Message } from './conversation.ts'
 export type GroundingPassage = { number: number; source: string; headings?: string; text: string }
 
 /**
- * Checks, right before a call is sent, that this body may be sent to this model. Each check is valid once and for a
- * short time.
+ * Checks, right before a call is sent, that this body may be sent to this model. Each check allows one call, and
+ * expires after a short time.
  * @throws the error that rejects the call; asynchronously if a lookup is needed
  */
 export type Entitled = (model: string, body: string) => Promise<void> | undefined
@@ -17,7 +17,7 @@ export type Entitled = (model: string, body: string) => Promise<void> | undefine
 /** Requests the right to send exactly this body to this model. Called as soon as body and model are known. */
 export type Entitle = (model: string, body: string) => Entitled
 
-/** The head of a provider's response: the HTTP status, and the provider's request id if it sends one. */
+/** The HTTP status of a provider's response, and the provider's request id if the response contains one. */
 export type ProviderHead = { status: number; requestId: string | undefined }
 export type OnHead = (head: ProviderHead) => void
 
@@ -25,7 +25,10 @@ export type OnHead = (head: ProviderHead) => void
 export type ProviderCall = {
   /** The provider's name of the model, without `<provider>/`. */
   model: string
-  /** The system prompt for the model, with the retrieved passages fenced inside. Empty if there is none. */
+  /**
+   * The system prompt for the model. Contains the retrieved passages between markers. Empty if there is no system
+   * prompt.
+   */
   system: string
   messages: readonly Message[]
   /** Retrieved passages for `local/extract`. Null if the request does no retrieval. */
@@ -66,7 +69,7 @@ export type TokenUsage = {
   cacheReadTokens: number
   cacheWriteTokens: number
   reasoningTokens: number
-  /** True if the provider sent no count and our own count was used. */
+  /** True if the provider sent no count, so the gateway counted the tokens. */
   estimated: boolean
 }
 
@@ -87,11 +90,11 @@ export type ChatPart =
       isSignatureOfPart?: true
     }
   /**
-   * A piece of a tool call. The first piece of each index has `id` and `name`. Every piece contains the next part of
-   * the arguments.
+   * A part of a tool call. For each index, the first part has `id` and `name`. `arguments` continues the arguments of
+   * the earlier parts.
    */
   | { type: 'tool_call'; index: number; id?: string; name?: string; arguments: string }
-  /** The counts so far. Used if the answer breaks off or has no later counts. */
+  /** The counts so far. They are used if the answer breaks off, or if no later counts arrive. */
   | { type: 'usage'; usage: TokenUsage }
   | {
       type: 'end'
@@ -124,7 +127,7 @@ export type RerankCall = {
   model: string
   query: string
   documents: readonly string[]
-  /** Number of documents to return, the best ones. */
+  /** Number of top-ranked documents to return. */
   count: number
   noTraining?: boolean | undefined
   /** The timeout of the whole call. */

@@ -16,15 +16,17 @@ export type ProviderRegistry = {
    */
   find(modelId: string): { provider: Provider; model: string; location: CallLocation } | undefined
   /**
-   * Lists the model ids that a key with this allowlist may request; without an allowlist, those that any key may
-   * request. `<provider>/*` means that the provider accepts any name. If the allowlist names single models of such a
-   * provider, these are listed instead.
+   * Lists the model ids that a key with this allowlist may request. Without an allowlist, lists the ids that any key
+   * may request. `<provider>/*` means that the provider accepts any name. If the allowlist names single models of such
+   * a provider, these are listed instead.
    */
   describe(allowedModels?: readonly string[]): string[]
   close(): Promise<void>
 }
 
-/** Discovery covers only this machine. Whether a discovered server forwards calls is unknown. */
+/**
+ * The location of discovered servers, which all run on this machine. A server may forward calls to an unknown location.
+ */
 const LOOPBACK: CallLocation = { host: '127.0.0.1', region: undefined }
 
 const NOTHING_FOUND: ReadonlyMap<string, Provider> = new Map()

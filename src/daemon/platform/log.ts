@@ -25,7 +25,7 @@ export type DaemonLog = Log & {
 /** Maximum number of characters buffered for a slow reader; further lines are counted and dropped. */
 const BACKLOG_CHARS = 4_194_304
 
-// Secrets are searched in the finished line, so neither nesting nor an error's text can hide a secret. Only whole
+// The finished line is searched for secrets, so that nesting and error texts cannot hide a secret. Only whole
 // names match, so `apiKeyId` and `secret_hash` stay readable.
 const SECRET_MEMBER =
   /"([\w-]*(?:authorization|api[_-]?key|bootstrap[_-]?key|password|secret|cookie))":("(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*",?)*\])/gi
@@ -71,8 +71,8 @@ export function createLog(level: LogLevel, out: Writable = process.stdout): Daem
   }
 }
 
-// Written through a stream, because file writes use libuv's threads. A thread that blocks on a pipe without a reader
-// cannot be cancelled: it would keep the process from ending and would be missing for the store.
+// Lines are written through a stream, because file writes use libuv's threads. A thread that blocks on a pipe without a
+// reader cannot be cancelled. It would keep the process from ending, and the store could not use it.
 function createLineWriter(out: Writable): { write(line: string): void; flush(): Promise<void> } {
   let turn = ''
   let dropped = 0

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 
 /**
- * Step budget of a tenant's patterns: one for each request, and one for each answer. Each character costs as many steps
- * as the compiled program has, about 20 ns per step. Text beyond the budget counts as a match. A stream is charged for
- * its new text; re-read text costs at least a sixteenth.
+ * Step budget of a tenant's patterns. Each request and each answer has its own budget. A character costs one step for
+ * each step of the compiled program; a step takes about 20 ns. Text beyond the budget counts as a match. In a stream,
+ * new text has its full cost, and re-read text at least a sixteenth of its cost.
  */
 const GUARD_SCAN_STEPS = 200_000_000
 

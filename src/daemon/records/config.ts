@@ -3,7 +3,9 @@ import { EVIDENCE_RETENTION_DAYS } from '../../shared/spec-limits.ts'
 
 /** Settings of signed evidence (docs/evidence.md). */
 export type EvidenceConfig = {
-  /** The name of new signing keys. If undefined, the name of the last key, or a random name if there is no key. */
+  /**
+   * The name of new signing keys. If undefined, the name of the last key is used, or a random name if there is no key.
+   */
   name: string | undefined
   /** Whether receipts are served. Receipts are stored in either case. */
   receipts: boolean

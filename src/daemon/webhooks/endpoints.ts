@@ -20,7 +20,7 @@ import {
   updateEndpoint,
 } from './store.ts'
 
-/** Maximum number of endpoints of one tenant. There is a limit because the list is not paginated. */
+/** Maximum number of endpoints of one tenant. The number is limited, because the list is not paginated. */
 export const WEBHOOK_ENDPOINTS = 2_000
 
 export type WebhookDeps = ChangeDeps & {
@@ -190,5 +190,5 @@ export const activityOn = (
   description: `${DONE[operation]} webhook ${id} to ${originOf(url)}`,
 })
 
-/** Omits path and query, because many receivers put a secret there. */
+/** Returns the URL without path and query, which may contain a secret. */
 const originOf = (url: string): string => new URL(url).origin

@@ -60,7 +60,7 @@ export async function followEvents(
   }
   let quietSince = clock.monotonic()
   let newest: EventPosition = since === undefined ? { createdAt: isoTime(clock.now()), id: '' } : toPosition(since)
-  /** Events that were sent, or existed before the stream began: id to time. */
+  /** Maps ids to times, for events that were sent or existed before the stream began. */
   const known = new Map<string, string>()
   if (since === undefined) {
     for await (const rows of recentPages()) for (const row of rows) known.set(row.id, row.created_at)
@@ -68,7 +68,7 @@ export async function followEvents(
   await send(toFrame({ type: 'ready', data: { cursor: toCursor(newest) } }))
 
   while (!signal.aborted && !isDraining()) {
-    // Reads pages, because `since` may be long ago.
+    // Reads in pages, because there may be many events after `since`.
     for await (const rows of recentPages()) {
       await requirePermission()
       for (const row of rows) {
@@ -90,7 +90,7 @@ export async function followEvents(
     return { createdAt: isoTime(reachedMs - LISTEN_LATE_MS), id: '' }
   }
 
-  /** Removes ids of events that later queries cannot return. */
+  /** Removes ids of events that are too old for later queries. */
   function forgetOld(): void {
     const earliest = lookFrom().createdAt
     for (const [id, createdAt] of known) if (createdAt < earliest) known.delete(id)
@@ -109,7 +109,7 @@ export async function followEvents(
 
 const toFrame = (frame: EventFeedFrame): string => sseFrame(frame)
 
-/** Resolves after `ms` or when the signal is aborted, and then removes its timer and listener. */
+/** Resolves after `ms` or when the signal is aborted. Its timer and listener are then removed. */
 function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve()

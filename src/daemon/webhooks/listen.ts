@@ -36,7 +36,8 @@ export function listenRoutes(deps: ListenDeps): Route[] {
       ...common,
       method: 'GET',
       path: EVENT_FEED_PATH,
-      // A reconnecting listener must not use up the key's daily limit. Requests for pages count.
+      // Streams do not count towards the key's daily limit, because a listener may reconnect often. Requests for pages
+      // count.
       rateOf: (request) => (wantsStream(request) ? 'unmetered' : 'general'),
       summary: 'List the events of this tenant; with `Accept: text/event-stream`, stream new events',
       query: EventFeedQuery,

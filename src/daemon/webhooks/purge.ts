@@ -10,7 +10,7 @@ export const WEBHOOK_PURGE_ROWS = 500
 
 /**
  * Deletes deliveries that were created more than WEBHOOK_KEPT_DAYS ago and are not pending, including held ones. Events
- * without deliveries are deleted one day later. Works in batches, so that it does not block other writers.
+ * without deliveries are deleted one day later. Deletes in batches, so that other writers are not blocked.
  */
 export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = clock.now() - WEBHOOK_KEPT_DAYS * DAY_MS
@@ -23,7 +23,7 @@ export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Pr
 
 /** If an endpoint has more than WEBHOOK_HELD held deliveries, cancels the oldest. */
 export async function trimHeldDeliveries({ db }: { db: Db }): Promise<void> {
-  // Answered from the index of held deliveries, without reading a table row.
+  // The index of held deliveries answers this query, so no table row is read.
   const { rows } = await sql<Pick<WebhookEndpointRow, 'id' | 'tenant_id'>>`
     select id, tenant_id from webhook_endpoints where id in (
       select endpoint_id from webhook_deliveries where state = 'held' and is_test = 0
@@ -34,8 +34,8 @@ export async function trimHeldDeliveries({ db }: { db: Db }): Promise<void> {
 }
 
 /**
- * @returns how many deliveries it selected. Selects the ids on a read connection, so SQLite's single writer only
- * deletes.
+ * Deletes one batch of deliveries. The ids are selected on a read connection, so SQLite's single writer only deletes.
+ * @returns the number of selected ids
  */
 async function purgeDeliveries(db: Db, tenantId: string, before: string): Promise<number> {
   const found = await db
@@ -46,7 +46,7 @@ async function purgeDeliveries(db: Db, tenantId: string, before: string): Promis
     .where('state', '!=', 'pending')
     .limit(WEBHOOK_PURGE_ROWS)
     .execute()
-  // Checks the state again: a delivery that was recovered in the meantime is kept.
+  // Checks the state again, so that a delivery is kept if it was recovered in the meantime.
   await sql`
     delete from webhook_deliveries
     where tenant_id = ${tenantId} and state != 'pending' and id in (select id from ${rowList(db, ID, found)} as found)
@@ -64,7 +64,7 @@ async function purgeEvents(db: Db, tenantId: string, before: string): Promise<nu
     .where(isUnreferred)
     .limit(WEBHOOK_PURGE_ROWS)
     .execute()
-  // Checks for deliveries again: an event that was resent in the meantime is kept.
+  // Checks for deliveries again, so that an event is kept if it was resent in the meantime.
   await sql`
     delete from outbox_events
     where tenant_id = ${tenantId} and ${isUnreferred} and id in (select id from ${rowList(db, ID, found)} as found)
@@ -77,8 +77,8 @@ const isUnreferred = sql<boolean>`not exists (
 )`
 
 /**
- * Cancels deliveries of any tenant whose event was deleted. This can happen on PostgreSQL, where an event may be resent
- * while it is being deleted.
+ * Cancels deliveries whose event was deleted, in all tenants. On PostgreSQL, an event can be resent while it is being
+ * deleted.
  */
 async function cancelLost(db: Db): Promise<number> {
   const { rows } = await sql<{ id: string }>`
@@ -93,7 +93,7 @@ async function dropOldest(db: Db, { id, tenant_id }: Pick<WebhookEndpointRow, 'i
     .selectFrom('webhook_deliveries')
     .select('id')
     .where('endpoint_id', '=', id)
-    // The state is a literal, not a parameter, so that the query can use the index of held deliveries.
+    // The state is a literal instead of a parameter, so that the query can use the index of held deliveries.
     .where(sql<boolean>`state = 'held' and is_test = 0`)
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')

@@ -12,7 +12,7 @@ export const sealSigningSecret = (masterKey: MasterKey, endpoint: Endpoint, secr
   sealSecret(masterKey, locationOf(endpoint), secret)
 
 /**
- * Returns the secrets that currently sign, the newest first: two during the overlap of a rotation.
+ * Returns the secrets that currently sign, newest first. During the overlap of a rotation, there are two.
  * @param now ISO 8601
  * @throws SealBrokenError
  */

@@ -76,8 +76,8 @@ export type EndpointChange = {
 }
 
 /**
- * Changes the fields that are given. Enabling a disabled endpoint resets its count of consecutive failures. One
- * statement makes both changes, because a failed delivery may disable the endpoint at any moment.
+ * Changes only the given fields. Enabling a disabled endpoint resets its count of consecutive failures. One statement
+ * makes both changes, because a failed delivery may disable the endpoint at any moment.
  */
 export async function updateEndpoint(
   tx: Db,
@@ -219,7 +219,7 @@ export async function requeueDeliveries(
     .where('created_at', '>=', since)
     .where('state', 'in', ['failed', 'held'])
     .where('is_test', '=', 0)
-    // Without its event a delivery could not be sent, and would stay pending forever.
+    // Deliveries without an event are excluded: they cannot be sent and would stay pending forever.
     .where(({ exists, selectFrom }) =>
       exists(selectFrom('outbox_events as e').select('e.id').whereRef('e.id', '=', 'webhook_deliveries.event_id')),
     )
@@ -241,10 +241,10 @@ export async function requeueDeliveries(
 }
 
 /**
- * Creates deliveries for past events to which the endpoint now subscribes, but did not at that time. The oldest events
- * come first. Events from before the endpoint was created are excluded. Events older than WEBHOOK_KEPT_DAYS are also
- * excluded: their deliveries may be purged, so it is unknown whether they were sent. Creates at most `limit`
- * deliveries. @returns how many were created
+ * Creates deliveries for past events whose type the endpoint subscribes to now, but did not subscribe to then. The
+ * oldest events come first. Events from before the endpoint was created are excluded. Events older than
+ * WEBHOOK_KEPT_DAYS are also excluded: their deliveries may be purged, so it is unknown whether they were sent. Creates
+ * at most `limit` deliveries. @returns how many were created
  */
 export async function deliverMissed(
   tx: Db,

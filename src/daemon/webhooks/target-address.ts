@@ -28,8 +28,7 @@ export type Target = {
 export type Reach = 'public' | 'private' | 'special'
 
 /**
- * Parses a URL from a caller. Rejects spellings that two parsers could read differently, because the host that is
- * checked must be the host that is dialled.
+ * Parses a URL from a caller. Rejects ambiguous spellings, because the checked host must be the dialled host.
  * @throws TargetRefused
  */
 export function readTarget(text: string): Target {
@@ -63,8 +62,7 @@ export function reachOfAddress(address: string): Reach {
 }
 
 /**
- * Rejects the whole set if one address is not allowed, because a client may fall back from the first address to any
- * other.
+ * Rejects the whole set if any address is not allowed, because a client may fall back from one address to the next.
  * @throws TargetRefused
  */
 export function refuseAddresses(addresses: readonly string[], allowPrivate: boolean): void {

@@ -19,13 +19,15 @@ export type TargetGuard = {
   resolve: ResolveHost
   /** `WEBHOOKS_ALLOW_PRIVATE`: allows private, loopback and link-local addresses, but not special addresses. */
   allowPrivate: boolean
-  /** Whether the daemon itself listens at this address and port: deliveries to it would come back as requests. */
+  /**
+   * Whether the daemon itself listens at this address and port. Deliveries to that address would return as requests.
+   */
   isOwn?(address: string, port: number): boolean
 }
 
 /**
- * Validates the URL of an endpoint. If a name has no address now, or resolves too slowly, it is still accepted:
- * `addressesOf` resolves it again before each attempt.
+ * Validates the URL of an endpoint. A name that currently has no address, or resolves too slowly, is still accepted,
+ * because `addressesOf` resolves it again before each attempt.
  * @throws GatewayError VALIDATION_ERROR with `details.field` "url"
  */
 export async function checkTarget(url: string, { guard, clock }: { guard: TargetGuard; clock: Clock }): Promise<void> {
@@ -57,7 +59,7 @@ export function addressesOf(target: Target, guard: TargetGuard): readonly string
 }
 
 /**
- * Rejects a socket whose peer address was not dialled.
+ * Rejects a socket if its peer address is not a dialled address.
  * @throws TargetRefused
  */
 export function refuseOtherPeer(remote: string | undefined, dialled: readonly string[], guard: TargetGuard): void {

@@ -4,7 +4,7 @@ import { Frontier } from './frontier.ts'
 import type { PublishedKey } from './keys.ts'
 import type { Checkpoint } from './note.ts'
 
-/** An entry as stored. `payload` is null after it was expunged; its hash stays. */
+/** An entry as stored. `payload` is null after it was expunged. The hash of the payload remains. */
 export type ChainRow = EntryFields & {
   payload: string | null
   payload_hash: string
@@ -44,7 +44,7 @@ export type ChainCheckOptions = {
   signaturesAtOnce?: number
 }
 
-/** The state after the rows so far. */
+/** The result for all rows checked so far. */
 type ChainState = {
   tree: Frontier
   head: string
@@ -55,9 +55,8 @@ type ChainState = {
 }
 
 /**
- * Checks the rows of one chain from seq 0 on, in constant memory. Without checkpoints it cannot detect a truncated
- * chain or an older state. Without keys it detects neither a completely rewritten chain nor a wrong `commit_id` or
- * `leaf_index`.
+ * Checks the rows of one chain from seq 0 on, in constant memory. Detecting a truncated or older chain requires
+ * checkpoints. Detecting a completely rewritten chain, or a wrong `commit_id` or `leaf_index`, requires keys.
  */
 export class ChainCheck {
   readonly #tenantId: string
@@ -132,7 +131,7 @@ export class ChainCheck {
     if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it belongs to another chain'
     if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
-    // Retention removes payloads of requests only, never of changes.
+    // Retention removes only payloads of requests. Payloads of changes are kept.
     if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'

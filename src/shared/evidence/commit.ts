@@ -34,7 +34,7 @@ export const commitText = ({
 /** The root over entries; `leaves` are their hex hashes, concatenated. Returns hex. */
 export const rootOfEntries = (leaves: string): string => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
 
-/** The first fault of a commit: its number of leaves, its root or its signature. Undefined if it is valid. */
+/** The first fault of a commit: its number of leaves, its root or its signature. Undefined if the commit is valid. */
 export const commitProblem = (commit: CommitRow, keys: readonly PublishedKey[]): string | undefined =>
   treeProblem(commit) ?? signatureProblem(commit, keys)
 
@@ -47,7 +47,7 @@ export function treeProblem({ leaves, tree_size: size, root }: CommitRow): strin
 
 type Signed = Omit<CommitRow, 'leaves'>
 
-/** Checks only the signature of a commit's root; undefined if a trusted key has signed it. */
+/** Checks only the signature of a commit's root. Undefined if a trusted key has signed the root. */
 export function signatureProblem(commit: Signed, keys: readonly PublishedKey[]): string | undefined {
   const found = findSigner(commit, keys)
   if (typeof found === 'string') return found

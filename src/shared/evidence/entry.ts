@@ -38,8 +38,8 @@ export const payloadHash = (canonicalJson: string): string => hash('sha256', can
 export const leafHash = (texts: readonly string[]): string => hash('sha256', `\0${netstrings(texts)}`, 'hex')
 
 /**
- * The hash that links an entry to the previous one and is its leaf in every tree, hex. `prevHash` is GENESIS_HASH for
- * the first entry.
+ * The hash of an entry, hex: it links the entry to the previous entry, and is the entry's leaf in every tree.
+ * `prevHash` is GENESIS_HASH for the first entry.
  */
 export function entryHash(fields: EntryFields, prevHash: string, payloadHash: string): string {
   const { tenant_id, chain, seq, id, created_at } = fields

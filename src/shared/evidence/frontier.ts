@@ -9,7 +9,7 @@ export type OnSubtree = (level: number, index: number, root: Buffer) => void
 /** An append-only tree, stored as the roots of its complete subtrees: one for each set bit of its size. */
 export class Frontier {
   #size: number
-  /** From the largest subtree to the smallest. */
+  /** The roots, from the largest subtree to the smallest. */
   readonly #roots: Buffer[]
 
   /**
@@ -33,8 +33,8 @@ export class Frontier {
   }
 
   /**
-   * The tree of the leading leaves that fill whole subtrees of 2^level. It copies its roots, so keeping it does not
-   * keep the leaves in memory.
+   * The tree of the leading leaves that fill whole subtrees of 2^level. The returned tree has copies of its roots, so
+   * the leaves can be freed.
    */
   wholePart(level: number): Frontier {
     const leaves = 2 ** level

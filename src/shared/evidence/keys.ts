@@ -30,7 +30,10 @@ export const toKeySet = (keys: readonly PublishedKey[]) => ({
   })),
 })
 
-/** Parses this response. Throws KeySetError if it is invalid or if the kid of a key is not its thumbprint. */
+/**
+ * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, or if the kid of
+ * a key differs from the key's thumbprint.
+ */
 export function parseKeySet(json: unknown): PublishedKey[] {
   const keys = isObject(json) ? json.keys : undefined
   if (!Array.isArray(keys)) throw new KeySetError('a key set must contain a list of keys')
@@ -60,10 +63,10 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 export const isSignerName = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 
-// Cached, because creating a key object from 32 bytes takes a large part of the time of a verification.
+// Key objects are cached: creating a key object from 32 bytes takes a large part of the time of a verification.
 const keyObjects = new WeakMap<PublishedKey, KeyObject>()
 
-/** Whether the key signed this text, with Ed25519 (RFC 8032) over its UTF-8. */
+/** Whether the key signed the UTF-8 bytes of this text with Ed25519 (RFC 8032). */
 export const isSignedBy = (key: PublishedKey, text: string, signature: Buffer): boolean =>
   verify(null, Buffer.from(text), keyObjectOf(key), signature)
 

@@ -3,10 +3,10 @@ import { hash } from 'node:crypto'
 // RFC 6962, section 2.1. All hashes are Buffers of 32 bytes. Sizes may exceed 2^31, so no bit operations are used on
 // sizes.
 
-/** Bytes of a hash. Lists of hashes are concatenated in one Buffer: objects would cost more than the hashing. */
+/** Size of a hash in bytes. A list of hashes is one Buffer: an object per hash would cost more than the hashing. */
 export const HASH_BYTES = 32
 
-// One shared buffer: there is no `await` between filling and hashing it.
+// All calls share this buffer: each call fills and hashes it without an `await` in between.
 const nodeInput = Buffer.alloc(1 + 2 * HASH_BYTES, 1)
 
 /** The parent of two nodes: SHA-256 of a byte 1 and both hashes. Throws TypeError for an invalid length. */
@@ -19,8 +19,8 @@ export function nodeHash(left: Buffer, right: Buffer): Buffer {
 }
 
 /**
- * The root over concatenated leaves. A node without a sibling moves up unchanged; without leaves the root is SHA-256 of
- * the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
+ * The root over concatenated leaves. A node without a sibling moves up unchanged. Without leaves, the root is SHA-256
+ * of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
  */
 export function treeRoot(leaves: Buffer): Buffer {
   if (leaves.length % HASH_BYTES !== 0) throw new TypeError('hashes must have 32 bytes each')
@@ -106,7 +106,7 @@ export type ConsistencyClaim = {
 }
 
 /**
- * Whether the path proves that the new tree begins with the old one (RFC 9162, 2.1.4.2). The path must be empty for
+ * Whether the path proves that the new tree begins with the old tree (RFC 9162, 2.1.4.2). The path must be empty for
  * trees of the same size, and for an empty old tree.
  */
 export function verifyConsistency({ oldSize, oldRoot, newSize, newRoot, path }: ConsistencyClaim): boolean {
@@ -115,7 +115,7 @@ export function verifyConsistency({ oldSize, oldRoot, newSize, newRoot, path }: 
   if (oldSize === newSize) return path.length === 0 && oldRoot.equals(newRoot)
   let [at, last] = [oldSize - 1, newSize - 1]
   while (at % 2 === 1) [at, last] = [half(at), half(last)]
-  // A complete old tree is a node of the new one, and the path omits it.
+  // A complete old tree is a node of the new tree, and the path omits this node.
   const nodes = at === 0 ? [oldRoot, ...path] : path
   const [first, ...others] = nodes
   if (first === undefined) return false

@@ -5,7 +5,7 @@ import { isSignedBy, isSignerName, type PublishedKey } from './keys.ts'
 /** The head of a tree (C2SP tlog-checkpoint): its origin, its number of leaves, and its root in base64. */
 export type Checkpoint = { origin: string; size: number; root: string }
 
-/** One line below a signed note. */
+/** One signature line of a signed note. */
 export type NoteSignature = { name: string; keyHash: Buffer; signature: Buffer }
 
 /** The text is not a valid note, or no known key has signed it. The message states the cause. */
@@ -29,17 +29,20 @@ export function signedNote(text: string, name: string, publicKey: Buffer, signat
   return `${text}\n${SIGNATURE_MARK}${name} ${line}\n`
 }
 
-/** The first four bytes of SHA-256 over name, newline, algorithm 1 and the key. */
+/** The key's hash in a signature line: the first four bytes of SHA-256 over name, newline, algorithm 1 and the key. */
 export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
   Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
 
 /** The start of each signature line (C2SP signed-note). */
 export const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
-/** Far above the number of signatures in real notes. Bounds the number of verifications per note. */
+/** Maximum number of signatures per note, far above the number in real notes. It bounds the verifications per note. */
 const MAX_SIGNATURES = 100
 
-/** Parses a note without checking its signatures. Throws NoteError unless it is a checkpoint in a signed note. */
+/**
+ * Parses a note without checking its signatures. Throws NoteError if the text is not a signed note, or the note does
+ * not contain a checkpoint.
+ */
 export function parseCheckpoint(note: string): { checkpoint: Checkpoint; text: string; signatures: NoteSignature[] } {
   const end = note.lastIndexOf('\n\n')
   if (end < 0 || !note.endsWith('\n')) throw new NoteError('it is not a signed note')
@@ -50,7 +53,7 @@ export function parseCheckpoint(note: string): { checkpoint: Checkpoint; text: s
 }
 
 function parseText(text: string): Checkpoint {
-  // Lines after the third are extensions: they are signed, but unused here.
+  // Lines after the third are extensions, which are signed but unused here.
   const [origin = '', sizeText = '', root = '', ...extensions] = text.slice(0, -1).split('\n')
   const size = Number(sizeText)
   if (origin === '' || extensions.includes('')) throw new NoteError('its text is not a checkpoint')

@@ -88,7 +88,7 @@ function canonicalOf(value: object): string | undefined {
 type ReceiptEntry = Omit<HashedEntry, 'leaf_index'>
 type ReceiptProof = { origin: string; tree_size: number; leaf_index: number; path: string[]; root: string }
 
-/** Rejects unknown members: they would look signed although no hash covers them. */
+/** Rejects unknown members: they would look signed, but the hashes do not cover them. */
 const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
   isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
 

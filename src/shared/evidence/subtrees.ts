@@ -42,7 +42,8 @@ export async function consistencyProof(oldSize: number, newSize: number, read: S
       from = middle
     }
   }
-  // The verifier knows the root of a complete old tree. For any other tree the path must include the last part.
+  // The verifier knows the root of a complete old tree. For an incomplete old tree, the path must include the last
+  // part.
   if (from > 0) path.push(await rangeRoot(from, to, read))
   return path.reverse()
 }

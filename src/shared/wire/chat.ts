@@ -278,7 +278,10 @@ export const Change = z
   .meta({ id: 'Change' })
 export type Change = z.infer<typeof Change>
 
-/** The `gateway` member of responses on the other surfaces. It contains data beyond their contract. */
+/**
+ * The `gateway` member of responses on the other surfaces. It contains data that the contracts of these surfaces do not
+ * define.
+ */
 export const GatewayExtension = ChatMetadata.pick({
   served_model: true,
   requested_model: true,

@@ -30,7 +30,7 @@ export const EventFeedResponse = z
   })
   .meta({ id: 'EventFeedResponse' })
 
-/** A frame of the stream; `cursor` is the position to resume from. An event may then be sent again. */
+/** A frame of the stream. `cursor` is the position to resume from. After a resume, an event may be sent again. */
 export const EventFeedFrame = z
   .discriminatedUnion('type', [
     z.object({ type: z.literal('ready'), data: z.object({ cursor: z.string() }) }),

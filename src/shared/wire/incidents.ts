@@ -5,7 +5,7 @@ const INCIDENT_KINDS = ['prompt_shield', 'canary', 'dlp', 'pii', 'policy'] as co
 export const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
 /** The request, the content retrieved for it (passages; for the shield also tool results), and the answer. */
 export const GUARD_DIRECTIONS = ['input', 'retrieved', 'output'] as const
-/** In ascending order of severity. `flag` belongs to the shield: the request continues, and an event is sent. */
+/** In ascending order of severity. Only the shield uses `flag`: the request continues, and an event is sent. */
 export const INCIDENT_ACTIONS = ['log', 'flag', 'mask', 'remove', 'tokenize', 'block'] as const
 
 export type IncidentKind = (typeof INCIDENT_KINDS)[number]

@@ -96,7 +96,7 @@ export const Index = z
   .meta({ id: 'Index' })
 export type Index = z.infer<typeof Index>
 
-/** The new index, without the members that can only change later. */
+/** The new index, without members that change only after the creation. */
 const CreatedIndex = Index.omit({ userId: true, isActive: true, updatedAt: true, deletedAt: true, embedding: true })
 
 export const CreateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: CreatedIndex })

@@ -18,7 +18,7 @@ export const POLICY_DIRECTIONS = ['input', 'output', 'both'] as const
 const section = <Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) =>
   closedObject(shape, `${name} must be an object`)
 
-/** Distinct, sorted entries, so that equivalent documents have the same hash. */
+/** The entries are made distinct and sorted, so that equivalent documents have the same hash. */
 const setOf = <T extends z.ZodType<string>>(name: string, entry: T) =>
   z
     .array(entry, { error: `${name} must be an array` })
@@ -52,7 +52,7 @@ const entity = storableText('an entity').refine(isPiiEntity, {
   },
 })
 
-/** Built-in detectors only: the tenant's own rules apply whatever the policy. */
+/** Selects built-in detectors only. The tenant's own rules apply under every policy. */
 const dlpRule = oneOf('each of dlp.rules', DLP_DETECTOR_NAMES)
 
 /** A keyword for a predefined set, or a non-empty list. To disable the check, use `enabled: false`. */
@@ -220,7 +220,7 @@ export const ActivePolicyResponse = z.object({
 export const PolicyResponse = z.object({ success: z.literal(true), message: z.string(), policy: Policy })
 export const ShowPolicyResponse = z.object({ success: z.literal(true), policy: Policy })
 
-/** A field in which two documents differ, such as `pii.action`, and its value in each. */
+/** A field in which two documents differ, such as `pii.action`, and the field's value in each document. */
 export const PolicyDifference = z
   .object({ path: z.string(), from: z.unknown(), to: z.unknown() })
   .meta({ id: 'PolicyDifference' })

@@ -6,7 +6,10 @@ import { SHIELD_MODES, SHIELD_VERDICTS } from './shield.ts'
 
 export const POLICY_CHECK_PATH = '/api/external/policy-check'
 
-/** Body of POST /policy-check: the same body as for POST /chat/completions. Its faults are part of the response. */
+/**
+ * Body of POST /policy-check: the same body as for POST /chat/completions. The faults of that body are part of the
+ * response.
+ */
 export const PolicyCheckRequest = z
   .looseObject({}, anObject)
   .meta({ id: 'PolicyCheckRequest', description: 'A body of POST /chat/completions' })

@@ -64,7 +64,7 @@ const usageByModel = closedObject(
   { ...usageByModelFields, enabled: optional(usageByModelFields.enabled) },
   IS_USAGE_BY_MODEL,
 ).partial()
-/** Rejected: users do not sign in with passwords, so passwords are not stored. */
+/** Passwords are rejected: users authenticate with API keys, and the gateway stores no passwords. */
 const password = z.null({ error: 'passwords are not supported: users authenticate with API keys' }).optional()
 
 /**
@@ -134,7 +134,7 @@ export const ListUsersResponse = z.object({ success: z.literal(true), users: z.a
 
 const perLicense = <T extends z.ZodType>(schema: T) => z.record(z.enum(LICENSES), schema)
 
-/** GET /licenses/availability; a limit of 0 and a remainder of null mean "no limit". */
+/** GET /licenses/availability. A limit of 0 and a remainder of null mean "no limit". */
 export const LicenseAvailabilityResponse = z.object({
   success: z.literal(true),
   limits: perLicense(z.int()),

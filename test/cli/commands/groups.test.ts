@@ -137,7 +137,9 @@ describe('with a gateway', () => {
     })
     const gone = await groups(['delete', 'short lived', '--yes'])
     expect(gone.exitCode).toBe(3)
-    expect(gone.stderr).toBe("error: there is no group 'short lived'\n  Which are there?  aigw groups list\n")
+    expect(gone.stderr).toBe(
+      "error: there is no group 'short lived'\n  To list existing names and ids, run: aigw groups list\n",
+    )
     // Nothing is to be confirmed where there is nothing.
     expect(await groups(['rm', 'short lived', '--ignore-not-found'])).toEqual({
       exitCode: 0,

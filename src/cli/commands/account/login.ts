@@ -48,7 +48,7 @@ async function login(context: CliContext, { withToken }: Flags): Promise<void> {
 
   if (settings.dryRun) await note(`Would save profile '${profile}' for ${baseUrl}.`)
   else {
-    // The key is saved first: after an interruption, there may be an unused key, but no profile without a key.
+    // The key is saved first: an interruption may leave an unused key, but never a profile without its key.
     await editCredentials(io.env, [{ path: ['keys', profile], value: { origin, key } }])
     await editConfig(io.env, [
       { path: ['current_profile'], value: profile },

@@ -33,7 +33,10 @@ export function toCommand(context: CliContext): Command {
 /** `data` is JSON text, `@FILE` or `-`. */
 type Flags = { data?: string; form: string[]; header: string[]; paginate: boolean; include: boolean }
 
-/** Prints the body of the response, whatever the status. Throws the exit code of a status of 300 or higher. */
+/**
+ * Prints the body of the response, whatever the status. For a status of 300 or higher, throws the error with the
+ * matching exit code.
+ */
 async function call(context: CliContext, method: string, path: string, flags: Flags): Promise<void> {
   const api = await context.api()
   const request = await toRequest(context, method, path, flags)

@@ -53,7 +53,7 @@ async function verifyAudit(context: CliContext, folder: string | undefined, flag
 
 async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: Flags): Promise<CheckedChain[]> {
   const source = await openGateway(context)
-  // The keys are requested after the sizes of the chains, so that they include every signer of these entries.
+  // The keys are requested after the sizes of the chains, so the response includes every signer of these entries.
   const trusted = await getTrustedKeys(context, keyFile)
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
@@ -71,7 +71,7 @@ async function verifyFolder(context: CliContext, folder: string, { keys: keyFile
   return checked
 }
 
-/** Throws exit 10 for a checkpoint of a log that the source lacks: a whole chain may have been removed. */
+/** Throws exit 10 if a checkpoint belongs to a log that the source lacks: a whole chain may have been removed. */
 function assertKnown(
   { tenantId, heads }: EvidenceSource,
   outside: readonly Checkpoint[],

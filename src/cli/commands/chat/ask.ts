@@ -35,9 +35,9 @@ export type Ask = {
   body: Question['body'] & { index: string }
   /** The model, for the progress line. */
   model: string
-  /** What is printed: the streamed text, one code block, the raw frames, or the whole response. */
+  /** The output: the streamed text, one code block, the raw frames, or the whole response. */
   show: 'text' | 'code' | 'frames' | 'envelope'
-  /** Which of several code blocks is printed. */
+  /** The code block to print if there are several. */
   block: 'first' | 'last'
   render: Render
   idempotencyKey: string | undefined
@@ -45,14 +45,14 @@ export type Ask = {
   sources: boolean
   /** Stops only the answer, not the program. */
   stop?: AbortSignal
-  /** Called with every piece of an answer, also if the answer is truncated later. */
+  /** Called with every chunk of an answer, even if the answer is truncated later. */
   onText?(text: string): void
 }
 
 /** Sends one question, prints the answer and returns it. Throws if the answer is not complete. */
 export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
-  // Unknown fields are rejected before the request, because an answer is billed.
+  // Unknown fields are rejected before the request, because every answer is billed.
   if (input.show === 'envelope') output.assertShowable(VIEW)
   if (settings.verbose) await context.note(`index: ${input.body.index}`)
   const text = input.show === 'text' ? await showText(context, input.render) : undefined
@@ -103,7 +103,7 @@ function listenerOf({ show, onText }: Ask, to: Show): Listener {
 
 const ONE_LINE = { indent: 0, terminal: false }
 
-/** Throws exit 1 if the answer has no complete code block. Then prints the answer to stderr, because it is billed. */
+/** If the answer has no complete code block, prints the answer to stderr, because it was billed, and throws exit 1. */
 async function chooseBlock(context: CliContext, text: string, which: 'first' | 'last'): Promise<string> {
   const block = codeBlocksIn(text).at(which === 'first' ? 0 : -1)
   if (block !== undefined) return block

@@ -51,7 +51,7 @@ Examples:
   aigw chat -o json "ping" | jq -r .metadata.served_model
   aigw chat                                  a session; /help lists its commands`
 
-/** By default, commander would use the next word, often the prompt, as the value of `--shield`. */
+/** Gives a bare `--shield` an empty value. By default, commander would use the next word, often the prompt. */
 class ChatCommand extends Command {
   override parseOptions(args: string[]) {
     const end = args.includes('--') ? args.indexOf('--') : args.length

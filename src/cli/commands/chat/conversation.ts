@@ -24,8 +24,8 @@ const findPath = async (env: Env, profile: string): Promise<string | undefined> 
 }
 
 /**
- * Returns the last conversation of the profile. Throws a usage error if none is stored, or if it was with another
- * gateway.
+ * Returns the last conversation of the profile. Throws a usage error if no conversation is stored, or if it was with
+ * another gateway.
  */
 export async function loadConversation(context: CliContext): Promise<Conversation> {
   const { profile, baseUrl } = await context.settings()
@@ -63,7 +63,7 @@ export async function moveConversation(env: Env, profile: string, to: string): P
   const everKept = { ...env, AIGW_NO_HISTORY: '' }
   const [from, target] = await Promise.all([findPath(everKept, profile), findPath(everKept, to)])
   if (from === undefined || target === undefined) return
-  // A conversation of an earlier profile with the new name is removed first.
+  // An earlier profile with the new name may have left a conversation, which is removed first.
   await rm(target, { force: true }).catch(() => {})
   await rename(from, target).catch(() => forgetConversation(env, profile))
 }
@@ -74,7 +74,7 @@ function parseKept(text: string): (Conversation & { origin: string }) | undefine
     const isKept = typeof kept.id === 'string' && typeof kept.origin === 'string' && Array.isArray(kept.messages)
     return isKept ? kept : undefined
   } catch {
-    // No conversation is stored, or a crash left an incomplete file.
+    // The file does not exist, or a crash left it incomplete.
     return undefined
   }
 }

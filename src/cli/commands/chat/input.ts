@@ -37,7 +37,7 @@ export type ChatInput = {
   user: string | undefined
 }
 
-/** The parts of one prompt, in their order. */
+/** The parts of one prompt, in the order in which they are joined. */
 export type PromptParts = { files: { name: string; text: string }[]; piped: string; words: string[] }
 
 type ChainEntry = { model: string; timeout_ms?: number; first_token_timeout_ms?: number }
@@ -65,7 +65,7 @@ export function toPrompt({ files, piped, words }: PromptParts): string {
   return prompt
 }
 
-/** One entry of `--chain`: `A`, `A@8s` (timeout of the attempt) or `A@8s/2s` (and of its first token). */
+/** Parses one entry of `--chain`: `A`, `A@8s` (timeout of the attempt) or `A@8s/2s` (also a first-token timeout). */
 export function toChainEntry(text: string): ChainEntry {
   const [, model = '', whole, first] =
     /^(.+?)(?:@(\d[\d.]*(?:ms|s|m|h))(?:\/(\d[\d.]*(?:ms|s|m|h)))?)?$/.exec(text) ?? []

@@ -100,7 +100,7 @@ function blocksLines(tokens: Token[], look: Look): string[] {
 const markerOf = ({ ordered, start }: Tokens.List, at: number): string =>
   ordered ? `${(start === '' ? 1 : start) + at}. ` : '• '
 
-/** An item after its marker. Its other lines are indented to its first word. */
+/** The marker and the lines of one item. Lines after the first are indented to the first word. */
 export function itemLines({ tokens }: Tokens.ListItem, marker: string, look: Look): string[] {
   const box = tokens.flatMap(known).find(({ type }) => type === 'checkbox')
   const content = tokens.filter((token) => token !== box)

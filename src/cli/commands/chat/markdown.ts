@@ -1,16 +1,16 @@
-/** Renders streamed Markdown. Text that is printed already never changes. */
+/** Renders streamed Markdown. Printed text never changes. */
 import type { Token, Tokens } from 'marked'
 import { terminalText } from '../../output/terminal-text.ts'
 import { closesFence, type Fence, findFence, withoutIndent } from './fence.ts'
 import { blockLines, itemLines, known, type Look } from './markdown-blocks.ts'
 
-/** A longer block is printed without rendering, because each new line parses the whole pending text again. */
+/** Longer blocks are printed without rendering, because the whole pending text is parsed again for each new line. */
 const PENDING_CHARS = 8_192
 
 export type MarkdownText = {
   /** Adds a chunk and returns the text that can be printed now. */
   push(chunk: string): string
-  /** Returns the remaining text. The whole output ends with exactly one newline. */
+  /** Returns the remaining text, so that the whole output ends with exactly one newline. */
   end(): string
 }
 
@@ -21,7 +21,7 @@ export type MarkdownText = {
 export async function createMarkdown(look: Look): Promise<MarkdownText> {
   const { Lexer } = await import('marked')
   const harmless = terminalText()
-  /** The last line, until its newline arrives. */
+  /** The last line, buffered until its newline arrives. */
   let line = ''
   /** Lines of incomplete blocks. */
   let pending = ''

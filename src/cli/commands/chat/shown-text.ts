@@ -5,7 +5,7 @@ import { createPainter, mayColour, type Painter } from '../../output/colour.ts'
 export const RENDER = ['auto', 'always', 'never'] as const
 export type Render = (typeof RENDER)[number]
 
-/** The width if the terminal reports no width, or zero. */
+/** The width if the terminal reports zero or no width. */
 const DEFAULT_COLUMNS = 80
 
 /** The text of one answer on stdout. */
@@ -50,7 +50,7 @@ export async function showText(context: CliContext, render: Render): Promise<Sho
   }
 }
 
-/** Pipes and scripts do not load the parser. */
+/** Loaded on demand, so pipes and scripts do not load the parser. */
 async function openMarkdown(columns: number | undefined, painter: Painter) {
   const { createMarkdown } = await import('./markdown.ts')
   return createMarkdown({ painter, width: columns || DEFAULT_COLUMNS })

@@ -5,7 +5,7 @@ import { usageError } from '../../errors.ts'
 import { toUtf8 } from '../../input/text-input.ts'
 import type { Io, Note } from '../../io.ts'
 
-/** With a prompt, how long to wait for the first byte of a pipe. */
+/** Maximum wait for the first byte of a pipe, if the command line contains a prompt. */
 const SILENCE_MS = 3_000
 
 /** Whether stdin is a pipe, a file or a socket. A terminal, `/dev/null` and a closed stdin are not read. */

@@ -15,8 +15,8 @@ export function runDaemon(args: string[], { env, signals }: Pick<Io, 'env' | 'si
   const child = spawn(process.execPath, [daemonPath(), ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
     env: { ...env, AIGW_PARENT_PIPE: '3' },
-    // On Ctrl-C the terminal signals our whole process group. In this group, the daemon would receive that signal and
-    // the forwarded one, and the second signal means "stop without draining".
+    // On Ctrl-C the terminal signals our whole process group. A daemon in this group would receive the signal twice,
+    // and a second signal means "stop without draining".
     detached: true,
   })
   const pipe = child.stdio[3]

@@ -51,7 +51,7 @@ async function checkHealth(context: CliContext, probe: Probe, waitMs: number): P
   progress.show(`Waiting for ${api.baseUrl}`)
   try {
     for (let leftMs = waitMs; ; leftMs = deadline - io.clock.monotonic()) {
-      // With `--wait`, this loop retries instead of the client, and a request may take only the remaining time.
+      // With `--wait`, this loop retries instead of the client, and limits each request to the remaining time.
       const limits = waitMs === 0 ? {} : { timeoutMs: Math.min(callMs, leftMs), retries: 0 }
       const finding = await ask(api, probe, limits).catch((error: unknown) => {
         if (error instanceof CliError && (error.exitCode === EXIT.unreachable || error.exitCode === EXIT.upstream)) {

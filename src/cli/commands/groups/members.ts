@@ -26,7 +26,7 @@ export const commands = {
   remove: memberVerb('remove', 'Remove users from a group. The users stay.', removeMembers),
 }
 
-/** Throws exit 3 if a user is unknown, and then adds no user. */
+/** Throws exit 3 if any user is unknown, before it adds the others. */
 async function addMembers(context: CliContext, members: UserReference[], users: string[]): Promise<string[]> {
   return [...new Set([...members.map(({ id }) => id), ...(await toIds(context, USERS, users))])]
 }

@@ -22,7 +22,7 @@ import { toMultipart } from './multipart.ts'
 import { getIndexName, indexPath } from './name.ts'
 import { FETCH_TIMEOUT_MS, fetchDocument, isUrl } from './web-document.ts'
 
-/** The response arrives only after the indexing, so the request takes longer than others. */
+/** Longer than the default timeout, because the gateway responds only after indexing. */
 const TRAIN_TIMEOUT_MS = 600_000
 const SKIPPED_SHOWN = 10
 

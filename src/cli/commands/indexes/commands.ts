@@ -137,7 +137,7 @@ async function listQueryable(context: CliContext, search: string | undefined, wa
 
 const REBUILT_VIEW = { columns: columns({ DOCUMENTS: 'documents', PASSAGES: 'passages' }), idPath: 'documents' }
 
-/** A rebuild processes about 3,000 passages a second. */
+/** Long enough for large indexes: a rebuild processes about 3,000 passages a second. */
 const REBUILD_TIMEOUT_MS = 600_000
 
 /** POST /indexes/{id}/rebuild. Throws exit 3 for an unknown index, exit 6 while another request changes the index. */

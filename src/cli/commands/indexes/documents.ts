@@ -4,7 +4,7 @@ import { extname, join, relative, resolve, sep } from 'node:path'
 import { TRAIN_FILE_BYTES, TRAIN_FILES } from '../../../shared/spec-limits.ts'
 import { CliError, failedToRead, unreadable, usageError } from '../../errors.ts'
 
-/** A document to send. Sources and search results show its `name`. `path` is its file or web address. */
+/** A document to send. Sources and search results show `name`. `path` is a file or a web address. */
 export type Document = { name: string; path: string; type: string; size: number; read(): AsyncIterable<Uint8Array> }
 
 export type Skipped = { path: string; reason: string }
@@ -103,8 +103,8 @@ function toDocument(path: string, file: Found): Document | string {
 export const typeOf = (name: string): string | undefined => TYPES[extname(name).toLowerCase()]
 
 /**
- * The path relative to the current folder, without `..`. Files with the same name in different folders stay distinct,
- * and adding a file again replaces its document.
+ * The path relative to the current folder, without `..`. Files with one name in different folders stay distinct. Adding
+ * a file again replaces its document.
  */
 const toDocumentName = (path: string): string =>
   relative('.', path)

@@ -23,12 +23,12 @@ for (const subnet of [
 
 const isOwn = (address: string): boolean => OWN.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
 
-/** Resolves and checks the hosts of one download. The checked address is the one that is connected to. */
+/** Resolves and checks the hosts of one download. Connections use exactly the checked address. */
 export type Dialling = { lookup: LookupFunction; check(hostname: string): void }
 
 /**
- * If the first host is in the user's own network, redirects may go anywhere. Otherwise they may go only to public hosts. Call `check`
- * for IP addresses, which are not looked up.
+ * If the first host is in the user's own network, redirects may go anywhere. Otherwise they may go only to public
+ * hosts. Call `check` for IP addresses, because `lookup` is not called for them.
  * @param resolve looks names up like dns.lookup
  */
 export function createDialling(resolve: typeof lookupName = lookupName): Dialling {

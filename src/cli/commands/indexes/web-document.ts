@@ -19,8 +19,8 @@ const NAME_CHARS = 200
 export const isUrl = (text: string): boolean => /^https?:\/\//i.test(text)
 
 /**
- * Downloads the document at an address. The request contains neither key nor cookies. Throws a usage error for an
- * address with a password, for an unsupported file and for more than TRAIN_FILE_BYTES. Throws exit 9 if the download
+ * Downloads the document at an address. The request contains neither key nor cookies. Throws a usage error if the
+ * address contains a password, or if the file is unsupported or exceeds TRAIN_FILE_BYTES. Throws exit 9 if the download
  * fails.
  */
 export async function fetchDocument(

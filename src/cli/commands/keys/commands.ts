@@ -146,7 +146,7 @@ const isRelative = (expires: unknown): boolean => typeof expires === 'string' &&
 
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
-/** Every key may chat without a knowledge base. A list that contains only `none` excludes all knowledge bases. */
+/** Zero-Knowledge is always allowed, so a list with only `none` excludes all knowledge bases. */
 function toIndex(text: string): string {
   return text === 'none' || text === NO_INDEX ? NO_INDEX : getIndexName(text)
 }

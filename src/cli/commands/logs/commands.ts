@@ -55,7 +55,7 @@ function listCommand(context: CliContext): Command {
         throw usageError(`--until ${flags.until} is before --since ${flags.since}`)
       }
       const filters = toQuery(await resolveFlags(context, LIST_FIELDS, given))
-      // New entries during the listing would shift older entries to the next page.
+      // Listing ends at the current time, because new entries would shift older entries to the next page.
       const latest = all || limit > PAGE_LIMIT.max ? { endDate: isoTime(context.io.clock.now()) } : {}
       const source = { path: LOGS_PATH, itemsKey: 'logs', isInData: true, query: { ...latest, ...filters } }
       await listAll<ActivityLog>(context, { ...source, limit, all, view: LIST_VIEW })
@@ -122,7 +122,7 @@ function showCommand(context: CliContext): Command {
       }
       throw new CliError(EXIT.notFound, `the log has no entry of '${id}'`, {
         code: 'LOG_NOT_FOUND',
-        hints: ['Which are there?  aigw logs list --since 30d'],
+        hints: ['To list recent entries, run: aigw logs list --since 30d'],
       })
     })
 }

@@ -15,16 +15,16 @@ const POLL_MS = 5_000
 const LONGEST_WAIT_MS = 30_000
 
 /**
- * Yields the last `lines` entries, then every new entry, each once. The position in the chains decides which entries
- * are new, not the time. Throws if the first request fails, or if the gateway later rejects this key. Retries while the
- * gateway is unreachable.
+ * Yields the last `lines` entries, then every new entry, each once. New entries are recognised by their position in the
+ * chains, not by their time. Throws if the first request fails, or if the gateway later rejects this key. Retries while
+ * the gateway is unreachable.
  */
 export async function* followLogs(
   context: CliContext,
   { query, lines }: { query: ApiRequest['query']; lines: number },
 ): AsyncGenerator<ActivityLog> {
-  // The position is read before the last lines. An entry that is logged in between is in both responses, and is shown
-  // once.
+  // The position is read before the last lines. An entry logged between the two requests is in both responses, and is
+  // shown once.
   let position = (await readAfter(context, query, 'now')).position
   const last = await lastEntries(context, query, lines)
   const shown = new Set(last.map(({ id }) => id))

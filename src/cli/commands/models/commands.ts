@@ -68,7 +68,10 @@ async function unknownModel(models: Model[], id: string): Promise<CliError> {
   const nearest = findNearestName(id, ids)
   return new CliError(EXIT.notFound, `this key may not use the model '${id}'`, {
     code: 'MODEL_NOT_FOUND',
-    hints: [...(nearest === undefined ? [] : [`Did you mean '${nearest}'?`]), 'Which may it use?  aigw models list'],
+    hints: [
+      ...(nearest === undefined ? [] : [`Did you mean '${nearest}'?`]),
+      'To list the models that this key may use, run: aigw models list',
+    ],
   })
 }
 
@@ -78,10 +81,7 @@ const TEST_COLUMNS = columns(
 )
 const TEST_VIEW = { columns: TEST_COLUMNS, idPath: 'model', members: TEST_COLUMNS.map(({ path }) => path) }
 
-/**
- * Prints the times and tokens of one short answer. Throws exit 8 if the model does not answer, or if another model
- * answered.
- */
+/** Prints the times and tokens of one short answer. Throws exit 8 unless this model answers. */
 async function testModel(context: CliContext, id: string): Promise<void> {
   const [{ receive }, { toChatRequest }] = await Promise.all([import('../chat/answer.ts'), import('../chat/input.ts')])
   const output = await context.output()

@@ -43,7 +43,7 @@ async function sideOf(context: CliContext, given: string): Promise<string | obje
   throw usageError(`${given.slice(1)} needs a member 'policy' with the document`)
 }
 
-/** Members that only `show` prints. */
+/** Members that only `show` prints. A file with the output of `show` may contain them. */
 const SHOWN_ONLY = { id: true, type: true, isActive: true, policyHash: true, createdAt: true, updatedAt: true }
 
 /** Formats the value of one side. */

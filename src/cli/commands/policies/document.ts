@@ -33,7 +33,7 @@ function toValue(path: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // The value is not JSON, so it is text.
+    // A value that is not JSON is text.
   }
   if (!LISTS.includes(path) || WORDS.includes(text)) return text
   return text.split(',').flatMap((entry) => entry.trim() || [])

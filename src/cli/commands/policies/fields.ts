@@ -16,7 +16,7 @@ export const policyFields = (example: string): [Field, Field] => [
 export const NAME_FIELD = { member: 'name', flag: '[name]', ask: 'Name of the policy:' }
 
 type PolicyInput = {
-  /** The document of the file. */
+  /** The document in the file. */
   document: object | undefined
   /** The settings of `--set`, which are applied to the document. */
   settings: Setting[]
@@ -37,7 +37,8 @@ export function toNewPolicy(input: Fields): Fields {
 }
 
 /**
- * The request for a change. Settings change the document of the file. Without one, they change the current document.
+ * The request for a change. Settings are applied to the document of the file or, without a file, to the current
+ * document.
  */
 export function toPolicyChange(input: Fields) {
   const { document, settings, others } = splitPolicy(input)

@@ -81,8 +81,8 @@ export const commands = {
 }
 
 /**
- * Separates the permissions of the file, the permissions of flags, and the other members. Throws a usage error for an
- * unknown section or level.
+ * Splits the input into the file's permissions, the flags' permissions and the other members. Throws a usage error for
+ * an unknown section or level.
  */
 function permissionsOf(input: Fields) {
   const { named, permissions: _, ...fields } = input

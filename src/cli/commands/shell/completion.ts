@@ -19,7 +19,7 @@ export function toCommand(context: CliContext): Command {
     .action(async (shell: Shell) => printText(context.io, toScript(shell, toNodes(await context.commandTree(), []))))
 }
 
-/** Flattens the command tree into nodes, one for every name and alias. Each node has its possible next words. */
+/** Flattens the command tree into nodes, one for every name and alias. Each node lists its possible next words. */
 function toNodes(command: Command, path: string[]): CompletionNode[] {
   const verbs = command.commands.map((child) => ({
     word: child.name(),

@@ -85,7 +85,7 @@ function toFish(nodes: CompletionNode[]): string {
     if (path.length === 0) return '__fish_use_subcommand'
     const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`)
     const chosen = verbs.flatMap(({ word, aliases }) => [word, ...aliases])
-    // fish ignores the order of words, so this condition prevents that `groups members rm` matches `groups rm`.
+    // fish ignores the order of words. Without this condition, `groups members rm` would also match `groups rm`.
     const siblingGroups = nodes
       .filter((node) => node.verbs.length > 0 && node.path.length === path.length && path.length > 1)
       .filter((node) => node.path[0] === path[0] && node.path[1] !== path[1])

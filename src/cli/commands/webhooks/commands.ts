@@ -1,4 +1,4 @@
-/** Manages webhook endpoints. To start fast, loads event names only when a flag contains one. */
+/** Manages webhook endpoints. Event names are loaded only if a flag contains an event, for a fast start. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { ALL_EVENTS as EVERY_EVENT } from '../../../shared/event-catalog.ts'
@@ -16,7 +16,7 @@ import { WEBHOOKS } from './resource.ts'
 const url = { member: 'url', flag: '--url <url>', help: 'where to deliver' }
 const description = { member: 'description', flag: '-d, --description <text>', help: 'its purpose' }
 const events = { member: 'events', flag: '-e, --event <event>', isList: true, parse: toSubscription } as const
-/** Subscribes to every event. The compiler checks that it equals the value in the catalogue. */
+/** Subscribes to every event. The compiler checks that this value equals EVERY_EVENT. */
 const ALL_EVENTS: typeof EVERY_EVENT = '*'
 
 export const commands = {

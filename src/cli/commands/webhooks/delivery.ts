@@ -51,11 +51,11 @@ export async function getDelivery(context: CliContext, id: string) {
   return { delivery: itemIn<DeliveryDetails>(body, 'delivery', api.baseUrl), raw }
 }
 
-/** An attempt takes at most 5 s. A busy gateway may start it later. */
+/** Longer than an attempt (at most 5 s), because a busy gateway may start it late. */
 const PATIENCE_MS = 30_000
 const POLL_MS = { first: 100, longest: 2_000 }
 
-/** Polls until the first attempt has ended, or no attempt is scheduled. Throws exit 10 after `PATIENCE_MS`. */
+/** Polls until the first attempt has ended, or until no attempt is scheduled. Throws exit 10 after `PATIENCE_MS`. */
 async function waitForAttempt(context: CliContext, id: string) {
   const { io } = context
   const progress = createProgress(io, await context.settings())

@@ -11,7 +11,7 @@ export function getEvent(name: string): SubscribableEvent {
 }
 
 /**
- * Makes a function that returns whether an event matches one of these names or patterns, such as `pii:*`. An empty list
+ * Returns a function that checks whether an event matches any of these names or patterns (`pii:*`). An empty list
  * matches every event. Throws a usage error for a pattern without any matching event.
  */
 export function eventMatcher(patterns: string[]): (event: string) => boolean {

@@ -9,9 +9,7 @@ import { pause } from '../../io.ts'
 
 const FEED_PATH = '/api/admin/webhooks/recent-events'
 const RECONNECT_MS = { first: 1_000, longest: 30_000 }
-/**
- * The gateway sends pings more often. A longer silence means a dead connection, for instance after this machine slept.
- */
+/** Three missed pings mean a dead connection, for instance after this machine slept. */
 const SILENCE_MS = 3 * LISTEN_PING_MS
 /** After a reconnect, the gateway repeats the events of the last seconds. Duplicates are recognised by their ids. */
 const REMEMBERED_EVENTS = 10_000
@@ -19,7 +17,7 @@ const REMEMBERED_EVENTS = 10_000
 export type ReceivedEvent = (EventFeedFrame & { type: 'event' })['data']['event']
 
 /**
- * Yields the events of the tenant from now on, each once. After a disconnect it reconnects and continues at the same
+ * Yields the events of the tenant from now on, each once. After a disconnect, reconnects and continues at the same
  * position. `onReady` is called once. Throws if the first connection fails, or if the gateway later rejects this key.
  */
 export async function* listenToEvents(
@@ -59,7 +57,7 @@ function remember(known: Set<string>, id: string): void {
 }
 
 /**
- * Yields the frames of one connection, until it ends. Throws the error of its status. Throws exit 8 if the connection
+ * Yields the frames of one connection until it ends. Throws if the status is not 200, and exit 8 if the connection
  * breaks.
  */
 async function* readFeed(context: CliContext, since: string | undefined): AsyncGenerator<EventFeedFrame> {
@@ -87,7 +85,7 @@ async function* readFeed(context: CliContext, since: string | undefined): AsyncG
   let waiting = expectMore()
   try {
     for await (const chunk of api.parts(answer, { bounded: false })) {
-      // The timer stops while an event is processed, because only the gateway's silence counts.
+      // The timer stops while an event is processed, because it measures only the gateway's silence.
       waiting.cancel()
       parser.feed(decoder.decode(chunk, { stream: true }))
       yield* frames.splice(0)

@@ -15,7 +15,7 @@ export type Forwarded = {
   /** Null if the receiver sent no response. */
   status: number | null
   duration_ms: number
-  /** Why there was no response, or the first line of a response that is not 2xx. Null for a 2xx response. */
+  /** The reason for a missing response, or the first line of a non-2xx response. Null for a 2xx response. */
   error: string | null
 }
 

@@ -59,8 +59,8 @@ async function listen(context: CliContext, flags: Flags): Promise<void> {
 }
 
 /**
- * Derives the secret from the API key, so that every run on every machine uses the same secret and a receiver is
- * configured once. The key cannot be derived from the secret.
+ * Derives the secret from the API key, so that all runs and machines use one secret and a receiver is configured once.
+ * The key cannot be derived from the secret.
  */
 const toDevSecret = (key: string): string =>
   `whsec_dev_${createHmac('sha256', key).update('aigw webhooks listen').digest('hex')}`

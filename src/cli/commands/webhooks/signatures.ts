@@ -87,7 +87,7 @@ function verifyCommand(context: CliContext): Command {
     })
 }
 
-/** A signed body may come from another sender and not be an event. */
+/** The body may come from another sender, so it may not be an event. */
 function textAt(body: Buffer, path: string): string | null {
   try {
     const value = findAtPath(JSON.parse(body.toString()), path)
@@ -122,9 +122,9 @@ function checkFailed(verdict: SignatureVerdict & { valid: false }, toleranceSeco
 const secondsOf = ({ io }: CliContext, text: string | undefined, flag: string): number =>
   text === undefined ? Math.floor(io.clock.now() / 1000) : toUnixSeconds(text, flag)
 
-/** Large enough for bodies of other senders, which may use the same signatures. */
+/** Larger than events of the gateway, because other senders may use the same signature scheme. */
 const BODY_BYTES = 67_108_864
-/** No secret is longer. */
+/** Longer than any secret. */
 const SECRET_BYTES = 4_096
 
 /** Reads the bytes of a body and the secret. Throws a usage error for unreadable files, or if both come from stdin. */

@@ -26,7 +26,7 @@ export type Admitted = Pick<
   payer: Payer
   conversationId: string
   chain: Chain
-  /** `id` is undefined for Zero-Knowledge, that is, without an index. */
+  /** `id` is undefined for Zero-Knowledge (no index). */
   index: { name: string; id: string | undefined }
   policy: AppliedPolicy
   /** Undefined if no prompt shield applies. */
@@ -91,7 +91,7 @@ export async function admit(
 
 const NO_INDEX = { name: ZERO_KNOWLEDGE, id: undefined }
 
-/** Checks that the role of the key's owner allows chat. @throws INSUFFICIENT_PERMISSIONS */
+/** Checks whether the role of the key's owner allows chat. @throws INSUFFICIENT_PERMISSIONS */
 export function requireMayChat({ rights }: Caller): void {
   if (!rights.canInteractWithAI || !rights.canUseChat) {
     throw new GatewayError(
@@ -142,8 +142,8 @@ async function namedPayer(userId: string, caller: Caller, db: Db): Promise<Payer
 }
 
 /**
- * Returns the index that a request searches. An unknown index and a forbidden index cause the same error, so names
- * cannot be probed.
+ * Returns the index that a request searches. Unknown and forbidden indexes cause the same error, so that callers cannot
+ * probe for names.
  * @throws INSUFFICIENT_PERMISSIONS
  */
 export function indexOf(

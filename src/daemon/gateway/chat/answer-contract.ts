@@ -26,8 +26,8 @@ export type Answer = {
   /** Renders the end of a complete answer. Returns the full body that the client receives. */
   close(finish: Finish, usage: TokenUsage): Rendered
   /**
-   * Renders the end of a broken stream and returns the full body. Returns undefined for a non-streamed answer: no body
-   * is sent.
+   * Renders the end of a broken stream and returns the full body. Returns undefined for a non-streamed answer, because
+   * no body is sent.
    */
   fail(fault: AnswerFault): Rendered | undefined
   /**

@@ -1,7 +1,7 @@
 import type { Reasoning, ToolCall } from '../../models/conversation.ts'
 import type { ChatPart } from '../../models/provider.ts'
 
-/** One item of a model's output. `logprobs` contains the logprobs of its pieces, in order of arrival. */
+/** One item of a model's output. `logprobs` contains the logprobs of the item's parts, in order of arrival. */
 export type AnswerItem =
   | { type: 'text'; text: string; logprobs: unknown[] }
   | { type: 'reasoning'; step: Reasoning }
@@ -49,7 +49,10 @@ export const withPart = (step: Reasoning | undefined, part: ReasoningPart): Reas
   data: part.data,
 })
 
-/** Whether the step is signed or encrypted. Such a step is complete, and its provider needs it back unchanged. */
+/**
+ * Whether the step is signed or encrypted. A signed or encrypted step is complete and must be returned to its provider
+ * unchanged.
+ */
 export const isSealed = ({ signature, data }: Reasoning): boolean => signature !== undefined || data !== undefined
 
 const goesOn = (step: Reasoning, { origin = '' }: ReasoningPart) => step.origin === origin && !isSealed(step)

@@ -35,10 +35,10 @@ type ChainOptions = Timeouts & { on?: FailoverTrigger[] | undefined }
 const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
 
 /**
- * Builds the chain of a request: `models` if given; otherwise `model` followed by `fallback_models`; otherwise `model`
- * followed by its successors in the key's `failoverDefaults`. Duplicates are removed. Precedence of timeouts: the
- * entry, `redundancy`, the key, the operator. A stream has no total timeout by default, only a limit on silence, unless
- * it is buffered until complete.
+ * Builds the chain of a request from `models`, or from `model` and `fallback_models`, or from `model` and its
+ * successors in the key's `failoverDefaults`. The first of these that is given applies. Duplicates are removed.
+ * Precedence of timeouts: the entry, `redundancy`, the key, the operator. A stream has no total timeout by default,
+ * only a limit on silence, unless it is buffered until complete.
  * @throws VALIDATION_ERROR (`Invalid model`) listing the configured models; INSUFFICIENT_PERMISSIONS if the key may not
  * use every model of the chain
  */
@@ -55,8 +55,8 @@ export function planChain(
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {
     const found = usableModel(entry.model, registry, settings.allowedModels)
-    // Some models reason without output for a long time. The last model has no fallback, so an early timeout would only
-    // lose the answer.
+    // The last model has no fallback, and some models reason for a long time without output. So an early timeout would
+    // only lose the answer.
     const patience = entry === distinct.at(-1) ? 'last' : 'default'
     const wholeMs = limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
     const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs

@@ -31,8 +31,8 @@ export type Claim = {
 /** Prevents daemons that share a store from running one request twice (decision 0005). */
 export type Claims = {
   /**
-   * Claims the key. Undefined if another daemon claimed the key first. `isKnown`: the key has an expired answer or
-   * claim.
+   * Claims the key. Undefined if another daemon claimed the key first. `isKnown`: whether the store has an expired
+   * answer or claim of the key.
    */
   take(row: ClaimRow, isKnown: boolean): Promise<Claim | undefined>
   /** Resolves when another daemon's claim ends or its lease expires. Rejects with the signal's reason. */
@@ -42,7 +42,10 @@ export type Claims = {
 
 export type ClaimsDeps = { db: Db; clock: Clock; log: Pick<Log, 'warn'> }
 
-/** With SQLite there is only one daemon. It tracks its requests in memory, so no claim is written before the answer. */
+/**
+ * With SQLite there is only one daemon. The daemon tracks its requests in memory, so no claim is written before the
+ * answer.
+ */
 export const createClaims = (deps: ClaimsDeps): Claims =>
   engineOf(deps.db).name === 'sqlite' ? soleClaims(deps) : sharedClaims(deps)
 
@@ -77,7 +80,8 @@ function sharedClaims({ db, clock, log }: ClaimsDeps): Claims {
   const renewal = createRepeater(clock, IDEMPOTENCY_RENEW_MS, {
     isNeeded: () => held.size > 0,
     run: () => renewClaims(db, [...held], leaseUntil()),
-    // The lease outlasts several failed renewals. A request that lost its claim cannot commit.
+    // A failed renewal is only logged: the lease outlasts several failures, and a request that lost its claim cannot
+    // commit.
     failed: (error) => log.warn({ error, claims: held.size }, 'claims of Idempotency-Keys could not be renewed'),
   })
   const polling = createRepeater(clock, IDEMPOTENCY_POLL_MS, {

@@ -24,9 +24,9 @@ export type ChatDeps = {
   ledger: Ledger
   idempotency: Idempotency
   billing: Billing
-  /** Whether a caller's key is still valid. The result may be as stale as the authenticator's cache. */
+  /** Whether a caller's key is still valid. Uses the authenticator's cache, so the result may be stale for as long. */
   isAccepted: Authenticator['isAccepted']
-  /** Whether receipts are served. Answers contain the URL of their receipt only if they are. */
+  /** Whether receipts are served. If so, answers contain the URL of their receipt. */
   receipts: boolean
   clock: Clock
   log: Log

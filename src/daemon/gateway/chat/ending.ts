@@ -18,7 +18,9 @@ export type Ending = {
   failure: unknown
 }
 
-/** Forwards the parts as they arrive, until the answer ends. Never throws: a broken answer must be billed too. */
+/**
+ * Forwards the parts as they arrive, until the answer ends. Never throws, because a broken answer must also be billed.
+ */
 export async function readAnswer(
   opened: OpenAnswer,
   guard: Pick<AnswerGuard, 'pass' | 'end' | 'whenQuiet'>,
@@ -27,7 +29,7 @@ export async function readAnswer(
 ): Promise<Ending> {
   const output: AnswerSoFar = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
-  // There is no backpressure here: a guard buffers little, so the backlog of a slow client stays bounded.
+  // No backpressure is needed here, because guards buffer little output, so the backlog of a slow client stays bounded.
   let refused: { error: unknown } | undefined
   const quiet = guard.whenQuiet(
     (parts) => answer.add(parts),

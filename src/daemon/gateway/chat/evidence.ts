@@ -29,7 +29,7 @@ export type Evidence = Omit<RequestFacts, 'policy' | 'incidents'> & {
   startedMonotonicMs: number
   /** Further records that must be durable before a rejection is sent. They are committed with the entry. */
   withRefusal: LedgerRecords
-  /** True once the entry is part of a commit, even of a failed commit. No second entry is written. */
+  /** True once the entry is part of a commit, even if the commit failed. Prevents a second entry. */
   isWritten: boolean
 }
 
@@ -90,8 +90,8 @@ export async function commitEntry(records: LedgerRecords, context: RequestIds, l
 
 /**
  * Makes a rejection or failure durable before the caller learns of it, and sets the bundle id in `context`. Writes
- * nothing if the entry is already in a commit, if another daemon took over the request, or if the request was rejected
- * as overloaded before a model was called or a guard found something.
+ * nothing in three cases: the entry is already in a commit, another daemon took over the request, or an overloaded
+ * gateway rejected the request before any model call or guard finding.
  * @returns the error for the caller: `error`, or the reason why a denial could not be recorded
  */
 export async function recordRefusal(
@@ -132,15 +132,15 @@ export async function recordRefusal(
 
 /**
  * An overloaded gateway must not commit an entry for each rejected request. An entry is written only if a model was
- * called or a guard found something before.
+ * called, or a guard found something, before the rejection.
  */
 const isOverloadOnly = (error: unknown, { entitlements, incidents }: Evidence): boolean =>
   error instanceof GatewayError && error.code === 'OVERLOADED' && entitlements.length === 0 && incidents.length === 0
 
 /**
- * Returns the recordable name of a model that was not called. Other text from the caller must not enter the evidence.
- * The result is the full name if provider, key or policy names the model, `<provider>/*` if the provider accepts any
- * name, and null for an unknown model.
+ * Returns the name of a model that was not called, in a form that may be recorded. Other text from the caller must not
+ * enter the evidence. The result is the full name if provider, key or policy names the model, `<provider>/*` if the
+ * provider accepts any name, and null for an unknown model.
  */
 function knownName(
   { requestedModel, policy }: Evidence,

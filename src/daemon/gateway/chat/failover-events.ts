@@ -42,8 +42,8 @@ export function addFailoverEvents(
       resourceId: failed.model,
       description: `failed over from "${failed.model}" to "${next}" (${facts.reason})`,
       severity: 'warning',
-      // The entry records no change of rights and repeats facts of the receipt, so it is deleted together with the
-      // receipt.
+      // The entry is deleted together with the receipt, because it only repeats facts of the receipt and records no
+      // change of rights.
       complianceCategory: 'data_protection',
       metadata: facts,
     } as const

@@ -1,5 +1,5 @@
-// Tries the models of a chain until one answers. This file is long, because retries, failover and their limits are one
-// decision.
+// Tries the models of a chain until one answers. This file is long, because retries, failover and their limits depend
+// on each other.
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
@@ -55,8 +55,8 @@ export type FailoverDeps = { clock: Clock; log: Log; failover: Failover }
 type Asked = Omit<ProviderCall, 'model' | 'timeouts' | 'entitle' | 'onHead'>
 
 /**
- * The state that all attempts of one request share. `attempts` grows with each attempt, so it is also complete after a
- * failure.
+ * The state that all attempts of one request share. Each attempt is added to `attempts` when it ends, so the list is
+ * also complete after a failure.
  */
 type FailoverRun = {
   chain: Chain
@@ -75,10 +75,11 @@ type FailoverRun = {
 
 /**
  * Tries the models of the chain in order until one reaches its commit point. A stream commits at its first token. A
- * non-streamed answer commits when it is complete. A stream with `commit: 'complete'` does the same, unless it exceeds
- * the buffer limit. Each model has its own timeouts. The time in the provider's queue does not count. If the first
- * model rejects the request, the rejection is returned. If an earlier model failed, a rejection counts as one more
- * failure. A prompt that is too long for one model is sent to the next model, regardless of the triggers.
+ * non-streamed answer commits when it is complete. A stream with `commit: 'complete'` also commits when it is complete,
+ * unless it exceeds the buffer limit. Each model has its own timeouts. Time in the provider's queue does not count
+ * towards the timeouts. If the first model rejects the request, the rejection is returned. After an earlier model
+ * failed, a rejection counts as one more failure. A prompt that is too long for one model is sent to the next model,
+ * regardless of the triggers.
  * @throws GatewayError if no model of the chain answered, the request itself is invalid, or the last provider is
  * overloaded; the signal's reason if it was aborted
  */
@@ -108,7 +109,7 @@ export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<
     if (!(result instanceof ProviderError)) return result
     failures.push(result)
     if (isCallersFault(result)) {
-      // A fallback that rejects the request must not hide that the earlier models were down.
+      // If the earlier models were down, a rejection by a fallback must not hide this.
       if (othersFailed || result.reason === 'context_length') continue
       throw rejected(modelId, result)
     }
@@ -328,7 +329,7 @@ function addAttempt(
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'
 
-/** Whether this model would reject every retry of the request. */
+/** Whether this model would reject the request again on every retry. */
 function isCallersFault({ reason }: ProviderError): boolean {
   return reason === 'bad_request' || reason === 'context_length' || reason === 'content_filter'
 }

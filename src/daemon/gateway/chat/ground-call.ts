@@ -17,8 +17,8 @@ export type Grounded = {
 }
 
 /**
- * Passages are screened after the search. If rules may change the passages, no reranking model may read them before
- * that.
+ * Passages are screened after the search. If rules may change the passages, no reranking model may read them before the
+ * screening.
  */
 function searchOf({ policy, rules }: Screened, search: Search): Search {
   const mayAsk = mayAskUnder(policy)

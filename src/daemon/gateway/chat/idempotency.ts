@@ -55,8 +55,8 @@ export async function purgeExpired({ db, clock }: { db: Db; clock: Clock }): Pro
 type Left = { stored?: StoredResult; failure?: { error: unknown; bundleId: string | undefined } }
 
 /**
- * The first request with a key on this daemon. `confirmed` resolves when this request is known to own the key, or has
- * ended. Until then, the key may belong to a request with another body.
+ * The first request with an idempotency key on this daemon. `confirmed` resolves when this request is known to own the
+ * key, or has ended. Until then, a request with another body may own the key.
  */
 type Running = { fingerprint: string; confirmed: Promise<void>; left: Promise<Left> }
 
@@ -93,7 +93,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
       try {
         return await runClaimed(context, claim, { row, left }, produce)
       } catch (error) {
-        // Another daemon took over the key and stores the answer. This daemon has stored nothing.
+        // Another daemon took over the key and stores the answer, so this daemon stores nothing.
         if (!(error instanceof ClaimLostError) || context.response.headersSent) throw error
       }
     }
@@ -113,7 +113,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
         broke: (error) => noteFailure(error, context, left),
         toRow({ status, contentType, body }) {
           kept = { ...row, ...times(), status, content_type: contentType, body, lease_until: null }
-          // Requests that wait on this daemon still get a large answer, from memory.
+          // Requests that wait on this daemon get the answer from memory, even if it is too large to store.
           return Buffer.byteLength(body) > IDEMPOTENCY_RESULT_BYTES ? { ...kept, ...NOT_KEPT } : kept
         },
       })
@@ -190,8 +190,8 @@ const isLive = (known: { expires_at: string; lease_until: string | null }, now: 
   known.expires_at > now && (known.lease_until === null || known.lease_until > now)
 
 /**
- * Shares a failure with the waiting requests. Otherwise each of them would run the request and pay again. Two failures
- * concern only the first request: its client disconnected, or another daemon took over its key.
+ * Shares a failure with the waiting requests, so that they do not run the request and pay again. Two failures are not
+ * shared: the first request's client disconnected, or another daemon took over the key.
  */
 function noteFailure(error: unknown, { bundleId }: RequestContext, left: Left): void {
   const isItsOwn = error instanceof ClaimLostError || (error instanceof RequestAborted && error.by === 'client')

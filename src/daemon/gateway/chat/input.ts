@@ -22,7 +22,7 @@ export type ChatInput = {
   conversationId: string | undefined
   /** Undefined: the model's own default. */
   temperature: number | undefined
-  /** True when the gateway set the temperature, not the caller. */
+  /** True if the gateway set the temperature, because the request has none. */
   temperatureIsDefault?: boolean
   /** Undefined: the request sets no limit. */
   maxTokens: number | undefined

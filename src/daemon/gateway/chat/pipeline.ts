@@ -94,7 +94,8 @@ async function answerOnce(
   { admitted, surface, context, evidence, replay }: Running,
   deps: ChatDeps,
 ): Promise<Reply | undefined> {
-  // A client with an Idempotency-Key will retry. So the answer is completed even after a disconnect, and billed once.
+  // A client with an Idempotency-Key will retry. So the answer is completed and billed once, even if the client
+  // disconnects.
   const signal = replay ? context.shutdown : context.signal
   const { caller, requestId } = context
   const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // DLP, PII and prompt shield on the request
@@ -199,7 +200,7 @@ function limitFor(attempt: Attempt, order: Order, covered: number | undefined): 
     covered,
     isRequired: attempt.provider.needsMaxTokens === true,
   })
-  // A low limit that the request itself sets is sent unchanged, and the provider rejects it.
+  // If the request itself sets a limit that is too low, the limit is sent unchanged, and the provider rejects it.
   const thinks = why !== 'operator' || (tokens ?? 0) > thinkingTokensOf(attempt, call)
   return { tokens, why, thinks }
 }
@@ -224,10 +225,7 @@ function changesOf(
   return changes
 }
 
-/**
- * The minimum number of output tokens for the requested reasoning. Is 0 without reasoning, or if the model has no
- * minimum.
- */
+/** The minimum number of output tokens for the requested reasoning, or 0 without reasoning or without a minimum. */
 const thinkingTokensOf = ({ provider, model }: Attempt, { options = {} }: Order['call']): number => {
   const { reasoningEffort, noReasoning } = options
   const thinks = reasoningEffort !== undefined && reasoningEffort !== 'none' && !noReasoning

@@ -128,7 +128,7 @@ async function checkAll(
       }
     }
     const applied = shield?.applied
-    // The judge model is not called either: a dry run must not send the request anywhere or cost anything.
+    // The judge model is not called either, because a dry run must not cost anything or send the request to a provider.
     const terms = { tenantId, mayAsk: () => false, signal, pacer: createPacer(), wantsDetails: true }
     const scan =
       applied &&
@@ -167,7 +167,7 @@ async function checkAll(
 }
 
 const SKIPPED = { skipped: true } as const
-/** Checks that did not run, because an earlier check failed or they do not apply. */
+/** Adds the checks that did not run, because an earlier check failed or because they do not apply. */
 const NOT_LOOKED_AT: Checks = {
   input: { passed: true },
   model_access: SKIPPED,

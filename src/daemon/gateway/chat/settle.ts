@@ -39,8 +39,8 @@ type Served = {
 
 /**
  * Commits the bill, then sends the last bytes to the client. All generated output is billed, even if the answer broke
- * off or the client disconnected. A complete answer is stored for replay. The rejection of a blocked answer is stored
- * as well, because a retry would pay for the model again.
+ * off or the client disconnected. A complete answer is stored for replay. The rejection of a blocked answer is also
+ * stored, because otherwise a retry would pay for the model again.
  * @throws the failure of the answer if no byte was sent; the ledger's error if the commit failed
  */
 export async function settle(served: Served, deps: ChatDeps): Promise<Reply | undefined> {

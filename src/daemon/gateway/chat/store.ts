@@ -47,7 +47,7 @@ export async function deleteExpiredResults(db: Db, now: string, limit: number): 
 
 /**
  * Claims a key for the request in `claim`. Replaces an answer or a lease that has expired at `now` (ISO 8601). Returns
- * false if the key is taken. Of concurrent claims, exactly one succeeds.
+ * false if the key is taken. If several requests claim the key at the same time, exactly one succeeds.
  */
 export async function insertClaim(db: Db, claim: IdempotencyResultRow, now: string): Promise<boolean> {
   const { tenant_id, api_key_id, route, idempotency_key, ...changes } = claim

@@ -13,7 +13,7 @@ export type StreamWording = {
   say(parts: readonly ChatPart[]): string
   /** Returns the last frames of a complete answer, preceded by the first frames if no part was shown. */
   end(finish: Finish, usage: TokenUsage): string
-  /** Returns the last frames of a broken answer. No client may mistake them for the end of a complete answer. */
+  /** Returns the last frames of a broken answer. They must be clearly different from the end of a complete answer. */
   fail(fault: AnswerFault): string
 }
 
@@ -38,8 +38,8 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
       left.add(frames)
       if (!keep) return stream.write(frames)
       transcript += frames
-      // Other requests may wait for this answer, so there is no backpressure. A client with too large a backlog is
-      // disconnected and gets the answer by retrying.
+      // There is no backpressure, because other requests may wait for this answer. If a client's backlog is too large,
+      // the client is disconnected and gets the answer by retrying.
       if (context.response.writableLength > IDEMPOTENCY_BACKLOG_BYTES) context.response.destroy()
       else stream.write(frames)
       return true
@@ -62,7 +62,7 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
  */
 const HASHED_CHARS = 1_024
 
-/** SHA-256 of a text that is added in pieces, as UTF-8. */
+/** Computes the SHA-256 of a text that arrives in parts, as UTF-8. */
 function createTextHash(): { add(text: string): void; end(): string } {
   let waiting = ''
   let hasher: Hash | undefined

@@ -31,7 +31,7 @@ import {
   updateGroup,
 } from './store.ts'
 
-/** Large enough for a group with GROUP_USERS ids and a long description. */
+/** The body limit. It is large enough for GROUP_USERS ids and a long description. */
 export const GROUP_BODY_BYTES = 524_288
 
 const NOT_FOUND = { description: 'No group of this tenant has this id', schema: StructuredError }
@@ -198,8 +198,7 @@ const shownOf = (group: GroupRow): Omit<Group, 'users'> => ({
   name: group.name,
   description: group.description,
   status: group.status,
-  // Counted from the members in this response, so the response is consistent even if the group changes at the same
-  // time.
+  // Counts the members in this response, so that the response is consistent even if the group changes at the same time.
   userCount: group.user_count,
   createdAt: group.created_at,
   updatedAt: group.updated_at,

@@ -37,7 +37,7 @@ export async function updateGroup(tx: Db, { tenant_id, id, ...columns }: GroupRo
   try {
     await tx.updateTable('groups').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
   } catch (cause) {
-    // Only the name is unique, so this unique key is the key of the name.
+    // A unique key that fails here is always the key of the name, because only the name is unique.
     if (engineOf(tx).uniqueKeyOf(cause) === undefined) throw cause
     throw nameExists(columns.name, cause)
   }
@@ -181,7 +181,7 @@ const SORT_COLUMNS = {
 
 /**
  * Loads the members of all groups in one query, sorted by name. `first` limits each group to the members with the
- * lowest ids, whose accounts are the oldest. Only these rows are read.
+ * lowest ids, which are the oldest accounts. Only these rows are read.
  */
 async function addMembersTo(
   db: Db,
@@ -208,7 +208,7 @@ async function addMembersTo(
   return groups.map((group) => ({ ...group, members: members.get(group.id) ?? [] }))
 }
 
-/** The id of the last member to include. For a smaller group, a text that sorts after every id. */
+/** The id of the last member to include. If the group is smaller, a text that sorts after every id. */
 const LAST_OF_FIRST = sql<string>`coalesce((
   select x.user_id from group_members as x where x.tenant_id = g.tenant_id and x.group_id = g.id
   order by x.user_id limit 1 offset ${sql.lit(GROUP_LIST_USERS - 1)}), '~')`

@@ -23,8 +23,8 @@ const KEYS_CACHED = 10_000
 export type Authenticator = {
   /**
    * Returns the caller of the request. Synchronous if the key was looked up within KEY_CACHE_MS.
-   * @throws UNAUTHORIZED if the key is missing, malformed, unknown, revoked or expired, its owner inactive or its
-   * tenant disabled. CLIENT_ADDRESS_REFUSED if the key is not allowed from the client's address.
+   * @throws UNAUTHORIZED if the key is missing, malformed, unknown, revoked or expired, or if its owner is inactive or
+   * its tenant disabled. CLIENT_ADDRESS_REFUSED if the key is not allowed from the client's address.
    */
   authenticate(request: ClientRequest): Caller | Promise<Caller>
   /**
@@ -44,7 +44,10 @@ export type Authenticator = {
 export type AuthenticatorOptions = {
   db: Db
   clock: Clock
-  /** Addresses and blocks of trusted proxies, whose X-Forwarded-For header is used; none by default. */
+  /**
+   * Addresses and blocks of trusted proxies. The X-Forwarded-For header is used only from these proxies. Empty by
+   * default.
+   */
   trustedProxies?: readonly string[] | undefined
 }
 
@@ -103,7 +106,7 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
 }
 
 /**
- * Anthropic's clients send `x-api-key`. A request with two different keys is rejected, because its caller would be
+ * Anthropic's clients send `x-api-key`. A request with two different keys is rejected, because the caller is then
  * ambiguous.
  */
 function presentedKey({ authorization, 'x-api-key': apiKey }: ClientRequest['headers']): string {

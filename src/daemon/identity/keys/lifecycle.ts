@@ -18,7 +18,7 @@ import { toApiKey } from './view.ts'
 
 export type KeyDeps = ChangeDeps & {
   /**
-   * Returns a check whether a policy that a key names exists. Called inside the change, so that a policy cannot be
+   * Returns a function that checks whether a policy exists. Called inside the change, so that a policy cannot be
    * deleted while it is being assigned to a key.
    */
   knownPolicies(tx: Db, tenantId: string): Promise<(policyId: string) => boolean>
@@ -114,9 +114,9 @@ export function changeKey(
 }
 
 /**
- * Gives the key a new secret. The old secret is rejected from now on. All other settings are kept, except administrator
- * rights that the owner has lost. The caller receives the secret and was checked only against the owner's current
- * rights.
+ * Gives the key a new secret. The old secret is rejected from now on. All other settings are kept. Administrator rights
+ * that the owner has lost are removed, because the caller receives the secret and was checked only against the owner's
+ * current rights.
  * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED. INSUFFICIENT_PERMISSIONS if the key has more rights than the caller's, or
  * belongs to another user and the caller does not administer users.
  */
@@ -194,9 +194,9 @@ async function changeOne(
 const WITHOUT_EXCESS = 'Use a key that has these rights, or omit them: "adminAccess": false grants no administration.'
 
 /**
- * Checks that the caller may manage keys of this owner. The secret of a key lets its holder act as the owner, who is
- * billed. So managing another user's key requires more than the right to administer keys. Called first, so that a
- * rejection does not reveal which users exist.
+ * Checks that the caller may manage keys of this owner. A key's secret allows its holder to act as the owner, and the
+ * owner is billed. So managing another user's key requires more than the right to administer keys. Called first, so
+ * that a rejection does not reveal which users exist.
  * @throws INSUFFICIENT_PERMISSIONS
  */
 function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = ''): void {
@@ -208,8 +208,8 @@ function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = '
 }
 
 /**
- * Call it before a key loses its administrator rights. It checks only changes of the caller's own key: after any other
- * change, the caller's key remains.
+ * Call it before a key loses its administrator rights. It checks only changes of the caller's own key, because after
+ * all other changes the caller's key remains.
  * @throws LAST_ADMINISTRATOR if no other key in the tenant could create a new administrator key
  */
 async function requireOtherAdministratorKey(tx: Db, caller: Caller, { row }: OwnedKey, now: string): Promise<void> {
@@ -243,7 +243,7 @@ function toExpiry(expiresAt: string | null, now: number, stored: string | null =
   return isoTime(ms)
 }
 
-/** Later times have more digits, so they could not be compared as text. */
+/** The latest time with a four-digit year. Later times have more digits and could not be compared as text. */
 const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 const activity = (

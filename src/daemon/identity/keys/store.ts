@@ -46,8 +46,8 @@ export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promi
 }
 
 /**
- * Returns the valid key with this SHA-256 (hex) and its caller. Undefined if the key is unknown or revoked, its owner
- * inactive or its tenant disabled. This is the only look-up without a tenant, because the key determines the tenant.
+ * Returns the valid key with this SHA-256 (hex) and its caller. Undefined if the key is unknown or revoked, or if its
+ * owner is inactive or its tenant disabled. Only this lookup takes no tenant, because the key determines the tenant.
  */
 export async function findPresentedKey(db: Db, secretHash: string): Promise<PresentedKey | undefined> {
   const found = await keysWithOwners(db)
@@ -94,7 +94,7 @@ export async function findOwner(
 
 /**
  * All other keys that are usable at `now` (ISO 8601) and whose owners are administrators. Includes owners who may be
- * administrators by a custom role.
+ * administrators through a custom role.
  */
 export async function findOtherKeysOfAdministrators(
   db: Db,

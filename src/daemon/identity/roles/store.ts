@@ -158,8 +158,7 @@ const selectWithCreators = (db: Db, tenantId: string) =>
  */
 async function addUserCounts(db: Db, tenantId: string, roles: Omit<RoleView, 'user_count'>[]): Promise<RoleView[]> {
   const counts = new Map<string, number>()
-  // System roles are counted one by one. Nearly all users have the same role, so counting the other roles costs almost
-  // nothing.
+  // System roles are counted one by one. Nearly all users have the same role, so counting the other roles is cheap.
   for (const { id, name } of roles.filter(isSystem)) {
     const { count } = await db
       .selectFrom('users')

@@ -26,7 +26,7 @@ export async function insertAdminKey(
     expires_at: null,
     revoked_at: null,
     settings: writeSettings({
-      // No request limits, because setting up a tenant takes more requests than the default daily limit.
+      // The key has no request limits, because setting up a tenant takes more requests than the default daily limit.
       settings: { ...DEFAULT_KEY_SETTINGS, dailyLimit: null, monthlyLimit: null },
       grantedLevels: null,
     }),
@@ -35,8 +35,8 @@ export async function insertAdminKey(
 }
 
 /**
- * Returns the id of the tenant's oldest active administrator, or of the requested one. Call it under the tenant's lock,
- * so that the user remains an administrator.
+ * Returns `userId`, or the id of the tenant's oldest active administrator if `userId` is undefined. Call it under the
+ * tenant's lock, so that the user remains an administrator.
  * @throws NO_ADMINISTRATOR. VALIDATION_ERROR if the requested user is not an active administrator.
  */
 export async function getAdministrator(tx: Db, tenantId: string, userId: string | undefined): Promise<string> {

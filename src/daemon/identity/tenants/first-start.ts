@@ -11,7 +11,7 @@ import { NO_USAGE_BY_MODEL } from '../users/usage-by-model.ts'
 import { adminKeyFile, readKeyFile, removeKeyFile, writeKeyFile } from './admin-key-file.ts'
 
 export type FirstStartOptions = {
-  /** The operator key from the configuration. Undefined to generate a key in `<dataDir>/admin.key`. */
+  /** The operator key from the configuration. If undefined, a key is generated in `<dataDir>/admin.key`. */
   bootstrapKey: string | undefined
   dataDir: string
   clock: Clock
@@ -81,7 +81,10 @@ async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: First
   return {}
 }
 
-/** One daemon at a time; on SQLite, transactions are already exclusive. Reads and authentication are not blocked. */
+/**
+ * Runs in one daemon at a time. On SQLite, transactions are already exclusive. Reads and authentication are not
+ * blocked.
+ */
 async function lockFirstStart(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table tenants in share row exclusive mode`.execute(tx)
 }
@@ -170,11 +173,14 @@ async function newKeyFile(dataDir: string): Promise<string> {
   return key
 }
 
-/** Removes a key file with a revoked key, and warns of an unknown key, because such a file misleads its readers. */
+/**
+ * Removes a key file with a revoked key, and logs a warning for an unknown key, because both files mislead their
+ * readers.
+ */
 async function checkKeyFile(db: Db, dataDir: string): Promise<FirstStart> {
   const key = await readKeyFile(dataDir).catch((error: Error) => error)
   if (key === undefined) return {}
-  // An unreadable file is only a warning, because only the first start needs the file.
+  // An unreadable file causes only a warning, because the file is needed only at the first start.
   if (key instanceof Error) return { warning: key.message }
   const known = await findKey(db, key)
   if (known === undefined)

@@ -84,5 +84,5 @@ const countedTenants = (db: Db) =>
         .select((of) => of.fn.countAll<number>().as('count'))
         .as('user_count'),
     )
-    // A count is never null, although the subquery's type allows it.
+    // The type of the subquery includes null, but a count is never null.
     .$narrowType<{ user_count: number }>()

@@ -112,7 +112,7 @@ function userDetails(db: Db, tenantId: string) {
       the
         .selectFrom('rate_counters as c')
         .whereRef('c.tenant_id', '=', 'u.tenant_id')
-        // A subquery instead of a join: with a join, SQLite would scan all counters of the tenant for each user.
+        // This is a subquery, because with a join SQLite would scan all counters of the tenant for each user.
         .where('c.api_key_id', 'in', (keys) =>
           keys
             .selectFrom('api_keys as k')
@@ -127,7 +127,7 @@ function userDetails(db: Db, tenantId: string) {
 }
 
 /**
- * Unique indexes detect conflicts.
+ * Inserts a user. Unique indexes detect conflicts.
  * @throws EMAIL_ALREADY_EXISTS, USERNAME_ALREADY_EXISTS, NAME_ALREADY_EXISTS
  */
 export async function insertUser(db: Db, user: UserRow): Promise<void> {

@@ -13,7 +13,10 @@ export function usernameOf(email: string): string {
   return long.slice(0, USERNAME_CHARS.max).replace(/[.-]+$/, '')
 }
 
-/** The base name for count 1, then `<base>2`, `<base>3`, and so on, shortened to the maximum length. */
+/**
+ * Returns the base name for count 1, and `<base>2`, `<base>3` and so on for higher counts. Names are shortened to the
+ * maximum length.
+ */
 export const numbered = (base: string, count: number): string =>
   count === 1 ? base : `${base.slice(0, USERNAME_CHARS.max - String(count).length)}${count}`
 

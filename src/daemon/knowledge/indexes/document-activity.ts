@@ -19,8 +19,8 @@ const SENTENCES: Readonly<Record<DocumentOperation, (index: string, document: st
 
 /**
  * Returns the log entry for a document that was added to an index or removed from it. Readers of the log may lack
- * access to the index. So the entry contains the document's name only for general indexes, and only its id for other
- * indexes.
+ * access to the index. So the entry contains the document's name only if the index is general. For other indexes it
+ * contains only the document's id.
  */
 export function documentActivity(index: IndexRow, { operation, document, facts, content }: DocumentChange): Activity {
   const isOpen = typeOf(index) === 'general'

@@ -72,12 +72,11 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
         try {
           return await withUploadDirectory(uploadsDir, async (directory) => {
             const uploads = await receiveUpload(request, directory, { intake, signal })
-            // The request body is complete. From here on, an idle connection means that the server is working, not that
-            // the client has stopped sending.
+            // The request body is complete. From here on, the connection may be idle while the server works.
             request.setTimeout(0)
             const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
             const screening = createDocumentScreening(rules, caller.tenantId, guards)
-            // Runs also if the training fails, because the documents that it stored until then remain.
+            // Also runs if the training fails: documents stored before the failure remain.
             const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
               record(screening.incidents()),
             )

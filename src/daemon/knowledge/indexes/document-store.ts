@@ -1,4 +1,4 @@
-// Rows of documents and their passages. This file is long, because it contains all queries on them.
+// Rows of documents and their passages. This file is long, because it contains all queries on documents and passages.
 import { type Expression, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { newId } from '../../../shared/ids.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -34,8 +34,8 @@ export async function findDocuments(
 }
 
 /**
- * PostgreSQL gets one array parameter. It plans each statement separately, and a hundred parameters take twice as long
- * (measured: 1 ms).
+ * PostgreSQL gets one array parameter. PostgreSQL plans each statement separately, and a hundred parameters take twice
+ * as long (measured: 1 ms).
  */
 const isNamed = (db: Db, sources: readonly string[]): Expression<SqlBool> =>
   engineOf(db).name === 'sqlite'
@@ -381,7 +381,7 @@ export function readPassages(
     .execute()
 }
 
-/** An arbitrary number that is the same in every daemon. */
+/** The id of an advisory lock: an arbitrary number, the same in every daemon. */
 const PASSAGE_IDS_LOCK = 0x61696777
 
 /** Serializes the allocation of passage ids between daemons on one PostgreSQL. SQLite has only one writer. */

@@ -6,7 +6,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { IndexRow } from './store.ts'
 
-// Chat, search, training and discovery all resolve an index name here. No other path leads from a name to an index's
+// Chat, search, training and discovery all resolve an index name here. This is the only path from a name to an index's
 // documents.
 
 /**
@@ -15,7 +15,7 @@ import type { IndexRow } from './store.ts'
  * get no exception: to read an index they must assign it to themselves, which leaves a log entry.
  */
 export async function findReadableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
-  // Validate the name first, because a database cannot accept every text.
+  // Validate the name first, because databases reject some texts.
   if (!INDEX_NAME.test(name) || !allowsIndex(caller.settings.allowedIndexes, name)) return undefined
   return usableIndexes(db, caller).selectAll().where('name', '=', name).executeTakeFirst()
 }

@@ -4,8 +4,8 @@ import { deletedOrdinals, type Run, type SegmentPassages } from './segment.ts'
 export type SegmentSize = { id: string; passageCount: number }
 
 /**
- * Number of segments of similar size that are merged into one. This keeps both the segments per search and the rewrites
- * per passage few.
+ * Number of segments of similar size that are merged into one. This limits both the segments per search and the
+ * rewrites per passage.
  */
 const FAN_IN = 8
 /** Larger segments are not merged, so that every merge is short. */

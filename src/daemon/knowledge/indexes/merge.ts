@@ -22,8 +22,8 @@ import {
 } from './segment-store.ts'
 
 /**
- * Merges the segments of an index until they are few, and rewrites segments with many deleted passages. Search results
- * do not change during a merge. Pages are written in short transactions, so that other writers can run in between.
+ * Merges the segments of an index until few remain, and rewrites segments with many deleted passages. Search results do
+ * not change during a merge. Pages are written in short transactions, so that other writers can run in between.
  * @param now ISO 8601
  */
 export async function mergeSegments(db: Db, index: IndexKey, now: string): Promise<void> {
@@ -57,7 +57,7 @@ export async function removeAbandonedMerges(db: Db, tenantId: string, before: st
 /** Thrown if another daemon or training has claimed or deleted the segments. */
 export class SegmentsTaken extends Error {}
 
-/** Merges these segments. Returns false if another process had claimed them, or took over our claim. */
+/** Merges these segments. Returns false if another process had claimed the segments, or took over this claim. */
 async function merge(db: Db, index: IndexKey, ids: readonly string[], now: string): Promise<boolean> {
   const { tenantId } = index
   const id = newId()
@@ -70,7 +70,7 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
         .sort((one, other) => (one.ids[0] ?? 0) - (other.ids[0] ?? 0))
       const { ordinals, passages } = renumber(sources, await findDeletedRuns(tx, index))
       const pageCount = pageCountOf(passages.lengths.length)
-      // Written in the same transaction as the claim, so that after a crash this draft shows which segments to release.
+      // The draft is written in the same transaction as the claim. After a crash, it shows which segments to release.
       await insertSegment(tx, index, { id, documentId: null, state: 'draft', ...passages, pageCount }, now)
       return { sources, ordinals, pageCount }
     })

@@ -18,9 +18,9 @@ export type Merger = {
 
 // The merges of one index:
 //   idle -> running: `merge` was called.
-//   running -> running and queued: `merge` was called again; its caller waits for the running one only.
-//   queued -> running: the merge before it ended, even with an error.
-//   running -> idle: it ended, and none was queued after it.
+//   running -> running and queued: `merge` was called again. Its caller waits for the running merge only.
+//   queued -> running: the previous merge ended, even with an error.
+//   running -> idle: the merge ended, and no other merge is queued.
 export function createMerger({ db, clock, log }: { db: Db; clock: Clock; log: Pick<Log, 'error'> }): Merger {
   const running = new Map<string, Promise<void>>()
 

@@ -1,7 +1,6 @@
 /**
- * The stored inverted index of a segment. A segment is a sequence of passages, counted from 0 (their ordinals). A hash
- * distributes its terms over a power of two of pages, so all postings of a term are in one page, which the term
- * determines:
+ * The stored inverted index of a segment. A segment is a sequence of passages, counted from 0 (their ordinals). The
+ * number of pages is a power of two. A term's hash selects the page with all postings of the term.
  *
  *     page     = { bytes of the term: varint, term: UTF-8, bytes of the postings: varint, postings }…
  *     postings = { (ordinal - previous ordinal) * 2 + (frequency > 1): varint, frequency: varint if above 1 }…

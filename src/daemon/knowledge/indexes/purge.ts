@@ -23,7 +23,7 @@ type PurgeDeps = {
  */
 export async function purgeKnowledge({ db, clock, uploadsDir, aloneSince = 0 }: PurgeDeps): Promise<void> {
   await purgeDeletedIndexes(db)
-  // Upper bounds: writing a document never takes longer, and an upload with its training never takes twice as long.
+  // Writing a document takes at most UPLOAD_TIMEOUT_MS. An upload with its training takes less than twice as long.
   const before = (ms: number) => Math.max(clock.now() - ms, aloneSince)
   const written = isoTime(before(UPLOAD_TIMEOUT_MS))
   for (const tenantId of await findTenantsWithDrafts(db, written)) await removeAbandoned(db, tenantId, written)

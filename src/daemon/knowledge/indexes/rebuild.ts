@@ -22,7 +22,7 @@ import {
 
 /** A merge or rebuild counts as abandoned if its daemon has not renewed the lease for this time. */
 export const MERGE_LEASE_MS = 150_000
-/** How often a rebuild renews its lease, and the wait before it is retried. */
+/** How often a rebuild renews its lease, and the delay before a failed rebuild is retried. */
 const REBUILD_RENEW_MS = 30_000
 const REBUILD_PAUSE_MS = 250
 
@@ -88,7 +88,7 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** @throws SegmentsTaken if another process has claimed the segments; nothing has changed then */
+/** @throws SegmentsTaken if another process has claimed the segments; all segments are then unchanged */
 async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
   const { db, clock, extractor, inPublication } = deps
   const { tenantId } = index
@@ -134,7 +134,7 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
   return rebuilt
 }
 
-/** Runs `renew` periodically until it is stopped. After a failed renewal, the next renewal extends the lease. */
+/** Runs `renew` periodically until it is stopped. If a renewal fails, the next renewal extends the lease. */
 function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promise<void> } {
   let running = Promise.resolve()
   let isStopped = false
@@ -162,9 +162,9 @@ function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promi
 async function claimAll(db: Db, index: IndexKey, rebuild: string, now: string): Promise<ReadonlySet<string>> {
   return db.transaction().execute(async (tx) => {
     const ids = (await findUnmerged(tx, index)).map(({ id }) => id)
-    // A document may be in several segments. If a merge has claimed one of these, a claim on the others is useless.
+    // A document may be in several segments, so a claim is useful only if it covers all segments.
     if ((await findSegments(tx, index)).length !== ids.length) throw new SegmentsTaken()
-    // An empty segment. After a crash it shows which segments to release.
+    // Insert an empty segment. After a crash, it shows which segments to release.
     const nothing = { ids: new Float64Array(), lengths: new Uint16Array(), pageCount: 1 }
     await insertSegment(tx, index, { id: rebuild, documentId: null, state: 'draft', ...nothing }, now)
     if (ids.length > 0 && !(await claimForMerge(tx, index.tenantId, ids, rebuild))) throw new SegmentsTaken()

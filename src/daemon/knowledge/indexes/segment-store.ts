@@ -162,8 +162,8 @@ export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Pro
 }
 
 /**
- * Claims segments for a merge. Returns false if some of the segments are not available; the others are then claimed.
- * Requires a transaction.
+ * Claims segments for a merge. Returns false if some segments are not available. The available segments are then
+ * claimed. Requires a transaction.
  */
 export async function claimForMerge(tx: Db, tenantId: string, ids: readonly string[], into: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
@@ -232,7 +232,9 @@ export async function publishRebuilt(
   return Number(numUpdatedRows) === drafts.length - 1
 }
 
-/** Abandons a merge and releases its sources. Returns false if it was already abandoned. Requires a transaction. */
+/**
+ * Abandons a merge and releases its sources. Returns false if the merge was already abandoned. Requires a transaction.
+ */
 export async function abandonMerge(tx: Db, tenantId: string, id: string): Promise<boolean> {
   await tx
     .updateTable('segments')

@@ -66,7 +66,7 @@ function toPages(terms: Map<string, Postings>, pageCount: number): Uint8Array[] 
 export function deletedOrdinals({ ids }: SegmentPassages, deleted: readonly Run[]): Uint8Array | undefined {
   if (deleted.length === 0) return undefined
   let mask: Uint8Array | undefined
-  // Consecutive ids are mostly in the same run, or between the same two runs.
+  // `next` is kept between ids: consecutive ids are mostly in the same run, or between the same two runs.
   let next = 0
   for (let ordinal = 0; ordinal < ids.length; ordinal++) {
     const id = ids[ordinal] as number

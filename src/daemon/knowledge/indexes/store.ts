@@ -29,7 +29,7 @@ export type IndexFilter = Page & {
 }
 
 /**
- * Inserts an index. Of concurrent requests with one name, the unique key lets only one succeed.
+ * Inserts an index. If concurrent requests insert the same name, the unique key lets only one succeed.
  * @throws INDEX_NAME_EXISTS
  */
 export async function insertIndex(db: Db, index: Insertable<IndexRow>): Promise<void> {
@@ -135,6 +135,6 @@ const indexDetails = (db: Db, tenantId: string) =>
         .select((inner) => inner.fn.countAll<number>().as('count'))
         .as('documentCount'),
     )
-    // A count is never null, although the type of the subquery allows null.
+    // The type of the subquery allows null, but a count always has a value.
     .$narrowType<{ documentCount: number }>()
     .where('indexes.tenant_id', '=', tenantId)

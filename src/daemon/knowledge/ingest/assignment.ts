@@ -1,4 +1,4 @@
-// Checks to whom an index may be assigned, and which location its licence permits.
+// Checks the assignment of an index, and its location according to the licence.
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { INDEX_PLACES, PERSONAL_INDEXES } from '../../../shared/spec-limits.ts'
 import type { License } from '../../../shared/wire/users.ts'
@@ -12,7 +12,10 @@ export type Assignment = Pick<IndexRow, 'assigned_user_id' | 'assigned_group_id'
 
 type AssignmentRequest = { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }
 
-/** Returns the assignment of an index after a request. If the request names a user or a group, it replaces both. */
+/**
+ * Returns the assignment of an index after a request. If the request names a user or a group, both the assigned user
+ * and the assigned group are replaced.
+ */
 export function assignmentAfter(before: Assignment, { assignedUser, assignedGroup }: AssignmentRequest): Assignment {
   if (assignedUser) return { assigned_user_id: assignedUser, assigned_group_id: null }
   if (assignedGroup) return { assigned_user_id: null, assigned_group_id: assignedGroup }
@@ -22,7 +25,9 @@ export function assignmentAfter(before: Assignment, { assignedUser, assignedGrou
   }
 }
 
-/** Returns the licence that applies to an index: the assigned user's, or else the creator's. */
+/**
+ * Returns the licence that applies to an index: the assigned user's licence, or the creator's if no user is assigned.
+ */
 export async function licenseFor(
   tx: Db,
   { tenantId, userLicense }: Pick<Caller, 'tenantId' | 'userLicense'>,
@@ -50,9 +55,9 @@ export function checkLocation(
 }
 
 /**
- * Checks whether an index may be assigned to this user or group. Requires the transaction of a `change`; a tenant has
- * only one at a time.
- * @throws VALIDATION_ERROR, INVALID_GROUP for a missing or inactive assignee; INDEX_QUOTA_EXCEEDED
+ * Checks whether an index may be assigned to this user or group. Call this in the transaction of a `change`: a tenant
+ * has only one such transaction at a time.
+ * @throws VALIDATION_ERROR or INVALID_GROUP if the assignee is missing or inactive; INDEX_QUOTA_EXCEEDED
  */
 export async function checkAssignment(tx: Db, tenantId: string, after: Assignment, before: Assignment): Promise<void> {
   const { assigned_user_id: userId, assigned_group_id: groupId } = after

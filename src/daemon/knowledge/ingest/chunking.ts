@@ -2,29 +2,29 @@ import { outlineOf, type Section, type TextFormat } from './markdown.ts'
 import { markdownSpans, proseSpans, type Span } from './spans.ts'
 
 /**
- * A piece of a document that is retrieved and quoted independently. `headings` are the headings above it, joined by " >
+ * A part of a document that is retrieved and quoted independently. `headings` are the headings above it, joined by " >
  * ". `page` is the page on which it begins, in documents with pages.
  */
 export type Passage = { position: number; headings: string; body: string; page?: number | null }
 type ChunkedText = { title: string; passages: Iterable<Passage> }
 
 /**
- * The target length of a passage in characters. It suffices for one thought with its reasons, and a prompt has room for
- * eight.
+ * The target length of a passage in characters. A passage of this length fits one thought with its reasons. Eight such
+ * passages fit into a prompt.
  */
 export const PASSAGE_CHARS = 1_000
 /** The maximum overlap of consecutive passages in characters. The overlap gives sentences their context. */
 export const OVERLAP_CHARS = 200
 
 /**
- * Cuts a document into passages at headings, paragraphs, lines or sentences, at the best boundary near PASSAGE_CHARS.
- * No passage is longer than PASSAGE_CHARS + OVERLAP_CHARS, not counting the fences added to a cut block of code. Lazy
- * and linear, so a large document can be read in pieces. No text is lost: it is in the bodies, the headings, or the
- * front matter of a Markdown file.
+ * Cuts a document into passages at the best boundary near PASSAGE_CHARS: a heading, paragraph, line or sentence. A
+ * passage has at most PASSAGE_CHARS + OVERLAP_CHARS characters, plus the fences added to a cut block of code. Passages
+ * are created lazily and in linear time, so a large document can be read in parts. All text is kept in the bodies, the
+ * headings, or the front matter of a Markdown file.
  */
 export function chunkText(text: string, format: TextFormat): ChunkedText {
   let lines = text.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n')
-  // Matches one newline at a time, because a quantifier overflows the stack on millions of empty lines.
+  // The pattern matches one newline at a time: a quantifier overflows the stack on millions of empty lines.
   if (lines.includes('\n\n\n\n')) lines = lines.replace(/(?<=\n\n\n)\n/g, '')
   const { title, sections } = outlineOf(lines, format)
   const spansOf = format === 'markdown' ? markdownSpans : proseSpans

@@ -6,7 +6,10 @@ const UPLOAD_BYTES_PER_SECOND = 67_108_864
 /** Creates a pass-through stream. All streams of one intake share a rate limit. */
 export type Intake = () => Transform
 
-/** How far an intake may be ahead of its rate, so that small uploads never wait and few timers are needed. */
+/**
+ * How far an intake may be ahead of its rate. Because of this tolerance, small uploads never wait and few timers are
+ * needed.
+ */
 const AHEAD_MS = 20
 
 /**

@@ -17,7 +17,9 @@ export type PreparedDocument = {
 /** The segment of the passages that begin at position `first`. Page n ends at `ends[n]` of `pages`. */
 export type PackedSegment = { first: number; lengths: Uint16Array; pages: Uint8Array; ends: Uint32Array }
 
-/** Passages per transaction. Small, because SQLite has one writer, and the billing of every chat waits for it. */
+/**
+ * Passages per transaction. The number is small, because the billing of every chat waits for SQLite's single writer.
+ */
 const PASSAGES_PER_BATCH = 50
 /** Passages per segment: the maximum size that merging creates, so segments of a large document are never merged. */
 const PASSAGES_PER_SEGMENT = 4_096
@@ -64,7 +66,10 @@ export function prepareDocument(title: string, source: string, passages: Iterabl
 export type Preparation = {
   /** Same as `prepareDocument`. A document of at most SMALL_PASSAGES has no separate segments. */
   add(title: string, source: string, passages: Iterable<Passage>): PreparedDocument
-  /** Returns the segment of all small documents' passages in sequence, counted from 0. Undefined if there were none. */
+  /**
+   * Returns the segment of all small documents' passages in sequence, counted from 0. Undefined if there are no small
+   * documents.
+   */
   together(): PackedSegment | undefined
 }
 
@@ -90,7 +95,7 @@ function* joined(head: readonly Passage[], rest: Iterator<Passage>): Generator<P
   for (let next = rest.next(); !next.done; next = rest.next()) yield next.value
 }
 
-/** A file name says little about its content, so it is not indexed as a title. */
+/** A file name describes the content poorly, so it is not indexed as a title. */
 const titleToIndex = (title: string, source: string): string => (title === source ? '' : title)
 
 /** serialize() may return a part of a larger buffer, which cannot be transferred, so the bytes are copied. */

@@ -18,7 +18,10 @@ import { mergeSegments, removeAbandonedMerges } from '../indexes/merge.ts'
 import { insertPages, insertSegment } from '../indexes/segment-store.ts'
 import { type PackedSegment, type PreparedDocument, pagesOf, unpackPassages } from './prepared-document.ts'
 
-/** Rows per deleting transaction. Small, because SQLite has one writer, and the billing of every chat waits for it. */
+/**
+ * Rows per deleting transaction. The number is small, because the billing of every chat waits for SQLite's single
+ * writer.
+ */
 const DELETED_PER_TRANSACTION = 200
 /** A page has about 3 KB. */
 const PAGES_PER_TRANSACTION = 32

@@ -6,7 +6,7 @@ import { linesOf, type Section } from './markdown.ts'
 const SPAN_CHARS = 1_000
 const FENCE_CHARS = 20
 
-/** A range of text that is never cut further. `border` is the quality of its end as a cut position. */
+/** A range of text that is never cut further. `border` rates the end of the range as a cut position. */
 export type Span = { start: number; end: number; border: 'sentence' | 'line' | 'paragraph'; code?: CodePart }
 /**
  * For a block of code: `fence` is its marker; `first` and `last` state whether the span contains its first and last

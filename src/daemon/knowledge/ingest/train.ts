@@ -124,7 +124,7 @@ function toNamed(upload: Upload, screening: DocumentScreening): Upload & { sourc
 const SMALL_BYTES = 65_536
 const BYTES_TOGETHER = 131_072
 
-/** Groups small files, which are also stored together. Every other file is a separate group. Keeps the order. */
+/** Groups small files, which are also stored together. Each larger file is a separate group. Keeps the order. */
 function* readTogether(uploads: readonly NewUpload[]): Generator<NewUpload[]> {
   let group: NewUpload[] = []
   let bytes = 0
@@ -197,7 +197,7 @@ const trained = (
     content: { contentHash },
   })
 
-/** Writing a document never takes longer, so an older unpublished document is the leftover of a crash. */
+/** Maximum time to write a document. An older unpublished document is the leftover of a crash. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
 /** Returns a hash of everything that determines the result: the bytes, the extension and type, and the rules. */
@@ -215,7 +215,7 @@ function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
   return isTooLarge ? `The file has more than ${TRAIN_FILE_BYTES} bytes; split it.` : undefined
 }
 
-/** Invisible characters and line ends. Allows the joiners that Persian and emoji need. */
+/** Matches invisible characters and line ends, except the joiners that Persian and emoji need. */
 const UNNAMEABLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u
 
 /**

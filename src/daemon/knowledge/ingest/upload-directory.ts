@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Runs `use` with an empty directory below `parent`, and removes the directory afterwards. It is in the data directory,
- * because many machines keep the temporary directory in memory, and an upload may have a gigabyte.
+ * Runs `use` with an empty directory below `parent`, and removes the directory afterwards. `parent` is in the data
+ * directory, because many machines keep the temporary directory in memory, and an upload may have a gigabyte.
  */
 export async function withUploadDirectory<T>(parent: string, use: (directory: string) => Promise<T>): Promise<T> {
   await mkdir(parent, { recursive: true, mode: 0o700 })

@@ -22,12 +22,12 @@ import { jsonShape } from './json-shape.ts'
 /** Maximum size of all `text_inputs` together. Longer texts must be sent as files. */
 export const TRAIN_TEXT_BYTES = 10_485_760
 /**
- * Maximum depth and number of values of `text_inputs` before parsing. Higher than the schema allows, so that a
+ * Maximum depth and number of values of `text_inputs` before parsing. Both exceed the limits of the schema, so that a
  * validation error can still name the fault.
  */
 const TEXT_INPUTS_DEPTH = 4
 const TEXT_INPUTS_VALUES = 10_000
-/** Maximum size of a part of the body that is neither a file nor `text_inputs`. Such a part is ignored. */
+/** Maximum size of a body part that is neither a file nor `text_inputs`. Such a part is ignored. */
 export const TRAIN_OTHER_PART_BYTES = 65_536
 /** Maximum size of a training's body, including files that are skipped because they are too large. */
 export const TRAIN_BODY_BYTES = 4_294_967_296
@@ -163,7 +163,9 @@ function openParser(request: IncomingMessage): BusboyInstance {
   }
 }
 
-/** The maximum number of parts. A few parts may be neither files nor text_inputs; they are ignored. */
+/**
+ * The maximum number of parts. A few other parts are allowed in addition to files and text_inputs. They are ignored.
+ */
 const PARTS = TRAIN_FILES + 20
 
 const isTextInputs = ({ field, fileName }: Part): boolean => field === 'text_inputs' && fileName === undefined
@@ -182,7 +184,7 @@ async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): 
     await file.appendFile(chunk)
     giveBack(chunk)
   }
-  // Not an async iteration, because that would join, and thereby copy, the waiting chunks.
+  // Writes to a Writable: an async iteration would join, and thereby copy, the waiting chunks.
   const target = new Writable({ write: (chunk, _, done) => void keep(chunk).then(() => done(), done) })
   try {
     await pipeline(stream, target, { signal })
@@ -197,11 +199,11 @@ nowhere.close()
 
 /**
  * Frees the memory of written chunks immediately, by transferring it to a closed port, which drops it. The garbage
- * collector would free it only after much has accumulated, and would then scan the whole heap for 3 to 30 ms (measured:
- * after every 50 MB).
+ * collector would free the memory only after much has accumulated, and would then scan the whole heap for 3 to 30 ms
+ * (measured: after every 50 MB).
  */
 function giveBack({ buffer, byteLength }: Buffer): void {
-  // Other data may use the rest of a larger buffer.
+  // A larger buffer is kept, because other data may use the rest of it.
   if (byteLength === buffer.byteLength) nowhere.postMessage(undefined, [buffer as ArrayBuffer])
 }
 
@@ -227,7 +229,8 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
     throw invalidField('text_inputs', `${['text_inputs', ...issue.path].join('.')}: ${issue.message}.`)
   }
   return result.data.map(({ name, type = 'text/*', content }) => {
-    // A Buffer would turn an unpaired surrogate into U+FFFD. As invalid UTF-8, the text is rejected.
+    // A Buffer would turn an unpaired surrogate into U+FFFD. The invalid byte 0xff causes the text to be rejected
+    // instead.
     const text = /\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)
     const contentHash = hash('sha256', text)
     return { name, type: type.toLowerCase(), content: text, bytes: text.length, contentHash, isTooLarge: false }

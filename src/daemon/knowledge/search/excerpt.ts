@@ -4,8 +4,8 @@ import { queryOf } from './query.ts'
 
 /**
  * Returns at most `chars` characters of a text, at the position where the query's words are closest together. Returns
- * the beginning if it matches equally well, or if no word matches. Never splits a character, and begins with a whole
- * word if there is room.
+ * the beginning of the text if the beginning matches equally well, or if no word matches. Never splits a character, and
+ * begins with a whole word if there is room.
  */
 export function excerptOf(text: string, query: string, chars: number): string {
   if (text.length <= chars) return text
@@ -39,7 +39,7 @@ function hitsIn(text: string, query: string): Hit[] {
 const AGAIN_SHARE = 0.001
 
 /**
- * Returns the start of the window with the most weight of the query, with its matches centred. Of equal windows,
+ * Returns the start of the window with the most weight of the query, with its matches centred. If windows are equal,
  * returns the first.
  */
 function bestStart(hits: readonly Hit[], length: number, chars: number): number {

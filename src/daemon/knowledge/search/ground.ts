@@ -26,8 +26,8 @@ export type ScreenPassages = (matches: readonly Match[]) => readonly Match[] | P
 
 const PASSAGES = 8
 /**
- * Number of candidates. More than needed, because copies are dropped, and so are matches of only one of the two
- * searches.
+ * Number of candidates. The search fetches more than PASSAGES, because copies are dropped, and so are matches of only
+ * one of the two searches.
  */
 const FOUND = 32
 /**
@@ -38,7 +38,7 @@ const PASSAGES_TOKENS = 4_000
 /** A passage with less than this share of the best score is dropped, because it would only distract. */
 const SCORE_SHARE = 0.3
 
-/** A question to an index. `outside` is the question as external models may read it, if different. */
+/** A question to an index. `outside` is the version of the question that external models may read, if it differs. */
 type GroundingQuestion = {
   index: { id: string; name: string }
   question: Question
@@ -130,7 +130,10 @@ function withinBudget(matches: readonly Match[]): Match[] {
   return kept
 }
 
-/** Groups the passages of each section in the order of the document. Together they keep the ranks of the group. */
+/**
+ * Groups the passages of each section in the order of the document. The group keeps its ranks: only the order within
+ * the group changes.
+ */
 function sectionsInOrder(matches: readonly Match[]): Match[] {
   const sectionOf = ({ documentId, headings }: Match) => JSON.stringify([documentId, headings])
   const sections = new Map<string, Match[]>()
@@ -144,7 +147,7 @@ const locationOf = ({ source, headings }: { source: string; headings?: string })
 
 /**
  * Puts each passage between two lines with `fence`, which an author of passages cannot guess. So a passage cannot end
- * its own quotation and imitate the system prompt. The text after the passages is the gateway's again, and states this.
+ * its own quotation and imitate the system prompt. The text after the passages states that it is from the gateway.
  * @param withheld the number of passages that guards have removed; the prompt contains this number once
  */
 export function passagesPrompt(

@@ -16,7 +16,7 @@ export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[]; 
 const QUERY_WORDS = 64
 const JOINED_WORDS = 16
 
-/** Weight of a term without its diacritics. Diacritics in a query are intended, but many texts omit them. */
+/** Weight of a term without its diacritics. Users type diacritics on purpose, but many texts omit them. */
 const FOLDED_WEIGHT = 0.3
 const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }
 

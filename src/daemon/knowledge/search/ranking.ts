@@ -9,7 +9,7 @@ import type { Query, QueryTerm } from './query.ts'
 // collection.
 const K1 = 1.2
 const B = 0.75
-/** The share of the neighbouring passages' matches that counts for a passage. */
+/** The share of the neighbouring passages' matches that is added to a passage's own matches. */
 const NEIGHBOUR_SHARE = 0.3
 /** The weight of two query words near each other, relative to a single word of the same rarity. */
 const PAIR_WEIGHT = 0.3

@@ -23,7 +23,7 @@ export type RulesOfCall = {
   rules: RulesInForce
   /** Returns the options of a search for this query. Models read only content that the input rules allow. */
   searchOptions(query: string): Promise<SearchOptions>
-  /** Records incidents. They are durable when it returns. */
+  /** Records incidents durably before it returns. */
   record(incidents: readonly RuleIncident[]): Promise<void>
 }
 

@@ -48,7 +48,7 @@ const PASSAGES_READ = 50
  * there are no operators. A query without words finds nothing.
  *
  * `score` is the share of the query's weight that the passage matches, 0 to 1. The fewer passages of the index contain
- * a word, the more it weighs. It counts in full only in a passage that repeats it and has few other words (BM25's
+ * a word, the more it weighs. A word counts in full only in a passage that repeats it and has few other words (BM25's
  * saturation; words in headings count double). Adjacent query words, a part of the neighbouring passages' scores and,
  * slightly, stop words add to the score. A passage of usual length that contains every query word once scores near
  * 0.45. Scores can be compared between queries and between both engines.
@@ -73,7 +73,7 @@ export async function rankPassages(
   { neighbours = true, reader = storedSegments }: { neighbours?: boolean; reader?: SegmentReader | undefined } = {},
 ): Promise<Match[]> {
   if (query.terms.length === 0) return []
-  // One snapshot, because a merge between two of these statements would delete the pages that the first statement
+  // All statements read one snapshot: a merge between two of them would delete the pages that the first statement
   // named.
   const snapshot = db.transaction().setAccessMode('read only').setIsolationLevel('repeatable read')
   const { ranking, candidates, rows } = await snapshot.execute(async (tx) => {

@@ -7,7 +7,9 @@ const COUNTERS_KEPT_DAYS = 62
 /** Maximum number of counters to delete in one statement. */
 const COUNTERS_PURGE_ROWS = 500
 
-/** The longest window. It is used for all windows, so shorter ones are kept a little longer. */
+/**
+ * Length of the longest window. It is used for all windows, so counters of shorter windows are kept a little longer.
+ */
 const WINDOW_DAYS = 31
 
 /**

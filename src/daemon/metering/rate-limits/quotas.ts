@@ -46,9 +46,9 @@ export const leftOf = ({ limit }: Quota, { used }: Count): number =>
   limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - used)
 
 /**
- * The index of the quota with the fewest requests left; among equal quotas, the one that ends last. Undefined if no
- * limits apply. The request is allowed if this quota has requests left. If not, the end of this quota's window is the
- * time to retry.
+ * The index of the quota with the fewest requests left. If several quotas are equal, the one whose window ends last is
+ * used. Undefined if no limits apply. The request is allowed if this quota has requests left. If not, the end of this
+ * quota's window is the time to retry.
  */
 export function strictest(quotas: readonly Quota[], counts: readonly Count[]): number | undefined {
   let found: number | undefined

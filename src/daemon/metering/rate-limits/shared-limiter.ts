@@ -156,5 +156,5 @@ const toKey = ({ tenantId, keyId }: Caller, counter: string): CounterKey => ({
   counter,
 })
 
-/** Unique, because all ids have the same length. */
+/** The name is unique, because all ids have the same length. */
 const nameOf = ({ tenant_id, api_key_id, counter }: CounterKey): string => `${tenant_id} ${api_key_id} ${counter}`

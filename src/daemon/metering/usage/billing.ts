@@ -26,12 +26,12 @@ export type Order = {
   requestId: string
   caller: Pick<Caller, 'tenantId' | 'keyId' | 'settings'>
   payer: Payer
-  /** The models of the chain, each with the tokens that it needs for the requested reasoning. */
+  /** The models of the chain, each with the tokens that the model needs for the requested reasoning. */
   attempts: readonly OrderedModel[]
   call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
   /** The operator's limit on the output tokens of an answer. */
   operatorLimit?: number | undefined
-  /** Computed on first use, because measuring long prompts is slow. */
+  /** Upper bound of the input tokens. Computed on first use, because measuring long prompts is slow. */
   inputTokensAtMost?: number
 }
 
@@ -67,7 +67,8 @@ export type Billing = {
    */
   coveredTokens(order: Order, payment: Payment, modelId: string): number | undefined
   /**
-   * The cost at the model that served the request. Unknown models are never billed as free; an unknown price is logged.
+   * The cost at the price of the model that served the request. Unknown models are never billed as free; an unknown
+   * price is logged.
    */
   charge(order: Order, payment: Payment, served: { modelId: string; usage: TokenUsage }): Charge
   /**

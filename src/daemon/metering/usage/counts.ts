@@ -34,7 +34,7 @@ export function* counting(
 ): Generator<void, Counts> {
   const input = yield* countSide(usage?.inputTokens ?? 0, isFinal, {
     likely: () => countingInputTokens(call),
-    // Most counts are below the fixed bound, so the texts need not be measured.
+    // Texts are measured only for a count above the fixed bound, which is rare.
     mayBe: (count) => count <= PLAUSIBLE_TOKENS.beyond || count <= plausible(inputTokensAtMost(call)),
   })
   const output = yield* countSide(usage?.outputTokens ?? 0, isFinal, {

@@ -16,8 +16,8 @@ export type Input = Pick<ProviderCall, 'system' | 'messages' | 'options'>
 type Frames = { message: number; tools: number; image: number }
 
 /**
- * An upper bound of the input tokens of this call. The text counts as one token per byte, which no tokenizer exceeds;
- * message frames, tools and images are added. Some models count more for images (docs/billing.md).
+ * An upper bound of the input tokens of this call. Each byte of text counts as one token, the maximum of any tokenizer.
+ * Message frames, tools and images are added. Some models count more for images (docs/billing.md).
  */
 export function inputTokensAtMost(input: Input): number {
   const { texts, frameTokens } = measure(input, RESERVED_TOKENS)

@@ -14,10 +14,7 @@ import {
   type SpendRequest,
 } from './spend-request.ts'
 
-/**
- * Above this number of accounts or keys, those without a running request are evicted; their amounts remain in the
- * store.
- */
+/** Maximum number of accounts or keys. Above it, entries without a running request are evicted from memory only. */
 const ACCOUNTS_IN_MEMORY = 20_000
 
 /**
@@ -68,7 +65,7 @@ export function createMemoryBudgets({
     const key = known('key', keyId, period)
     if (user && key) return reserveFrom(request, user, key, period)
     const loads = [user ?? load('user', tenantId, payerId, period), key ?? load('key', tenantId, keyId, period)]
-    // Start again: while the account was loading, the key may have been evicted, or the reverse.
+    // Start again: while the account or the key was loading, the other may have been evicted.
     return Promise.all(loads).then(() => reserve(request))
   }
 

@@ -5,7 +5,9 @@ const NANOS_PER_DOLLAR = 10 ** DIGITS
 /** Converts by decimal digits, because floating-point multiplication would be off by one for every millionth amount. */
 export const toNanos = (dollars: number): number => Number(dollars.toFixed(DIGITS).replace('.', ''))
 
-/** The floating-point number nearest to the exact decimal, which prints without rounding noise: 1500000 is 0.0015. */
+/**
+ * The floating-point number nearest to the exact decimal. It prints without rounding noise. Example: 1500000 → 0.0015.
+ */
 export const toDollars = (nanos: number): number => nanos / NANOS_PER_DOLLAR
 
 /** Converts a limit in dollars for the store. Null means unlimited. */

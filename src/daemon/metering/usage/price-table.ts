@@ -18,8 +18,8 @@ export type ProviderPrices = {
   /** By bucket, then by the provider's model name without date or version. `*` matches any model. */
   models: { readonly [In in Bucket]?: Readonly<Record<string, ListPrice>> }
   /**
-   * Dated or numbered editions that are known to cost the same as their model. For other editions, this price is
-   * assumed and logged.
+   * Dated or numbered editions that are known to cost the same as their model. For other editions, the price of their
+   * model is assumed and logged.
    */
   editions?: readonly string[]
   /**

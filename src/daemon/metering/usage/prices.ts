@@ -24,7 +24,7 @@ export type Price = {
   readonly cacheRead: number
   readonly cacheWrite: number
   readonly points: number
-  /** False if the price is assumed. This includes an edition that takes the price of its model. */
+  /** False if the price is assumed. An edition that gets the price of its model also counts as assumed. */
   readonly isKnown: boolean
 }
 
@@ -176,8 +176,7 @@ export function costOf(
 }
 
 /**
- * Number of output tokens that remain affordable after the input is paid, given this amount in nano-dollars. Undefined
- * if output is free.
+ * Number of output tokens that this amount of nano-dollars covers after the input is paid. Undefined if output is free.
  */
 export function coveredOutput(price: Price, inputTokens: number, nanos: number): number | undefined {
   if (price.output === 0) return undefined

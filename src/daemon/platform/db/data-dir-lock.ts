@@ -72,7 +72,8 @@ export async function lockDataDir(
   { clock = systemClock }: { clock?: Clock } = {},
 ): Promise<DataDirLock> {
   await makeDataDir(dataDir)
-  // A separate file: POSIX drops a process's lock as soon as the process closes any handle of the locked file.
+  // The holder is written to a separate file: POSIX drops a process's lock as soon as the process closes any handle of
+  // the locked file.
   const holderFile = join(dataDir, 'aigwd.holder.json')
   const connection = await sqlite3Driver.open(join(dataDir, 'aigwd.lock'), 'write')
   try {
@@ -106,7 +107,7 @@ function takeLock(connection: SqliteConnection): Promise<void> {
 }
 
 async function writeHolder(file: string, holder: DataDirHolder): Promise<void> {
-  // Written to a temporary file and renamed, so readers never read a partial file.
+  // The file is written under a temporary name and then renamed, so readers never read a partial file.
   await writeFile(`${file}.new`, `${JSON.stringify(holder)}\n`, { mode: 0o600 })
   await rename(`${file}.new`, file)
 }

@@ -1,13 +1,14 @@
 import type { DialectAdapter } from 'kysely'
 
-/** Thrown for a value that one of the two engines would change or reject. Both engines reject it. */
+/** Thrown for a value that one of the two engines would change or reject. Such values are rejected on both engines. */
 export class UnstorableValueError extends Error {
   override name = 'UnstorableValueError'
 }
 
 /**
- * The statement with which an engine inserts many rows in one call. `toParameters` converts the rows to the parameters
- * of `sql`. Its two arguments contain the same values: as objects, and as arrays in column order.
+ * An engine's statement that inserts many rows in one call. `toParameters` converts the rows to the parameters of
+ * `sql`. Both arguments of `toParameters` contain the same values: `rows` as objects, `values` as arrays in column
+ * order.
  */
 export type BulkInsert = {
   sql: string
@@ -55,7 +56,7 @@ export type Engine = {
   jsonMember(column: string, name: string): string
   failureOf(error: unknown): WriteFailure
   /**
-   * The unique key that rejected a row, as the engine names it. On both engines, the name contains the column names.
+   * The engine's name for the unique key that rejected a row. On both engines, this name contains the column names.
    * Undefined for other errors.
    */
   uniqueKeyOf(error: unknown): string | undefined

@@ -7,17 +7,17 @@ import type { Tables } from './tables.ts'
 type Prepared = { columns: readonly string[]; onConflict: AnyConflict; common: Names; insert: BulkInsert }
 
 /**
- * By engine and table. Each value is a list, because comparing a few names is far cheaper than building a map key from
- * them.
+ * The prepared statements of each engine and table. They are kept in a list, because comparing a few names is far
+ * cheaper than building a map key from them.
  */
 const prepared = new Map<Engine, Map<string, Prepared[]>>()
 
 type Columns<Table extends keyof Tables> = readonly [keyof Tables[Table] & string, ...(keyof Tables[Table] & string)[]]
 
 /**
- * What to do if the key of a row exists. `ignore`: skip the new row. `replace`: overwrite the existing row; these
- * columns are its key. `addTo`: add each number to the existing row, up to the largest safe integer; these columns are
- * its key.
+ * What to do if the key of a row exists. `ignore`: skip the new row. `replace`: overwrite the existing row. `addTo`:
+ * add each number to the existing row, up to the largest safe integer. `replace` and `addTo` list the columns of the
+ * key.
  */
 export type OnConflict<Table extends keyof Tables> = 'ignore' | { replace: Columns<Table> } | { addTo: Columns<Table> }
 
@@ -25,8 +25,8 @@ export type OnConflict<Table extends keyof Tables> = 'ignore' | { replace: Colum
  * Inserts many rows in one statement, all or none. Returns the number of rows written. Without `onConflict`, one
  * duplicate key rejects all rows. Two of the rows must not replace the same existing row.
  *
- * Accepts text, null and integers. Fractions are rejected because SQLite reads about one decimal in ten thousand back
- * slightly wrong. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
+ * Accepts text, null and integers. Fractions are rejected because SQLite returns about one fraction in ten thousand
+ * slightly changed. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
  * @throws UnstorableValueError naming the column; nothing is written.
  */
 export async function insertRows<Table extends keyof Tables>(
@@ -146,7 +146,7 @@ function conflictClause(table: string, columns: readonly string[], onConflict: A
   return `on conflict (${key.join(', ')}) do update set ${sets.join(', ')}`
 }
 
-// Capped at the largest safe integer: a larger sum could be stored but not read back.
+// The sum is capped at the largest safe integer: a larger sum could be stored but not read back.
 const sumOf = (a: string, b: string) =>
   `case when ${a} > ${Number.MAX_SAFE_INTEGER} - ${b} then ${Number.MAX_SAFE_INTEGER} else ${a} + ${b} end`
 

@@ -23,9 +23,11 @@ export type Listing<Row> = Page & {
   /** The sort keys: an indexed column, then the tie-breakers. All have the same direction. */
   sortKeys: readonly (string | RawBuilder<unknown>)[]
   sortOrder: 'asc' | 'desc'
-  /** Whether rows are matched by substring. No index order speeds up such a search. */
+  /** Whether rows are matched by substring. An index order does not speed up such a search. */
   isSearch: boolean
-  /** The number of matching rows, if known. Then the rows are not counted, and the search stops at the last match. */
+  /**
+   * The number of matching rows, if known. If it is set, rows are not counted, and the search stops at the last match.
+   */
   total?: number | undefined
   /** Loads the rows with these ids, in any order. Rows that were deleted in the meantime are omitted. */
   find(ids: readonly string[]): Promise<readonly Row[]>

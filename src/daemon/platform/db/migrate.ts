@@ -38,7 +38,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {
-  // STRICT: a column rejects values of another type, as in PostgreSQL.
+  // In a STRICT table, columns reject values of another type, as in PostgreSQL.
   sqlite: { engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' },
   // Text is compared by code point on both engines, so the sort order does not depend on the server's locale.
   postgres: { engine: 'postgres', text: 'text collate "C"', integer: 'bigint', tableEnd: '' },

@@ -9,7 +9,10 @@ export type MigrationDialect = { engine: 'sqlite' | 'postgres'; text: string; in
  */
 export type MigrationStep = (dialect: MigrationDialect) => string[]
 
-/** A migration that converts rows in code, because SQL cannot. The conversion runs between two lists of statements. */
+/**
+ * A migration that converts rows in code, if SQL is not sufficient. The conversion runs between two lists of
+ * statements.
+ */
 export type MigrationWithData = {
   before: MigrationStep
   move(tx: Kysely<unknown>): Promise<void>

@@ -52,8 +52,8 @@ export async function openPostgresDialect(
   // end the process, so every client gets a listener.
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.error({ err: error }, 'a PostgreSQL connection broke'))
-    // pg's query_timeout would return the connection to the pool while the lost query still occupies it, and the next
-    // query would wait for that one. The socket's timeout costs nothing per query and closes the connection.
+    // pg's query_timeout would return the connection to the pool while the lost query still runs on it, so the next
+    // query would wait for the lost one. The socket's timeout costs nothing per query and closes the connection.
     const socket = client.connection.stream as Socket
     socket.setTimeout(silence.runningMs, () => socket.destroy(new Error('PostgreSQL did not answer in time')))
     sockets.add(socket)

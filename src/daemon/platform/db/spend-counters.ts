@@ -123,7 +123,7 @@ export async function deleteReservations(db: Db, requests: readonly ReservedRequ
     .execute()
 }
 
-/** Deletes expired reservations of all tenants, which killed daemons have left. PostgreSQL only. */
+/** Deletes expired reservations of all tenants. Killed daemons leave such reservations. PostgreSQL only. */
 export async function deleteExpiredReservations(db: Db): Promise<void> {
   await sql`delete from spend_reservations where expires_at <= ${storeTime(0)}`.execute(db)
 }

@@ -3,7 +3,8 @@ import type { ConnectionPool } from './connection-pool.ts'
 import type { SqliteConnection } from './sqlite-driver.ts'
 
 /**
- * Some 400 pages of the log for chats, and 1,000 or more for documents. With a higher limit, commits wait for the disk.
+ * Number of writes between checkpoints. These writes fill about 400 pages of the log for chats, and 1,000 or more for
+ * documents. With a higher limit, commits wait for the disk.
  */
 const WRITES_PER_CHECKPOINT = 32
 
@@ -14,9 +15,9 @@ export type Checkpoints = {
 
 /**
  * Checkpoints the write-ahead log in parallel with commits, over a separate connection. By default, SQLite checkpoints
- * inside the commit that fills 1,000 pages: one chat in 65 then took 2 to 10 ms more, which determined their p99. A
- * running checkpoint borrows one of the `readers`, so one thread is always free for commits, which every request waits
- * for.
+ * inside the commit that fills 1,000 pages: one chat in 65 then took 2 to 10 ms longer, which determined the p99 of
+ * chats. A running checkpoint borrows one of the `readers`, so one thread is always free for commits, which every
+ * request waits for.
  */
 export function createCheckpoints(
   connection: SqliteConnection,
@@ -41,7 +42,7 @@ export function createCheckpoints(
       writes = 0
       running = true
       writeBack()
-        // The next checkpoint retries. Once the log is long, a commit checkpoints instead, and its error names the
+        // The next checkpoint retries. Once the log is long, a commit checkpoints instead, and its error reports the
         // disk's fault. Closing the store also checkpoints.
         .catch(() => undefined)
         .finally(() => {

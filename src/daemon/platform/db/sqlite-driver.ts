@@ -20,7 +20,7 @@ export type SqliteConnection = {
 /** The functions of a SQLite library that the store needs, so that the library can be replaced. */
 export type SqliteDriver = { open(file: string, mode: 'read' | 'write'): Promise<SqliteConnection> }
 
-/** Prepared statements per connection: enough for every statement of the daemon, and a limit on memory. */
+/** Maximum number of prepared statements per connection. It covers every statement of the daemon and limits memory. */
 const STATEMENTS_PER_CONNECTION = 128
 
 /** The `sqlite3` package. It runs statements on libuv's thread pool; each call costs one thread switch. */

@@ -3,7 +3,7 @@ import type { Db } from './db.ts'
 
 /** The size that the planner assumes for every table: large, with most rows belonging to one tenant. */
 const ROWS = 100_000
-/** Number of distinct values of these columns in such a table. All other columns are assumed to be unique. */
+/** Number of distinct values of these columns in a table of ROWS rows. All other columns are assumed to be unique. */
 const DISTINCT_VALUES: Record<string, number> = {
   tenant_id: 2,
   role: 3,

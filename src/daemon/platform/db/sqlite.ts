@@ -28,12 +28,12 @@ const BUSY_TIMEOUT_MS = 5_000
  */
 const WAL_BYTES = 67_108_864
 /**
- * A commit checkpoints only if the log has this many pages (32 MB), that is, if parallel checkpoints never find a
- * moment without writers. By then most pages are already written back, so little work remains.
+ * If the log reaches this many pages (32 MB), a commit checkpoints. This happens only if parallel checkpoints never
+ * find a moment without writers. By then most pages are already written back, so little work remains.
  */
 const WAL_PAGES_OF_COMMITS = 8_000
 
-// FULL: a commit is on disk when it returns, even after a power cut. NORMAL could lose the last commits.
+// With FULL, a commit is on disk when it returns, even after a power cut. NORMAL could lose the last commits.
 const WRITER_SETUP = `
   pragma busy_timeout = ${BUSY_TIMEOUT_MS};
   pragma journal_mode = wal;
@@ -55,7 +55,7 @@ type Pools = {
  * Opens `file` and returns Kysely's dialect for it: one writer and a few readers on a write-ahead log. A SELECT outside
  * a transaction uses a reader and never waits for a writer. All other statements queue for the writer. A transaction
  * keeps the writer until it ends. A transaction declared `read only` keeps a reader instead and reads one snapshot.
- * Readers load `extension`, the path of a library, if possible.
+ * Readers load the library at the path `extension`, if possible.
  */
 export async function openSqliteDialect(driver: SqliteDriver, file: string, extension?: string): Promise<Dialect> {
   const writer = await driver.open(file, 'write')
@@ -279,8 +279,8 @@ class SqliteSession implements DatabaseConnection {
     try {
       await this.#transaction?.connection.run('rollback', [])
     } catch (error) {
-      // SQLite rolls back by itself after a full disk or an I/O error. The caller must get that first error instead of
-      // this one.
+      // SQLite rolls back by itself after a full disk or an I/O error. The caller must get that first error, not the
+      // error of ROLLBACK.
       if (!(error instanceof Error && error.message.includes('no transaction is active'))) throw error
     }
   }

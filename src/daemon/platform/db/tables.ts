@@ -172,7 +172,7 @@ export type Tables = {
     first_passage_id: number | null
     /** 1 once a segment contains words of this document and of other documents. */
     in_shared_segment: number
-    /** The embedding model that has embedded the whole document; 0, the initial value, if there is none. */
+    /** The embedding model that has embedded the whole document. The initial value 0 means none. */
     embedded_by?: number | undefined
   }
   passages: {
@@ -391,7 +391,7 @@ export type WebhookDeliveryRow = {
   /** The first 4 KiB of the last response. */
   last_response: string | null
   delivered_at: string | null
-  /** The earlier delivery that an administrator resent as this one. */
+  /** The original delivery, if this delivery was resent by an administrator. */
   resend_of: string | null
   is_test: number
 }

@@ -7,8 +7,9 @@ import { engineOf } from './engine.ts'
  * one lock per tenant, changes cannot deadlock.
  */
 export async function lockTenant(tx: Db, tenantId: string): Promise<void> {
-  // SQLite has only one write transaction at a time, which is this one.
+  // On SQLite, this is the only write transaction, so a lock is not needed.
   if (engineOf(tx).name === 'sqlite') return
-  // `for update` would wait for inserts of rows that refer to the tenant, such as bills.
+  // `for no key update` is used, because `for update` would wait for inserts of rows that refer to the tenant, such as
+  // bills.
   await tx.selectFrom('tenants').select('id').where('id', '=', tenantId).forNoKeyUpdate().execute()
 }

@@ -19,9 +19,10 @@ export function requireAccess(caller: Caller, access: Access, method: Method): v
 }
 
 /**
- * Checks that callers neither grant rights that they lack, nor change users and roles with more rights.
- * @param subject who or what has the rights, as the beginning of a sentence: `The role "ops"`.
- * @param hint what to do instead, as a sentence.
+ * Checks that a caller has all rights that the caller grants, and all rights of the users and roles that the caller
+ * changes.
+ * @param subject the holder of the rights, as the beginning of a sentence: `The role "ops"`.
+ * @param hint advice for the caller, as a sentence.
  * @throws INSUFFICIENT_PERMISSIONS naming every right in `granted` that is missing in `own`.
  */
 export function requireCovered(

@@ -11,8 +11,8 @@ export type AddressRate = {
 }
 
 /**
- * Counts requests per minute, in memory. The limit bounds the cost of unauthenticated clients; it is not a quota. A
- * client with one IPv6 address usually has its whole /64, so all addresses of a /64 count as one.
+ * Counts requests per minute, in memory. The limit bounds the cost of unauthenticated clients; it is not a quota. An
+ * IPv6 client usually controls a whole /64, so all addresses of a /64 count as one.
  */
 export function createAddressRate({
   clock,

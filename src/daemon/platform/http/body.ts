@@ -7,9 +7,9 @@ import { BODY_COPIES, JSON_DEPTH, REQUEST_TIMEOUT_MS } from '../../../shared/spe
 import type { Clock } from '../../../shared/time.ts'
 import type { BodyShare } from './body-memory.ts'
 
-/** The timeout REQUEST_TIMEOUT_MS starts again each time that a part of this size has arrived. */
+/** The timeout REQUEST_TIMEOUT_MS restarts whenever this many bytes have arrived. */
 const BODY_PART_BYTES = 1_048_576
-/** After a rejected request's response, how long the connection stays open for the rest of the request body. */
+/** Maximum time that a connection stays open for the rest of a rejected request's body, after the response. */
 export const LINGER_MS = 2_000
 /** Maximum number of values in one JSON body. Millions of empty values take many times the memory of their bytes. */
 export const JSON_VALUES = 1_000_000
@@ -63,7 +63,7 @@ export function readBody(
     return Promise.resolve(body)
   }
   return new Promise((resolve, reject) => {
-    // Preallocated if the length is known: concatenating chunks needs twice the memory.
+    // The buffer is preallocated if the length is known: concatenating chunks needs twice the memory.
     const whole = declared > 0 ? Buffer.allocUnsafe(declared) : undefined
     const pieces: Buffer[] = []
     let bytes = 0
@@ -148,7 +148,7 @@ export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxD
   return checkAgainst(schema, toJson(raw, raw.toString()))
 }
 
-/** Like `parseBody`, in steps: yields between steps, which take long for a large body. */
+/** Like `parseBody`, but yields between its steps, because parsing a large body takes long. */
 export function* parsingBody(
   raw: Buffer,
   schema: z.ZodType,
@@ -238,7 +238,7 @@ export function parseQuery(search: string, schema: z.ZodType): unknown {
 export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  // Validated a second time to get the invalid input, which zod's fast path does not report.
+  // The value is validated a second time to get the invalid input, which zod's fast path does not report.
   const { error } = schema.safeParse(value, { reportInput: true })
   const { issues } = error ?? result.error
   // A misspelt required property is reported both as unknown and as missing. The unknown name helps the caller more.

@@ -174,8 +174,8 @@ export class Edge {
   }
 
   /**
-   * A separate function, so that the raw bytes can be freed while the handler runs. A streaming handler would retain
-   * the bytes for minutes.
+   * This is a separate function so that the raw bytes can be freed while the handler runs. A streaming handler would
+   * retain the bytes for minutes.
    */
   async #readBody(route: Route, limit: number, schema: z.ZodType, exchange: Exchange): Promise<void> {
     const { request, signal, caller } = exchange
@@ -293,7 +293,7 @@ export class Edge {
   }
 }
 
-/** @throws VALIDATION_ERROR; the message names the parameter, unless the contract has no label per parameter. */
+/** @throws VALIDATION_ERROR; the message names the parameter, unless `unnamedParameters` is set. */
 function queryOf({ unnamedParameters }: Route, schema: z.ZodType, search: string): unknown {
   try {
     return parseQuery(search, schema)

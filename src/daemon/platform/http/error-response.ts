@@ -92,7 +92,9 @@ function openAiBody(error: GatewayError, ids: RequestIds): object {
   } satisfies OpenAiError
 }
 
-/** Codes that OpenAI clients check, by our error code or by the provider's reason for rejecting the request. */
+/**
+ * Error codes that OpenAI clients check. The key is our error code, or the provider's reason for rejecting the request.
+ */
 const OPENAI_CODES = new Map<unknown, string>([
   ['ALL_MODELS_FAILED', 'all_models_failed'],
   ['ALL_MODELS_RATE_LIMITED', 'all_models_failed'],

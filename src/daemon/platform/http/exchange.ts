@@ -85,8 +85,8 @@ export class Exchange implements RequestContext {
 const ignore = () => {}
 
 /**
- * The running requests. Not a Set, because of V8: whenever a Set is resized, its old table keeps pointing to the new
- * one. Through these references, finished requests survive the young generation (measured: a quarter of all CPU).
+ * The running requests. A Set is not used: whenever V8 resizes a Set, the old table keeps pointing to the new table.
+ * Through these references, finished requests survive the young generation (measured: a quarter of all CPU).
  */
 export class RunningExchanges {
   readonly #list: Exchange[] = []

@@ -13,7 +13,7 @@ export type Target = { path: string; search: string }
 /**
  * Checks the parts of a request that precede the body, and splits the target.
  * @throws INVALID_HTTP, HEADERS_TOO_LARGE or TRANSFER_CODING_UNSUPPORTED naming the fault. The end of an invalid
- * request is uncertain, so no further requests must be read from its connection.
+ * request is uncertain, so the connection must not be used for further requests.
  */
 export function checkRequestHead(request: IncomingMessage): Target {
   checkHeaders(request)

@@ -12,7 +12,7 @@ import type { EventStream } from './sse.ts'
 const DEFAULT_BODY_BYTES = 65_536
 
 /**
- * Who may call a route. It has no default, so a route without it does not compile. A section of the administration
+ * Who may call a route. `Access` has no default value, so each route must set it. A section of the administration
  * requires level `reader` for GET and `admin` for all other methods.
  */
 export type Access = 'none' | 'key' | 'operator' | Section
@@ -83,14 +83,17 @@ export type Route = {
   takesRest?: true
   access: Access
   rate: RateClass
-  /** The rate class of this request; overrides `rate`. For a route with two kinds of response. */
+  /** The rate class of this request, for a route with two kinds of response. Overrides `rate`. */
   rateOf?(request: IncomingMessage): RateClass
   errors: ErrorShape
   /** Shown in /openapi.json. */
   summary: string
   tags: string[]
   body?: z.ZodType
-  /** The body of a POST or DELETE has no required property. So an empty body means `{}`, with any Content-Type. */
+  /**
+   * True for a POST or DELETE whose body has no required property. An empty body then means `{}`, with any
+   * Content-Type.
+   */
   bodyOptional: boolean
   query?: z.ZodType
   /**
@@ -134,7 +137,7 @@ export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.Z
   const { bodyRequired, ...described } = options
   const { bodyLimit = DEFAULT_BODY_BYTES, rate = 'general', body } = described
   const responses = { ...refusalsOf({ ...described, bodyLimit }), ...described.responses }
-  // A PUT with {} changes nothing. A client that sends no body has lost it, so the request must fail.
+  // A PUT with {} changes nothing. A missing body means that the client has lost it, so the request must fail.
   const mayBeLeftOut = described.method === 'POST' || described.method === 'DELETE'
   const bodyOptional = mayBeLeftOut && !bodyRequired && bodyLimit !== 'unread' && body?.safeParse({}).success === true
   return { ...described, bodyLimit, bodyOptional, rate, responses } as Route

@@ -80,7 +80,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     },
     (request, response) => void edge.handle(request, response, 'nothing'),
   )
-  // No limit here: checkRequestHead counts the headers. Node would silently drop headers above its own limit.
+  // 0 disables Node's limit, because checkRequestHead counts the headers. Node would silently drop headers above its
+  // own limit.
   server.maxHeadersCount = 0
   server.setTimeout(limits.quietMs ?? SOCKET_QUIET_MS, (socket) => edge.onQuietSocket(socket))
   server.on('checkContinue', (request, response) => void edge.handle(request, response, '100-continue'))

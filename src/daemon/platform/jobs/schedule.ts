@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 export type Job = { name: string; cron: string; run(): Promise<void> }
 
 export type Schedule = {
-  /** Starts no further run, and waits for the current runs. */
+  /** Prevents further runs, and waits for the current runs. */
   stop(): Promise<void>
 }
 

@@ -20,7 +20,7 @@ import { writeSecretFile } from './secret-file.ts'
 export const masterKeyFile = (dataDir: string): string => join(dataDir, 'master.key')
 
 export type MasterKeyOptions = {
-  /** The configured key, 64 hex characters. Undefined to use `<dataDir>/master.key`, which is created if needed. */
+  /** The configured key, 64 hex characters. If undefined, `<dataDir>/master.key` is used, and created if needed. */
   configured: string | undefined
   dataDir: string
   clock: Clock
@@ -43,7 +43,7 @@ const CHECK_TEXT = 'aigw'
  */
 export function openMasterKey(db: Db, { configured, dataDir, clock, log }: MasterKeyOptions): Promise<MasterKey> {
   return db.transaction().execute(async (tx) => {
-    // One daemon at a time; on SQLite, transactions are already exclusive.
+    // Only one daemon may continue at a time. On SQLite, transactions are already exclusive.
     if (engineOf(tx).name === 'postgres') await sql`lock table master_key_check in exclusive mode`.execute(tx)
     const check = await tx
       .selectFrom('master_key_check')

@@ -30,7 +30,7 @@ export function createMasterKey(hex: string): MasterKey {
     keyFor(purpose) {
       let key = keys.get(purpose)
       if (key === undefined) {
-        // RFC 5869; no salt, because the master key is already random.
+        // HKDF (RFC 5869) is used without a salt, because the master key is already random.
         key = createSecretKey(new Uint8Array(hkdfSync('sha256', master, '', `aigw/${purpose}`, 32)))
         keys.set(purpose, key)
       }

@@ -30,9 +30,9 @@ const GOING_ON =
   /^[\s\p{P}]*(?:(?:and|or|but|also|then|so|what about|how about|und|oder|aber|et|mais|y|e|и|а)(?![\p{L}\p{N}])|和|那|では|じゃあ|そして)/iu
 
 /**
- * The search texts for the user's last message. Not every language shows by its words whether a message refers to
- * earlier ones. So both searches run, and their results decide (knowledge/ground.ts). Long texts are shortened to their
- * beginning and end. `turns`: the user's messages, oldest first.
+ * The search texts for the user's last message. In some languages, the words do not show whether a message refers to
+ * earlier messages. So both searches run, and their results decide (knowledge/ground.ts). Long texts are shortened to
+ * their beginning and end. `turns`: the user's messages, oldest first.
  */
 export function questionOf(turns: readonly string[]): Question {
   const own = headAndTail(turns.at(-1) ?? '', QUESTION_CHARS)

@@ -9,15 +9,16 @@ const WINDOW_CHARS = 1_000
 const ONE_SENTENCE = /^[^.!?\u0080-\uffff]*$/
 
 /**
- * Yields the end of each sentence between `start` and `end`; the last one is at `end`. A line break inside a sentence
- * counts as a space. A sentence has at most 1,000 characters: longer text is cut at a space, or between characters if
- * there is none. The time is linear in the length.
+ * Yields the end position of each sentence between `start` and `end`. The last position is `end`. A line break inside a
+ * sentence counts as a space. A sentence has at most 1,000 characters: longer text is cut at a space, or between
+ * characters if there is none. The time is linear in the length.
  */
 export function* sentenceEnds(text: string, start: number, end: number): Generator<number> {
   while (start < end) {
     const windowEnd = Math.min(end, characterBorder(text, start + WINDOW_CHARS))
     const window = text.slice(start, windowEnd).replaceAll('\n', ' ')
-    // Most lines of lists, tables and code are one simple sentence, and starting the segmenter takes microseconds.
+    // Most lines of lists, tables and code are one simple sentence. They skip the segmenter, which takes microseconds
+    // to start.
     if (windowEnd === end && ONE_SENTENCE.test(window)) {
       yield end
       return

@@ -7,18 +7,21 @@ import { characterBorder, withoutInvisible, wordPieces } from './words.ts'
 
 /**
  * The terms of one word, in the index and in a query. `term` represents the word: it counts towards the length of a
- * text and has a position. `further` contains alternative terms for the same word, which a text need not contain.
+ * text and has a position. `further` contains alternative terms for the same word. A matching text need not contain
+ * them.
  */
 export type IndexTerm = { term: string; further: readonly Further[] }
 /** `exact`: the word with its diacritics. `prefix`: its first characters. `part`: one or more of its characters. */
 export type Further = { kind: 'exact' | 'prefix' | 'part'; term: string }
 
-/** Length of the prefix by which words with different endings match in any language, where the stemmer fails. */
+/**
+ * Length of the prefix terms. By its prefix, a word matches other endings in any language, even if the stemmer fails.
+ */
 const PREFIX_CHARS = 4
-/** Longer runs of characters are not words. They are cut to this length, so that no term exceeds a page of postings. */
+/** Maximum length of a word. Longer runs of characters are not words; they are cut to fit into a page of postings. */
 const WORD_CHARS = 64
 
-// Words never contain these characters. So exact and prefix terms collide neither with words nor with each other.
+// First characters of exact and prefix terms. Words never contain them, so words, exact terms and prefix terms differ.
 const EXACT = '^'
 const PREFIX = '*'
 
@@ -64,7 +67,7 @@ function addWord(indexTerms: IndexTerm[], word: string): void {
   if (indexTerm.term !== '') indexTerms.push(indexTerm)
 }
 
-/** Pairs of characters: nearly words, and independent of a dictionary. */
+/** Adds pairs of characters, which approximate words without a dictionary. */
 function addPairs(indexTerms: IndexTerm[], run: string): void {
   const characters = [...run]
   const part = (term: string): Further => ({ kind: 'part', term })
@@ -76,7 +79,7 @@ function addPairs(indexTerms: IndexTerm[], run: string): void {
   }
 }
 
-/** Words from the segmenter's dictionary, and every three characters, because the dictionary segments names wrongly. */
+/** Adds words from the segmenter's dictionary, and all three-character parts, because names are segmented wrongly. */
 function addSegmentedWords(indexTerms: IndexTerm[], run: string): void {
   const characters = [...run]
   let start = 0
@@ -91,7 +94,7 @@ function addSegmentedWords(indexTerms: IndexTerm[], run: string): void {
   }
 }
 
-/** A cache, because words repeat and stemming takes longer than a look-up. */
+/** Caches the terms of words, because words repeat and stemming takes longer than a look-up. */
 const known = new Map<string, IndexTerm>()
 const KNOWN_WORDS = 50_000
 

@@ -17,7 +17,7 @@ export function countTokens(text: string): number {
   return text === '' ? 0 : Math.max(1, estimateTokenCount(text))
 }
 
-/** Like `countTokens`, in steps: yields between the pieces of a long text, so that other work can run. */
+/** Like `countTokens`, but yields between the pieces of a long text, so that other work can run. */
 export function* countingTokens(text: string): Generator<void, number> {
   if (text.length <= PIECE_CHARS) return countTokens(text)
   let tokens = 0

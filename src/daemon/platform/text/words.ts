@@ -103,8 +103,8 @@ const CAPITALS = /^[A-Z]{2,}$/
 const OPERATORS: ReadonlySet<string> = new Set(['AND', 'OR', 'NOT'])
 
 /**
- * Adjacent words joined into one, in order, each with its two parts: "back up" → "backup", because another text may
- * spell it as one word. Two stop words are not joined.
+ * Adjacent words joined into one, in order, each with its two parts. Example: "back up" → "backup". Another text may
+ * spell them as one word. Two stop words are not joined.
  */
 export function joinedWords(text: string): Map<string, readonly [string, string]> {
   const words = wordsOf(text)
@@ -127,7 +127,7 @@ function* pieces(run: string): Generator<string> {
   }
 }
 
-/** The last index, at most `index`, that does not split a surrogate pair. */
+/** Returns `index`, or the index before it if `index` would split a surrogate pair. */
 export function characterBorder(text: string, index: number): number {
   if (index >= text.length) return text.length
   const code = text.charCodeAt(index)

@@ -129,7 +129,7 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
       throw error
     })
   } finally {
-    // Also after a failure, because the COMMIT may have succeeded.
+    // Keys are also invalidated after a failure, because the COMMIT may have succeeded.
     if (changesKeys) deps.forgetKeys()
   }
 }
@@ -138,7 +138,7 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
 async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Caller> {
   await lockTenant(tx, actor.caller.tenantId)
   const caller = await deps.lookUpAgain(tx, actor.caller)
-  // Every change requires the access level of a POST, because GET changes nothing.
+  // Every change requires the access of a POST: a GET may require less, because it only reads.
   requireAccess(caller, actor.access, 'POST')
   return caller
 }

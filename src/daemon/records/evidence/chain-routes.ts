@@ -27,7 +27,7 @@ import { findCommits, listChains, readChain } from './store.ts'
 
 /**
  * Routes that serve the raw log for offline verification (docs/evidence.md). A verification needs many requests, so
- * these do not count towards the key's daily limit.
+ * requests of these routes do not count towards the key's daily limit.
  */
 export function chainRoutes({ db }: { db: Db }): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {

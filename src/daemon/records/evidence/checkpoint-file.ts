@@ -20,7 +20,7 @@ export type LostHistory = { origin: string; size: number; problem: string }
 export type FileComparison = {
   /** The first contradiction in each chain. */
   lost: LostHistory[]
-  /** The last checkpoint of each chain whose last checkpoint is missing in the file. */
+  /** The last checkpoints that are missing in the file, at most one per chain. */
   unpublished: EvidenceCheckpointRow[]
 }
 
@@ -100,7 +100,7 @@ export async function compareWithFile(
     if (last && isSignedByUs(last.note, keys)) unpublished.push(last)
   }
   for (const notes of noted.values()) {
-    // Another gateway may write to the same file. Its chains are ignored.
+    // Another gateway may write to the same file. The chains of that gateway are ignored.
     const ours = notes.find(({ note }) => isSignedByUs(note, keys))
     if (ours) lost.push({ ...extentOf(ours.checkpoint), problem: 'the store does not contain this log' })
   }

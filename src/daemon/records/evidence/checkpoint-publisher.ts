@@ -53,8 +53,8 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
   }
 
   /**
-   * Moves a note to the end, so that the next round starts with the other notes. Possibly only this note gets no
-   * response.
+   * Moves a note to the end, so that the next round starts with the other notes. The receiver may still respond to
+   * these.
    */
   function putLast(origin: string): void {
     const note = waiting.get(origin)

@@ -28,7 +28,7 @@ export type Checkpoints = {
   make(tenantId: string, chain?: string): Promise<EvidenceCheckpointRow[]>
   /** Creates the checkpoints that are due (EVIDENCE_CHECKPOINT). */
   run(): Promise<void>
-  /** Requests a `run` soon. Requests before the start of the run are coalesced. */
+  /** Schedules a `run` soon. Further calls before the start of the run are coalesced. */
   wake(): void
   /** Whether a chain of any tenant contradicted its last checkpoint when the next checkpoint was due. */
   foundDamage(): boolean
@@ -45,7 +45,7 @@ export type CheckpointDeps = {
 }
 
 const ENTRIES_PER_READ = 1_000
-/** Once a later checkpoint exists, each complete group of this many entries has a stored node. */
+/** Each complete group of this many entries has a stored node, once a later checkpoint exists. */
 const NODE_LEAVES = 2 ** BITS_PER_LEVEL
 
 /**
@@ -89,7 +89,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     } catch (error) {
       if (!(error instanceof DamagedChainError)) throw error
       const { tenant_id, chain } = measured
-      // Logged once, because the job runs every minute.
+      // The damage is logged only once, because the job runs every minute.
       if (!damaged.has(id))
         log.error({ error, tenant_id, chain }, 'a log is damaged; no checkpoints are created for it')
       damaged.add(id)
@@ -106,7 +106,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     const own = last && known && isSameRow(known.checkpoint, last) ? known : undefined
     const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
     if (last && size === checkpointed) {
-      // Published again, because publishing may have failed when the checkpoint was created.
+      // The checkpoint is published again, because publishing may have failed when it was created.
       await publisher.publish(last)
       return last
     }

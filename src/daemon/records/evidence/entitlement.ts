@@ -73,7 +73,7 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
       if (fault !== undefined) return decide(fault)
       const accepted = terms.isAccepted()
       if (!(accepted instanceof Promise)) return decide(accepted ? 'allowed' : 'revoked')
-      // Set before the look-up, so that the entitlement cannot be used again during the look-up.
+      // The verdict is set before the look-up, so that the entitlement cannot be used again during the look-up.
       entitlement.verdict = 'unchecked'
       return accepted.then((isGood) => decide(isGood ? 'allowed' : 'revoked'))
     }

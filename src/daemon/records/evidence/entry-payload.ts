@@ -39,7 +39,7 @@ export type LoggedAttempt = {
   reason?: string
   /** HTTP status of a failed attempt. Missing if there was no response, and in older entries. */
   provider_status?: number
-  /** The provider's request id of a failed attempt. Also missing if the provider sent no id. */
+  /** The provider's request id of a failed attempt. Missing like `provider_status`, and if the provider sent no id. */
   provider_request_id?: string
   latency_ms: number
   /** Null if no request was to be sent. */

@@ -7,8 +7,8 @@ export type Period = { startDate?: string | undefined; endDate?: string | undefi
 
 /**
  * The period that a list covers. Without a start, it begins LOG_WINDOW_DAYS before its end. Without an end, the end is
- * now. `filter` has an end only if the caller has set one: daemons' clocks differ, and the newest entries must not be
- * missing.
+ * now. `filter` has an end only if the caller has set one: daemons' clocks differ, so the current time as the end could
+ * exclude the newest entries.
  * @throws VALIDATION_ERROR if the period ends before it starts
  */
 export function windowOf({ startDate, endDate }: Period, nowMs: number) {

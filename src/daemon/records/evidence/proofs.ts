@@ -92,8 +92,8 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
 }
 
 /**
- * The hashes of the entries from `from` (inclusive) to `to` (exclusive), 32 bytes each. Fewer at the end of the chain.
- * Empty if one of the stored values is not a hash.
+ * The hashes of the entries from `from` (inclusive) to `to` (exclusive), 32 bytes each. Returns fewer hashes at the end
+ * of the chain, and an empty result if a stored value is not a hash.
  */
 export async function readHashes(
   db: Db,
@@ -111,7 +111,7 @@ export async function readHashes(
     .where('seq', '<', to)
     .orderBy('seq')
     .as('ordered')
-  // Read as one text, because one row per hash would cost several times as much as hashing.
+  // The hashes are read as one text, because one row per hash would cost several times as much as hashing.
   const { joined, odd } = await db
     .selectFrom(ordered)
     .select(sql<string | null>`string_agg(entry_hash, '')`.as('joined'))

@@ -29,7 +29,7 @@ export async function findPublicProof(
     bundle_id: bundleId,
     layer1: {
       current_hash: hashOrNull(entry.entry_hash),
-      // Empty if the previous entry is missing.
+      // `entry.prev_hash` is empty if the previous entry is missing.
       prev_hash: hashOrNull(entry.prev_hash),
       payload_hash: hashOrNull(entry.payload_hash),
       seq: entry.seq,
@@ -121,7 +121,7 @@ async function pathTo(
     const path = await proveInclusion(db, tenant_id, chain, seq, tree_size)
     return rootOfInclusion(toBytes(entry_hash), seq, tree_size, path)?.toString('hex') === root ? path : undefined
   } catch (error) {
-    // RangeError: entries that the checkpoint covers are missing.
+    // A RangeError means that the store lacks entries that the checkpoint covers.
     if (error instanceof RangeError) return undefined
     throw error
   }
@@ -138,7 +138,7 @@ const PENDING: PublicProof['layer3'] = {
   state: 'pending',
 }
 
-/** A stored value that is not a hash is never shown. */
+/** Returns null for a stored value that is not a hash, so that only hashes are shown. */
 const hashOrNull = (stored: string): string | null => (HASH_PATTERN.test(stored) ? stored : null)
 
 const toBytes = (hash: string): Buffer => Buffer.from(hash, 'hex')

@@ -124,7 +124,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
   ]
 }
 
-/** Not cacheable, because a proof changes: a pending layer becomes anchored soon. */
+/** Proofs must not be cached: a pending layer becomes anchored soon. */
 const NOT_KEPT = { 'cache-control': 'no-store' }
 
 const tooOften = (retryAfterSeconds: number) =>

@@ -90,7 +90,7 @@ export type RequestEnd = {
  * The log entry of a governed request, which is also its receipt (docs/evidence.md, Receipts). The entry contains ids,
  * counts, hashes, times, and names of models, policies, indexes and rules. It contains no text of the conversation.
  *
- * Every request pays this cost. So the canonical JSON (RFC 8785) is written directly, with properties in order, and
+ * Every request writes an entry. So the canonical JSON (RFC 8785) is written directly, with properties in order, and
  * derivable properties are omitted. Two entries fit into one SQLite page, so a request costs half a page.
  */
 export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft {

@@ -17,7 +17,7 @@ const EVIDENCE_HEADS = 10_000
 /** Entries that are linked into their chains, and the commit that signs them, before they are stored. */
 export type Sealed = {
   inserts: readonly TableRows[]
-  /** Call it once the entries are stored. The next entries then continue from these. */
+  /** Call it once the entries are stored. Later entries are then linked to these. */
   stored(): void
 }
 
@@ -113,8 +113,6 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
   }
 }
 
-/**
- * Whether a write failed because its position in a chain was taken, that is, another process writes to the same chain.
- */
+/** Whether a write failed because another process has stored an entry at the same position of a chain. */
 export const isPositionTaken = (db: Db, error: unknown): boolean =>
   /evidence_entries.*seq/.test(engineOf(db).uniqueKeyOf(error) ?? '')

@@ -39,7 +39,7 @@ export type SigningKeys = {
 
 export type SigningKeyOptions = {
   masterKey: MasterKey
-  /** The name of new keys. If undefined, the name of the last key, or a random name if there is no key. */
+  /** The name of new keys. If undefined, the name of the last key is used, or a random name if there is no key. */
   name: string | undefined
   clock: Clock
   log?: Pick<Log, 'error'>
@@ -90,7 +90,7 @@ export async function openSigningKeys(
 
   return {
     current: () => freshSigner() ?? loadAndKeep(),
-    // Not cached: the transaction may have created the key, and may still roll back.
+    // The result is not cached: the transaction may have created the key, and may still roll back.
     currentIn: (tx) => freshSigner() ?? load(tx),
     async published() {
       const rows = await db
@@ -117,7 +117,7 @@ export async function openSigningKeys(
   }
 }
 
-/** One daemon at a time; on SQLite, our transactions are already serialised. */
+/** Only one daemon has this lock at a time. On SQLite, our transactions are already serialised. */
 async function lockKeys(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table evidence_keys in exclusive mode`.execute(tx)
 }

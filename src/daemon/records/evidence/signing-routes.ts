@@ -154,7 +154,7 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
             key: { kid: key.kid, name: key.name, created_at: key.createdAt },
           } satisfies z.input<typeof RotateSigningKeyResponse>)
         } finally {
-          // Also after a failure, because the COMMIT may have succeeded.
+          // The cached key is also invalidated after a failure, because the COMMIT may have succeeded.
           signingKeys.forget()
           keySet.forget()
         }

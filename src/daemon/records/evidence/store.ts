@@ -12,7 +12,7 @@ export type StoredEntry = EvidenceEntryRow & { prev_hash: string }
 export const findEntry = (db: Db, tenantId: string, id: string): Promise<StoredEntry | undefined> =>
   findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id).where('tenant_id', '=', tenantId))
 
-/** The entry with this id in the log of any tenant. For proofs, which show only hashes and times. */
+/** The entry with this id in the log of any tenant. Use it only for proofs, which show only hashes and times. */
 export const findPublicEntry = (db: Db, id: string): Promise<StoredEntry | undefined> =>
   findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id))
 

@@ -75,7 +75,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     gathering = undefined
     flushing = flush().finally(() => {
       flushing = undefined
-      // Without this, records that arrived just after the loop ended would wait for the next request.
+      // Without this call, records that arrived just after the loop ended would wait for the next request.
       schedule()
     })
   }
@@ -118,8 +118,8 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
         return stored()
       } catch (error) {
         sealer.forgetHeads()
-        // Another daemon uses our data directory. The first time, the cause may be our own earlier commit whose
-        // response was lost.
+        // If the position is taken, another daemon uses our data directory. On the first attempt, the cause may also be
+        // our own earlier commit, if its response was lost.
         if (!isPositionTaken(db, error) || attempt === 3) throw error
         if (attempt === 2) sealer.leaveChains()
       }

@@ -5,8 +5,8 @@ import { type EntryFilter, listChainEntries } from '../evidence/entry-list.ts'
 import { measureChains, readChain } from '../evidence/store.ts'
 
 /**
- * A read position in the log of a tenant: the number of entries of each chain. This is reliable, because chains only
- * grow at their end. Times are not reliable, because a commit may take long and clocks differ.
+ * A read position in the log of a tenant: the number of entries of each chain. Such a position is reliable, because
+ * chains only grow at their end. Times are not reliable, because a commit may take long and clocks differ.
  */
 type Position = {
   atMs: number
@@ -40,8 +40,8 @@ export async function endOfLog(db: Db, tenantId: string, nowMs: number): Promise
 }
 
 /**
- * The first `limit` matching entries after a position, oldest first, and the next position. If there are fewer than
- * `limit` entries, these are the last.
+ * The first `limit` matching entries after a position, oldest first, and the next position. Fewer than `limit` entries
+ * mean that the end of the log is reached.
  */
 export async function entriesAfter(
   db: Db,

@@ -5,7 +5,7 @@ import { screenInSlices } from './long-text.ts'
 import { type ArmedDetector, type Screened, screening } from './redaction.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** Variants of the functions with the same names, which skip texts that are known to be clean. */
+/** Variants of the functions with the same names. These variants skip texts that are known to be clean. */
 export type CleanTexts = {
   screenInSlices: typeof screenInSlices
   screening(
@@ -17,11 +17,11 @@ export type CleanTexts = {
 }
 
 const TEXTS_KNOWN = 10_000
-/** Scanning a text below this length is as fast as looking it up. */
+/** The minimum length of a cached text. Shorter texts are scanned as fast as they are looked up. */
 const SHORTEST_KNOWN = 64
 
 /**
- * Caches which texts are clean, so that detectors skip them. Each request of a conversation repeats all earlier
+ * Remembers clean texts, so that detectors skip these texts. Each request of a conversation repeats all earlier
  * messages, and each conversation repeats its system prompt. The cache stores only the SHA-256 of a text, and only for
  * texts without findings, because findings must be reported each time.
  * @returns a factory; create a separate instance for each party that must not learn about the texts of other parties
@@ -35,7 +35,7 @@ export function createCleanTexts(): () => CleanTexts {
     // Texts with unpaired surrogates can share a digest, so they are not cached.
     const nameOf = (raw: string, format: TextFormat): string | undefined =>
       raw.length < SHORTEST_KNOWN || !raw.isWellFormed() ? undefined : prefix + format + hash('sha256', raw, 'base64')
-    /** Returns the detectors that have not yet found this text clean. */
+    /** Returns the detectors that must still scan this text. */
     const leftOf = (name: string, armed: readonly ArmedDetector[]): readonly ArmedDetector[] => {
       const passed = known.get(name)
       return passed ? armed.filter(({ detector }) => !passed.includes(detector)) : armed

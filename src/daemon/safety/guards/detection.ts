@@ -1,6 +1,6 @@
 /**
- * A finding of a guard: its position and its type. A finding cannot leak the value, because it does not contain the
- * value. Offsets are UTF-16 code units; `end` is exclusive.
+ * A finding of a guard: its position and its type. A finding does not contain the value, so it cannot leak the value.
+ * Offsets are UTF-16 code units; `end` is exclusive.
  */
 export type Finding = {
   start: number
@@ -12,34 +12,39 @@ export type Finding = {
 }
 
 /**
- * Finds one family of values in text. A stream of pieces gives the same result as the whole text. For every text T and
- * every prefix P of T: before `openFrom(P)`, `find(T)` and `find(P)` have the same findings. So a stream may release
- * everything before `openFrom`. Only the last DETECTION_CONTEXT_CHARS of the released text are still needed.
+ * Finds one family of values in text. A text that is scanned in chunks has the same findings as the whole text. For
+ * every text T and every prefix P of T: before `openFrom(P)`, `find(T)` and `find(P)` have the same findings. So a
+ * stream may release everything before `openFrom`. Only the last DETECTION_CONTEXT_CHARS of the released text are still
+ * needed.
  */
 export type Detector = {
   /** Returns all findings, ordered and without overlap. Linear in the length of the text. */
   find(text: string): Finding[]
   /**
-   * Returns the start of text that may still become a finding, or a longer finding, as more text arrives. Returns
-   * `text.length` if there is none. This is at most DETECTION_HOLD_CHARS before the end.
+   * Returns the start of the text that may still become a finding, or a longer finding, as more text arrives. The start
+   * is at most DETECTION_HOLD_CHARS before the end. Returns `text.length` if there is no such text.
    */
   openFrom(text: string): number
   /**
    * Returns the start of the first value that has begun and is incomplete, such as a token after its documented prefix.
-   * Returns `text.length` if there is none. Open text before this position might still turn out to be harmless: a live
-   * stream holds back at most LIVE_HOLD_CHARS of it. Findings always count as begun, even if this function does not
-   * report them.
+   * Returns `text.length` if there is no such value. Open text before this position is often harmless, so a live stream
+   * holds back at most LIVE_HOLD_CHARS of it. Findings always count as begun, even if this function does not report
+   * them.
    */
   begunFrom?(text: string): number
-  /** True if a value has begun wherever text is open: the prefix of a listed word, or a partial match of a pattern. */
+  /**
+   * True if all open text belongs to a value that has begun: the prefix of a listed word, or a partial match of a
+   * pattern.
+   */
   readonly holdsOnlyValues?: true
-  /** The amount of released text that `find` needs as context. Default: DETECTION_CONTEXT_CHARS. */
+  /** The number of released characters that `find` needs as context. Default: DETECTION_CONTEXT_CHARS. */
   readonly contextChars?: number
-  /** `find` for a detector that may be slow: it yields every few milliseconds, so that other work can run. */
+  /** Replaces `find` and `openFrom` if they may be slow: yields every few milliseconds, so that other work can run. */
   readonly slowly?: {
     /**
-     * @param effort the remaining effort; unlimited by default
-     * @param from the text before this offset is only context: findings that begin before it do not end after it
+     * @param effort the remaining step budget; unlimited by default
+     * @param from the text before this offset is only context: findings that begin before this offset also end before
+     * it
      */
     find(text: string, effort?: Effort, from?: number): Generator<void, Finding[]>
     openFrom(text: string, effort?: Effort, from?: number): Generator<void, number>
@@ -60,8 +65,8 @@ export function begunFrom(
 }
 
 /**
- * Caches the last result of a function: a caller that requests the cut position then requests the findings of the same
- * text. The cache is cleared when the caller is done, so that a text is not retained as long as the detector.
+ * Caches the last result of a function, because callers request the findings of a text directly after its cut position.
+ * The cache is cleared in a microtask, so that a detector does not retain the text.
  */
 export function remembering<T>(read: (text: string) => T): (text: string) => T {
   let latest: { text: string; said: T } | undefined
@@ -76,12 +81,12 @@ export function remembering<T>(read: (text: string) => T): (text: string) => T {
   }
 }
 
-/** The same contract as Pacer.spend. */
+/** A step budget, with the contract of Pacer.spend. */
 export type Effort = { spend(steps: number): boolean }
 
 /**
- * The type of findings for text that was not scanned, because the tenant's patterns used up their effort. The
- * confidence of these findings is 0.
+ * The type of findings for text that was not scanned, because the step budget of the tenant's patterns is exhausted.
+ * The confidence of these findings is 0.
  */
 export const UNREAD = 'unread'
 

@@ -1,5 +1,6 @@
 // Applies the `input` rules to stored documents. A pseudonym can be reversed only in the response to the request that
-// created it. So values to tokenize are stored unchanged, and tokenized when a prompt includes them.
+// created the pseudonym. So documents store values to tokenize unchanged, and these values are tokenized when a prompt
+// includes them.
 import { hash, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { PolicyAction } from '../../../shared/wire/policies.ts'
@@ -15,7 +16,7 @@ import { armSources, type RulesInForce } from './rules-in-force.ts'
 export type DocumentScreening = {
   /** The rules as JSON for `screenDocument` in another process. Undefined if there are no rules. */
   rules: string | undefined
-  /** Differs if the rules would store different texts. Empty if the rules change no text. */
+  /** Changes if the rules would store different texts. Empty if the rules leave texts unchanged. */
   rulesHash: readonly string[]
   /** Screens the name of a document and counts its hits. */
   name(name: string): Screened
@@ -63,14 +64,15 @@ function armedBy(rules: string): ArmedDetector[] {
   return made
 }
 
-/** A worker thread need not yield. Its process is killed if a file takes too long. */
+/** A pacer that never yields. A worker thread need not yield: its process is killed if a file takes too long. */
 const WITHOUT_PACING: Pacer = { turn: () => undefined, spend: () => true }
 
 /** `pageStarts`: the offset of each page, for a text with pages. */
 export type DocumentText = { title: string; text: string; pageStarts?: readonly number[] }
 
 /**
- * Screens the text of a document in a worker thread, before the text is split into passages, so that no match is split.
+ * Screens the text of a document in a worker thread. This happens before the text is split into passages, so that
+ * matches are not split.
  * @param rules the rules in `DocumentScreening`
  * @returns the screened document; do not store it if `isBlocked`
  */
@@ -97,8 +99,8 @@ export const armForText = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => (action === 'tokenize' ? 'log' : action))
 
 /**
- * Returns the detectors for a document's name. A document replaces another document with the same name, and two names
- * may have the same mask. So names get pseudonyms, which differ for different values.
+ * Returns the detectors for a document's name. Names get pseudonyms, which differ for different values. Two names could
+ * have the same mask, and then one document would replace the other.
  */
 export const armForName = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => IN_NAMES[action]).map(withFileNames)

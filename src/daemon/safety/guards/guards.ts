@@ -18,11 +18,14 @@ import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
 export type Guards = {
   /** Returns the rules of the policy and the rules of the tenant, combined. */
   rulesFor(tenantId: string, policy: AppliedPolicy): RulesInForce | Promise<RulesInForce>
-  /** The tenant's own rules; call `forget` after a change. */
+  /** The tenants' own rules. Call `forget` after a change. */
   tenantRules: Pick<TenantRules, 'forget'>
   shieldPolicies: FreshCache<readonly ShieldPolicy[]>
   scanner: ShieldScanner
-  /** Hashes of tool results that the shield has already reported: each request of a conversation repeats them. */
+  /**
+   * Hashes of tool results that the shield has already reported, because each request of a conversation repeats the
+   * results.
+   */
   reportedResults: LRUCache<string, true>
   pseudonymKey: KeyObject
   /** Returns the current canaries of an API key. */

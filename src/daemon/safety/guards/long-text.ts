@@ -5,12 +5,12 @@ import { Channel } from './stream/channel.ts'
 import { OutputBlocked } from './stream/output-blocked.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** The size of one step: even a text full of personal data takes only 10 to 20 ms. */
+/** The size of one step. A step takes at most 10 to 20 ms, even for a text full of personal data. */
 const PIECE_CHARS = 8_192
 
 /**
- * Like `screenText`, for texts of any length: a long text is screened in pieces, and the daemon does other work between
- * them. Counting stops as soon as the text is certain to be blocked.
+ * Like `screenText`, for texts of any length: a long text is screened in steps, and the daemon does other work between
+ * these steps. Counting stops as soon as the text is certain to be blocked.
  * @param pacer the pacer of the request, shared by all of its texts
  */
 export function screenInSlices(
@@ -25,10 +25,7 @@ export function screenInSlices(
     : runInSlices(inPieces(raw, format, { armed, pseudonyms, effort: pacer }), pacer)
 }
 
-/**
- * Like `screenInSlices`, and maps offsets: `marks` are ordered offsets into the text, and are returned as offsets into
- * the result.
- */
+/** Like `screenInSlices`, but also maps `marks`: ordered offsets into the text, returned as offsets into the result. */
 export const screenWithOffsets = async (
   raw: string,
   armed: readonly ArmedDetector[],

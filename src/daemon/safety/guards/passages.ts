@@ -15,8 +15,8 @@ import type { ShieldScan } from './shield/scan.ts'
 type Passage = { source: string; title: string; headings: string; body: string }
 
 /**
- * Applies the `output` rules to the passages that a search shows. Removes passages that a rule blocks. A search has no
- * model response in which pseudonyms could be reversed, so `tokenize` masks instead.
+ * Applies the `output` rules to the passages that a search shows. Removes passages that a rule blocks. `tokenize` masks
+ * instead, because a search has no model response in which pseudonyms could be reversed.
  */
 export async function screenShownPassages<P extends Passage>(
   passages: readonly P[],

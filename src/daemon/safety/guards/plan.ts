@@ -14,7 +14,7 @@ export type PlannedRule = {
   detector: Detector
   action: PolicyAction
   direction: 'input' | 'output' | 'both'
-  /** False if the policy is in monitor mode, or the rule is. */
+  /** False if the policy or the rule is in monitor mode. */
   enforced: boolean
 }
 
@@ -22,7 +22,7 @@ export type PlannedRule = {
 export type ArmedRules = {
   /** Rules that may change or reject a text. */
   acting: readonly ArmedDetector[]
-  /** Rules that only count findings: the request does not wait for them. */
+  /** Rules that only count findings. The request does not wait for these rules. */
   watching: readonly ArmedDetector[]
   /** Returns the incidents for the hits of both acting and watching rules. */
   incidentsOf(hits: readonly GuardHit[], direction: RuleIncident['direction']): RuleIncident[]

@@ -5,8 +5,7 @@ export type FoundPseudonym = { start: number; end: number; type: string; value: 
 
 /**
  * The pseudonyms of one request: they replace values on the way to the model, and are reversed in the response. Only
- * values that this request replaced can be reversed. `find` and `openFrom` satisfy the contract of `Detector`
- * (detection.ts).
+ * pseudonyms of this request can be reversed. `find` and `openFrom` satisfy the contract of `Detector` (detection.ts).
  */
 export type Pseudonyms = {
   /**
@@ -18,7 +17,10 @@ export type Pseudonyms = {
 }
 
 export type PseudonymOptions = {
-  /** A subkey used for pseudonyms only. With it, anyone can test whether a pseudonym belongs to a value. */
+  /**
+   * A subkey used for pseudonyms only. Keep it secret: with this subkey, anyone can test whether a pseudonym belongs to
+   * a value.
+   */
   key: KeyObject | Buffer
   tenantId: string
   /**
@@ -28,8 +30,8 @@ export type PseudonymOptions = {
   texts: Iterable<string>
 }
 
-// Alternating consonants and digits: they never form a word, never two consecutive digits of a possible number, and
-// exclude easily confused characters. 36 bits.
+// A pseudonym alternates consonants and digits (36 bits), so it cannot contain a word or two consecutive digits. Easily
+// confused characters are excluded.
 const CONSONANTS = 'bcdfghjkmnpqrstvwxz'
 const DIGITS = '23456789'
 const PAIRS = 5
@@ -106,7 +108,7 @@ export function createPseudonyms({ key, tenantId, texts }: PseudonymOptions): Ps
 function toCode(digest: Buffer): string {
   let code = ''
   for (let pair = 0; pair < PAIRS; pair++) {
-    // Two bytes select one of 19 consonants: the bias is below 0.03 %.
+    // Two bytes select one of 19 consonants, so the bias is below 0.03 %.
     code += CONSONANTS[digest.readUInt16BE(3 * pair) % CONSONANTS.length] as string
     code += DIGITS[(digest[3 * pair + 2] as number) % DIGITS.length] as string
   }

@@ -18,16 +18,16 @@ export type ArmedDetector = {
   actionOf(type: string): PolicyAction
 }
 
-/** The number of findings of a type, and the action taken; never the value. */
+/** The number of findings of a type, and the action taken. Hits never contain the value. */
 export type GuardHit = { guard: string; type: string; subject?: string; action: PolicyAction; count: number }
 
 /** A finding with its action. */
 export type ActedFinding = Found & { guard: string; action: PolicyAction }
 
-/** A range of text that is changed. Findings that are only logged are not included. */
+/** A range of text that is changed. Findings that are only logged cause no redaction. */
 export type Redaction = { start: number; end: number; type: string; action: Exclude<PolicyAction, 'log'> }
 
-/** The screened text. `isBlocked`: the text must not be used at all. */
+/** The screened text. `isBlocked`: the text must not be used, not even in redacted form. */
 export type Screened = { text: string; hits: GuardHit[]; isBlocked: boolean }
 
 const STRENGTH = new Map(POLICY_ACTIONS.map((action, strength) => [action, strength]))
@@ -35,7 +35,7 @@ const STRENGTH = new Map(POLICY_ACTIONS.map((action, strength) => [action, stren
 /**
  * Screens a whole text and applies the actions to its findings. JSON text is screened in decoded form and remains valid
  * JSON. Returns the unchanged text if there are no findings.
- * @param pseudonyms the pseudonyms of this request; without them `tokenize` masks
+ * @param pseudonyms the pseudonyms of this request; `tokenize` masks if they are undefined
  */
 export const screenText = (
   raw: string,
@@ -69,7 +69,7 @@ export function* screening(
 
 /**
  * Returns the findings of all detectors, unordered. Yields after each detector.
- * @param effort the remaining effort of customers' patterns; unlimited by default
+ * @param effort the remaining step budget of customers' patterns; unlimited by default
  * @param from the offset at which patterns of customers begin to read; see `Detector.slowly`
  */
 export function* finding(
@@ -89,7 +89,7 @@ export function* finding(
 
 /**
  * Returns the ranges to change, ordered and disjoint. Overlapping findings are merged into one range, so that no part
- * of a value remains. The strongest action has precedence, then the longest finding, then the most confident one.
+ * of a value remains. The strongest action takes precedence, then the longest finding, then the most confident finding.
  */
 export function toRedactions(findings: readonly ActedFinding[]): Redaction[] {
   const changing = findings.filter(({ action }) => action !== 'log').sort((a, b) => a.start - b.start || b.end - a.end)
@@ -118,7 +118,10 @@ function precedes(a: ActedFinding, b: ActedFinding): boolean {
   return order > 0 || (order === 0 && a.type < b.type)
 }
 
-/** A removed value leaves this marker, so that the text before and after it cannot form a new, unscreened value. */
+/**
+ * This marker replaces a removed value, so that the text before and after the value cannot form a new, unscreened
+ * value.
+ */
 const REMOVED = '…'
 
 /**
@@ -132,7 +135,7 @@ export function toEdit(redaction: Redaction, text: string, pseudonyms: Pseudonym
 
 function replacementOf({ type, action }: Redaction, value: string, pseudonyms: Pseudonyms | undefined): string {
   if (action === 'tokenize' && pseudonyms) return pseudonyms.of(type, value)
-  // Blocked text never leaves the gateway. The value is still removed, as a second line of defence.
+  // Blocked text never leaves the gateway. As a second line of defence, the value is removed anyway.
   return action === 'remove' || action === 'block' ? REMOVED : maskOf(type, value)
 }
 

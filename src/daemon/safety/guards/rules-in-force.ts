@@ -16,7 +16,7 @@ export type RulesInForce = {
   input: ArmedRules
   output: ArmedRules
   sources: RuleSources
-  /** The cache of texts in which these rules found nothing. */
+  /** The cache of texts without findings of these rules. */
   cleanTexts: CleanTexts
 }
 
@@ -52,7 +52,7 @@ export function createRulesInForce(): (policy: AppliedPolicy, own: OwnRules) => 
   }
 }
 
-/** Compiles the sources for one direction. The order is the order in which `RulesInForce` counts hits. */
+/** Compiles the sources for one direction. The order determines the order in which `RulesInForce` counts hits. */
 export const armSources = ({ policy, own }: RuleSources, direction: 'input' | 'output'): ArmedRules =>
   armRules([...rulesOf(policy), ...compileRules(own)], direction)
 

@@ -12,7 +12,7 @@ export type IncidentOrigin = {
   requestId: string
   /** The route's path. */
   endpoint: string
-  /** `trx-…`. If the request is rejected, the error has the same id. */
+  /** `trx-…`. If the request is rejected, the error contains the same id. */
   traceId: string
   /** Canonical name of the SMLTP policy. */
   policy: string
@@ -25,7 +25,7 @@ type Common = {
   direction: GuardDirection
   severity: Severity
   category: string
-  /** The action that the rule or policy specifies. */
+  /** The action specified by the rule or policy. */
   action: IncidentAction
   /** False in monitor mode, where the action is only recorded. */
   enforced: boolean
@@ -120,8 +120,7 @@ function ruleOf(incident: GuardIncident): Rule {
 const countOf = (types: Rule['types']) => Object.values(types).reduce((sum, count) => sum + count, 0)
 
 /**
- * Returns the webhook event of an incident. Undefined for an attack that is only logged, and for models that a policy
- * forbids.
+ * Returns the webhook event of an incident. Undefined if an attack is only logged, or if a policy forbids the model.
  */
 function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrigin): OutboxEventRow | undefined {
   const { tenantId, keyId: apiKeyId, userId } = origin.caller
@@ -176,7 +175,10 @@ function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrig
   }
 }
 
-/** Callers may name a conversation after a person, so events contain only opaque ids: the gateway's own and UUIDs. */
+/**
+ * Events contain only opaque conversation ids (the gateway's own ids, and UUIDs), because callers may name a
+ * conversation after a person.
+ */
 const OPAQUE_ID = /^(conv-[\da-f]{24}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12})$/i
 
 const isOpaque = (id: string | undefined): id is string => id !== undefined && OPAQUE_ID.test(id)

@@ -24,7 +24,7 @@ import {
   updatePolicy,
 } from './store.ts'
 
-/** Maximum number of custom policies of one tenant. There is a limit because the list is not paginated. */
+/** Maximum number of custom policies of one tenant, because the list is not paginated. */
 export const CUSTOM_POLICIES = 200
 
 export type PolicyChangeDeps = ChangeDeps & { policies: PolicyCatalogue }
@@ -32,7 +32,7 @@ export type PolicyChangeDeps = ChangeDeps & { policies: PolicyCatalogue }
 /** A policy, and whether it is the tenant's active policy. */
 export type ShownPolicy = { policy: NamedPolicy; isActive: boolean }
 
-/** The maximum number of key names in an error; further keys are only counted. */
+/** The maximum number of key names in an error. Further keys are only counted. */
 const KEYS_NAMED = 5
 
 /**
@@ -85,7 +85,7 @@ export function changePolicy(
       updated_at: isoTime(deps.clock.now()),
     }
     await updatePolicy(tx, after)
-    // Fields that were not sent are undefined, so the entry's JSON omits them.
+    // Fields that were not sent are undefined, so the JSON of the audit entry omits these fields.
     await record({ ...activityOn(after, 'update'), metadata: { ...factsOf(after), description, document } })
     return { policy: toNamedPolicy(after), isActive: (await activePolicyId(tx, tenantId)) === after.id }
   })
@@ -121,7 +121,7 @@ export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: str
 }
 
 /**
- * Activates a policy. It then applies to requests that name no policy, if their key has no default policy.
+ * Activates a policy. The active policy applies to requests that name no policy, if their key has no default policy.
  * @throws POLICY_NOT_FOUND
  */
 export function activatePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: string): Promise<ShownPolicy> {
@@ -177,8 +177,8 @@ async function getRow(db: Db, tenantId: string, id: string): Promise<PolicyRow> 
 }
 
 /**
- * Rejects an unknown shield policy name when the policy is written. If the shield policy is deleted later, requests
- * under this policy are rejected.
+ * Rejects a policy that names an unknown shield policy. If the shield policy is deleted later, requests under this
+ * policy are rejected.
  * @throws VALIDATION_ERROR
  */
 async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: PolicyDocument): Promise<void> {
@@ -194,8 +194,8 @@ async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: P
 }
 
 /**
- * Like `change`, then invalidates this daemon's policy cache, even after an error, because the commit may still have
- * happened.
+ * Like `change`, then invalidates this daemon's policy cache. An error also invalidates the cache, because the commit
+ * may have happened.
  */
 async function changePolicies<T>(
   deps: PolicyChangeDeps,

@@ -8,7 +8,7 @@ import { addIncidents, type GuardIncident } from '../incidents/incident.ts'
 import type { AppliedPolicy, Destination, MayAsk } from './policies.ts'
 import { type Violation, violationsOf } from './restrictions.ts'
 
-/** A request and its caller. `endpoint` is the path of its route. */
+/** A request and its caller. `endpoint` is the path of the request's route. */
 type CheckedRequest = { caller: Caller; requestId: string; endpoint: string }
 
 /**
@@ -47,8 +47,7 @@ export function requireAllowed({ canonical, document }: AppliedPolicy, chain: re
 }
 
 /**
- * Whether the gateway may call this model on its own behalf, as a judge or a reranker. A policy in monitor mode allows
- * all models.
+ * Whether the gateway itself may call this model, as a judge or a reranker. A policy in monitor mode allows all models.
  */
 export const mayAskUnder =
   ({ document }: Pick<AppliedPolicy, 'document'>): MayAsk =>

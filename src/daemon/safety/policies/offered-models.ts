@@ -10,12 +10,13 @@ type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
 
 /**
  * Returns the models that a key may request without naming a policy, in the format of the registry's `describe`. These
- * are the key's models, except models that its default policy rejects.
+ * are the key's models, except models that the key's default policy rejects.
  */
 export function offeredModels(registry: ProviderRegistry, settings: Restricted, policies: PolicyList): string[] {
   const usable = registry.describe(settings.allowedModels)
   const document = enforcedDefault(settings, policies)
-  // If the key allows any model of a provider and the policy lists some of them, offer the listed models.
+  // If the key allows any model of a provider and the policy lists some models of this provider, offers the listed
+  // models.
   const named = document ? registry.describe(document.allowedModels) : []
   return [...new Set([...usable, ...named])].filter((id) => mayAskFor(id, registry, settings, document))
 }

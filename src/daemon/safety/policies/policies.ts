@@ -6,7 +6,7 @@ import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 import type { CallLocation } from '../../models/provider.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 
-/** A policy in the form in which requests use it. */
+/** A policy, prepared for requests. */
 export type NamedPolicy = {
   id: string
   name: string
@@ -45,7 +45,7 @@ export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
 
 type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
 
-/** The policies of a tenant in the form in which requests use them. */
+/** The policies of a tenant, prepared for requests. */
 export type TenantPolicies = PolicyList & {
   /** See `resolvePolicy`. @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS, POLICY_UNAVAILABLE */
   resolve(
@@ -56,7 +56,7 @@ export type TenantPolicies = PolicyList & {
   defaultFor(settings: Pick<KeySettings, 'defaultSMLTPPolicy'>): AppliedPolicy
   /** See `offeredModels`. */
   offeredModels(settings: Restricted): string[]
-  /** Whether this model is in that list, or matches a `<provider>/*` entry. */
+  /** Whether this model is in the list, or matches a `<provider>/*` entry. */
   offersModel(modelId: string, settings: Restricted): boolean
 }
 

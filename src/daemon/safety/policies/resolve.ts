@@ -35,15 +35,15 @@ export function resolvePolicy(
   return { canonical: id, name, document, hash, source }
 }
 
-/** Returns the policy of requests that name no policy. Undefined if it was deleted. */
+/** Returns the policy of requests that name no policy. Undefined if this policy was deleted. */
 export const findDefaultPolicy = (
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
   policies: PolicyList,
 ): NamedPolicy | undefined => policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
 
 /**
- * Returns the policy of requests that cannot name a policy, such as the training of an index. It applies even if the
- * key is not allowed to name it.
+ * Returns the policy of requests that cannot name a policy, such as the training of an index. The policy applies even
+ * if the key is not allowed to name it.
  * @throws POLICY_UNAVAILABLE if it was deleted
  */
 export function getDefaultPolicy(

@@ -38,7 +38,7 @@ function violationOf(
   if (allowedProviders.length > 0 && !allowedProviders.includes(provider)) {
     return breaks('allowedProviders', `the allowedProviders of the policy are ${allowedProviders.join(', ')}`)
   }
-  // A model that runs in this process sends nothing to a region or host.
+  // A model in this process sends no data to other hosts or regions.
   if (location === 'here') return undefined
   const { allowedRegions, onUnknown } = residency
   if (allowedRegions.length > 0) {
@@ -61,9 +61,12 @@ function violationOf(
   return undefined
 }
 
-/** Visible ASCII: real model names contain no other characters, and invisible characters could bypass a ban. */
+/**
+ * Matches visible ASCII only. Real model names contain no other characters, and invisible characters could bypass a
+ * ban.
+ */
 const PLAIN_NAME = /^[\x21-\x7e]+$/
-/** Bedrock's prefix for a cross-region inference profile. The prefix does not change the model. */
+/** Bedrock's prefix for a cross-region inference profile. The same model runs with and without the prefix. */
 const PROFILE = /\/(?:us-gov|us|eu|apac|jp|au|ca|sa|me|af|global)\./
 
 /**
@@ -78,7 +81,7 @@ function plainSpelling(modelId: string): string {
   return [provider, ...(isResource ? steps.slice(1) : steps)].join('/').replace(/:latest$/, '')
 }
 
-/** Returns both names of a model that is called through a profile, because either name may be banned. */
+/** Returns both names of a model that is called through an inference profile, because either name may be banned. */
 function spellingsOf(modelId: string): string[] {
   const spelling = plainSpelling(modelId)
   return [spelling, spelling.replace(PROFILE, '/')]

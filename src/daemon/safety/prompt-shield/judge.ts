@@ -7,12 +7,12 @@ import { isUnsure, judgePrompt, readJudgement, withJudgement } from '../guards/s
 import type { ShieldOptions, ShieldScan } from '../guards/shield/scan.ts'
 import type { MayAsk } from '../policies/policies.ts'
 
-/** The timeout of a judge's response. */
+/** The timeout of a call to a judge model. */
 const SHIELD_JUDGE_MS = 5_000
 const SHIELD_JUDGE_TOKENS = 200
 /**
- * After a failure, a tenant's requests do not call the judge model for this time. SHIELD_JUDGES_AT_ONCE: the maximum
- * number of concurrent calls per tenant and model.
+ * The time after a failure during which a tenant's requests do not call the judge model. SHIELD_JUDGES_AT_ONCE: the
+ * maximum number of concurrent calls per tenant and model.
  */
 export const SHIELD_JUDGE_PAUSE_MS = 10_000
 const SHIELD_JUDGES_AT_ONCE = 8
@@ -27,8 +27,8 @@ export type JudgeTerms = {
 }
 
 /**
- * Requests a model's judgement of a text that the other layers are unsure of (the layer `llm`). Undefined if there is
- * no judgement.
+ * Requests a model's judgement of a text for which the other layers are unsure (the layer `llm`). Undefined without a
+ * judgement.
  */
 export type Judge = (
   scan: ShieldScan,
@@ -37,7 +37,7 @@ export type Judge = (
   terms: JudgeTerms,
 ) => Promise<ShieldScan | undefined>
 
-/** The state of one tenant's calls to one model. */
+/** The calls of one tenant to one model. */
 type Calls = { running: number; pausedUntilMs: number }
 
 const CACHED_ENTRIES = 10_000
@@ -99,7 +99,7 @@ async function ask(
     temperatureIsDefault: true,
     maxTokens: SHIELD_JUDGE_TOKENS,
     stream: false,
-    // Required even if the request's policy does not require it, because the caller did not request a judge.
+    // Always required, whatever the request's policy says, because the caller did not request a judge.
     noTraining: true,
     timeouts: { attemptMs: SHIELD_JUDGE_MS, firstTokenMs: SHIELD_JUDGE_MS, stallMs: SHIELD_JUDGE_MS },
   }

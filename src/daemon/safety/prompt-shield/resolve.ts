@@ -37,8 +37,8 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
 })
 
 /**
- * Resolves the prompt shield of a call, in this order: the shield policy that the call names, the SMLTP policy's, the
- * key's, the built-in one for the key's sensitivity. Undefined if no shield applies. Bypassing the shield requires
+ * Resolves the prompt shield of a call. The first of these shield policies applies: the call's, the SMLTP policy's, the
+ * key's, the built-in policy for the key's sensitivity. Undefined if no shield applies. Bypassing the shield requires
  * permission from the key, the shield policy and the SMLTP policy.
  * @throws VALIDATION_ERROR if the call has conflicting options or names a missing policy, INSUFFICIENT_PERMISSIONS for
  * a missing permission, SHIELD_UNAVAILABLE if the shield policy of the key or the SMLTP policy was deleted
@@ -88,7 +88,9 @@ function noWeaker(document: ShieldPolicyDocument, minSensitivity: Sensitivity): 
   return { ...document, sensitivity, thresholds }
 }
 
-/** The shield policy of a key or a call, extended to its full scope because another policy requires a shield. */
+/**
+ * The shield policy of a key or a call. Its scope is extended to the maximum, because another policy requires a shield.
+ */
 const inForce = (document: ShieldPolicyDocument): ShieldPolicyDocument => ({
   ...document,
   mode: 'blocking',
@@ -113,7 +115,7 @@ function bindingOf(reference: string, custom: readonly ShieldPolicy[]): ShieldPo
   )
 }
 
-/** A call that names the policy that would apply anyway needs no permission. */
+/** A call needs no permission to name the policy that would apply anyway. */
 function selected(
   reference: string,
   bound: ShieldPolicy,

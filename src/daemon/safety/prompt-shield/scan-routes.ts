@@ -26,7 +26,7 @@ import type { ScanTerms } from './scanner.ts'
 
 const failure = (description: string): ResponseDoc => ({ description, schema: FlatError })
 
-/** The scan routes, for applications that act on the result themselves. No scan is stored. */
+/** The scan routes, for applications that handle the results of scans themselves. No scan is stored. */
 export function scanRoutes({
   guards,
   policies,
@@ -49,7 +49,9 @@ export function scanRoutes({
     503: failure('Too many recent scans have failed'),
   }
 
-  /** Returns the shield that applies to the caller's chats, or that would apply with `policy`. */
+  /**
+   * Returns the shield of the caller's chats. With `policy`, returns the shield of chats that name this shield policy.
+   */
   async function shieldOf({ settings, tenantId }: Caller, policy?: string): Promise<ShieldPolicyDocument> {
     if (!settings.enablePromptShield) {
       throw new GatewayError(
@@ -63,7 +65,7 @@ export function scanRoutes({
     return (shield as NonNullable<typeof shield>).document
   }
   /**
-   * The caller's policy decides which models may read the text as a judge, as in a chat. Scan routes do not apply the
+   * As in a chat, the caller's policy restricts the judge models that may read the text. Scan routes do not apply the
    * rules, so the text is not redacted.
    */
   async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {

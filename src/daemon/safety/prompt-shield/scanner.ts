@@ -23,7 +23,7 @@ import type { GuardIncident } from '../incidents/incident.ts'
 import type { Judge, JudgeTerms } from './judge.ts'
 import type { AppliedShield } from './resolve.ts'
 
-/** After this many consecutive failed scans within `withinMs`, scanning pauses for `pauseMs`. */
+/** After `failures` consecutive failed scans within `withinMs`, scanning pauses for `pauseMs`. */
 export const SHIELD_BREAKER = { failures: 5, withinMs: 30_000, pauseMs: 30_000 } as const
 
 export type ScannedText = { text: string; source: TextSource }
@@ -31,7 +31,7 @@ export type ScannedText = { text: string; source: TextSource }
 /** The request and the options for scanning its texts. */
 export type ScanTerms = JudgeTerms & {
   pacer: Pick<Pacer, 'turn'>
-  /** True if the response shows the findings: the cache stores only scores, so it is not used. */
+  /** True if the response shows the findings. The cache is then not used, because it stores only scores. */
   wantsDetails?: boolean | undefined
 }
 
@@ -41,8 +41,8 @@ export type ScanTerms = JudgeTerms & {
  */
 export type ShieldScanner = {
   /**
-   * Scans each of these texts for attacks. Calls a judge at most once, for the worst text that the other layers are
-   * unsure of.
+   * Scans each of these texts for attacks. Calls a judge at most once, for the worst text with an unsure result of the
+   * other layers.
    */
   scanEach(texts: readonly ScannedText[], policy: ShieldPolicyDocument, terms: ScanTerms): Promise<ShieldScan[]>
   /** Scans a user's messages for attacks, including attacks that span several messages. */
@@ -51,20 +51,20 @@ export type ShieldScanner = {
     policy: ShieldPolicyDocument,
     terms: Pick<ScanTerms, 'tenantId' | 'pacer'>,
   ): Promise<ConversationScan>
-  /** Scans a model's output. @param instructions the pieces of its system prompt */
+  /** Scans a model's output. @param instructions the parts of the system prompt */
   scanOutput(
     text: string,
     instructions: readonly string[],
     policy: ShieldPolicyDocument,
     terms: Pick<ScanTerms, 'tenantId' | 'pacer'>,
   ): Promise<OutputScan>
-  /** Like `scanOutput`, for text that arrives in pieces. Use a separate watch for each text. */
+  /** Like `scanOutput`, for text that arrives in chunks. Use a separate watch for each text. */
   watchOutput(instructions: readonly string[], policy: ShieldPolicyDocument, tenantId: string): OutputWatch
 }
 
 /**
- * Size of the result cache: each request of a conversation repeats earlier texts. Only definite scores are cached,
- * separately for each tenant.
+ * Size of the cache of scores, because each request of a conversation repeats earlier texts. Only final scores are
+ * cached, separately for each tenant.
  */
 const CACHED_ENTRIES = 10_000
 const REMEMBERED_CHARS = 200
@@ -205,7 +205,7 @@ export function createShieldScanner({
 const hasJudge = ({ layers, judgeModel }: ShieldPolicyDocument): boolean =>
   layers.includes('llm') && judgeModel !== null
 
-/** Returns the worst scan by verdict, then by score. Undefined if there are no scans. */
+/** Returns the worst scan by verdict, then by score. Undefined without scans. */
 export function worstScan(scans: readonly ShieldScan[]): ShieldScan | undefined {
   return scans.reduce<ShieldScan | undefined>((worst, one) => (!worst || isWorse(one, worst) ? one : worst), undefined)
 }

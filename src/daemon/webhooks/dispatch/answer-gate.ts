@@ -24,7 +24,10 @@ const NOTHING = Buffer.alloc(0)
  */
 export function gateAnswers(socket: Socket): AnswerGate {
   let readBefore = 0
-  /** Whether the final response has not begun yet. While this is unknown, received bytes are buffered. */
+  /**
+   * True until the final response begins. Received bytes are buffered while they may still be part of a `100 Continue`
+   * response.
+   */
   let awaited = true
   let held: Buffer = NOTHING
 

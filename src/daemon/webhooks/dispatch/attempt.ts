@@ -13,7 +13,7 @@ export type AttemptRequest = { url: string; headers: readonly string[]; body: st
 export type AttemptResult = {
   /** HTTP status. Null if there was no response. */
   status: number | null
-  /** The reason for the failure, in a few words. Null after a 2xx. */
+  /** A short reason for the failure. Null after a 2xx. */
   error: string | null
   durationMs: number
   /** The first WEBHOOK_RESPONSE_BYTES of the response as text. Null if there was no response. */
@@ -25,8 +25,8 @@ export type Sender = {
   /**
    * Sends at most one POST and never rejects. The attempt ends within WEBHOOK_ATTEMPT_MS, including DNS lookup,
    * connection, TLS, the response head and the part of the body that is read. A 2xx counts as a success as soon as the
-   * response head arrives. It follows no redirects, does not decompress the body, and ignores proxy environment
-   * variables.
+   * response head arrives. Redirects are not followed, bodies are not decompressed, and proxy environment variables are
+   * ignored.
    */
   send(request: AttemptRequest): Promise<AttemptResult>
   /** Aborts all attempts in flight. Their result is a failure. */
@@ -140,7 +140,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#ended) return
     const wanted = chunk.subarray(0, WEBHOOK_RESPONSE_BYTES - this.#keptBytes)
-    // Copies the bytes, because the slice would retain the socket's whole buffer.
+    // Copies the bytes, because a slice would keep the socket's whole buffer in memory.
     this.#kept.push(Buffer.from(wanted))
     this.#keptBytes += wanted.length
     // The limit is reached, so the rest of the body is aborted.

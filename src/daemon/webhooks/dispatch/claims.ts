@@ -8,7 +8,7 @@ import { claimDeliveries, type DueDelivery, findDue, findSubscribers, holdPendin
 /** The claimed deliveries of one endpoint. */
 export type ClaimedQueue = {
   endpointId: string
-  /** Undefined if nothing may be sent to the endpoint: it is deleted, disabled or unreadable. */
+  /** Undefined if the endpoint is deleted, disabled or unreadable, so that nothing may be sent to it. */
   settings: EndpointSettings | undefined
   claimed: DueDelivery[]
   /** Whether more deliveries may be due than were claimed. */

@@ -1,8 +1,8 @@
 /** A task that may be requested at any time. Runs never overlap, and requests are coalesced. */
 export type CoalescedTask = {
   /**
-   * Requests a run, which starts after the current run if there is one. Several requests before a run starts cause only
-   * one run.
+   * Requests a run, which starts after the current run if there is one. If several requests arrive before a run starts,
+   * they share that run.
    */
   ask(): void
   /** Resolves when no run is in progress or requested. */

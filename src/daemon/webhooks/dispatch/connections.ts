@@ -29,8 +29,8 @@ export type ConnectionBook = {
   /** Closes the connection. */
   drop(connection: Connection): void
   /**
-   * Closes the connection, and no longer reuses connections to this origin, because its server closes them without
-   * notice.
+   * Closes the connection and stops reusing connections to this origin, because the server closes idle connections
+   * without notice.
    */
   distrust(connection: Connection): void
   close(): Promise<void>
@@ -67,7 +67,7 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
       pipelining: 1,
       keepAliveTimeout: WEBHOOK_REUSE_MS,
       keepAliveMaxTimeout: WEBHOOK_REUSE_MS,
-      // Disabled, because each attempt enforces its own limits.
+      // undici's timeouts are disabled, because each attempt enforces its own limits.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect(_, answer) {
@@ -169,7 +169,8 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
           ...options,
           ...(target.literal === undefined && { servername: target.host }),
           ALPNProtocols: ['http/1.1'],
-          // Set explicitly, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment changes the default.
+          // This option is set explicitly, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment changes its
+          // default.
           rejectUnauthorized: true,
           ...(ca !== undefined && { ca }),
         })

@@ -1,4 +1,4 @@
-// The loop that claims and sends deliveries and stores their results. Long, because its steps share one state.
+// Claims and sends deliveries, and stores their results. This file is long, because all of these steps share one state.
 import { randomUUID } from 'node:crypto'
 import type { Registry } from 'prom-client'
 import { WEBHOOK_BATCH, WEBHOOK_SETTINGS_MS } from '../../../shared/spec-limits.ts'
@@ -33,7 +33,10 @@ import { type Lease, listWaitingEndpoints, releaseAllLeases, renewLeases } from 
 const WEBHOOK_LEASE_MS = 30_000
 /** How often to poll for deliveries and events of other daemons. */
 const WEBHOOK_SWEEP_MS = 5_000
-/** How long a stopping daemon waits for attempts in flight. An interrupted attempt is repeated. */
+/**
+ * How long a stopping daemon waits for attempts in flight. After this time, it interrupts them, and they are repeated
+ * later.
+ */
 const WEBHOOK_DRAIN_MS = 1_000
 
 /** Sends the events of the outbox to the subscribed endpoints. */
@@ -70,8 +73,8 @@ export type DispatcherDeps = {
 
 /**
  * First resumes the deliveries of earlier runs, then delivers new events. Code that commits events must call `wake`. A
- * sweep every WEBHOOK_SWEEP_MS finds events and deliveries without a `wake`. Several daemons may each run a dispatcher
- * on one PostgreSQL database.
+ * sweep every WEBHOOK_SWEEP_MS finds events and deliveries for which `wake` was not called. Several daemons may each
+ * run a dispatcher on one PostgreSQL database.
  */
 export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher> {
   const { db, clock, log } = deps
@@ -121,7 +124,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       takes(endpointId) {
         const queue = queues.get(endpointId)
         const taken = promised.get(queue) ?? 0
-        // The deliveries that wait in the store are older, so they are sent first.
+        // Sends deliveries in the store first, because they are older than the new events.
         if (queue.backlog || filling.has(queue) || taken >= queues.room(queue, clock.monotonic())) return false
         promised.set(queue, taken + 1)
         return true
@@ -152,7 +155,8 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       chosen.add(queue)
       const room = queue.backlog ? queues.room(queue, clock.monotonic()) : 0
       wanted.set(queue.endpointId, room)
-      // Clear the flag before the query: a `fill` during the query may be about rows that the query does not return.
+      // Clears the flag before the query, because a `fill` during the query may concern rows that the query does not
+      // return.
       if (room > 0) queue.backlog = false
     }
     if (chosen.size === 0) return
@@ -267,7 +271,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     needs(queue)
   }
 
-  /** Two reads may overlap, and the read with the older row may finish last. So only the newer row is kept. */
+  /** Keeps only the newer row, because reads may overlap, and the read with the older row may finish last. */
   function learn(queue: EndpointQueue, settings: EndpointSettings): void {
     const known = queue.settings
     const isFresh = known !== undefined && known.readAt + WEBHOOK_SETTINGS_MS > clock.monotonic()

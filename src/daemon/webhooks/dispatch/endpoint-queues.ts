@@ -6,7 +6,7 @@ const WEBHOOK_ENDPOINT_CONCURRENCY = 2
 /**
  * Maximum number of concurrent attempts of one daemon. `all` is the total. `brisk` limits attempts that have not yet
  * taken WEBHOOK_SLOW_MS. `stuck` limits attempts to endpoints whose last attempt timed out. All other slots are for
- * slow attempts. Endpoints that are known to be slow may start at most `slow` of these slots, so that attempts to other
+ * slow attempts. At most `slow` of these slots are for endpoints that are known to be slow, so that attempts to other
  * endpoints can still become slow.
  */
 export const WEBHOOK_SLOTS = { brisk: 256, stuck: 64, slow: 600, all: 1_500 } as const
@@ -20,7 +20,7 @@ export type EndpointSettings = {
   url: string
   /** Signing secrets, the newest first. */
   secrets: readonly string[]
-  /** ISO 8601. Of two reads, the row with the later time is newer. */
+  /** ISO 8601. The later time identifies the newer of two rows. */
   updatedAt: string
   /** Monotonic milliseconds. */
   readAt: number
@@ -97,7 +97,10 @@ export type EndpointQueues = {
 export type EndpointQueuesOptions = {
   /** Called if the settings of a queue are stale, or if it runs low while the store may have more deliveries. */
   needs(queue: EndpointQueue): void
-  /** Called if the lease of a claim is about to expire. The daemon that claims the delivery next will send it. */
+  /**
+   * Called if the lease of a claim is about to expire. This daemon then does not send the delivery; the daemon that
+   * claims it next does.
+   */
   lost(claim: Claim): void
   slots?: { brisk: number; stuck: number; slow: number; all: number }
 }
@@ -107,8 +110,8 @@ export type EndpointQueuesOptions = {
  * few concurrent attempts. Tenants take turns, and so do the queues of a tenant. There are three kinds of attempts,
  * each with its own slots:
  * - brisk: the endpoint has no known problem. After WEBHOOK_SLOW_MS the attempt counts as slow and frees its brisk
- *   slot. So if many endpoints stop responding at the same time, they delay other endpoints only once, for this time.
- *   If all slow slots are taken, the attempt keeps its brisk slot.
+ *   slot. If many endpoints stop responding at the same time, other endpoints are delayed only once, by at most
+ *   WEBHOOK_SLOW_MS. If no slow slot is free, the attempt keeps its brisk slot.
  * - slow: a brisk attempt that became slow, or an attempt to an endpoint whose last attempt was slow. Apart from the
  *   case above, slow attempts use only slow slots.
  * - stuck: an attempt to an endpoint whose last attempt timed out. All stuck attempts share a small part of the slots.

@@ -32,14 +32,15 @@ export type FanOutOptions = {
 }
 
 /**
- * `more`: whether pending events may remain. `passedOn`: the position at which it stopped, if that is inside an event.
+ * `more`: whether pending events may remain. `passedOn`: the position at which the call stopped, if it stopped within
+ * an event.
  */
 export type FannedOut = { made: MadeDelivery[]; more: boolean; passedOn: PassedOn | undefined }
 
 /**
- * Creates a delivery of each pending event for each endpoint that subscribes to the event. One transaction creates a
- * limited number of deliveries, so it is short. An event stays pending until all of its deliveries exist. If an
- * endpoint is disabled or its secret is unreadable, its deliveries are created as `held`.
+ * Creates a delivery of each pending event for each endpoint that subscribes to the event. Each transaction creates a
+ * limited number of deliveries, so that the transaction is short. An event stays pending until all of its deliveries
+ * exist. If an endpoint is disabled or its secret is unreadable, its deliveries are created as `held`.
  */
 export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut> {
   const now = isoTime(options.now)
@@ -107,7 +108,7 @@ function toMade(
   return { event, settings, row: { ...row, lease_owner: lease.owner, lease_until: lease.until, fence: 1 } }
 }
 
-/** Removes deliveries that already existed, such as deliveries that an administrator recovered. */
+/** Removes deliveries that are already stored, such as deliveries that an administrator recovered. */
 async function onlyInserted(tx: Db, made: readonly MadeDelivery[]): Promise<MadeDelivery[]> {
   const listed = rowList(
     tx,

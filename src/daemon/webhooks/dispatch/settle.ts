@@ -21,8 +21,8 @@ export type Outcome = { claim: Claim; attempt: (AttemptResult & { endedAt: numbe
 
 export type Settled = {
   /**
-   * The claims that this daemon still owned, and their new states. `dueAt`: the time of the next attempt, in
-   * milliseconds since 1970.
+   * The claims that this daemon still owns, and the new states of their deliveries. `dueAt`: the time of the next
+   * attempt, in milliseconds since 1970.
    */
   outcomes: { claim: Claim; state: Settlement['state']; dueAt: number | undefined }[]
   /** Endpoints that need an operator's attention: close to being disabled, or just disabled. */

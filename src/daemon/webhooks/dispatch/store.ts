@@ -13,8 +13,8 @@ import type { DeliverableEvent } from './envelope.ts'
 //   pending -> delivered  a 2xx                         pending -> failed   the last attempt failed
 //   pending -> held       its endpoint is disabled      held, failed -> pending  an administrator recovers it
 //   pending, held -> cancelled  its endpoint or event was deleted, or too many are held
-// A result is stored only if the fence of its claim is still current, so if two daemons send one delivery, only one
-// result counts.
+// A result is stored only if the fence of its claim is still current. So only one result counts if two daemons send the
+// same delivery.
 
 /** A delivery that is due, with its event. */
 export type DueDelivery = Pick<
@@ -71,8 +71,8 @@ export async function markFannedOut(tx: Db, ids: readonly string[], now: string)
 }
 
 /**
- * Returns unclaimed pending deliveries of each endpoint, at most `limit`, sorted by due time. So due deliveries come
- * before later ones. The rows stay locked until `tx` ends.
+ * Returns at most `limit` unclaimed pending deliveries of each endpoint, sorted by due time, earliest first. The rows
+ * stay locked until `tx` ends.
  * @param leaseNow the result of `readLeaseTime`
  */
 export async function findDue(
@@ -137,7 +137,10 @@ export async function renewLeases(
   `.execute(db)
 }
 
-/** Call this only if one process uses the store: then every lease belongs to a process that has ended. */
+/**
+ * Call this at startup, only if a single process uses the store. All existing leases then belong to a process that has
+ * ended.
+ */
 export async function releaseAllLeases(db: Db): Promise<void> {
   await sql`
     update webhook_deliveries set lease_owner = null, lease_until = null
@@ -160,7 +163,8 @@ export type Settlement = {
 }
 
 const SETTLEMENT = {
-  // Not `id`: in RETURNING, SQLite rejects a qualified name and PostgreSQL rejects an ambiguous one.
+  // The column must not be named `id`: in RETURNING, SQLite rejects qualified names, and PostgreSQL rejects ambiguous
+  // names.
   delivery_id: 'text',
   fence: 'integer',
   state: 'text',

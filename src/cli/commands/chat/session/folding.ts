@@ -1,4 +1,4 @@
-/** Represents texts of several lines by labels, because readline edits single lines. */
+/** Replaces multi-line texts by labels, because readline edits only single lines. */
 import { forTerminalLine } from '../../../output/terminal-text.ts'
 
 const PREVIEW_CHARS = 24

@@ -49,7 +49,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
   }
   const keys = Object.assign(new Readable({ read() {} }), { isTTY: true, setRawMode: setRaw })
   const type = (text: string) => {
-    // Each piece has at most one line, because reading a line discards the rest of its piece.
+    // Each write has at most one line, because readline discards the rest of a write after a line.
     for (const piece of text.split(/(?<=[\r\n])/)) if (piece !== '') keys.push(piece)
   }
   const onData = (chunk: Buffer | string) => {
@@ -98,7 +98,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
         keys.off('keypress', onKey)
         io.signal.removeEventListener('abort', stopped)
         reader.off('close', onClose).close()
-        // Between messages too, Ctrl-C must arrive as a key and not as a signal.
+        // Raw mode stays on between messages, so Ctrl-C arrives as a key and not as a signal.
         setRaw(true)
       }
       const finish = (entered: Entered) => {

@@ -8,8 +8,8 @@ const END = '\x1b[201~'
 type Piece = { kind: 'keys' | 'paste'; text: string }
 
 /**
- * Separates pasted from typed input (xterm, bracketed paste). A paste becomes one piece, even if it arrives in several
- * chunks.
+ * Separates pasted from typed input (xterm, bracketed paste). A paste becomes one `Piece`, even if it arrives in
+ * several chunks.
  */
 export function createPasteSplitter(): { push(chunk: string): Piece[] } {
   let rest = ''

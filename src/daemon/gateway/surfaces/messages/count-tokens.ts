@@ -76,7 +76,7 @@ const countingProvider = (provider: Provider, counted: Counted): Provider => ({
 
 const NO_TOKENS = { outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
 
-/** The tokens are counted but not used, so no usage record is written. */
+/** Counting consumes no tokens, so no usage record is written. */
 const withoutUsage = (ledger: Ledger): Ledger => ({
   ...ledger,
   commit: ({ usage: _, ...records }) => ledger.commit(records),

@@ -83,7 +83,7 @@ function toContent(blocks: readonly ShownBlock[]): Content {
 
 /**
  * Converts a turn of the model. Internally, reasoning precedes the text of a message. So reasoning after text begins a
- * new message, because a provider that signs its reasoning needs it back in the original order.
+ * new message, which preserves the original order. Providers that sign their reasoning require this order.
  */
 function toAnswers({ content }: Extract<Turn, { role: 'assistant' }>): Message[] {
   if (typeof content === 'string') return [{ role: 'assistant', content }]
@@ -151,10 +151,10 @@ function toToolChoice(choice: NonNullable<MessagesRequest['tool_choice']>): Tool
   return choice.type === 'any' ? 'required' : choice.type
 }
 
-/** Anthropic's default effort for adaptive thinking. */
+/** Anthropic's default reasoning effort for adaptive thinking. */
 const ADAPTIVE_EFFORT = 'high'
 
-/** Converts thinking, given as a token budget or as an effort, to a reasoning effort. */
+/** Converts Anthropic's thinking options, a token budget or an effort, to a reasoning effort. */
 function toEffort({ thinking, output_config: output, max_tokens: maxTokens }: Asked): string | undefined {
   if (thinking?.type === 'disabled') return undefined
   if (output?.effort !== undefined) return output.effort

@@ -4,13 +4,17 @@ import type { Reasoning } from '../../../models/conversation.ts'
 
 const ANTHROPIC = 'anthropic'
 
-/** Marks the gateway's own signatures. Anthropic's signatures are base64, so they contain no dot. */
+/**
+ * The prefix of the gateway's own signatures. It contains a dot, and Anthropic's signatures do not, because they are
+ * base64.
+ */
 const MARK = 'aigw.'
 const Foreign = z.object({ origin: z.string(), signature: z.string().optional(), data: z.string().optional() })
 
 /**
  * Returns the signature of a thinking block. Anthropic's own signature is forwarded. For other providers, the signature
- * encodes the origin and the sealed data, with MARK in front, because a block has no other field for them.
+ * is MARK followed by the encoded origin and sealed data, because a block has no other field for the origin and the
+ * data.
  */
 export function signatureOf({ origin, signature, data }: Reasoning): string {
   if (origin === ANTHROPIC || origin === '') return signature ?? ''

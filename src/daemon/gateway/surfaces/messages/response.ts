@@ -33,7 +33,8 @@ function wholeAnswer(envelope: Envelope): Answer {
         items.add(part)
         if (part.type !== 'end') continue
         native = part.nativeFinishReason
-        // Converted here, because an error of the provider can still become the response.
+        // The blocks are created here, before a byte is sent, because an error of the provider can still become the
+        // response.
         content = toContent(items.all, part.outcome === 'complete')
       }
       return true
@@ -65,7 +66,7 @@ function toContent(all: readonly AnswerItem[], complete: boolean): MessagesRespo
     const { id, name, arguments: text } = items.call
     const input = parseObject(text.trim() === '' ? '{}' : text)
     if (input) return [{ type: 'tool_use', id, name, input }]
-    // Omits a call that the token limit cut off, so that no client runs an incomplete call.
+    // Omits a call that the token limit cut off, so that clients do not run an incomplete call.
     if (!complete) return []
     throw new ProviderError('server_error', 'The provider called a tool with arguments that are not a JSON object.')
   })

@@ -15,8 +15,8 @@ import { jsonAnswer } from '../../chat/json-answer.ts'
 import { runChat } from '../../chat/pipeline.ts'
 
 /**
- * Embeds texts through the same pipeline as a chat: admission, billing, replay and evidence. For the pipeline, the
- * result is an answer without text from a provider whose `chat` embeds.
+ * Embeds texts through the same pipeline as a chat: admission, billing, replay and evidence. The pipeline treats the
+ * result as an answer without text, from a provider that embeds the texts in its `chat` method.
  * @throws GatewayError as `runChat` does
  */
 export function runEmbeddings(
@@ -45,7 +45,7 @@ function toChatInput(request: EmbeddingsRequest): ChatInput {
   const messages = request.input.map((text) => ({ role: 'user' as const, content: text }))
   return {
     conversation: { system: '', messages },
-    // An explicit chain disables the key's failover defaults: vectors of another model are not comparable.
+    // The explicit chain disables the key's failover defaults, because vectors of different models are not comparable.
     chain: { models: [{ model: request.model as string }] },
     index: ZERO_KNOWLEDGE,
     useRag: false,

@@ -15,8 +15,8 @@ type InputMessage = OpenAiChatRequest['messages'][number]
 type MessageFrom<Role extends InputMessage['role']> = Extract<InputMessage, { role: Role }>
 
 /**
- * Converts a body of POST /v1/chat/completions to the pipeline's input. Sets no default temperature, because some
- * models reject any temperature.
+ * Converts a body of POST /v1/chat/completions to the pipeline's input. Does not set a default temperature, because
+ * some models reject every temperature.
  * @throws MODEL_REQUIRED, VALIDATION_ERROR
  */
 export function toChatInput(request: OpenAiChatRequest): ChatInput {
@@ -56,7 +56,7 @@ type Instruction = Exclude<InputMessage, { role: 'user' | 'assistant' | 'tool' }
 const isInstruction = (message: InputMessage): message is Instruction =>
   message.role === 'system' || message.role === 'developer'
 
-/** Returns the provider of the first model. Unsigned reasoning without an origin is attributed to it. */
+/** Returns the provider of the first model, to which unsigned reasoning without an origin is attributed. */
 function makerOf({ model, models }: OpenAiChatRequest): string {
   const first = models?.[0]?.model ?? model ?? ''
   return first.slice(0, first.indexOf('/'))

@@ -6,8 +6,8 @@ const PDF_STREAM_BYTES = 67_108_864
 
 /**
  * Replaces the platform's DecompressionStream for PDF.js, with a size limit. A stream that exceeds the limit is an
- * error, and PDF.js continues with its own reader. The platform's stream has no limit. It also leaks its output if the
- * thread is terminated midway: a gigabyte per decompression bomb (measured on Node 20).
+ * error, and PDF.js continues with its own reader. The platform's stream has no limit. If the thread is terminated
+ * midway, the platform's stream also leaks its output: a gigabyte per decompression bomb (measured on Node 20).
  */
 export class BoundedInflate {
   readonly readable: ReadableStream<Uint8Array>

@@ -7,7 +7,7 @@ import { damaged, UnreadableDocument } from './unreadable.ts'
 /** The supported formats. */
 export type Format = 'text' | 'markdown' | 'html' | 'csv' | 'json' | 'pdf' | 'docx' | 'xlsx' | 'xls'
 type TextFormat = Extract<Format, 'text' | 'markdown' | 'html' | 'csv' | 'json'>
-/** The format according to the bytes. Only the name distinguishes the text formats. */
+/** The format according to the bytes. `text` stands for all text formats, which only the name distinguishes. */
 type Content = 'text' | Exclude<Format, TextFormat>
 
 /**
@@ -84,8 +84,8 @@ const TEXT_FORMATS: ReadonlySet<Format> = new Set(['text', 'markdown', 'html', '
 const isTextFormat = (format: Format): format is TextFormat => TEXT_FORMATS.has(format)
 
 /**
- * Returns the format of a file. Its bytes decide, and its name must agree.
- * @throws UnreadableDocument for an unsupported format, with the remedy, and if name and bytes disagree
+ * Returns the format of a file. The name must match the format that the bytes indicate.
+ * @throws UnreadableDocument if the format is unsupported or the name does not match; the message states the remedy
  */
 export async function formatOf({ name, type, bytes }: RawDocument): Promise<Format> {
   const extension = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase() ?? ''

@@ -25,8 +25,9 @@ export type FileOutcome = { hits: GuardHit[] } & (
 
 /**
  * A worker's response to a task. `read` and `joined` are the last message of a task. `outcomes` and the small documents
- * in `together` (see Preparation) are in the order of the files. The contents of large documents are sent before, in
- * `part` messages that are small enough not to block the daemon. A `part` belongs to the file with index `file`.
+ * in `together` (see Preparation) are in the order of the files. The contents of large documents are sent earlier, in
+ * `part` messages. These are small, so that they do not block the daemon. A `part` belongs to the file with index
+ * `file`.
  */
 export type WorkerMessage =
   | { kind: 'part'; file: number; batches: Uint8Array[]; segments: PackedSegment[] }
@@ -40,7 +41,7 @@ export type WorkerMessage =
 export type ProcessMessage = WorkerMessage | { kind: 'failed'; reason: 'memory' | 'fault'; message: string }
 
 /**
- * The options of a process. `worker`: the script of its thread, if not the default. `growthBytes`: see
+ * The options of a process. `worker`: the script of the worker thread, if not the default. `growthBytes`: see
  * EXTRACT_GROWTH_BYTES.
  */
 export type ProcessOptions = { worker?: string | undefined; heapMb: number; growthBytes: number; lowPriority: boolean }

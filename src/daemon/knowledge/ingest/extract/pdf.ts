@@ -46,7 +46,7 @@ export async function pdfText(bytes: Buffer): Promise<PdfText> {
 type Item = { str: string; height: number; transform: number[]; hasEOL: boolean }
 type LinePosition = { y: number; height: number }
 
-/** Lines whose distance exceeds this multiple of their height are in different paragraphs. */
+/** Two lines are in different paragraphs if their distance exceeds this multiple of their height. */
 const PARAGRAPH_GAP = 1.75
 
 /** Returns the text of a page, with its lines joined to paragraphs. */
@@ -81,8 +81,8 @@ function pageText(items: readonly Item[]): string {
 }
 
 /**
- * Returns the separator between two lines; `end` is the end of the first line. It is empty in scripts without spaces,
- * otherwise a space or a paragraph break.
+ * Returns the separator between two lines. `end` is the end of the first line. The separator is empty in scripts
+ * without spaces, otherwise a space or a paragraph break.
  */
 function borderOf(end: string | undefined, words: string, before: LinePosition | undefined, now: LinePosition): string {
   if (before === undefined) return ''

@@ -40,7 +40,7 @@ export type Extractor = {
    * Reads files of any kind in a separate process, with limits of time and memory. Applies the rules to their text and
    * prepares them to be stored. The results are in the order of the files. A file that cannot be read, that a rule
    * blocks or that exceeds a limit results in an UnreadableDocument. Send several files in one call only if they are
-   * small, because a message then costs more than the work.
+   * small: for small files, a message costs more than the work.
    * @param rules RuleSources in JSON; if undefined, no rule is applied
    * @throws the reason of `signal`
    */

@@ -7,8 +7,8 @@ import type { ProcessMessage, ProcessOptions, WorkerMessage, WorkerTask } from '
 /** How often the memory growth of the process is checked. */
 const EXTRACT_WATCH_MS = 200
 
-// A process that reads files. Its main thread only forwards tasks to a worker thread (worker.ts). It ends both when the
-// worker takes too much memory or the daemon has ended, however busy the worker is.
+// A process that reads files. Its main thread only forwards tasks to a worker thread (worker.ts). Even while the worker
+// is busy, the main thread ends the process if the worker takes too much memory or the daemon has exited.
 
 const { worker: file, heapMb, growthBytes, lowPriority } = JSON.parse(process.argv[2] ?? '') as ProcessOptions
 
@@ -16,8 +16,8 @@ const LOWEST_PRIORITY = 19
 
 /**
  * Chats take precedence over reading files. On Linux each thread has its own priority, which new threads inherit. The
- * compiler and garbage collector threads already run, so each is set. If a sandbox forbids this, files are read at
- * normal priority.
+ * compiler and garbage collector threads are already running, so the priority of each thread is set. If a sandbox
+ * forbids this, files are read at normal priority.
  */
 function lowerPriority(): void {
   const threads = process.platform === 'linux' ? readdirSync('/proc/self/task').map(Number) : [process.pid]
@@ -29,13 +29,14 @@ function lowerPriority(): void {
     }
   }
   // SCHED_IDLE: a waking thread preempts an idle task immediately, but a low-priority task sometimes only after its
-  // time slice. Node cannot set this policy, so `chrt` sets it. Without `chrt`, the low priority must suffice.
+  // time slice. Node cannot set this policy, so `chrt` sets it. Without `chrt`, only the low priority applies.
   if (process.platform === 'linux') spawnSync('chrt', ['-a', '-i', '-p', '0', String(process.pid)], { stdio: 'ignore' })
 }
 
 if (lowPriority) lowerPriority()
 
-// Ctrl-C and service managers signal every process. Ignore signals, because running requests still need their reads.
+// Ctrl-C and service managers signal every process. This process ignores the signals, because running requests still
+// need its results.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 

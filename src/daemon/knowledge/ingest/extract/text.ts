@@ -24,5 +24,5 @@ export function decodeText(bytes: Buffer): string {
 const HTML_START = /^\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--[\s\S]{0,2000}?-->\s*)?<(?:!doctype\s+html|html)[\s>]/i
 const HTML_START_CHARS = 4_096
 
-/** Whether a text declares itself as HTML. Its name is not checked. */
+/** Whether a text declares itself as HTML. The name of the file is not checked. */
 export const looksLikeHtml = (text: string): boolean => HTML_START.test(text.slice(0, HTML_START_CHARS))

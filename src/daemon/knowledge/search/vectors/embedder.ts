@@ -43,7 +43,7 @@ type EmbedderDeps = EmbeddingDeps & { db: Db; clock: Clock; log: Pick<Log, 'info
 /** `missing` are passages that got zero vectors. This fault of the model may be temporary. */
 type Embedded = { vectors: PassageVector[]; missing: number[] }
 
-/** A text that any model can embed. It shows whether a model rejects one passage or all input. */
+/** A text that any model can embed. Embedding it shows whether a model rejects one passage or all input. */
 const HARMLESS = 'hello'
 
 // The states of a daemon's embedder:
@@ -58,8 +58,8 @@ const HARMLESS = 'hello'
 
 /**
  * Continuously embeds published passages that have no vector of this model, in the background. Indexes are served
- * round-robin. Of all daemons on a store, one embeds; it renews a lease. Stored vectors survive an interruption. A
- * failing model is retried with growing delays.
+ * round-robin. Only one of the daemons on a store embeds: the daemon with the lease, which it renews. Stored vectors
+ * survive an interruption. A failing model is retried with growing delays.
  */
 export function startEmbedder(model: EmbeddingModel, batch: number, deps: EmbedderDeps): Embedder {
   const { db, clock, log } = deps
@@ -102,7 +102,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (index) {
         if (!(await claim())) return
         await embedDocuments(index, postponed)
-        // Single passages do not cause this many failures.
+        // So many failures are a fault of the model, not of single passages.
         if (postponed.length >= EMBEDDING_DOCUMENTS) break
       } else if (last === undefined) break
       last = index
@@ -132,7 +132,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (passages.length === 0) continue
       if (!(await claim())) return
       const calls = await Promise.allSettled([...pieces(passages, batch)].map((some) => embedPassages(index, some)))
-      // Wait for all calls first: if one call fails, the stored vectors of the others need no retry.
+      // Wait for all calls, even if one fails: the vectors that the other calls store need no retry.
       for (const call of calls) {
         if (call.status === 'rejected') throw call.reason
         missing.push(...call.value)
@@ -172,7 +172,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       for (const [at, numbers] of (await embed(passages.map(passageText))).entries()) {
         const { id: passageId } = passages[at] as PassageText
         const vector = toUnitVector(numbers)
-        // Converted here and not in the transaction, because the conversion takes longer than the write.
+        // The vectors are converted before the transaction, because the conversion takes longer than the write.
         if (vector) embedded.vectors.push({ passageId, ...toColumns(vector, engineOf(db).name) })
         else embedded.missing.push(passageId)
       }

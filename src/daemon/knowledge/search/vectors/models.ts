@@ -5,7 +5,10 @@ import { engineOf } from '../../../platform/db/engine.ts'
 import type { IndexKey } from '../../indexes/document-types.ts'
 import type { EmbeddingConfig } from './config.ts'
 
-/** The lease of the embedding daemon. Another daemon takes over when it expires. Longer than two attempts. */
+/**
+ * The duration of the embedding daemon's lease, longer than two attempts. When the lease expires, another daemon takes
+ * over.
+ */
 export const EMBEDDING_LEASE_MS = 150_000
 
 /** A model that this installation has used. Vectors of different models are never compared. */
@@ -45,7 +48,7 @@ async function chooseForWork(tx: Db, modelId: number): Promise<void> {
       conflict.column('id').doUpdateSet({ model_id: modelId }).where('embedding_work.model_id', '<>', modelId),
     )
     .executeTakeFirstOrThrow()
-  // Every index may contain vectors of another model that was chosen for a time but never finished.
+  // Any index may contain vectors of a model that was replaced before it had embedded all documents.
   if (numInsertedOrUpdatedRows === 1n) await tx.updateTable('index_vectors').set({ is_clean: 0 }).execute()
   // The previous daemon has ended, because only one daemon can open a SQLite file.
   if (engineOf(tx).name === 'sqlite') await tx.updateTable('embedding_work').set({ lease_owner: null }).execute()
@@ -60,7 +63,7 @@ export function findServingModel(db: Db, { tenantId, indexId }: IndexKey): Promi
     .executeTakeFirst()
 }
 
-/** Returns the length of this model's vectors. The first vector sets it. */
+/** Returns the length of this model's vectors. The first vector sets the length. */
 export async function learnDimensions(db: Db, modelId: number, dimensions: number): Promise<number> {
   await db
     .updateTable('embedding_models')
@@ -95,7 +98,7 @@ export async function claimWork(
   return numUpdatedRows === 1n
 }
 
-/** Releases the work, so that the next daemon can claim it immediately. */
+/** Releases the claim, so that the next daemon can claim the work immediately. */
 export async function releaseWork(db: Db, owner: string): Promise<void> {
   await db.updateTable('embedding_work').set({ lease_owner: null }).where('lease_owner', '=', owner).execute()
 }

@@ -16,8 +16,8 @@ export const EXTENSION_PAUSE_MS = 60_000
 
 /**
  * Returns the passages whose vectors are nearest to the query's, nearest first. All passages are compared by signature.
- * Of these, the VECTOR_CANDIDATES nearest are compared by vector. So the result is exact for indexes of up to that many
- * passages.
+ * Then the VECTOR_CANDIDATES nearest passages are compared by vector. So the result is exact for indexes of up to that
+ * many passages.
  */
 export type FindNearest = (space: Space, query: UnitVector, limit: number) => Promise<Near[]>
 
@@ -62,8 +62,8 @@ async function findExtension(db: Db): Promise<NearestBy> {
   if (engineOf(db).name === 'sqlite') {
     return (await succeeds(db.selectNoFrom(sql`vec_version()`.as('version')).execute())) ? 'sqlite-vec' : 'plain'
   }
-  // Fails if the server does not have the extension on disk, or the user lacks the permission. It may be installed
-  // already.
+  // Fails if the server does not have the extension on disk, or the user lacks the permission. The extension may be
+  // installed already.
   await succeeds(sql`create extension if not exists vector`.execute(db))
   return (await succeeds(sql`select '{1}'::real[]::vector <=> '[1]', B'1' <~> B'1'`.execute(db))) ? 'pgvector' : 'plain'
 }

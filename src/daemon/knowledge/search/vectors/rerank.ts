@@ -14,8 +14,8 @@ import type { SemanticMetrics } from './metrics.ts'
 const RERANK_MS = 2_000
 
 /**
- * Returns the best of these matches in the reranker's order, with its scores. Undefined if the reranker fails or may
- * not be called. Never throws.
+ * Returns the best of these matches in the reranker's order, with the reranker's scores. Undefined if the reranker
+ * fails or may not be called. Never throws.
  */
 export type Rerank = (
   query: string,

@@ -3,7 +3,7 @@ import type { Space } from './space.ts'
 
 /**
  * Selects the vectors of a space that searches may find. Excludes documents whose removal is in progress or was
- * interrupted by a crash, because they would displace other results.
+ * interrupted by a crash, because such documents would displace other results.
  */
 export const searchedVectors = (db: Db, { tenantId, indexId, modelId }: Space) =>
   db
@@ -11,7 +11,7 @@ export const searchedVectors = (db: Db, { tenantId, indexId, modelId }: Space) =
     .where('tenant_id', '=', tenantId)
     .where('index_id', '=', indexId)
     .where('model_id', '=', modelId)
-    // One list for all rows. It is nearly always empty.
+    // The subquery is evaluated once for all rows. Its result is nearly always empty.
     .where('passage_id', 'not in', (the) =>
       the
         .selectFrom('documents')

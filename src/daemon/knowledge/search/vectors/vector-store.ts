@@ -72,7 +72,7 @@ export async function countPending(db: Db, modelId: number): Promise<number> {
   return Number(count)
 }
 
-/** Returns the other values of `documents.embedded_by`: none, or a model that was used before. */
+/** Returns all values of `documents.embedded_by` except this model: 0 for none, and all other models. */
 async function otherModels(db: Db, modelId: number): Promise<number[]> {
   const rows = await db.selectFrom('embedding_models').select('id').where('id', '<>', modelId).execute()
   return [0, ...rows.map(({ id }) => id)]
@@ -159,7 +159,8 @@ export async function insertVectors(
     .values(values)
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  // The first vectors of an index are used immediately. A later model must have embedded all documents first.
+  // The first vectors of an index are used immediately. The vectors of a later model are used once it has embedded all
+  // documents.
   await tx
     .insertInto('index_vectors')
     .values({ tenant_id: tenantId, index_id: indexId, model_id: modelId, is_clean: 1 })
@@ -184,8 +185,8 @@ export async function markEmbedded(
 }
 
 /**
- * Returns an index that another model's vectors serve, or that may contain vectors of another model. Documents may be
- * pending or not.
+ * Returns an index that another model's vectors serve, or that may contain vectors of another model. The index may also
+ * have pending documents.
  */
 export async function findUnfinished(db: Db, modelId: number): Promise<IndexKey | undefined> {
   return db

@@ -9,8 +9,8 @@ import { ANTHROPIC_ORIGIN } from './messages.ts'
 import { toTokenUsage, withCounts } from './usage.ts'
 
 /**
- * Stop reasons and their outcomes. `pause_turn` is intentionally missing: the answer would have to be continued, so it
- * is incomplete. An unknown reason is also a failure, because the model may have been stopped early.
+ * Stop reasons and their outcomes. `pause_turn` is intentionally missing, because such an answer is incomplete. Unknown
+ * reasons are failures, because the model may have been stopped early.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['end_turn', 'complete'],
@@ -55,7 +55,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
     }
     if (isHeartbeat(trimmed)) return
     const event = parseEvent(trimmed, cut)
-    // The last event is incomplete. The assembly checks whether the stop reason was received before.
+    // If the last event is incomplete, it is ignored. The assembly checks whether the stop reason was received earlier.
     if (event === undefined) return
     throwReported(event, name)
 
@@ -63,7 +63,8 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
     switch (event.type) {
       case 'message_start': {
         const message = objectIn(event, 'message')
-        // Two answers in one stream cannot be separated. A start event with content continues another answer.
+        // Rejects a second start event, and a start event with content, because two answers in one stream cannot be
+        // separated.
         if (started || (Array.isArray(message.content) && message.content.length > 0)) {
           throw unreadableError('a second answer inside the first')
         }
@@ -101,7 +102,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       }
       case 'message_delta': {
         const { stop_reason: reason } = objectIn(event, 'delta')
-        // These counts replace the counts of the start event. Without them the output count is unknown.
+        // The counts of this event replace the counts of the start event. Without them, the output count is unknown.
         counts = withCounts(counts, event.usage)
         if (isObject(event.usage) && tokens(event.usage.output_tokens) !== undefined) draft.usage = toTokenUsage(counts)
         if (typeof reason !== 'string') return

@@ -79,5 +79,8 @@ function toInput(text: string): object {
 const toToolId = (id: string) =>
   id.replace(/[^a-zA-Z0-9_-]/gu, (character) => `_${character.codePointAt(0)?.toString(16)}_`)
 
-/** Thrown before the call, so that an unsupported option is never dropped silently. */
+/**
+ * Returns the error for a request that the API does not support. It is thrown before the call, because options are
+ * never dropped silently.
+ */
 export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

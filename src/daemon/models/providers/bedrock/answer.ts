@@ -10,8 +10,8 @@ import { BEDROCK_ORIGIN } from './messages.ts'
 import { toTokenUsage } from './usage.ts'
 
 /**
- * Stop reasons and their outcomes. `malformed_model_output` and `malformed_tool_use` are intentionally missing: the
- * output is not what the model intended. An unknown reason is also a failure.
+ * Stop reasons and their outcomes. `malformed_model_output` and `malformed_tool_use` are intentionally missing, because
+ * the output is faulty. Missing and unknown reasons are failures.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['end_turn', 'complete'],

@@ -26,13 +26,13 @@ const FAMILIES: readonly Family[] = [
     maxTexts: 96,
     toRequest: ({ input, dimensions }) => ({
       texts: input,
-      // Cohere requires an input type. The gateway's API has none, so all vectors get the same type and stay
+      // Cohere requires an input type. The gateway's API has no input type, so all vectors get the same type and stay
       // comparable.
       input_type: 'search_document',
       embedding_types: ['float'],
       output_dimension: dimensions,
     }),
-    // Keyed by type if types were requested. Some versions omit this level.
+    // The vectors are grouped by type if types were requested. Some model versions omit this level.
     vectorsOf: ({ embeddings }) => member(embeddings, 'float') ?? embeddings,
   },
 ]

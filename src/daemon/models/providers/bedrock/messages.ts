@@ -76,10 +76,13 @@ function toInput(text: string): object {
 }
 
 /**
- * Ids of other providers may be too long or contain rejected characters. They are replaced with their hash, which is
+ * Replaces an id of another provider with its hash if the id is too long or contains rejected characters. The hash is
  * just as unique.
  */
 const toToolUseId = (id: string) => (/^[\w-]{1,64}$/.test(id) ? id : createHash('sha256').update(id).digest('hex'))
 
-/** Thrown before the call, so that an unsupported option is never dropped silently. */
+/**
+ * Returns the error for a request that the API does not support. It is thrown before the call, because options are
+ * never dropped silently.
+ */
 export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

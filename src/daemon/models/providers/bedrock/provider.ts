@@ -34,7 +34,7 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
   const basePath = url.pathname.replace(/\/+$/, '')
   const usualHeaders = requestHeaders(options, url.host)
   const privateHeaders = { ...usualHeaders, [NO_TRAINING_HEADER]: 'true' }
-  // A configured authorization header overrides the signature, as every configured header overrides ours.
+  // A configured authorization header overrides the signature. All configured headers override ours.
   const sign =
     options.credentials && usualHeaders.authorization === undefined
       ? createSigner(options.region, options.credentials)

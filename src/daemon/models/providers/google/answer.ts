@@ -45,7 +45,10 @@ const NOT_FINISHED = new Set(['', '0', 'FINISH_REASON_UNSPECIFIED'])
 
 /** Steps of Google's server tools. They are not part of the answer. */
 const SERVER_STEPS = new Set(['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'])
-/** A part with any other member may be requested content, such as an image. Such a part is never skipped. */
+/**
+ * The known members of a part. A part with any other member is never skipped, because it may be requested content, such
+ * as an image.
+ */
 const READ_MEMBERS = new Set(['text', 'thought', 'thoughtSignature', 'functionCall', 'partMetadata'])
 
 function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
@@ -60,7 +63,7 @@ function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
     if (isHeartbeat(trimmed)) return
     const response = parseEvent(trimmed, cut)
     if (response) decodeResponse(response, draft, seen)
-    // No data follows the last response, so the incomplete data was part of the answer.
+    // Incomplete data at the end is always a part of the answer, because no other data follows the last response.
     else draft.ending = undefined
   }
 }
@@ -95,7 +98,7 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
   }
 
   const usage = toTokenUsage(response.usageMetadata)
-  // Counts are cumulative. If the answer has content, counts without output tokens are not final.
+  // Counts are cumulative. Counts without output tokens are not final if the answer has content.
   if (usage && (usage.outputTokens > 0 || !seen.content)) draft.usage = usage
 }
 

@@ -10,8 +10,8 @@ type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
 /**
- * Google's documented placeholder for a missing signature: another model made the call, or the client lost the
- * signature.
+ * Google's documented placeholder for a missing signature. A signature is missing if another model made the call, or if
+ * the client lost it.
  */
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
@@ -33,7 +33,7 @@ export function toContents(messages: readonly Message[], { signedCalls }: { sign
     } else if (message.role === 'user') {
       append(contents, 'user', toParts(message.content))
     } else {
-      // Ids may recur in a later turn, so only the calls of the last turn count.
+      // Only the calls of the last turn are searched, because ids may recur in later turns.
       const earlier = messages[at - 1]?.role === 'assistant' ? calls : []
       calls = [...earlier, ...(message.toolCalls ?? [])]
       append(contents, 'model', toModelParts(message, signedCalls))

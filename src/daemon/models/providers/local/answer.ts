@@ -79,7 +79,7 @@ function nothingFound(index: string, passages: readonly GroundingPassage[]): str
   return `${plain} The closest passages are in:\n\n${sourceLines(passages.slice(0, 3))}`
 }
 
-/** Returns one line for each section that passages come from, with the numbers of these passages. */
+/** Returns one line for each section, with the numbers of the passages from this section. */
 function sourceLines(passages: readonly GroundingPassage[]): string {
   const numbers = new Map<string, string>()
   for (const { number, source, headings } of passages) {

@@ -9,11 +9,11 @@ export type Quotation = { passage: GroundingPassage; statements: Statement[] }
 const QUOTATIONS = 3
 /** A statement is quoted only if it covers at least this share of the question's weight, headings included. */
 const ANSWER_SHARE = 0.42
-/** A further statement is quoted if its score is at least this share of the best score, */
+/** A further statement is quoted if its score is at least this share of the best score. */
 const FURTHER_SHARE = 0.9
 /**
- * or if its score reaches the share `score`, and it covers a share `news` of the question that no other statement
- * covers.
+ * A further statement is also quoted if its score is at least the share `score` of the best score, and it covers a
+ * share `news` of the question that the other statements do not cover.
  */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
 /** The search term of a word: without accents and endings. Words of scripts without spaces are unchanged. */
@@ -35,11 +35,11 @@ const RANK_STEP = 0.08
 const COMMAND_FACTOR = 1.15
 /** Score factor of code in the answer to any other question. */
 const CODE_FACTOR = 0.8
-/** Score factor of a statement that only points to another page, because such a statement is a poor answer. */
+/** Score factor of a statement that only points to another page. Such a statement is a poor answer. */
 const POINTER_FACTOR = 0.6
 const HOW =
   /^[\s\p{P}]*(?:(?:how|wie|comment|c[oó]mo|come|hoe|jak|как|πώς|nasıl)(?![\p{L}\p{N}])|如何|怎么|怎麼|怎样|怎樣|どうやって|어떻게)/iu
-/** Only this many words of a longer question are used. More words cost time and add no information. */
+/** Maximum number of words that are used of a question. More words cost time and add no information. */
 const QUESTION_WORDS = 64
 const QUOTED_CHARS = 700
 
@@ -94,7 +94,10 @@ type Candidate = {
   above: ReadonlySet<string>
 }
 
-/** Maps the joined form of adjacent question words to the words. A text with "backup" also matches "back" and "up". */
+/**
+ * Maps the joined form of adjacent question words to these words. Example: "backup" in a text also matches "back" and
+ * "up".
+ */
 type Parts = ReadonlyMap<string, readonly string[]>
 
 function partsOfJoined(question: string): Parts {
@@ -113,7 +116,7 @@ function toCandidate(statement: Statement, wanted: ReadonlySet<string>, parts: P
   const heading = new Set(termsOf(`${path.at(-1)} ${columns} ${label}`))
   const above = new Set(termsOf(`${path.slice(0, -1).join(' ')} ${passage.source}`))
   const own = termsOf(text)
-  // A row contains the names of its columns, but the names are not its content.
+  // Column names are part of a row's text, but they are not its content.
   const named = new Set(wordsOf(columns).map(termOf))
   return { statement, words: new Set(own.filter((word) => !named.has(word))), heading, above }
 }
@@ -133,7 +136,7 @@ function weigh(
       [words, heading, above].some((of) => of.has(word)),
     ).length
     if (found === 0 && !wanted.has(word)) continue
-    // A word that occurs in no statement weighs most: the passages are then about another topic.
+    // A word that occurs in no statement has the highest weight, because the passages are then about another topic.
     weights.set(word, Math.log(1 + (candidates.length + 1) / (found + 0.5)))
   }
   return weights

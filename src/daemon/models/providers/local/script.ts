@@ -7,8 +7,8 @@ import { watchSilence } from '../stream/silence.ts'
 const OUTCOMES = { stop: 'complete', tool_calls: 'complete', length: 'length', content_filter: 'filtered' } as const
 
 /**
- * Plays a script under the contract of `Provider.chat`: within the timeouts of the call, with one step per batch if
- * streamed. A script without `finish` ends as a truncated answer.
+ * Plays a script as `Provider.chat` requires, within the timeouts of the call. A streamed answer has one step per
+ * batch. A script without `finish` ends as a truncated answer.
  * @throws ProviderError
  */
 export async function* playScript(

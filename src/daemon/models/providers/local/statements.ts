@@ -13,7 +13,7 @@ export type Statement = {
   label: string
   /** Index among the statements of its passage, from 0. */
   position: number
-  /** The content that the statement announces ("as follows:") comes right after it. */
+  /** The statement announces the content that follows it, as in "as follows:". */
   announces: boolean
   /** The statement only points to another page. */
   points: boolean
@@ -114,7 +114,7 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
 }
 
 /**
- * Bold text. Asterisks within or next to a word do not count as markup, such as in the masked value "b**@a***.example".
+ * Matches bold text. Asterisks within or next to a word are not markup. Example: the masked value "b**@a***.example".
  */
 const BOLD = /(?<![\p{L}\p{N}*])\*\*(?![\s*@])((?:[^*]|\*(?!\*))+)(?<!\s)\*\*(?![\p{L}\p{N}*])/gu
 

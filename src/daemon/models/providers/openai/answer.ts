@@ -35,8 +35,8 @@ export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origi
 }
 
 /**
- * The content of one answer so far. The length and the last piece of the text detect a final message that repeats the
- * whole text. A message with more text is longer. A message with other text ends differently.
+ * The content of one answer so far. A final message repeats the whole text if it has the same length and ends with the
+ * last text chunk.
  */
 type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
 
@@ -81,7 +81,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
 
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
-    // Text after a tool call takes the slow path, because the held part of the call must be added before the text.
+    // Text after a tool call uses the slow path, because the held part of the call must be added before the text.
     const usualText = name === undefined && !seen.calls ? usual.textOf(trimmed) : undefined
     if (usualText !== undefined) {
       draft.parts.push({ type: 'text', text: usualText })
@@ -96,7 +96,8 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     }
     if (isHeartbeat(trimmed)) return
     const chunk = parseEvent(trimmed, cut)
-    // The last event is incomplete. The assembly checks whether the finish reason was received before.
+    // If the last event is incomplete, it is ignored. The assembly checks whether the finish reason was received
+    // earlier.
     if (chunk === undefined) return
     throwReported(chunk, name)
     const usageBefore = draft.usage
@@ -254,7 +255,7 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
     return
   }
   if (content === undefined || content === null) return
-  // Cloudflare sends a numeric piece as a JSON number. Parsing may change the digits of larger numbers.
+  // Cloudflare sends a numeric piece of text as a JSON number. Parsing may change the digits of larger numbers.
   if (typeof content === 'number' && Math.abs(content) <= Number.MAX_SAFE_INTEGER) {
     addText(String(content), type, origin, parts)
     return
@@ -288,7 +289,7 @@ function addToolCalls(message: Json, whole: boolean, parts: ChatPart[], seen: Se
   if (isObject(message.function_call)) seen.calls.take([{ function: message.function_call }], whole, told)
 }
 
-/** Log probabilities belong to the text of the same piece, so they are added to its last part. */
+/** Adds log probabilities to the last part of their chunk, because they belong to the chunk's text. */
 function addLogprobs(logprobs: unknown, parts: ChatPart[], from: number, { logprobs: asked }: Asked): void {
   if (!asked || !isObject(logprobs)) return
   const part = parts.slice(from).findLast(({ type }) => type === 'text')
@@ -301,7 +302,7 @@ const toNamedEnding = (reason: string): Ending =>
 function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: Asked): Ending {
   const ending = toNamedEnding(reason)
   if (calls?.unnamed) throw unreadableError('a tool call without a name')
-  // Without text, the answer contains only a tool call, which the caller cannot execute.
+  // If no tools were offered, an answer with only a tool call is an error, because the caller cannot execute the call.
   if (!tools && chars === 0 && (TOOL_REASONS.has(reason) || calls?.any)) {
     throw unreadableError('a tool call instead of an answer')
   }

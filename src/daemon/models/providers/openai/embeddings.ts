@@ -34,7 +34,7 @@ export function toEmbeddings(body: unknown, count: number): Embeddings {
     vectors.set(entry.index ?? position, decoded(entry.embedding))
   })
   const ordered = Array.from({ length: count }, (_, index) => vectors.get(index))
-  // An embedding has no completion tokens.
+  // Embeddings have no completion tokens.
   const usage = isObject(body.usage) ? toTokenUsage({ completion_tokens: 0, ...body.usage }) : undefined
   return { vectors: toVectors(ordered, count), usage }
 }

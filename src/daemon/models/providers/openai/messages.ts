@@ -47,7 +47,7 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
 
 function toContent(content: Content): string | readonly object[] {
   if (typeof content === 'string') return content
-  // Text is sent as a plain string: without images, some servers and chat templates accept no other form.
+  // Messages without images are sent as a plain string, because some servers and chat templates accept only this form.
   if (content.every((part) => part.type === 'text')) return content.map(({ text }) => text).join('')
   return content.map((part) =>
     part.type === 'text'

@@ -1,6 +1,6 @@
 /**
- * Options that a caller may use and a server may not support. Options that the server itself rejects are not listed for
- * it.
+ * Options that some servers do not support. A profile lists an option only if the server does not reject it with a
+ * clear message.
  */
 export type Ability =
   | 'tools'
@@ -16,9 +16,12 @@ export type Ability =
   | 'seed'
   | 'logprobs'
 
-/** The differences of one OpenAI-compatible server from the others. */
+/** The properties in which OpenAI-compatible servers differ, for one server. */
 export type Profile = {
-  /** Marks the reasoning that this server needs again (conversation.ts). */
+  /**
+   * The `origin` of this server's reasoning (conversation.ts). Only reasoning with this origin is sent back to the
+   * server.
+   */
   origin: string
   tokensField: 'max_tokens' | 'max_completion_tokens'
   systemRole: 'system' | 'developer'
@@ -38,16 +41,16 @@ export type Profile = {
   alternates: boolean
   /** The server rejects the end user's name as an unknown field. */
   refusesUser: boolean
-  /** The fields of a chat that ask the provider not to train on it, in addition to the header. */
+  /** Request fields that ask the provider not to train on a chat, in addition to the header. */
   noTrainingFields: Readonly<Record<string, unknown>>
   /**
-   * The server ignores these options, or rejects them with an unclear message. The gateway rejects requests that use
-   * them with 400.
+   * Options that the server ignores, or rejects with an unclear message. If a request uses one of these options, the
+   * gateway rejects the request with 400.
    */
   lacks: readonly Ability[]
 }
 
-/** An unknown server: all options are passed on, and the server decides. */
+/** The profile of an unknown server. It passes on all options, and the server decides. */
 const DEFAULT: Profile = {
   origin: 'openai',
   tokensField: 'max_tokens',
@@ -126,7 +129,7 @@ const PROFILES: Readonly<Record<string, Entry>> = {
   },
   together: {
     hosts: ['api.together.xyz', 'api.together.ai'],
-    // Here `logprobs` is a number, and the answer has another form.
+    // In this API, `logprobs` is a number, and log probabilities have another format in the answer.
     lacks: ['logprobs'],
   },
   fireworks: { hosts: ['api.fireworks.ai'] },
@@ -159,8 +162,8 @@ const PROFILES: Readonly<Record<string, Entry>> = {
 }
 
 /**
- * Returns the profiles of a server, by model. The host takes precedence. Otherwise the provider's name decides, because
- * a proxy of a well-known provider is named after it. Otherwise the default applies.
+ * Returns a function from a model to its profile. The profiles are selected by host first, then by the provider's name,
+ * because a proxy is usually named after its well-known provider. All other servers get the default.
  */
 export function profilesOf(name: string, baseUrl: string): (model: string) => Profile {
   const host = new URL(baseUrl).hostname

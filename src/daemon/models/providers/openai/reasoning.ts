@@ -37,7 +37,7 @@ export function addDetails(details: unknown, textSeen: boolean, origin: string, 
 }
 
 function toDetails({ text, data }: Reasoning): Json[] {
-  // Callers send this data, so it may contain anything. Only data that we created is used.
+  // Callers send this data, so it may be arbitrary. Only data that the gateway created is used.
   const sealed = data === undefined ? undefined : toSealed(parseObject(data))
   if (sealed?.type === 'reasoning.text') return [{ ...sealed, text }]
   const open = { type: 'reasoning.text', ...(sealed && { format: sealed.format }), text }
@@ -45,7 +45,7 @@ function toDetails({ text, data }: Reasoning): Json[] {
 }
 
 /**
- * Returns the signed or encrypted members of a detail, and its identifying members. All other members are dropped:
+ * Returns the signed or encrypted members of a detail, and its identifying members. Drops all other members, because
  * guards do not inspect this data, so it must not contain readable text. Undefined if nothing is signed or encrypted.
  */
 function toSealed(detail: Json | undefined): Json | undefined {

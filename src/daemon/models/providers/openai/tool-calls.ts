@@ -29,12 +29,15 @@ const PLACEHOLDER = /^\{\}(?=\{)/
 /**
  * Assembles tool calls from the forms that servers send. Pieces are matched by `index`. Without an index, they are
  * matched by id or by order. Id and name arrive once or with every piece, or the name arrives after the id. One index
- * may carry several calls: each has its own id, or each is complete.
+ * may contain several calls if each has its own id, or if each is complete.
  */
 export function createToolCallReader(): ToolCallReader {
   const calls: Call[] = []
   let latest: Map<number, Call> | undefined
-  /** The call whose arguments are held back. Only the latest call, while its arguments may be a placeholder. */
+  /**
+   * The call whose arguments are held back. This is always the latest call, and only while its arguments may be a
+   * placeholder.
+   */
   let held: Call | undefined
 
   function callOf(key: number | undefined, position: number, piece: Piece): Call {
@@ -67,7 +70,7 @@ export function createToolCallReader(): ToolCallReader {
     }
     if (call.name === '' && name === undefined) return
     held = isUntold && call.text === NO_ARGUMENTS ? call : undefined
-    // Held arguments are passed on as an empty piece: any content after a finish reason revokes that reason.
+    // Held arguments are passed on as an empty part, because any content after a finish reason revokes that reason.
     const told = held ? '' : isUntold ? call.text : text
     if (name === undefined || call.name !== '') {
       if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: told })
@@ -131,8 +134,8 @@ function toPiece(piece: unknown): Piece {
 
 /**
  * Whether a piece with a name begins a new call instead of continuing the known call at its index. Some servers give
- * every piece a new id, so an id counts only together with a name. A different name suffices, unless index and id match
- * the known call.
+ * every piece a new id, so a new id counts only together with a name. A different name alone begins a new call, unless
+ * index and id match the known call.
  */
 function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): boolean {
   if (name === undefined) return false

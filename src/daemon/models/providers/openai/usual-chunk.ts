@@ -14,7 +14,10 @@ export type UsualChunks = {
   learn(chunk: string, text: string): void
 }
 
-/** Maximum number of learned chunks. Then learning stops, because the server changes other members in each chunk. */
+/**
+ * Maximum number of learned chunks. If it is reached, learning stops, because the server changes other members in each
+ * chunk.
+ */
 const LESSONS = 8
 
 export function createUsualChunks(): UsualChunks {
@@ -47,7 +50,7 @@ function parseText(json: string): string | undefined {
     const text: unknown = JSON.parse(json)
     return typeof text === 'string' && text !== '' ? text : undefined
   } catch {
-    // Another member follows the text, so this is not the learned chunk.
+    // The chunk is not the learned chunk, because another member follows the text.
     return undefined
   }
 }

@@ -5,11 +5,11 @@ import type { SseEvent } from './sse-event.ts'
 export type AnswerDraft = {
   /** Text and reasoning of the current network read. No part is empty. */
   parts: ChatPart[]
-  /** The finish reason, once received. Without it the answer is incomplete. */
+  /** The finish reason, once received. Without a finish reason, the answer is incomplete. */
   ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string } | undefined
   /** The latest counts. A later event replaces them. */
   usage: TokenUsage | undefined
-  /** The provider's end marker was seen. */
+  /** The provider's end marker was received. */
   done: boolean
   /** The last part of the answer, unless another part follows and replaces it. */
   held?: ChatPart | undefined

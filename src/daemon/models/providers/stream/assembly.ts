@@ -9,9 +9,9 @@ import { createCallCheck } from './tool-arguments.ts'
 export type AnswerAssembly = {
   /**
    * `finishing`: the finish reason was received. Only usage and the end marker may follow, and the answer is complete
-   * without them. `open`: content may follow. The state also stays `open` while this is uncertain: some servers send a
-   * finish reason with every piece, so a reason that came with content, or before any content, may not be the last.
-   * `broken`: the next `take` throws, whatever its argument.
+   * without them. `open`: content may follow. A finish reason that arrives with content, or before any content, keeps
+   * the state `open`, because some servers send a finish reason with every chunk. `broken`: the next `take` throws,
+   * whatever its argument.
    */
   state(): 'open' | 'finishing' | 'broken' | 'ended'
   /**
@@ -50,7 +50,8 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
       else if (hasWords) isCounted = false
       if (hasWords) noteWords(before)
       if (draft.ending && draft.ending !== endingBefore) {
-        // Once uncertain, the state stays uncertain: a second reason without content may belong to another piece.
+        // Only the first reason since the latest content counts: a server that repeats its reason may still send
+        // content.
         if (!ending) isFinishing = !hasWords && hasSpoken && !wasTakenBack && !format.endsWithBody
         ending = worseEnding(ending, draft.ending)
         draft.ending = ending
@@ -78,7 +79,8 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   }
 
   /**
-   * Passes on the counts in case the answer breaks off. They are never the first part, because counts are not content.
+   * Adds a part with the current counts, for billing if the answer breaks off. It is never the first part, because
+   * counts are not content.
    */
   function tellUsage(): void {
     hasSpoken ||= draft.parts.length > 0
@@ -105,7 +107,7 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
         failure = { reason }
       }
       if (!ended) tellUsage()
-      // Released before the next read: with thousands of idle streams, retained objects dominate memory.
+      // Releases objects before the next read, because retained objects of idle streams dominate memory.
       draft.parts = NO_PARTS
       return parts
     },

@@ -18,7 +18,7 @@ export function eventsIn(event: SseEvent): SseEvent[] {
   const first = lines.find((line) => !isHeartbeat(line))
   if (first !== undefined && first !== END_MARK && !parseObject(first)) return [event]
   const last = lines.length - 1
-  // The event name belongs to the last line, because a later name replaces an earlier one. Only the last line can be
+  // The event name belongs to the last line, because a later name replaces an earlier name. Only the last line can be
   // incomplete.
   return lines.map((data, at) => (at === last ? { ...event, data } : { name: undefined, data, cut: false }))
 }

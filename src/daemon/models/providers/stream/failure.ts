@@ -4,13 +4,13 @@ import { type FailureReason, isOperatorReason, type OperatorReason, ProviderErro
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 
 /**
- * The details of a provider's error, independent of its format. They serve only to classify it; callers see only the
- * code.
+ * The details of a provider's error, independent of the provider's format. They are used only to classify the error;
+ * callers see only the code.
  */
 type ErrorDetails = {
   code: string | undefined
   status: number | undefined
-  /** Code, type, Google's reason and similar, in lower case. The provider chooses them from a fixed list. */
+  /** Names from the provider's fixed list of errors, in lower case: code, type, Google's reason and similar. */
   names: string
   /** The message, in lower case. It may quote the request, so it may contain the caller's words. */
   message: string
@@ -31,8 +31,8 @@ const UNKNOWN_MODEL_NAMES =
 const AUTH_400_NAMES =
   /api_key_invalid|invalid.?api.?key|failed_precondition|incompletesignature|notauthorized|requestexpired/
 /**
- * Sentences of providers that send no error name. A message may quote the request after its first sentence, so each
- * pattern matches the beginning: a caller's words must not alert the operator.
+ * Messages of providers that send no error name. Each pattern matches only the beginning, because a message may quote
+ * the request after its first sentence, and a caller's words must not alert the operator.
  */
 const QUOTA_SENTENCES =
   /^(your credit balance is too low|you have reached your specified api usage limits|key limit exceeded|insufficient balance|out of call volume quota|you have (run out of credits|exceeded your monthly included credits)|your newly created team doesn.t have any credits|your team \S+ has either used all available credits|account \S+ is suspended, possibly due to reaching the monthly spending limit)/
@@ -46,15 +46,21 @@ const AUTH_SENTENCES =
  */
 const QUOTA_WORDS =
   /insufficient balance|credit balance is too low|used all available credits|monthly included credits|(run out of|have any) credits|spending limit|specified api usage limits|too many (tokens|requests) per day|free-models-per-day|calls \/ month/
-/** A 403 or 404 about something in the request, not about our account or the model. */
+/** Matches a 403 or 404 that concerns a part of the request, not our account or the model. */
 const NAMED_BY_THE_REQUEST =
   /^((file|item|response|previous response|conversation|container|vector store)( .{1,200})? not found|no such file|the file \S+ is not in an active state|you do not have permission to access the file |no endpoints found that (support|can handle) )/
 /** Names of authentication errors inside a 200, which has no error status. */
 const AUTH_NAMES =
   /authentication|permission.?(error|denied)|unauthorized|invalid_api_key|accessdenied|unrecognizedclient|expiredtoken/
-/** The only statuses that blame the caller's request. Other 4xx statuses blame our call or the provider. */
+/**
+ * Statuses that mean a fault in the caller's request. All other 4xx statuses mean a fault of the gateway or the
+ * provider.
+ */
 const THE_REQUEST = new Set([400, 413, 415, 422])
-/** A 403 about the prompt. Other 403 responses are about our account, which may itself be under moderation. */
+/**
+ * Matches a 403 that concerns the prompt. Other 403 responses concern our account, which may itself be under
+ * moderation.
+ */
 const FORBIDDEN_CONTENT = /usage guidelines|safety_check/
 const CONTEXT_LENGTH =
   /context.?(length|window|size|limit)|too many tokens|(prompt|input) is too long|maximum.{0,20}tokens|input tokens exceed|(prompt|input|model|max) length|token limit|max_new_tokens/
@@ -74,9 +80,9 @@ const SHOWN_CODE = /^[\w.-]{1,64}$/
 export function statusError(status: number, headers: IncomingHttpHeaders, body: string, nowMs: number): ProviderError {
   const details = errorDetails(parseJson(body), headers['x-amzn-errortype'], nowMs)
   const reason = statusReason(status, details)
-  // Every response has these headers, so they are a wait only after a 429.
+  // Rate-limit headers are in every response, so they specify a wait only after a 429.
   const resetSeconds = status === 429 ? limitResetSeconds(headers, nowMs) : undefined
-  // Google's RetryInfo gives the wait for the limit per minute, even if the daily quota is exhausted.
+  // If the daily quota is exhausted, Google's RetryInfo still contains the wait for the limit per minute.
   const limitSeconds = isOperatorReason(reason) ? undefined : (details.retryAfterSeconds ?? resetSeconds)
   return new ProviderError(reason, `The provider answered ${status}${shown(details.code)}.`, {
     upstreamStatus: status,
@@ -113,7 +119,7 @@ export const truncatedError = () =>
     outcome: 'truncated',
   })
 
-/** An unreadable answer. Its content is unknown, so it is never skipped. */
+/** Returns the error for an unreadable answer. Its content is unknown, so it is never skipped. */
 export const unreadableError = (what: string, cause?: unknown) =>
   new ProviderError('server_error', `The provider sent ${what}.`, { cause })
 
@@ -170,8 +176,9 @@ function limitReason(words: string): FailureReason | undefined {
 }
 
 /**
- * Reads `{error: {code, type, status, message, innererror, metadata}}`, `{error: "…"}`, the same without `error`, or in
- * a list. Also reads the header in which AWS sends the error name, as in `ThrottlingException:http://…`.
+ * Extracts the details from `{error: {code, type, status, message, innererror, metadata}}` or `{error: "…"}`. The outer
+ * `error` may be missing, and the object may be the first element of a list. `errorType` is the header in which AWS
+ * sends the error name, such as `ThrottlingException:http://…`.
  */
 function errorDetails(body: unknown, errorType?: string | string[], nowMs = Number.NaN): ErrorDetails {
   const first: unknown = Array.isArray(body) ? body[0] : body

@@ -20,7 +20,7 @@ const PROVIDER_ERROR_BODY_BYTES = 65_536
 export type AnswerCall = {
   pool: Dispatcher
   clock: Clock
-  /** A function is used if the request must be created right before the call, for example to sign it. */
+  /** A function if the request must be created right before the call, for example to sign the request. */
   request: UpstreamRequest | (() => Promise<UpstreamRequest>)
   format: AnswerFormat
   streamed: boolean
@@ -29,9 +29,9 @@ export type AnswerCall = {
 }
 
 /**
- * Runs one provider call under the contract of `Provider.chat`. It yields nothing before the commit point. It either
- * ends with the part `end` or throws a ProviderError. The first `next` starts the call. Ending the iteration early
- * closes the connection.
+ * Runs one provider call under the contract of `Provider.chat`. The first batch is yielded at the commit point. The
+ * iteration either ends with the part `end` or throws a ProviderError. The first `next` starts the call. Ending the
+ * iteration early closes the connection.
  */
 export function readAnswer(call: AnswerCall, signal: AbortSignal): AsyncIterable<readonly ChatPart[]> {
   return new AnswerReader(call, signal)
@@ -67,13 +67,13 @@ export async function readJson(
   }
 }
 
-// A hand-written iterator: a generator would add three microtask turns to every network read.
+// This iterator is hand-written, because a generator would add three microtask turns to every network read.
 class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   /** Cleared at the start of the call, because the request may be large and is no longer needed. */
   #call: AnswerCall | undefined
   readonly #clock: Clock
   readonly #signal: AbortSignal
-  // Created once and not per read: with thousands of idle streams, pending callbacks dominate memory.
+  // Created once instead of for each read, because with thousands of idle streams, pending callbacks dominate memory.
   readonly #onBytes = (bytes: Buffer | null) => this.#take(bytes) ?? this.#readOn()
   readonly #onFailure = (error: unknown) => this.#fail(error)
   #upstream: Upstream | undefined
@@ -137,7 +137,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
   /** Waits for the next read of a stream. Returns null at its end. */
   #nextBytes(): Promise<Buffer | null> {
-    // The watch limits only silence, so a stream without pauses needs this limit.
+    // This limit is for a stream without pauses, because the watch limits only silence.
     if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
     const state = this.#assembly?.state()
     if (state === 'broken') return NOTHING

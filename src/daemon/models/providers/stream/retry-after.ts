@@ -24,8 +24,8 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): 
 /**
  * Returns the seconds until the exceeded limit resets, from the rate-limit headers. `x-ratelimit-reset[-<limit>]` and
  * `ratelimit-reset` are in seconds, a duration such as "6m0s", or a time; `ratelimit` has `t` or `reset`;
- * `anthropic-ratelimit-<limit>-reset` is a date. The result is the longest wait of the exhausted limits. If no header
- * reports an exhausted limit, the result is the shortest wait of all limits.
+ * `anthropic-ratelimit-<limit>-reset` is a date. The result is the longest wait of the exhausted limits. Otherwise, the
+ * result is the shortest wait of all limits.
  */
 export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const waits: number[] = []

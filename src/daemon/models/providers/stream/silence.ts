@@ -18,9 +18,9 @@ export type SilenceWatch = {
 }
 
 /**
- * Calls `expire` at most once. The cases: the provider takes longer than attemptMs in total, a stream has no content
- * after firstTokenMs, a running stream is silent for stallMs, or a finished stream does not end in time. Every limit
- * applies to the time spent waiting for the provider, which begins with the call itself.
+ * Calls `expire` at most once. It is called if the provider takes longer than attemptMs in total, a stream has no
+ * content after firstTokenMs, a running stream is silent for stallMs, or a finished stream does not end in time. Every
+ * limit applies to the time spent waiting for the provider, which begins with the call itself.
  *
  *   first ──committed──▶ running ──finishing──▶ ending        (not streamed: running from the start, without a stall limit)
  *                           ▲─────committed────────┘           (text after a finish reason revokes it)

@@ -37,8 +37,8 @@ export function createCallCheck({ hidesCalls = false }: Pick<AnswerFormat, 'hide
 }
 
 /**
- * Checks the tool calls of a whole answer and returns its parts. The check comes before the first part is passed on, so
- * another model may still answer.
+ * Checks the tool calls of a whole answer and returns its parts. The check runs before the first part is passed on, so
+ * that another model may still answer.
  */
 export function withWholeCalls(parts: ChatPart[], format: AnswerFormat): ChatPart[] {
   const calls = createCallCheck(format)

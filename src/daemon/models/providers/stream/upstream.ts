@@ -32,7 +32,10 @@ export type UpstreamHead = { status: number; headers: IncomingHttpHeaders }
 
 /** One HTTP call in flight. It has one reader, which first awaits `takeHead` and then calls `next` sequentially. */
 export type Upstream = {
-  /** Returns status and headers, only once: a stream need not retain them for minutes. Rejects with a ProviderError. */
+  /**
+   * Returns status and headers. Works only once, so that a stream does not retain them for minutes. Rejects with a
+   * ProviderError.
+   */
   takeHead(): Promise<UpstreamHead>
   /**
    * Returns all bytes since the last call, or null at the end of the body. At most STREAM_BUFFER_BYTES are buffered;
@@ -50,7 +53,10 @@ export type Upstream = {
  * The maximum length of one socket read. Reading pauses this many bytes below the limit, so that one more read fits.
  */
 const SOCKET_READ_BYTES = 65_536
-/** Maximum number of buffered pieces. Each piece has overhead: a piece of one byte takes a hundred times its size. */
+/**
+ * Maximum number of buffered pieces. The number is limited because of their overhead: a piece of one byte takes a
+ * hundred times its size.
+ */
 const HELD_PIECES = 1_024
 
 /**

@@ -20,11 +20,11 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
   `alter table users add column search_text ${text} not null default ''`,
   `update users set search_text = lower(name) || '\n' || email || '\n' || username`,
   'create unique index users_by_name on users (tenant_id, name)',
-  // Covering index: lists read it in their sort order, and a search needs no table rows.
+  // Covering index: lists scan it in their sort order, and searches read only the index.
   'create index users_by_age on users (tenant_id, created_at, id, search_text)',
   'create index users_by_change on users (tenant_id, updated_at, id)',
   'create index users_by_role on users (tenant_id, role, created_at, id)',
-  // As narrow as possible, because counting a tenant's users, or the users of a role, scans this index.
+  // This index is as narrow as possible: counting a tenant's users, or the users of a role, scans it.
   'create index users_by_count on users (tenant_id, role)',
   'create index users_by_license on users (tenant_id, license, created_at, id)',
   'create index users_by_status on users (tenant_id, status, created_at, id)',
@@ -48,7 +48,7 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
     unique (tenant_id, name)
   )${tableEnd}`,
   'create index roles_by_age on roles (tenant_id, created_at, id)',
-  // A separate table, because neither engine can add a composite foreign key to `users` later.
+  // Roles of users have a separate table, because neither engine can add a composite foreign key to `users` later.
   `create table user_roles (
     tenant_id ${text} not null,
     user_id ${text} not null,
@@ -136,8 +136,8 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
 ]
 
 /**
- * Lets PostgreSQL find a part of a name through an index. Every usual installation includes the extension, and the
- * owner of a database may create it. Without the extension, a search reads all rows of a tenant. Managed databases
+ * Lets PostgreSQL search for substrings of names through an index. Every usual installation includes the extension, and
+ * the owner of a database may create it. Without the extension, a search reads all rows of a tenant. Managed databases
  * often install extensions in a separate schema, which is not on the search path.
  */
 const TRIGRAM_SEARCH = `do $$ declare place text; begin

@@ -63,7 +63,8 @@ export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
   'update outbox_events set fanned_out_at = created_at',
   'create index outbox_events_waiting on outbox_events (created_at, id) where fanned_out_at is null',
 
-  // One row, by which a daemon with another master key detects the mismatch before it encrypts anything.
+  // Contains one encrypted row. A daemon with another master key cannot decrypt it, and fails before it encrypts
+  // anything.
   `create table master_key_check (
     id ${text} primary key,
     sealed ${text} not null,

@@ -12,7 +12,7 @@ export const policies: MigrationStep = ({ text, tableEnd }) => [
     updated_at ${text} not null,
     primary key (tenant_id, id)
   )${tableEnd}`,
-  // No foreign key: the policy may be a built-in one, which has no row.
+  // `policy_id` has no foreign key, because built-in policies have no rows.
   `create table smltp_active_policies (
     tenant_id ${text} primary key references tenants (id),
     policy_id ${text} not null,

@@ -47,8 +47,7 @@ export const vectors: MigrationStep = ({ engine, text, integer, tableEnd }) => {
         ]
       : [
           'create index passage_vectors_by_index on passage_vectors (tenant_id, index_id, model_id)',
-          // The equivalent on PostgreSQL: vectors are stored out of line, so signatures are close together in the
-          // table.
+          // PostgreSQL stores the vectors out of line instead, so signatures are close together in the table.
           'alter table passage_vectors alter column vector set storage external',
           'alter table passage_vectors set (toast_tuple_target = 128)',
         ]),

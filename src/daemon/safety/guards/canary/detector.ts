@@ -12,7 +12,7 @@ export type CanaryFinding = Finding & { subject: string }
 export type CanaryDetector = {
   find(text: string): CanaryFinding[]
   openFrom(text: string): number
-  /** All open text contains a whole word of a canary. */
+  /** Open text always contains a whole word of a canary. */
   readonly holdsOnlyValues: true
 }
 
@@ -21,8 +21,8 @@ export const CANARY = 'CANARY'
 /**
  * Finds the canaries, or a large part of a canary, in many spellings: other case, spaces, punctuation, look-alike
  * letters, backwards, shifted in the alphabet, with other words between, percent-encoded, hex or base64. Satisfies the
- * contract of `Detector` (detection.ts). A finding may lack the first word of the canary: a stream does not hold text
- * back before the second word.
+ * contract of `Detector` (detection.ts). A finding may lack the first word of the canary, because a stream holds text
+ * back only from the second word on.
  */
 export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetector {
   const seeds = createSeeds(canaries)
@@ -88,7 +88,7 @@ function readHex(units: Uint16Array, length: number, createReader: () => HexRead
   return reader?.openFrom(length) ?? length
 }
 
-/** Returns the start of the next run of at least ENCODED_CHARS characters of a kind, or `length` if there is none. */
+/** Returns the start of the next run of at least ENCODED_CHARS characters of a kind, or `length` if not found. */
 function nextRow(units: Uint16Array, from: number, length: number, kind: number): number {
   for (let begin = from; begin + ENCODED_CHARS <= length; ) {
     // Searches backwards from the end of the run, which skips most characters of most texts.
@@ -100,7 +100,7 @@ function nextRow(units: Uint16Array, from: number, length: number, kind: number)
   return length
 }
 
-/** Several readings may find the same canary; it is reported only once. */
+/** A canary that several readings find is reported only once. */
 function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[]): CanaryFinding[] {
   const findings: CanaryFinding[] = []
   for (const { canary, start, end } of sightings.toSorted((a, b) => a.start - b.start)) {
@@ -136,8 +136,8 @@ class PlainReader {
       if (value >= 0) {
         this.#escaped = this.#escaped * 16 + value
         this.#escapedLeft--
-        // A percent-encoded letter is positioned at the last character of its encoding. Until then the stream does not
-        // hold it back.
+        // The position of a percent-encoded letter is the last character of its encoding. The stream does not hold back
+        // the characters before that position.
         if (this.#escapedLeft === 0) this.#add(letterOf(this.#escaped & 0x7f), at)
         return
       }
@@ -171,7 +171,9 @@ const ENCODED_CHARS = 16
 /** Reads letters as pairs of hex digits, with the usual separators: `76 65`, `0x76,0x65`, `\x76\x65`. */
 class HexReader {
   readonly #tracks: readonly [Track, Track]
-  /** The nibbles before the decoded ones: the value of each, and how many nibbles precede it since the last prefix. */
+  /**
+   * The nibbles that are not yet decoded: the value of each, and the number of nibbles between it and the last prefix.
+   */
   readonly #early = new Uint16Array(ENCODED_CHARS)
   #count = 0
   #before = 0
@@ -260,7 +262,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
 const kindOf = (code: number): number => (code < 128 ? (KINDS[code] as number) : 0)
 const PHASES = [0, 1, 2, 3] as const
 
-/** Reads base64 across line breaks, whatever precedes the base64 in the same run. */
+/** Reads base64 across line breaks. The base64 may begin anywhere in a run. */
 class Base64Reader {
   readonly #tracks: readonly Track[]
   readonly #early = new Uint8Array(ENCODED_CHARS)

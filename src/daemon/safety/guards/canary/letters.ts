@@ -8,7 +8,10 @@ const ASCII = Int8Array.from({ length: 128 }, (_, code) => {
   return /[A-Za-z]/.test(String.fromCharCode(code)) ? lower - A : NONE
 })
 const OTHERS = new Map<number, number>()
-/** The maximum number of cached characters: there are a million code points, and one text may contain many. */
+/**
+ * The maximum number of cached characters. Without a limit, hostile texts could fill the cache with a million code
+ * points.
+ */
 const MAX_OTHERS = 4_096
 
 /** Returns the index of the letter (a = 0 to z = 25), or a negative number for other characters. */

@@ -14,7 +14,7 @@ export type Canaries = { live: readonly [Canary, Canary]; instruction: string }
 export const CANARY_WORDS = 6
 export const CANARY_WORD_LETTERS = 6
 
-// 16 bits per word, 96 in all: two such words occur in one text with a probability of 1 in 4 billion. Consonant pairs
+// 16 bits per word, 96 in all: two given words occur in one text with a probability of 1 in 4 billion. Consonant pairs
 // like these are rare in every language, and easily confused letters (i, l, q, y) are excluded.
 const CONSONANTS = 'bdfghjkmnprstvwz'
 const VOWELS = 'aeou'

@@ -10,18 +10,21 @@ import {
 import { CANARY_WORD_LETTERS, CANARY_WORDS, type Canary } from './marker.ts'
 
 /**
- * This many consecutive letters, of 36, identify a canary. Chance produces such a match once in several gigabytes of
+ * The number of consecutive letters, of 36, that identify a canary. A random match occurs once in several gigabytes of
  * text.
  */
 const TELLING_LETTERS = 16
-/** The length of a seed: a stream may release the first word of a canary before a match is suspected. */
+/**
+ * The length of a seed. A stream may release the first word of a canary, because a match is suspected only after a
+ * seed.
+ */
 const SEED_LETTERS = CANARY_WORD_LETTERS
 const SEED_STEPS = SEED_LETTERS - 1
 /** The maximum distance between two letters of a run, in characters. */
 const GAP_CHARS = 16
 /**
- * This many different words of one canary, within WORDS_WITHIN_CHARS characters, identify the canary, whatever is
- * between the words.
+ * The number of different words that identify a canary. They must be within WORDS_WITHIN_CHARS characters, with any
+ * text between them.
  */
 const TELLING_WORDS = 3
 const WORDS_WITHIN_CHARS = 160
@@ -42,15 +45,15 @@ export type Seeds = {
   sequences: readonly Sequence[]
   byKey: ReadonlyMap<number, readonly Seed[]>
   /**
-   * A prefilter that rejects nearly all text. It is a bitset, because little of it is still in the CPU cache when a
-   * stream continues.
+   * A prefilter that rejects nearly all text. A small bitset, because a stream usually finds it evicted from the CPU
+   * cache.
    */
   filter: Int32Array
 }
 
 /**
  * Shifting all letters does not change the distances between letters. So ROT13 and other Caesar ciphers need no extra
- * search. The other spellings are the reversed alphabet, and both alphabets written backwards.
+ * search. The other spellings are the reversed alphabet (Atbash), and both alphabets written backwards.
  */
 export function createSeeds(canaries: readonly Canary[]): Seeds {
   const sequences = canaries.flatMap(({ words }, canary) => {
@@ -79,7 +82,7 @@ const stepsOf = (letters: readonly number[]): number[] =>
 /** Returns the alphabet distance from one letter to the next. */
 const stepTo = (letter: number, last: number): number => {
   const step = letter - last
-  // Branch-free, because the sign is unpredictable and a branch would often be mispredicted.
+  // Branch-free: the sign is random, so a branch would often be mispredicted.
   return step + ((step >> 31) & ALPHABET)
 }
 const withStep = (key: number, step: number): number => ((key << STEP_BITS) | step) & KEY_MASK
@@ -94,7 +97,7 @@ const PERCENT = 0x25
 
 /**
  * A prefilter: true for every text whose plain reading contains a seed, and false for nearly every other text. It reads
- * the same letters as a PlainReader, except percent-encoded ones.
+ * the same letters as a PlainReader, except percent-encoded letters.
  */
 export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey }: Seeds): boolean {
   let key = 0
@@ -146,7 +149,9 @@ export class Sightings {
     this.#words.push(seen)
   }
 
-  /** Returns canaries found by consecutive letters, and by several of their words near each other. Unordered. */
+  /**
+   * Returns the canaries of which enough consecutive letters, or enough words near each other, were sighted. Unordered.
+   */
   all(): Sighting[] {
     return [...this.#runs, ...this.#nearWords()]
   }

@@ -1,7 +1,4 @@
-/**
- * A set of ASCII characters as a table: a lookup is faster than a regular expression, and takes the same time for every
- * text.
- */
+/** A set of ASCII characters as a table. A lookup is faster than a regular expression and takes constant time. */
 export type CharacterSet = Uint8Array
 
 const SIZE = 128

@@ -4,7 +4,7 @@ import { createSecretsDetector } from './secrets.ts'
 import { createSourceCodeDetector } from './source-code.ts'
 import { beforeFinding } from './word-search.ts'
 
-/** The detectors that need no custom rule. */
+/** The built-in detectors, which need no custom rule. */
 export const DLP_DETECTORS = {
   secrets: createSecretsDetector,
   'document-markings': createMarkingsDetector,
@@ -12,7 +12,8 @@ export const DLP_DETECTORS = {
 } as const satisfies Record<string, () => Detector>
 
 /**
- * Combines several detectors. Of overlapping findings, keeps the finding that begins first, then the longest finding.
+ * Combines several detectors. If findings overlap, keeps the finding that begins first. If several begin there, keeps
+ * the longest.
  */
 export function createDlpDetector(detectors: readonly Detector[]): Detector {
   const find = remembering((text) => {

@@ -1,7 +1,7 @@
 import { characterSet, has, LETTER, NAME, WORD } from './characters.ts'
 import { isPlaceholder, looksRandom, RANDOM_CHARS } from './randomness.ts'
 
-/** A value that is secret because its name says so, such as `password`. */
+/** A value that is secret according to its name, such as `password`. */
 export type KeyedValue = { start: number; end: number; type: 'password' | 'keyed-secret' }
 
 /** The maximum distance between a name and its value. */
@@ -34,7 +34,7 @@ function nameBefore(text: string, at: number): NameBefore | undefined {
   return { name: text.slice(start, end), glue: text.slice(end, at) }
 }
 
-/** Characters that assign a quoted value, and characters that assign an unquoted value. */
+/** The characters that assign a quoted or an unquoted value. */
 const ASSIGNS = /[=:,(]/
 const ASSIGNS_BARE = /^["'\\]{0,2}[ \t]{0,8}(?::=|\?=|=>|[=:])[ \t]{0,16}$/
 
@@ -44,7 +44,7 @@ const PASSWORD_NAME =
 const SECRET_NAME =
   /(?:secret|token|api_?key|apikey|(?:access|account|auth|private|shared_?access|encryption|signing|license|client|master|storage|service|admin|session|security|deploy|insert|secret)[._-]?key|credentials?|auth|pat|creds)[\d_]{0,3}$/i
 
-/** References to a value stored elsewhere, and words for a missing value. */
+/** Matches references to a value stored elsewhere, and words for a missing value. */
 const REFERENCE =
   /^(?:[$%@#&!*?~^|=+:/-]|\{|<|\(|env[.[(]|process\.|os\.|self\.|this\.|config\.|args?\.|var\.|vault:|arn:|https?:|file:)|[${<]\{?|\}\}|%[sdv(]|[()[\]]/i
 const GENERIC_VALUE =
@@ -87,7 +87,7 @@ function pairOf(text: string): number {
   return (text.charCodeAt(length - 2) | 0x20) * 128 + (text.charCodeAt(length - 1) | 0x20)
 }
 
-/** A prefilter by the last two letters, which may be followed by digits and symbols. */
+/** A prefilter by the last two letters of a name. Digits and symbols may follow these letters. */
 const mayBeNamed = (name: string): boolean =>
   name.length >= 2 && (!has(LETTER, name.charCodeAt(name.length - 1)) || NAME_ENDINGS.has(pairOf(name)))
 
@@ -98,8 +98,8 @@ function typeOfName(name: string): KeyedValue['type'] | undefined {
 }
 
 /**
- * Returns the end of the quotes that open at `at`. Undefined if they are not closed on this line, or the value is too
- * long.
+ * Returns the end of the quotes that open at `at`. Undefined if the quotes are not closed on this line, or if the value
+ * is too long.
  */
 function endOfQuoted(text: string, at: number): number | undefined {
   const start = at + 1
@@ -132,11 +132,12 @@ export function bareValueAt(text: string, start: number, end: number): KeyedValu
 /** Characters that make the preceding name a call, an index or a template. */
 const CALLS = /[([{<`]/
 
-/** At least this many symbols: a generated password may contain spaces, but a sentence has fewer symbols. */
+/** The minimum number of symbols in a password that contains spaces. Sentences have fewer symbols. */
 const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
 
 /**
- * `literal`: the text can only be a value, so a plain word counts. Without it, a plain word could be a variable name.
+ * `literal`: the text can only be a value, so a plain word counts. Without `literal`, a plain word may be a variable
+ * name.
  */
 function mayBeSecret(value: string, isPassword: boolean, literal: boolean): boolean {
   if (literal && value.length >= 32 && MANY_SIGNS.test(value) && !/[${]\{/.test(value)) return true
@@ -170,10 +171,10 @@ const NEAR_CHARS = 28
 
 const LONGEST_WORD = 16
 
-/** Finds the words of NAMED_NEAR in a text that is read from left to right, in at most one pass. */
+/** Finds the words of NAMED_NEAR from left to right, in at most one pass over the text. */
 export class NamingWords {
   readonly #text: string
-  /** The end of the last word found, and the end of the next word. */
+  /** The end of the last word found before `limit`, and the end of the next word. */
   #last = Number.NEGATIVE_INFINITY
   #next = 0
 
@@ -223,7 +224,7 @@ function afterSeparators(text: string, at: number, end: number): number {
   return value
 }
 
-/** Returns the end of the value. The run may continue with another parameter, or with the end of a sentence. */
+/** Returns the end of the value. After the value, the run may contain another parameter or the end of a sentence. */
 function endOfValue(text: string, start: number, end: number): number {
   let stop = start
   while (stop < end && text[stop] !== '&' && text[stop] !== '@' && text[stop] !== '?') stop += 1

@@ -41,22 +41,25 @@ const MARKINGS = [
   ],
 ]
 
-/** The maximum length of line that is read around a marking that is not in capitals. */
+/** Maximum characters checked before and after a marking that is not in capitals. */
 const LINE_CHARS = 100
 /** Words that introduce a marking. */
 const LABEL =
   /(?:^|[^\p{L}])(?:classification|confidentiality|sensitivity|status|marking|distribution|klassifizierung|einstufung|clasificación|classificazione|密级)[ \t]{0,3}[:：=-][ \t*_[(]{0,4}$/iu
 const LETTER = /\p{L}/u
 const CASED = /\p{Lu}|\p{Ll}/u
-/** Names and constants in programs (`Level.RESTRICTED`, `RESTRICTED = 3`) are not markings. */
+/**
+ * Matches the text around names and constants in programs (`Level.RESTRICTED`, `RESTRICTED = 3`), which are not
+ * markings.
+ */
 const GOES_ON_BEFORE = /[\w.$@/\\'"`=<-]$/
 const GOES_ON_BEHIND = /^(?:[\w$@/\\'"`=<-]|\.\w|[ \t]{0,8}[=:(,])/
-/** The number of characters after a marking that show whether the word continues. */
+/** The number of characters checked after a marking for a continuation of the word. */
 const BEHIND_CHARS = 10
 
 /**
- * Finds markings of confidential documents. A marking is in capitals, or alone on its line (except for punctuation), or
- * after a label such as "Classification:". The same words in a sentence do not count.
+ * Finds markings of confidential documents. A marking is in capitals, alone on its line (except for punctuation), or
+ * after a label such as "Classification:". In a sentence, the same words do not count.
  */
 export function createMarkingsDetector(): Detector {
   const search = createWordSearch(MARKINGS, { type: 'document-marking', confidence: 0.9 })
@@ -65,8 +68,8 @@ export function createMarkingsDetector(): Detector {
     holdsOnlyValues: true,
     openFrom(text) {
       const open = search.openFrom(text)
-      // The end of the line shows whether a marking is alone. The next few characters show whether it is a program
-      // name.
+      // The end of the line shows whether a marking is alone. The next few characters show whether the marking is a
+      // program name.
       const near = Math.max(0, text.length - LINE_CHARS - LONGEST_MARKING)
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search
@@ -102,11 +105,11 @@ function isMarking(text: string, { start, end }: Finding): boolean {
   return !LETTER.test(lineEnd < 0 ? rest : rest.slice(0, lineEnd))
 }
 
-/** Whether the line of the marking contains no other letters so far. */
+/** Whether the marking has no other letters on its line so far. */
 const staysAlone = (text: string, start: number, end: number): boolean =>
   mayBeAlone(text, start) && !LETTER.test(text.slice(end, end + LINE_CHARS))
 
-/** Whether the line of the marking has no letters before it. */
+/** Whether the marking is preceded by no letters on its line. */
 function mayBeAlone(text: string, start: number): boolean {
   const near = text.slice(Math.max(0, start - LINE_CHARS), start)
   const before = near.slice(near.lastIndexOf('\n') + 1)

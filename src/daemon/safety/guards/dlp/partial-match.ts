@@ -8,7 +8,7 @@ type Program = { inst: readonly Instruction[]; start: number }
 const [ALT, ALT_MATCH, CAPTURE, EMPTY_WIDTH, FAIL, MATCH, NOP, RUNE, RUNE1, ANY, ANY_NOT_NL] = [
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 ]
-/** Conditions between two characters (re2js, `Utils`). Patterns of customers have no anchors. */
+/** Conditions between two characters (re2js, `Utils`). Customers' patterns cannot contain anchors. */
 const [WORD_BOUNDARY, NO_WORD_BOUNDARY] = [16, 32]
 const NEWLINE = 10
 
@@ -16,7 +16,8 @@ const NEWLINE = 10
 export type PartialMatches = {
   /**
    * Returns the start of the first match, from `from` on, that more text could complete, lengthen or change. Returns
-   * `text.length` if there is none. `steps`: the effort used. Yields periodically, so that other work can run.
+   * `text.length` if there is no such match. `steps`: the number of steps used. Yields periodically, so that other work
+   * can run.
    */
   openFrom(text: string, from: number): Generator<void, { open: number; steps: number }>
 }
@@ -25,8 +26,8 @@ export type PartialMatches = {
 const STEPS_PER_YIELD = 1_024
 
 /**
- * Simulates all threads of a pattern on the end of a text (Pike's machine): a match without live threads is decided.
- * RE2 itself reports only complete matches.
+ * Simulates all threads of a pattern on the end of a text (Pike's machine), because RE2 itself reports only complete
+ * matches. A match is decided if none of its threads is alive.
  */
 export function partialMatches(regex: RE2JS): PartialMatches {
   const { inst, start } = regex.re2().prog as Program
@@ -61,7 +62,7 @@ export function partialMatches(regex: RE2JS): PartialMatches {
   }
 }
 
-/** Threads in the order of their match starts. At each instruction only the first thread counts. */
+/** Threads in the order of their match starts. Only the first thread at each instruction is kept. */
 class Threads {
   readonly #inst: readonly Instruction[]
   /** The match start of each thread, and the instruction at which the thread waits. */
@@ -79,7 +80,7 @@ class Threads {
     return this.#seen.size
   }
 
-  /** Continues the threads that matched the last character. */
+  /** Follows the threads that matched the last character to their next instructions. */
   enter(conditions: number): void {
     this.#starts = []
     this.#waiting = []
@@ -104,7 +105,7 @@ class Threads {
     }
   }
 
-  /** Advances all threads by this character. A thread that does not match it ends. */
+  /** Advances all threads by this character. A thread that does not match the character ends. */
   step(rune: number): void {
     this.#entering = []
     for (const [index, pc] of this.#waiting.entries()) {
@@ -119,7 +120,7 @@ class Threads {
   firstOpen(conditions: number): number | undefined {
     this.enter(conditions)
     let first = this.#starts[0]
-    // Whether a match ends here may depend on the next character.
+    // The next character may decide whether a match ends here.
     for (const { pc, start } of this.#entering) {
       if ((first === undefined || start < first) && this.#waitsForCondition(pc)) first = start
     }

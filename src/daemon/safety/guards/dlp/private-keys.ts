@@ -15,15 +15,15 @@ const FOOT =
 const KEY_CHARS = 24
 const HEAD_CHARS = 64
 
-/** Whether a header may begin at `at`: the text that has arrived so far matches. */
+/** Whether the text from `at` on is the beginning of a possible header. */
 export function mayBeHead(text: string, at: number): boolean {
   const length = text.length - at
   return HEADS.some((head) => (length < head.length ? head.startsWith(text.slice(at)) : text.startsWith(head, at)))
 }
 
 /**
- * Returns the private key whose header is at `at`. It ends at its footer, or at its last line if the footer is missing
- * or too far away for a finding.
+ * Returns the private key whose header is at `at`. The key ends at its footer, or at its last line if the footer is
+ * missing or too far away for a finding.
  */
 export function privateKeyAt(text: string, at: number): { end: number } | undefined {
   HEAD_LINE.lastIndex = at

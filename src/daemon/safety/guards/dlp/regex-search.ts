@@ -1,4 +1,4 @@
-// Finds matches of a tenant's pattern in linear time, within the step budget.
+// Finds matches of a tenant's pattern in linear time, limited by a step budget.
 import { RE2JS } from 're2js'
 import { GUARD_PATTERN } from '../../../../shared/spec-limits.ts'
 import { runToEnd } from '../../../platform/pacing.ts'
@@ -21,17 +21,17 @@ export class PatternRefused extends Error {
 }
 
 /**
- * The number of characters searched per call, in addition to a match that extends beyond them. Even with the largest
- * program, a call takes only milliseconds.
+ * The number of characters searched per call, plus the rest of a match that extends beyond them. A call takes only
+ * milliseconds, even with the largest program.
  */
 const WINDOW_CHARS = 1_024
-/** Sample texts: a pattern with an empty match in any of them is useless. */
+/** Sample texts. A pattern that matches the empty string in one of these texts is rejected. */
 const PROBES = ['', ' ', 'a', '0 a', 'é\n_']
 
 /**
  * Creates a detector for a customer's pattern in RE2 syntax, which is matched in linear time. Many large programs over
- * a long text can still take seconds, so `find` stops when the request's effort is used up. The rest of the text is
- * then reported as UNREAD. If the rule blocks, it then blocks the request and states this reason.
+ * a long text can still take seconds, so `find` stops when the request's step budget is exhausted. The rest of the text
+ * is then reported as UNREAD. A rule with the action `block` then blocks the request and reports this reason.
  * @throws PatternRefused
  */
 export function createRegexSearch(pattern: string, options: RegexSearchOptions): Detector {
@@ -73,8 +73,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
       const read = text.slice(first, until + maxChars + 1)
       const matcher = regex.matcher(read)
       while (next < until) {
-        // The end of a match does not show how far the engine searched for a better match, so the whole window is
-        // charged.
+        // The whole window is charged, because the engine may have searched beyond the end of the match.
         if (effort?.spend((first + read.length - next) * size) === false) {
           return [...findings, ...unread(text, next, findings.at(-1))]
         }
@@ -99,7 +98,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     const begun = beginning === '' ? from : from + beginningIn(fold(text.slice(from)), beginning)
     if (begun === text.length) return begun
     const { open: started, steps } = yield* partial.openFrom(text, wholeCharacter(text, begun))
-    // If the effort is used up, the open position is unknown.
+    // If the step budget is exhausted, the open position is unknown.
     const open = effort?.spend(steps) === false ? wholeCharacter(text, begun) : started
     if (open === text.length || open <= decidedTo) return open
     const held = heldFrom(open)
@@ -114,14 +113,14 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
   }
 }
 
-/** If the pattern is case-sensitive, returns the common literal prefix of all matches, else an empty string. */
+/** Returns the literal prefix of all matches if the pattern is case-sensitive. Otherwise returns an empty string. */
 const beginningOf = (pattern: string): string => String(RE2JS.compile(pattern).re2().prefix ?? '')
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
 /**
  * Returns the first position where the prefix occurs or may still be completed. Returns the end of the text if there is
- * none.
+ * no such position.
  */
 function beginningIn(text: string, beginning: string): number {
   const whole = text.indexOf(beginning)

@@ -12,7 +12,9 @@ const NAME_SPACE = '@secretlint/secretlint-rule-'
  */
 const NOT_FOR_RUNS = ['gcp', 'privatekey', 'filter-comments']
 
-/** Applies secretlint's recommended rules to some runs of a text: [start, end, start, end, …]. */
+/**
+ * Applies secretlint's recommended rules to runs of a text. `runs` lists their offsets: [start, end, start, end, …].
+ */
 export type ListedSecrets = (text: string, runs: readonly number[]) => Finding[]
 
 /** The runs are joined, one per line, so that each rule is called only once for all runs. */
@@ -36,7 +38,7 @@ export function createListedSecrets(): ListedSecrets {
     found = []
     const { lines, starts } = joinRuns(text, runs)
     const source = toSource(lines)
-    // Each of these rules has reported all its findings when it returns.
+    // These rules are synchronous: they have reported all findings when they return.
     for (const scanner of scanners) scanner.file?.(source)
     return found.map((finding) => backInText(finding, starts, runs))
   }

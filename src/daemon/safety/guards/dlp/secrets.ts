@@ -27,8 +27,8 @@ const isQuote = (code: number): boolean => code === 34 || code === 39 || code ==
 
 /**
  * Finds secrets: tokens of documented formats, private keys, passwords in URLs, and values that a name or a nearby word
- * marks as secret. One pass over the text examines only long runs without whitespace, and quotes and equals signs after
- * a name.
+ * marks as secret. A single pass over the text examines only long runs without whitespace, and quotes and equals signs
+ * after a name.
  */
 export function createSecretsDetector(): Detector {
   const listed = createListedSecrets()
@@ -140,11 +140,11 @@ class SecretScan {
     if (!isLong) return
     const run = text.slice(start, end)
     this.#readAddress(run, start)
-    // Machine-generated text of this length always contains a digit.
+    // Only runs that contain a digit are checked: machine-generated text of this length always contains one.
     if (digits === 0) return
     this.longRuns.push(start, end)
     for (const shape of shapesIn(run)) this.#add(start + shape.start, start + shape.end, shape.type, 0.95)
-    // A plain number or name does not look random, and the search for nearby words is expensive.
+    // The search for nearby words is expensive, so plain numbers and names are excluded first.
     if (start >= this.#from && digits >= RANDOM_DIGITS && changes >= RANDOM_CHANGES) {
       const value = namedRandom(text, this.#words, start, end)
       if (value) this.#add(value.start, value.end, value.type, 0.7)
@@ -156,7 +156,7 @@ class SecretScan {
     if (key) this.#add(at, key.end, 'private-key', 0.99)
   }
 
-  /** Reads `name=value` and `name: value`. A quoted value is found at its quotes instead. */
+  /** Reads `name=value` and `name: value`. Quoted values are read by `#readQuote`. */
   #readAssignment(at: number, end: number): void {
     const text = this.#text
     let start = at + 1
@@ -208,7 +208,9 @@ function apartFrom(own: readonly Finding[], others: Finding[]): Finding[] {
 const byStart = (findings: Finding[]): Finding[] =>
   findings.sort((one, other) => one.start - other.start || other.end - one.end)
 
-/** Sorts the findings. Overlapping findings become one finding, with the type of the more confident one. */
+/**
+ * Sorts the findings. Merges overlapping findings into one finding, which has the type of the more confident finding.
+ */
 function withoutOverlap(findings: Finding[]): Finding[] {
   const kept: Finding[] = []
   for (const finding of byStart(findings)) {
@@ -232,7 +234,7 @@ function lastRunFrom(text: string, from: number): number {
   return run
 }
 
-/** Returns the start of the first incomplete quoted value. Returns `limit` if there is none before it. */
+/** Returns the start of the first incomplete quoted value. Returns `limit` if there is no such value before `limit`. */
 function openQuoteFrom(text: string, from: number, limit: number): number {
   let open = limit
   for (const quote of QUOTES) {
@@ -243,7 +245,7 @@ function openQuoteFrom(text: string, from: number, limit: number): number {
   return open
 }
 
-/** A user name and a password in a URL whose host has not arrived yet. */
+/** Matches a user name and a password in a URL whose host has not arrived yet. */
 const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 

@@ -4,7 +4,7 @@ import { type Detector, type Finding, remembering } from '../detection.ts'
 const SOURCE_CODE_LINES = 6
 /** The maximum length of a finding. A longer block is reported as several findings. */
 const PIECE_CHARS = 4_096
-/** A longer line is assumed to be generated, not written by a person. */
+/** The maximum length of a code line. Longer lines are assumed to be generated. */
 const LINE_CHARS = 400
 
 /** Matches typical starts of code lines. */
@@ -13,7 +13,7 @@ const STATEMENT =
 /** Matches typical ends of code lines, without trailing whitespace. */
 const ENDING = /(?:[;{}()[]|=>|->|&&|\|\||\)\s?:|\w:)$/
 const BLANKS_BEHIND = 64
-/** A prose line ends with a sentence mark and has no code symbols. */
+/** Matches prose lines: they end with a sentence mark and contain no code symbols. */
 const PROSE = /^[\s#>*\d.-]{0,16}[A-Z"'“(]?[\p{L}'’,;-]+(?: [\p{L}\d'’",;:()–-]+){4,}[.!?:]?\s{0,8}$/u
 
 /** Whether a line looks like code. Lines without letters, such as `}`, are neutral. */
@@ -34,10 +34,10 @@ function endsAsCode(line: string): boolean {
 const FENCE = /^[\s>]{0,64}(?:[-*+]\s{1,4})?(`{3,64}|~{3,64})([^`]{0,200})$/
 
 /**
- * Finds blocks of source code: at least SOURCE_CODE_LINES lines of code, with at most one other line between two of
- * them. A Markdown fence ends a block. In a fenced block, a value has begun at the first line of code. Outside of
- * fenced blocks, only the line that completes a block proves it. Text that a live stream has released by then stays
- * released.
+ * Finds blocks of source code: at least SOURCE_CODE_LINES lines of code, with at most one other line between two code
+ * lines. A Markdown fence ends a block. In a fenced block, a value has begun at the first line of code. Outside of
+ * fenced blocks, a block is recognized only at its last required line, so a live stream may already have released its
+ * start.
  */
 export function createSourceCodeDetector(): Detector {
   const read = remembering(blocksOf)
@@ -86,7 +86,7 @@ function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: 
       return { findings, open, isFenced }
     }
     if (fence) {
-      // A stream may be scanned from the middle: after lines of code, a bare fence closes a block.
+      // A stream may be scanned from the middle of a block, so a bare fence after lines of code closes a block.
       isFenced = !isFenced && (block === undefined || fence[2]?.trim() !== '')
       close()
     } else if (isCode(line)) {

@@ -15,10 +15,10 @@ import {
 } from './characters.ts'
 import { isMonotonous, looksRandom } from './randomness.ts'
 
-/** A format with a longer maximum length cannot begin inside a run of its own characters. */
+/** A format whose maximum length exceeds this value cannot begin inside a run of its own characters. */
 const LONG_FORMAT = 100
 
-/** The maximum length of a token. This limits the time per position. */
+/** The maximum length of a token, which limits the time per position. */
 export const TOKEN_CHARS = 4_096
 
 /**
@@ -218,7 +218,7 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
   for (const { prefix, format: it } of BY_START.get(start) ?? []) {
     if (!text.startsWith(prefix, at)) continue
     const from = at + prefix.length
-    // Inside a long run every position could be a start, and each one would be scanned to the end of the run.
+    // Otherwise, every position of a long run could be a start, and each start would be scanned to the end of the run.
     if (it.max > LONG_FORMAT && at > 0 && text[at - 1] !== '=' && has(it.set, text.charCodeAt(at - 1))) continue
     const end = endOf(it.set, text, from, Math.min(text.length, from + it.max + 1))
     const length = end - from
@@ -237,7 +237,7 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
  */
 export function openTokenFrom(text: string, run: number): number {
   const tails = new Map<CharacterSet, number>()
-  /** Returns where the trailing characters of a set begin. Computed once per set, for all prefixes. */
+  /** Returns the start of the trailing characters of a set. The result is computed once per set, for all prefixes. */
   const tailOf = (set: CharacterSet): number => {
     let tail = tails.get(set)
     if (tail === undefined) {

@@ -3,7 +3,7 @@ type TokenShape = {
   type: string
   /** A substring of every such token. The pattern is tried only if the text contains the substring. */
   hint: string
-  /** Linear, as a test verifies, because it is applied to runs of up to TOKEN_CHARS characters. */
+  /** Must run in linear time (a test verifies this), because it is applied to runs of up to TOKEN_CHARS characters. */
   pattern: RegExp
 }
 

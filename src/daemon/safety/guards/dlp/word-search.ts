@@ -1,4 +1,4 @@
-// Finds listed words in one pass over a text. Long, because the automaton and its two reading modes belong together.
+// Finds listed words in one pass over a text. Long, because it contains the automaton and both of its reading modes.
 import { codeUnitsOf } from '../../../platform/text/code-units.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 
@@ -45,8 +45,8 @@ const isEdge = (outside: number, inside: number): boolean =>
 
 /**
  * Finds any of many words in one pass (Aho and Corasick, 1975): the time depends on the length of the text, not on the
- * number of words. Of overlapping words, keeps the word that begins first. Of words with the same start, keeps the
- * longest.
+ * number of words. If words overlap, keeps the word that begins first. If several words begin at the same position,
+ * keeps the longest.
  */
 export function createWordSearch(words: readonly string[], options: WordSearchOptions): Detector {
   const { type, caseSensitive = false, wholeWords = true, confidence = 1 } = options
@@ -59,7 +59,8 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
   const shortHint = hintOf(shortWords, folded)
 
   // Searches from the end of the text, so that each position yields the words that begin there, longest first. A
-  // forward search would yield the words that end at a position, and the longest of these may overlap another finding.
+  // forward search would yield the words that end at a position. The longest of these words may overlap another
+  // finding.
   const find = remembering((text) => {
     const found: Finding[] = []
     const units = codeUnitsOf(text)
@@ -78,7 +79,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
       const code = folded[own] as number
       if (node === ROOT && wholeWords && !ends(text, at + 1, own)) continue
       node = backwards.next(node, code)
-      // Not a match, because the word continues.
+      // The word continues, so this is not a match.
       if (node === ROOT || (wholeWords && backwards.depthOf(node) === 1 && !ends(text, at + 1, own))) {
         node = ROOT
         continue
@@ -132,8 +133,8 @@ const BEYOND_LATIN = /[\u0600-\u1fff\u2c00-\uffff]/
 const ANYTHING = /[\s\S]/
 
 /**
- * Returns a pattern that matches every text that contains one of these words. It is tested first, because most texts
- * contain only one script.
+ * Returns a pattern that matches every text that contains one of these words. The pattern is a prefilter: texts in
+ * Latin script need no search for words in other scripts.
  */
 function hintOf(words: readonly string[], folded: Uint16Array): RegExp {
   const own = new Set(words.flatMap((word) => foldedOf(word, folded)))
@@ -146,8 +147,8 @@ function hintOf(words: readonly string[], folded: Uint16Array): RegExp {
 const NOWHERE = -1
 
 /**
- * Returns the last position up to `at` where a word may end, judged by a few of its characters and the next one.
- * Returns 0 if there is none after the first character.
+ * Returns the last position up to `at` where a word may end, judged by the word's last characters and the next
+ * character. Returns 0 if there is no such position after the first character.
  */
 type Endings = (units: Uint16Array, at: number, length: number) => number
 
@@ -188,7 +189,7 @@ function createEndings(words: readonly string[], folded: Uint16Array, wholeWords
       const last = units[end] as number
       const isPair = mayEnd[pairIndex(folded[before] as number, folded[last] as number)] as number
       const following = end + 1 < length ? (goesOn[units[end + 1] as number] as number) : 0
-      // Branch-free, because word ends are unpredictable and a branch would often be mispredicted.
+      // Branch-free: word ends are unpredictable, so a branch would often be mispredicted.
       if ((isPair & ~((goesOn[last] as number) & following)) === 1) return end
       end -= 1
     }
@@ -210,7 +211,7 @@ const begins = (text: string, start: number, code: number): boolean =>
 const ends = (text: string, end: number, code = text.charCodeAt(end - 1)): boolean =>
   end === text.length || isEdge(text.charCodeAt(end), code)
 
-/** Of overlapping findings, keeps the first. The input is sorted by start. */
+/** Removes each finding that overlaps an earlier finding. The input must be sorted by start. */
 function apart(found: readonly Finding[]): Finding[] {
   const kept: Finding[] = []
   let free = 0
@@ -241,7 +242,7 @@ export function beforeOneOf(open: number, findings: readonly Finding[]): number 
   return open
 }
 
-/** The edges of the trie as a hash table of plain numbers, because it is accessed for most characters of a text. */
+/** The edges of the trie. A hash table of plain numbers is fast enough to be accessed for most characters of a text. */
 class Edges {
   readonly #nodes: Int32Array
   readonly #codes: Uint16Array
@@ -256,7 +257,7 @@ class Edges {
     this.#mask = size - 1
   }
 
-  /** Returns ROOT if there is no such child, because ROOT is never a child. */
+  /** Returns ROOT, which is never a child, if there is no such child. */
   childOf(node: number, code: number): number {
     return this.#children[this.#slotOf(node, code)] as number
   }

@@ -96,7 +96,7 @@ function streetEnd(ahead: readonly Word[]): number | undefined {
 }
 
 /**
- * Returns up to seven words of one line, starting with the number at `from`. A point may follow only an abbreviation.
+ * Returns up to seven words of one line, starting with the number at `from`. Only an abbreviation may end with a point.
  */
 function wordsAhead(text: string, from: number): Word[] {
   const words: Word[] = []
@@ -104,7 +104,7 @@ function wordsAhead(text: string, from: number): Word[] {
     const word = wordAt(text, index)
     if (word === undefined) break
     words.push(word)
-    // Three or more numbers in a row are not an address.
+    // Three or more consecutive numbers are not an address.
     if (words.length > 2 && words.every(({ isNumber }) => isNumber)) break
     const isShort = !word.isNumber && word.end - word.start <= 4
     const end = word.end + (isShort && text[word.end] === '.' ? 1 : 0)

@@ -41,16 +41,16 @@ export const CARD_WORDS =
   /\b(?:cards?|cc|credit|debit|visa|master ?card|maestro|amex|american express|diners|discover|jcb|pan|karten?|kreditkarten?\w*|carte|tarjeta|carta|cart[aã]o|kort|atm)\b|卡|カード/
 
 /**
- * Whether an issuer uses numbers of this form, and Luhn's check digit is correct. ISO/IEC 7812-1; the card schemes
- * publish the ranges.
+ * Whether an issuer uses numbers of this form, and Luhn's check digit is correct (ISO/IEC 7812-1). The ranges are
+ * published by the card schemes.
  */
 export function isCardNumber(digits: string): boolean {
   return passesLuhn(digits) && ISSUERS.some((issuer) => isOf(digits, issuer))
 }
 
 /**
- * Whether the number is accepted without a context word. UATP covers all numbers that start with 1, and unusual lengths
- * match many serial numbers; both need a context word.
+ * Whether the number is accepted without a context word. UATP numbers need a context word, because UATP covers all
+ * numbers that start with 1. Numbers of unusual lengths need one as well, because many serial numbers match.
  */
 export function isUsualCard(digits: string): boolean {
   return USUAL_LENGTHS.includes(digits.length) && (digits[0] !== '1' || digits.startsWith('1800'))

@@ -1,6 +1,6 @@
 /**
- * Check digits of cards and national numbers. All functions expect a number without separators, and only digits unless
- * stated otherwise.
+ * Check digits of cards and national numbers. All functions expect a number without separators. Unless stated
+ * otherwise, it must contain only digits.
  */
 
 /** ISO/IEC 7812-1 Annex B. */
@@ -66,7 +66,7 @@ export function isAadhaar(digits: string): boolean {
 
 /**
  * § 139b AO: of the first ten digits exactly one occurs two or three times, and never three times in a row. Check
- * digit: ISO 7064 MOD 11,10. Test numbers violate the first rule; `lenient` accepts them.
+ * digit: ISO 7064 MOD 11,10. Test numbers violate the first rule. `lenient` accepts these test numbers.
  */
 export function isSteuerId(digits: string, lenient: boolean): boolean {
   if (digits[0] === '0' || !passesMod11Of10(digits)) return false

@@ -27,7 +27,7 @@ const YEAR = /(?:1[89]|20)\d{2}s?(?!\w|[-./]\d)/y
 const YEAR_WORDS =
   /(?<![\p{L}\d])(?:in|since|during|until|from|by|of|year|the|a|is a|to|between|and|around|before|after|circa|summer|winter|spring|autumn|fall|im jahr|seit|en|depuis|desde|nel|dal)[ (]{1,2}$/u
 const DAY_NAMES = /(?<!\w)(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?(?!\w)/g
-/** A month name, or the beginning of a month name or of an ordinal suffix. */
+/** Matches a month name, or the beginning of a month name or of an ordinal suffix. */
 const NAME_BEGINNING = /(?<![\p{L}\d])\p{L}{1,10}\.?[ -]?$/u
 const TAIL_CHARS = 16
 const BIRTH =
@@ -86,7 +86,7 @@ function tailBefore(text: string, digit: number): string {
   return text.slice(Math.max(0, digit - TAIL_CHARS), digit).toLowerCase()
 }
 
-/** Returns the start of the month name before the number, or the start of the number if there is none. */
+/** Returns the start of the month name before the number, or the start of the number if no month name precedes it. */
 function monthStart(text: string, digit: number): number {
   if (!mayEndMonth(text, digit - 1)) return digit
   const words = tailBefore(text, digit)
@@ -117,7 +117,7 @@ function dateEnd(text: string, digit: number, afterMonth: boolean): number {
   return digit + date.length
 }
 
-/** In a numeric date, one number must be a possible day and another a possible month. */
+/** A numeric date must contain a possible day and a possible month. */
 function isPlausible(date: string): boolean {
   if (/\p{L}{2}/u.test(date)) return true
   const numbers = date.slice(0, 10).split(/[-/.]/, 3).map(Number.parseFloat)

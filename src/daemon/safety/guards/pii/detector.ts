@@ -23,8 +23,8 @@ export type PiiDetectorOptions = {
 type Candidate = Finding & { type: PiiEntity }
 
 /**
- * Finds personal data; the `type` of a finding is its entity. Of overlapping findings, keeps the more confident one,
- * then the longer one.
+ * Finds personal data; the `type` of a finding is its entity. If findings overlap, keeps the more confident finding. If
+ * both are equally confident, keeps the longer finding.
  */
 export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions = {}): Detector {
   const wanted = new Set(entities === 'all' ? PII_ENTITIES.map(({ name }) => name) : (entities ?? DEFAULT_PII_ENTITIES))
@@ -45,7 +45,8 @@ export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions
       const { candidates, open } = read(text)
       return Math.max(beforeOverlaps(candidates, open), text.length - DETECTION_HOLD_CHARS, 0)
     },
-    // All other values are findings before they are complete, and findings count as begun.
+    // Only e-mail addresses are checked here. All other values are findings before they are complete, and findings
+    // count as begun.
     begunFrom: (text) => (wanted.has('EMAIL') ? openEmailFrom(text) : text.length),
   }
 }
@@ -83,7 +84,7 @@ function isSurer(one: Candidate, other: Candidate): boolean {
 
 /**
  * An open finding may replace a candidate that overlaps it, and that candidate may have replaced earlier candidates. So
- * a stream must not release any of them yet.
+ * a stream must not release any of these candidates yet.
  */
 function beforeOverlaps(candidates: readonly Candidate[], open: number): number {
   let settled = open

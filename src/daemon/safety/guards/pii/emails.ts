@@ -46,7 +46,7 @@ export function emailRecognizer(ofRoles: boolean): Recognizer {
 
 /**
  * Returns the start of an address whose domain may continue after the end of the text. Returns `text.length` if there
- * is none.
+ * is no such address.
  */
 export function openEmailFrom(text: string): number {
   const from = Math.max(0, text.length - DOMAIN_CHARS - 1)
@@ -63,7 +63,7 @@ function isRole(local: string): boolean {
   return ROLES.has(name) || TEAM.test(name)
 }
 
-/** Returns the start of the local part that ends before `at`. Returns `at` if there is none, or if it is too long. */
+/** Returns the start of the local part that ends before `at`. Returns `at` if the local part is missing or too long. */
 function localStart(text: string, at: number, from: number): number {
   let start = at
   while (start > from && isLocal(text.charCodeAt(start - 1))) {
@@ -81,8 +81,8 @@ function domainEnd(text: string, from: number): number {
 }
 
 /**
- * Returns the text without trailing separators if it is a valid domain. A domain needs at least two labels, and must
- * not end in a file extension.
+ * Removes trailing separators, and returns the rest if it is a valid domain. A domain needs at least two labels, and
+ * must not end in a file extension.
  */
 function trimmedDomain(written: string): string | undefined {
   const domain = written.replace(/[-._]{1,253}$/, '')
@@ -99,8 +99,8 @@ function isLetterOrDigit(code: number): boolean {
 }
 
 /**
- * Accepts letters, digits and `. _ % + - '`. Other characters that RFC 5322 allows more often precede an address than
- * belong to it.
+ * Accepts letters, digits and `. _ % + - '`. RFC 5322 allows other characters too, but these characters usually precede
+ * an address instead of belonging to it.
  */
 function isLocal(code: number): boolean {
   return isLetterOrDigit(code) || code === 46 || code === 95 || code === 37 || code === 43 || code === 45 || code === 39

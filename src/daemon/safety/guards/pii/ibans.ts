@@ -9,15 +9,14 @@ const HYPHEN = 45
 const POINT = 46
 
 /**
- * A possible IBAN at `start`, written in one piece or in groups. `isOpen`: more text may make it a valid or an invalid
- * IBAN.
+ * A possible IBAN at `start`, written with or without groups. `isOpen`: later text decides whether the IBAN is valid.
  */
 export type IbanReading = { end: number; isValid: boolean; isOpen: boolean }
 
 /**
- * Reads as many letters and digits as an IBAN of the country has. Skips single spaces, hyphens or points between them.
- * Undefined if the text is shorter, or the country is unknown. ISO 13616; ibantools validates check digits and national
- * forms.
+ * Reads as many letters and digits as an IBAN of the country has. Skips single spaces, hyphens or points between these
+ * characters. Undefined if the text is too short, or the country is unknown. ISO 13616; ibantools validates check
+ * digits and national forms.
  */
 export function readIban(text: string, start: number): IbanReading | undefined {
   if (!isAsciiLetter(text.charCodeAt(start))) return undefined
@@ -41,7 +40,9 @@ export function readIban(text: string, start: number): IbanReading | undefined {
   }
 }
 
-/** ISO 7064, MOD 97-10. Checked first, because ibantools takes ten times as long to reject a number. */
+/**
+ * ISO 7064, MOD 97-10. The checksum is verified first, because ibantools takes ten times as long to reject a number.
+ */
 function passesMod97(compact: string): boolean {
   let rest = 0
   for (let index = 4; index < compact.length + 4; index++) {

@@ -24,7 +24,7 @@ export type IdentityRule = {
 // A match must not be followed by a letter or digit, or by a separator with another digit. A comma separates two
 // numbers, so it may follow.
 const AFTER = String.raw`(?!\w|[-./]\d)`
-// For grouped numbers: the match must not be followed by another group either.
+// For grouped numbers, another group must not follow the match either.
 const AFTER_GROUPS = String.raw`(?!\w|[-./]\d| \d{3})`
 
 const always = () => 'always' as const
@@ -32,7 +32,7 @@ const whenSeparated = (value: string) => (/[^A-Za-z0-9]/.test(value) ? 'always' 
 const valid = () => true
 
 /**
- * The sources of check digits are cited in checksums.ts. The sources of numbers without check digits are cited here.
+ * The sources of check digits are cited in checksums.ts. This file cites the sources of numbers without check digits.
  */
 export const IDENTITY_RULES: readonly IdentityRule[] = [
   {

@@ -21,7 +21,9 @@ import { isWalletAddress } from './wallets.ts'
 /** The maximum length of a number with its separators, and of a word that mixes letters and digits. */
 const NUMBER_CHARS = 48
 const WORD_CHARS = 80
-/** The text that is read after a number: a separator, three more digits, and spaces up to the end of the line. */
+/**
+ * The number of characters read after a number: a separator, three more digits, and spaces up to the end of the line.
+ */
 const LOOK_AHEAD_CHARS = 6
 const LEADING_LETTERS = 3
 const SHORTEST_WALLET = 26
@@ -48,9 +50,7 @@ const leadsAmount = oneOf('+$€£¥')
 const hangsOn = oneOf('-./')
 const OPENS_WITH_LETTERS = /(?<!\w)[A-Za-z]{1,3}[ -]$/
 
-/**
- * Finds cards, accounts, wallets and national identity numbers. Each of them starts at a word that contains a digit.
- */
+/** Finds cards, accounts, wallets and national identity numbers. Each value starts at a word that contains a digit. */
 export const identityRecognizer: Recognizer = {
   entities: [
     'CREDIT_CARD',
@@ -104,7 +104,7 @@ function scanWord(text: string, { start, end, from }: Word, report: Report): num
     const head = headEnd(text, led, isAsciiLetter) - led
     found = Math.max(found, scanRules(text, led, LETTER_RULES.get(head), digits, report))
   }
-  // Most numbers are too short for a labelled rule, so the text before them is not read.
+  // The text before a number is read only if the number is long enough for a labelled rule.
   if (digits < LABELLED_DIGITS) return found
   const isCode = text.slice(led, start) === text.slice(led, start).toUpperCase()
   return Math.max(found, scanLabelled(text, isCode ? led : start, start, report))
@@ -172,7 +172,7 @@ function textIsShort(text: string, at: number): boolean {
   return false
 }
 
-/** Counts the letters and digits together, and the digits alone. */
+/** Returns two counts: letters and digits together, and digits alone. */
 function sizeOf(text: string, from: number, to: number): { length: number; digits: number } {
   let length = 0
   let digits = 0
@@ -185,7 +185,8 @@ function sizeOf(text: string, from: number, to: number): { length: number; digit
 }
 
 /**
- * Returns the end of the longest number that the label can refer to, in whole words. Returns `start` if there is none.
+ * Returns the end of the longest number that the label can refer to, in whole words. Returns `start` if there is no
+ * such number.
  */
 function labelledEnd(text: string, from: number, start: number, rule: LabelledRule): number {
   const until = runEnd(text, start)
@@ -245,7 +246,7 @@ function startWithLetters(text: string, start: number): number {
   return letters >= 1 && letters <= LEADING_LETTERS && !isWordCode(text.charCodeAt(from - 1)) ? from : start
 }
 
-/** Digits that continue another number, an amount or an international prefix are not a separate number. */
+/** These digits continue another number, an amount or an international prefix, so they are not a separate number. */
 function startsCleanly(text: string, start: number): boolean {
   const before = text.charCodeAt(start - 1)
   if (leadsAmount(before)) return false
@@ -261,7 +262,7 @@ function startsCleanly(text: string, start: number): boolean {
 /** Returns the positions of words with exactly CODICE_FISCALE_CHARS capital letters. */
 function lettersOnly(text: string): number[] {
   const starts: number[] = []
-  // Every such word covers one of these positions, so most characters are skipped.
+  // Every word of that length covers one of these positions, so most characters are skipped.
   for (let index = CODICE_FISCALE_CHARS - 1; index < text.length; index += CODICE_FISCALE_CHARS) {
     if (!isCapital(text.charCodeAt(index))) continue
     let start = index

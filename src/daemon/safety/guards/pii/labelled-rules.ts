@@ -1,7 +1,8 @@
 import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 
 /**
- * A rule for numbers without a distinctive form. Only the words directly before such a number make it personal data.
+ * A rule for numbers without a distinctive form. Such a number is personal data only if certain words directly precede
+ * it.
  */
 export type LabelledRule = {
   entity: PiiEntity
@@ -46,7 +47,10 @@ export const LABELLED_RULES: readonly LabelledRule[] = [
   },
 ]
 
-/** `words` match as whole words. `stems` match anywhere, for scripts without spaces and for inflected languages. */
+/**
+ * `words` match as whole words. `stems` also match inside words, for scripts without spaces and for inflected
+ * languages.
+ */
 function label(words: string, stems: string): RegExp {
   return new RegExp(`(?:(?<![\\p{L}\\d_])(?:${words})(?![\\p{L}\\d_])|(?:${stems}))[^!?;\\d\\n]{0,32}$`, 'u')
 }

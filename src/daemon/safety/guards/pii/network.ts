@@ -119,10 +119,7 @@ function scanIpv6(text: string, report: Report): number {
   return open
 }
 
-/**
- * `a::b` is a valid address, but also a name in many programming languages, so a shortened address needs further
- * evidence.
- */
+/** A shortened address needs further evidence, because `a::b` is also a name in many programming languages. */
 function isLikelyIpv6(address: string): boolean {
   const colons = address.split(':').length - 1
   if (colons < 2 || !(colons >= 6 || address.includes('::')) || !ipaddr.IPv6.isValid(address)) return false

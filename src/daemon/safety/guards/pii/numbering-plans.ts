@@ -11,7 +11,8 @@ export const USUAL_REGIONS: readonly string[] = (
 ).split(' ')
 
 /**
- * Codes that belong to no country, and the number of digits of their numbers: ITU-T E.164, shared and global services.
+ * Calling codes of shared and global services (ITU-T E.164), which belong to no country, and the number of digits of
+ * their numbers.
  */
 const GLOBAL_NUMBERS = /^(?:8(?:00|08)\d{8}|870\d{8,12}|878\d{10,12}|881\d{8,10}|88[23]\d{7,12}|888\d{8,11}|979\d{9})$/
 
@@ -50,8 +51,8 @@ function isOfPlan(digits: string, { national, trunk }: Plan): boolean {
 }
 
 /**
- * Loaded on first use: compiling 245 patterns takes 3 ms. Matching these patterns is fifty times as fast as parsing
- * with the library.
+ * Compiled on first use, because compiling 245 patterns takes 3 ms. Matching these patterns is fifty times as fast as
+ * parsing with the library.
  */
 function loadPlans() {
   if (loaded) return loaded

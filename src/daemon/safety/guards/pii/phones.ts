@@ -15,7 +15,7 @@ const NUMBER_GROUPS = 8
 const MIN_DIGITS = 6
 const MIN_DIGITS_IN_TEXT = 8
 const MAX_DIGITS = 15
-/** Enough for an extension ("ext. 12345"), or a label after a number ("office"). */
+/** The number of characters read after a number: enough for an extension ("ext. 12345") or a label ("office"). */
 const LOOK_AHEAD_CHARS = 18
 
 const isSeparator = oneOf(' -./()\u00a0\u2010\u2011\u2012\u2013')
@@ -52,7 +52,7 @@ export function phoneRecognizer(regions: readonly string[]): Recognizer {
         const start = leadStart(text, digit)
         const ends = groupEnds(text, digit)
         const until = ends.at(-1)!
-        // Too many digits, as in a table row: no part of them is a phone number.
+        // Sequences with too many digits, such as table rows, contain no phone number.
         if (ends.length > NUMBER_GROUPS || until - start > NUMBER_CHARS) {
           digit = digits.next(until)
           continue
@@ -68,12 +68,12 @@ export function phoneRecognizer(regions: readonly string[]): Recognizer {
   }
 }
 
-/** @returns the end of the number with its extension; undefined if there is none */
+/** @returns the end of the number with its extension; undefined without an extension */
 function findPhone(text: string, start: number, ends: readonly number[], regions: readonly string[], report: Report) {
   const head = ends[0]! - start
   if (ends.at(-1)! - start < MIN_DIGITS || !startsCleanly(text, start)) return undefined
   const isCalled = LABEL.test(wordsBefore(text, start))
-  // A number with any other start needs a label.
+  // Numbers with any other start need a label.
   const isLed = '+('.includes(text[start]!) || head === 3 || head >= 10
   const isDialled = text[start] === '0' || (text[start] === '1' && head === 1) || regions.length > 0
   const isOwn = isDialled && !followsGroup(text, start)
@@ -174,7 +174,7 @@ function areBracketsClosed(value: string): boolean {
   return open < 0 ? !value.includes(')') : value.indexOf(')') > open
 }
 
-/** Whether the number starts separately: after a letter, digit, slash or point, it is part of something else. */
+/** Whether the number starts separately. After a letter, digit, slash or point, the number is part of another value. */
 function startsCleanly(text: string, start: number): boolean {
   if (start === 0) return true
   const before = text.charCodeAt(start - 1)
@@ -182,7 +182,7 @@ function startsCleanly(text: string, start: number): boolean {
   return !(hangsOn(before) && isDigit(text.charCodeAt(start - 2)))
 }
 
-/** Whether the number ends separately: letters may follow only in an extension. */
+/** Whether the number ends separately. Letters may follow the number only in an extension. */
 function endsCleanly(text: string, end: number): boolean {
   if (!isWordCode(text.charCodeAt(end)))
     return !('-./:'.includes(text[end] ?? ' ') && isDigit(text.charCodeAt(end + 1)))

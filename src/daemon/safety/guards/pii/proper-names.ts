@@ -173,7 +173,7 @@ function isNextToName(context: string, behind: string): boolean {
   return (last !== undefined && GIVEN_NAMES.has(last)) || (next !== undefined && GIVEN_NAMES.has(next))
 }
 
-/** Classifies a name by the lists alone, ignoring the context. */
+/** Classifies a name by the lists only, without its context. */
 function knownName(words: readonly Word[], phrase: string): Guess | undefined {
   if (PLACES.has(phrase)) return { type: 'LOCATION', confidence: 0.6 }
   if (NATIONALITIES.has(phrase)) return { type: 'NATIONALITY', confidence: 0.6 }

@@ -3,8 +3,8 @@ import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 /**
  * Finds some kinds of personal data in one pass. `report` gets every candidate, in any order. Candidates of different
  * recognizers may overlap. Returns the start of the first candidate that more text could still create, change or
- * lengthen. Returns `text.length` if there is none. A decision about a candidate depends only on the CONTEXT_CHARS
- * before it, never on earlier text.
+ * lengthen. Returns `text.length` if there is no such candidate. A decision about a candidate depends only on the
+ * CONTEXT_CHARS before it, never on earlier text.
  */
 export type Recognizer = {
   entities: readonly PiiEntity[]
@@ -76,8 +76,8 @@ export class Digits {
 }
 
 /**
- * Returns the start of the word that contains the character before `index`. Returns `index` if that character is not a
- * word character.
+ * Returns the start of the word that contains the character at `index - 1`. Returns `index` if that character is not
+ * part of a word.
  */
 export function wordStart(text: string, index: number): number {
   let start = index
@@ -92,8 +92,8 @@ export function wordEnd(text: string, index: number): number {
 }
 
 /**
- * Returns the words before a candidate, in lower case, back to the previous digit. This limit ensures that each part of
- * a text is read for one number only.
+ * Returns the words before a candidate, in lower case, back to the previous digit. Because of this limit, each part of
+ * a text is read for only one number.
  */
 export function wordsBefore(text: string, start: number): string {
   return textBefore(text, start).toLowerCase()
@@ -106,7 +106,7 @@ export function textBefore(text: string, start: number): string {
   return text.slice(from, start)
 }
 
-/** Whether another digit group precedes: then the digits are the rest of a longer number. */
+/** Whether another digit group precedes the digits, so that they are the rest of a longer number. */
 export function followsGroup(text: string, start: number): boolean {
   if (text[start - 1] !== ' ') return false
   for (let index = start - 2; index >= 0 && start - index < 8 && isWordCode(text.charCodeAt(index)); index--) {

@@ -4,9 +4,9 @@ import { type GuardHit, screening } from '../redaction.ts'
 import { mapNames, type Name, type PromptText } from './text-slots.ts'
 
 /**
- * Applies the rules to ids and names, because values in them would otherwise bypass the guards. A name cannot be
- * changed, so a name that needs redaction blocks the request. The id of a tool call is replaced by the same id wherever
- * it occurs. If any acting rule applies, the end user's name is always removed.
+ * Applies the rules to ids and names, which could otherwise carry values past the guards. A name cannot be changed, so
+ * a name that needs redaction blocks the request. The id of a tool call is replaced by the same id wherever it occurs.
+ * The end user's name is removed if the request has any acting rule.
  */
 export async function screenNames(
   promptText: PromptText,

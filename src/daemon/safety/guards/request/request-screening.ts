@@ -20,7 +20,7 @@ import { screenNames } from './names.ts'
 import { mapTexts, type PromptText, type Slot, slotsOf } from './text-slots.ts'
 import { type JudgedResults, judgeToolResults, type ToolResult } from './tool-results.ts'
 
-/** A screened request: the data that the guards of its passages and its response need. */
+/** A screened request, with the data for the guards of its passages and its response. */
 export type GuardedRequest = {
   policy: AppliedPolicy
   /** Undefined if no prompt shield applies. */
@@ -138,7 +138,7 @@ export async function redact(
 
 /** The scan results of a request. */
 export type PromptTextScan = {
-  /** The worst scan of user and assistant texts. Undefined if there are no such texts. */
+  /** The worst scan of user and assistant texts. Undefined without such texts. */
   spoken: ShieldScan | undefined
   /** The worst scan of each tool result that contains text. */
   toolResults: ReadonlyMap<ToolResult, ShieldScan>
@@ -182,13 +182,13 @@ function inInstalments(slots: readonly Slot[]): string[] {
 }
 
 /**
- * Returns the error for a request that DLP or PII rules block. It names the finding types, never the values. @param
- * traceId undefined in a dry run
+ * Returns the error for a request that DLP or PII rules block. The error names the finding types, never the values.
+ * @param traceId undefined in a dry run
  */
 export function contentBlocked(incidents: readonly RuleIncident[], traceId?: string): GatewayError {
   const acting = incidents.filter(({ action, enforced }) => enforced && action !== 'log')
   const asked = acting.filter(({ action }) => action === 'block')
-  // A name cannot be redacted, so it is blocked even if its rule only requires redaction.
+  // A name cannot be redacted, so the request is blocked even if the rule only requires redaction.
   const blocking = asked.length > 0 ? asked : acting
   const types = [...new Set(blocking.flatMap(({ types }) => Object.keys(types)))]
   return new GatewayError(

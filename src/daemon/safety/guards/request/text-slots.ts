@@ -24,9 +24,9 @@ export type Slot = {
 }
 
 /**
- * Visits every text of a request, in the order of the conversation, and replaces it with the result of `rewrite`. Only
- * this function defines where a request contains text, so guards scan exactly the text that they can change. Ids and
- * names are visited by `mapNames` instead. Unchanged objects are not copied.
+ * Replaces every text of a request with the result of `rewrite`, in the order of the conversation. Only this function
+ * defines where a request contains text, so guards scan exactly the text that they can change. Ids and names are
+ * visited by `mapNames` instead. Unchanged objects are not copied.
  */
 export function mapTexts<S extends PromptText>(request: S, rewrite: (slot: Slot) => string): S {
   const system = mapText(request.system, 'system', rewrite)
@@ -47,8 +47,8 @@ export function slotsOf(request: PromptText): Slot[] {
 }
 
 /**
- * Visits adjacent texts of one message, which a model reads as one text. `rewrite` returns the same number of texts,
- * which replace them. Empty results are removed from the message.
+ * Visits adjacent texts of one message, which a model reads as one text. `rewrite` must return the same number of
+ * texts, which replace the visited texts. Empty results are removed from the message.
  */
 export function mapAdjacentTexts<S extends PromptText>(
   request: S,
@@ -84,12 +84,12 @@ function mapRuns(
   return isSame ? parts : mapped
 }
 
-/** A name in a request: the name of a tool call, of a tool or response format, or of the end user. */
+/** A name in a request: of a tool call, a tool, a response format or the end user. */
 export type Name = { of: 'call' | 'definition' | 'user'; text: string }
 
 /**
- * Visits every id and name of a request and replaces it with the result of `rewrite`. An empty end user name is removed
- * from the request.
+ * Replaces every id and name of a request with the result of `rewrite`. An empty end user name is removed from the
+ * request.
  */
 export function mapNames<S extends PromptText>(request: S, rewrite: (name: Name) => string): S {
   const id = (text: string) => rewrite({ of: 'call', text })
@@ -147,7 +147,7 @@ function mapMessage(message: Message, rewrite: Rewrite): Message {
     reasoning &&
     mapAll(reasoning, (step) => {
       const text = mapText(step.text, 'assistant', rewrite)
-      // Changed text loses its signature, because the signature is valid only for the original text.
+      // Changed text loses its signature, which is valid only for the original text.
       return text === step.text ? step : { origin: step.origin, text }
     })
   if (content === message.content && newCalls === toolCalls && newReasoning === reasoning) return message

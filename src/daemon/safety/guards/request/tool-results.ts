@@ -23,7 +23,7 @@ export type JudgedResults = {
   unreported: ShieldIncident[]
   /** Returns the messages, with a notice in place of each withheld result. */
   withhold(messages: Message[]): Message[]
-  /** Call this after the incidents are durable. */
+  /** Remembers these results as reported. Call this after the incidents are durable. */
   markReported(): void
 }
 
@@ -62,6 +62,6 @@ export function judgeToolResults(
   }
 }
 
-/** Each conversation has new call ids, so a page that is read in two conversations is reported twice. */
+/** Each conversation has new call ids, so the same page in two conversations is reported twice. */
 const keyOf = ({ toolCallId, content }: ToolResult, { action, enforced }: ShieldIncident, keyId: string): string =>
   hash('sha256', JSON.stringify([keyId, toolCallId, textOf(content), action, enforced]), 'base64')

@@ -153,12 +153,12 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
   ]
 }
 
-/** Fits samples of the maximum total length, however their JSON is escaped. */
+/** The maximum body size: allows samples of the maximum total length in any JSON escaping. */
 const SIMULATE_BODY_BYTES = 1_048_576
 
 /**
- * Returns the facts about a rule or a change that are logged. Words and pattern may be confidential, so only the number
- * of words and the length of the pattern are logged.
+ * Returns the log fields of a rule or a change. Words and pattern may be confidential, so only the number of words and
+ * the length of the pattern are logged.
  */
 const toFacts = ({ words, pattern, ...facts }: GuardRuleDocument | z.output<typeof UpdateGuardRuleRequest>) => ({
   ...facts,

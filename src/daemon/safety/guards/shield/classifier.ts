@@ -5,7 +5,10 @@ import type { NetworkWeights, Weights } from './network-weights.ts'
 import { WEIGHTS } from './weights.ts'
 
 export type Classifier = {
-  /** Returns the logit. Above 0, the text is more likely an attack than not, given the weighting of the training. */
+  /**
+   * Returns the logit. A logit above 0 means that an attack is more likely than not, assuming the class weights used in
+   * training.
+   */
   logit(features: Features): number
   riskScore(logit: number): number
 }

@@ -8,7 +8,7 @@ export type ConversationScan = {
   /** The highest risk score of any message. */
   conversationRiskScore: number
   conversationVerdict: ShieldVerdict
-  /** The messages with a score above 0, the highest score first. */
+  /** The messages with a score above 0, sorted by score, highest first. */
   flaggedMessages: FlaggedMessage[]
 }
 
@@ -22,8 +22,8 @@ export type FlaggedMessage = {
 }
 
 /**
- * An attack may span several messages, so the last messages are also scanned together. At most this many user messages
- * are joined, and only both ends of long messages.
+ * The maximum number of user messages that are scanned together, because an attack may span several messages. Only both
+ * ends of long messages are included.
  */
 const TURNS_TOGETHER = 4
 const EDGE_CHARS = 1_000
@@ -38,8 +38,8 @@ const edgesOf = (text: string): string =>
   text.length <= 2 * EDGE_CHARS ? text : `${text.slice(0, EDGE_CHARS)}\n${text.slice(-EDGE_CHARS)}`
 
 /**
- * Scans each user message alone and together with earlier ones. If only the joined messages reveal an attack, it counts
- * for the message that completes it.
+ * Scans each user message alone and together with earlier ones. An attack that only the joined messages reveal is
+ * attributed to the message that completes the attack.
  */
 export async function scanConversation(
   messages: readonly { role: string; content: string }[],
@@ -48,7 +48,7 @@ export async function scanConversation(
 ): Promise<ConversationScan> {
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
   const flaggedMessages: FlaggedMessage[] = []
-  /** Messages without findings of their own. */
+  /** The messages in which a scan of the message alone found nothing. */
   let quiet: string[] = []
   for (const [messageIndex, { role, content }] of messages.entries()) {
     if (role !== 'user') continue

@@ -23,7 +23,7 @@ type Match = readonly (string | undefined)[]
 
 /** The maximum length of text to decode, and of decoded text. It bounds the work even for hostile input. */
 const DECODED_CHARS = 32_768
-/** Joining spaced letters is expensive, so the limit is lower. */
+/** A lower limit for joining spaced letters, which is expensive. */
 const SPACED_CHARS = 8_192
 const LEAST_CHARS = 8
 
@@ -35,7 +35,7 @@ const PERCENT = /(?:%[0-9a-fA-F]{2})+/g
 const ESCAPE = /\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt"'\\/]))/g
 const LETTERS_APART = /(?<![\p{L}\p{N}])\p{L}(?:[ ._*|-]{1,3}\p{L}(?![\p{L}\p{N}])){6,}/gu
 
-/** Returns all decodings of a text that differ from the text. Linear in its length. */
+/** Returns all decodings of a text, except those equal to the text. Linear in its length. */
 export function decodeAll(text: string): Decoded[] {
   const decoded: Decoded[] = []
   const add = (encoding: Encoding, found: string) => {
@@ -65,10 +65,11 @@ function decodeRuns(text: string, pattern: RegExp, decode: (run: string) => stri
 
 const BASE64_GROUP = /[A-Za-z0-9+/_-]+={0,2}/g
 /**
- * The separators between two groups of one encoded text: a line break with its indentation, quotation marks, a comma.
+ * Matches the separators between two groups of one encoded text: a line break with its indentation, quotation marks, a
+ * comma.
  */
 const GROUPS_GAP = /^[\s"'`,;.|>\\+/_-]{0,8}$/
-/** The shape of an ordinary word. A base64 group of only a few letters may look like a word. */
+/** Matches the shape of an ordinary word. A base64 group of only a few letters may also match. */
 const WORD_SHAPE = /^[A-Za-z]?[a-z]{4,}$/
 const LEAST_CHAIN_CHARS = 16
 
@@ -100,7 +101,7 @@ function fromChain(groups: readonly string[]): string[] {
   if (groups.length === 1) return []
   const single = groups.flatMap((group) => (group.length < LEAST_CHAIN_CHARS ? [] : (fromBase64(group) ?? [])))
   if (!/[A-Z]/.test(letters) || !/[a-z]/.test(letters)) return single
-  // Short words around the groups look like groups, and would shift the alignment of the real groups.
+  // Short words before and after the groups look like groups, and would shift the alignment of the real groups.
   const known = single.join('\n')
   const stretches = [0, 1, 2, 3].flatMap((step) => readableStretches(Buffer.from(letters.slice(step), 'base64')))
   return [...single, ...stretches.filter((stretch) => !known.includes(stretch.trim()))]
@@ -109,8 +110,8 @@ function fromChain(groups: readonly string[]): string[] {
 const LEAST_STRETCH_BYTES = 16
 
 /**
- * Returns the parts of the bytes that are text. Misaligned decoding yields noise, which never contains a long run of
- * readable characters.
+ * Returns the parts of the bytes that are text. Noise from misaligned decoding never contains a long run of readable
+ * characters.
  */
 function readableStretches(bytes: Buffer): string[] {
   const stretches: string[] = []
@@ -129,7 +130,7 @@ function readableStretches(bytes: Buffer): string[] {
 }
 
 /**
- * Returns the length in bytes of the character that begins here. Returns 0 if the bytes are not a character, or the
+ * Returns the length in bytes of the character that begins here. Returns 0 if the bytes are not a character, or if the
  * character is unusual in texts.
  */
 function characterBytes(bytes: Buffer, at: number): number {
@@ -152,7 +153,7 @@ function substituted(text: string, pattern: RegExp, decode: (match: Match) => st
 }
 
 function fromBase64(run: string): string | undefined {
-  // Words, paths and identifiers usually have letters of only one case, so they are not base64.
+  // Excludes words, paths and identifiers, which usually have letters of only one case.
   if (!/[A-Z]/.test(run) || !/[a-z]/.test(run)) return undefined
   return readable(Buffer.from(run, 'base64'))
 }
@@ -266,7 +267,7 @@ const LEET: Record<string, string> = {
   '€': 'e',
 }
 
-/** Decodes words that use digits and symbols as letters, if several of them become known words. */
+/** Decodes words that use digits and symbols as letters, if several decoded words are known words. */
 function fromLeet(text: string): string {
   let known = 0
   const clear = text.slice(0, DECODED_CHARS).replace(/[a-z0-9@$!|+€]{2,24}/gi, (token) => {

@@ -18,7 +18,10 @@ export type Evidence = {
 export type TextSource = 'user' | 'retrieved' | 'tool'
 
 const MATCHED_CHARS = 80
-/** The length of text that is read for an excerpt. Whitespace is collapsed afterwards, so it exceeds MATCHED_CHARS. */
+/**
+ * The length of text that is read for an excerpt. Longer than MATCHED_CHARS, because whitespace is collapsed
+ * afterwards.
+ */
 const READ_CHARS = 4 * MATCHED_CHARS
 
 /** Symbols that are not part of any language. */
@@ -65,7 +68,7 @@ export function markEvidence({ spelled }: Reading): Evidence[] {
   })
 }
 
-/** Returns evidence of manipulated letters, which show the reader a different text than the model gets. */
+/** Returns evidence of manipulated letters, with which people read a different text than the model receives. */
 export function letterEvidence({ clean }: Reading): Evidence[] {
   const found: Evidence[] = []
   const add = (pattern: string, confidence: number, matched: string) =>
@@ -111,8 +114,8 @@ export const strongest = (evidence: readonly Evidence[], count: number): Evidenc
   [...evidence].sort((one, other) => other.confidence - one.confidence).slice(0, count)
 
 /**
- * Returns the category with the most evidence. The encoding category is used only if no other evidence shows the goal
- * of the attack.
+ * Returns the category with the most evidence. The encoding category is used only without other evidence of the
+ * attack's goal.
  */
 export function categoryOf(evidence: readonly Evidence[]): ShieldCategory | null {
   const sums = new Map<ShieldCategory, number>()

@@ -18,7 +18,7 @@ const ODD_SHAPES = 4_096
 const SHAPES_AT = 0
 const CHAINS_AT = SHAPES_AT + SHAPES
 const WORDINGS_AT = CHAINS_AT + CHAINS
-/** From this index on, features have names: there are few of them, and they do not depend on wording. */
+/** The index of the first named feature. The named features are few, and do not depend on wording. */
 export const NAMED_AT = WORDINGS_AT + WORDINGS
 const PHRASES_AT = NAMED_AT
 const CONCEPTS_AT = PHRASES_AT + PHRASES.length
@@ -35,7 +35,9 @@ const CHAIN_WORDS = 8
 const CHAIN_LINKS = 4
 const LEAST_GROUP = 12
 
-/** The window in which each feature was last counted, so that each is added only once, without allocating memory. */
+/**
+ * The last window in which each feature was counted. This adds each feature once per window without allocating memory.
+ */
 const seenIn = new Float64Array(FEATURES)
 let current = 0
 
@@ -122,7 +124,7 @@ function addWordings(features: Features, { words, symbols }: Words, { from, to }
   let previous = 0
   for (let at = from; at < to; at++) {
     if (symbols[at] === LINE_SYMBOL) continue
-    // A word without a concept may be a name, so only its position in the sentence is used.
+    // A word without a concept may be a name, so only the word's position in the sentence is used.
     if (symbols[at] === CONTENT_SYMBOL) {
       previous = 0
       continue

@@ -15,7 +15,7 @@ export type Judgement = {
 export type JudgePrompt = {
   system: string
   user: string
-  /** Whether the prompt contains all suspicious pieces of the text. */
+  /** Whether the prompt contains all suspects. */
   isWhole: boolean
 }
 
@@ -30,9 +30,9 @@ export function isUnsure({ riskScore }: ShieldScan, options: ShieldOptions = {})
 }
 
 /**
- * Returns the judge's prompt: the pieces that the other layers suspect, the worst first, as many as fit.
+ * Returns the judge's prompt. It contains as many suspects of the other layers as fit, highest score first.
  * @param suspects the `suspects` of a scan
- * @param fence unpredictable characters around the text, so that the text cannot end its own quotation
+ * @param fence unpredictable characters that enclose the text, so that the text cannot end its own quotation
  */
 export function judgePrompt(suspects: readonly string[], fence: string): JudgePrompt {
   const all = suspects.join('\n[…]\n')
@@ -73,7 +73,7 @@ const isCategory = (name: string): name is ShieldCategory => Object.hasOwn(SHIEL
 
 /**
  * Combines the scan with the judgement: a confident judge decides, and an unsure judge only shifts the score.
- * @param isWhole whether the judge read all suspicious pieces; if not, it cannot clear the text
+ * @param isWhole whether the judge read all suspects; otherwise, the judge cannot clear the text
  */
 export function withJudgement(
   scan: ShieldScan,

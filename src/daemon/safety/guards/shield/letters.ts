@@ -8,7 +8,7 @@ const FORMING = new Set(['\ufe0f', '\u200d', '\u200c'])
 const TAGS = /[\u{e0020}-\u{e007e}]+/gu
 const BEYOND = /[\u{e0000}-\u{e01ef}]/gu
 const WORD = /[\p{L}\p{M}]+/gu
-/** Small capitals are not an alphabet: a word of only small capitals imitates another word. */
+/** Small capitals do not count as an alphabet: a word of only small capitals imitates another word. */
 const SMALL_CAPITALS = Array.from(SAME_SHAPE.keys()).filter((char) => /\p{Script=Latin}/u.test(char))
 const LATIN_OR_SMALL_CAPITAL = new RegExp(`[a-z${SMALL_CAPITALS.join('')}]`, 'i')
 
@@ -19,7 +19,7 @@ export type CleanText = {
   invisible: number
   /** The number of words that mix alphabets. */
   lookalikes: number
-  /** The text that is spelled with Unicode tags, which are also invisible. */
+  /** The text spelled with Unicode tag characters, which are invisible. */
   tags: string
 }
 

@@ -1,7 +1,7 @@
 /**
  * The vocabulary of attacks, grouped by concept, so that new wordings and other languages are recognized. `word*` is a
- * prefix of words. `two_words` is an expression of several words. Entries have no accents, because the compared texts
- * have no accents. A word may have several concepts.
+ * prefix of words. `two_words` is an expression of several words. Entries have no accents, because accents are removed
+ * from the compared texts. A word may have several concepts.
  */
 export const LEXICON = {
   OVERRIDE: `ignor* disregard* forget forgets forgetting forgot forgotten neglect* overrid* overrule* bypass* circumvent* skip skipping

@@ -1,6 +1,6 @@
 /**
- * The weights of small networks whose logits are added. Each feature contributes directly, and through a few hidden
- * units.
+ * The weights of small networks whose logits are added. Each feature contributes to its network's logit directly and
+ * through a few hidden units.
  */
 export type Weights = {
   networks: readonly NetworkWeights[]
@@ -15,7 +15,7 @@ export type NetworkWeights = {
   bias: number
   hiddenBias: readonly number[]
   output: readonly number[]
-  /** The value of one byte step, for the direct weight and for the weight of each hidden unit. */
+  /** The value of one byte unit: first for the direct weight, then for the weight of each hidden unit. */
   scales: readonly number[]
   /** For each feature, 1 + `hidden` signed bytes. Compressed with Brotli, then encoded as base64. */
   bytes: string

@@ -15,13 +15,13 @@ export type OutputDetection = {
   confidence: number
 }
 
-/** `detections`: the most severe first. */
+/** `detections` are sorted by severity, the most severe first. */
 export type OutputScan = { riskScore: number; verdict: ShieldVerdict; detections: OutputDetection[] }
 
-/** This many matching letters and digits in a row, ignoring other characters, are not a coincidence. */
+/** The number of consecutive matching letters and digits that rules out a coincidence. Other characters are ignored. */
 const PIECE_CHARS = 24
 const LEAST_SNIPPET_CHARS = 10
-/** A text is a leak if it contains this share of a snippet, or a long run of the snippet's letters and digits. */
+/** The minimum share of a snippet that counts as a leak. A long run of the snippet's letters and digits also counts. */
 const LEAST_SHARE = 0.3
 const LONG_RUN_CHARS = 80
 
@@ -36,13 +36,16 @@ function drift(id: string, steps: Phrase['steps'], within: number): Phrase {
   return { id, category: 'role_hijack', confidence: 0.55, steps, within }
 }
 
-/** Scans a response that arrives in pieces. */
+/** Scans a response that arrives in chunks. */
 export type OutputWatch = {
   /** @returns the result for all text added so far */
   add(text: string): OutputScan
 }
 
-/** A response is scanned in pieces of this many characters, each overlapping the end of the previous piece. */
+/**
+ * The size of the pieces in which a response is scanned, in characters. Each piece overlaps the end of the previous
+ * piece.
+ */
 export const OUTPUT_PIECE_CHARS = 4_096
 const OVERLAP_CHARS = 1_024
 
@@ -109,7 +112,7 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
     const detections: OutputDetection[] = []
     if (leaked > 0) detections.push({ type: 'system_prompt_leak', category: 'prompt_leaking', confidence: leaked })
     if (drift > 0) detections.push({ type: 'role_drift', category: 'role_hijack', confidence: drift })
-    // Each detection is judged by its own score: a certain quotation does not make the rest of the response more
+    // Each detection is judged by its own score, because a quotation does not make the rest of the response more
     // suspicious.
     const judged = detections.map((detection) => {
       const riskScore = Math.round(detection.confidence * 100)
@@ -157,7 +160,7 @@ const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\
 
 /**
  * Returns a function that adds text and returns the confidence of a leak so far: 0, or from 0.8 for a part of the
- * snippet to 1 for the whole snippet. A part that occurs in several decodings of the text counts once.
+ * snippet to 1 for the whole snippet. If a part occurs in several decodings of the text, it counts once.
  */
 function watchLeak({ pieces, weights, total, pieceChars, stride }: Snippet): (text: string) => number {
   const seen = new Uint8Array(weights.length)

@@ -10,8 +10,8 @@ export type Phrase = {
   confidence: number
   steps: readonly (readonly Concept[])[]
   /**
-   * The maximum distance between consecutive steps, in words. If the steps may be in any order: between the first and
-   * the last step.
+   * The maximum distance between consecutive steps, in words. For steps in any order, the maximum distance between the
+   * first and the last step.
    */
   within: number
   anyOrder?: true
@@ -174,7 +174,9 @@ export const PHRASES: readonly Phrase[] = [
 
 type StepOfPhrase = { phrase: number; step: number }
 
-/** Finds all phrases in a range of words, and reports each phrase once. One pass, linear in the number of words. */
+/**
+ * Finds all phrases in a range of words, and reports each phrase once. Takes one pass, linear in the number of words.
+ */
 export type PhraseFinder = (read: Words, from: number, to: number) => PhraseHit[]
 
 export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {

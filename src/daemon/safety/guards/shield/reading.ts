@@ -4,7 +4,10 @@ import { readWords, type Words, withoutAccents } from './words.ts'
 /** A text in the forms that the layers read. */
 export type Reading = {
   clean: CleanText
-  /** The text without accents, in the original case. It has the same length as the text that was split into words. */
+  /**
+   * The text without accents, in the original case. Offsets of words also apply to this text, because both have the
+   * same length.
+   */
   spelled: string
   words: Words
 }
@@ -12,7 +15,7 @@ export type Reading = {
 /** A range of words that is judged together. */
 export type Window = { from: number; to: number }
 
-/** Window size and step in words: windows find a short attack in a long text. */
+/** Window size and step in words. Windows reveal a short attack in a long text. */
 const WINDOW_WORDS = 300
 const STEP_WORDS = 200
 
@@ -21,7 +24,7 @@ export function readText(text: string): Reading {
   const clean = { ...letters, text: withoutEllipses(letters.text) }
   const spelled = withoutAccents(clean.text)
   const plain = spelled.toLowerCase()
-  // A letter whose lower case has two characters would shift all following offsets.
+  // Some letters have a longer lower case, which shifts all following offsets. The lower case is then used for both.
   return { clean, spelled: plain.length === spelled.length ? spelled : plain, words: readWords(plain) }
 }
 
@@ -42,8 +45,8 @@ const ELLIPSES = /\.{3,}(?:[^\S\n]+\.{3,})*/g
 const AFTER_SENTENCE = /[^\S\n]*(?:\n|$)|["'”’)\]}»]/y
 
 /**
- * Normalizes ellipses: data sets truncate texts with them, and people end texts with them, so they must not indicate
- * attacks. Removes ellipses at the end of a text, line or quotation. Replaces all others with a full stop.
+ * Normalizes ellipses, which must not indicate attacks: data sets truncate texts with ellipses, and people end texts
+ * with them. Removes ellipses at the end of a text, line or quotation. Replaces all others with a full stop.
  */
 function withoutEllipses(text: string): string {
   const trimmed = text.trimEnd()
@@ -51,7 +54,7 @@ function withoutEllipses(text: string): string {
   const read = trimmed.replace(ELLIPSES, (run, at: number) => {
     AFTER_SENTENCE.lastIndex = at + run.length
     if (!AFTER_SENTENCE.test(trimmed)) return '.'
-    // "report." followed by "..." keeps its full stop.
+    // A full stop before the ellipsis is kept, as in "report." followed by "...".
     return '.'.repeat(run.search(/[^.]|$/) % 3)
   })
   return read.trimEnd()

@@ -41,8 +41,8 @@ export type ShieldOptions = {
   /** Overrides the sensitivity's thresholds. */
   thresholds?: Thresholds | undefined
   /**
-   * Only the last layer counts: it implies all earlier layers. Default: all layers up to `ml`. The layer `llm` is not
-   * called here.
+   * Only the last layer in this list counts, and implies all earlier layers. Default: all layers up to `ml`. The layer
+   * `llm` is not called here.
    */
   layers?: readonly ShieldLayer[] | undefined
   categories?: CategoryLimits | undefined
@@ -65,8 +65,8 @@ export type ShieldScan = {
   recommendation: string
   details: Evidence[]
   /**
-   * The text for a judge, if `layers` includes `llm`: the decoded pieces whose own score is at least the LOG threshold,
-   * highest first. The pieces are parts of the text: omit them when storing a scan.
+   * The text for a judge, if `layers` includes `llm`: the decoded parts that score at least the LOG threshold, highest
+   * score first. Omit `suspects` when storing a scan, because they contain text.
    */
   suspects: readonly string[]
 }
@@ -78,7 +78,7 @@ const OVERLAP_CHARS = 1_536
 const DEPTH = 2
 const DETAILS = 12
 
-/** The limit of decoded text, in code units, in addition to the length of the containing text. */
+/** The limit of decoded text, in code units. The length of the containing text is added to this limit. */
 const DECODED_CHARS = 16_384
 
 /** The state of a scan in progress. */
@@ -92,7 +92,7 @@ type Scan = {
   logit: number
   /** The windows that a judge may need. */
   windows: { text: string; logit: number }[]
-  /** The remaining amount of decoded text to scan, so that nested encodings cannot make a scan long. */
+  /** The remaining budget of decoded text, so that nested encodings cannot make a scan long. */
   decodableChars: number
 }
 
@@ -157,7 +157,7 @@ function* judgeBlock(reading: Reading, scan: Scan, hiddenBy: Encoding | undefine
     logit = Math.max(logit, judged.logit)
     yield
   }
-  // Hidden harmless words are only odd, but a hidden request is deliberate.
+  // Only a hidden request is evidence of intent: harmless hidden words are merely odd.
   const hidesRequest =
     hiddenBy !== undefined && evidence.some(({ pattern, confidence }) => confidence >= 0.5 && !shown.has(pattern))
   if (hidesRequest && scan.usesHeuristics) evidence.push(hidingEvidence(hiddenBy, reading.spelled))
@@ -176,10 +176,7 @@ function hiddenIn({ clean }: Reading): Decoded[] {
   return clean.tags === '' ? decoded : [{ encoding: 'tags', text: clean.tags }, ...decoded]
 }
 
-/**
- * The logit bonus of a request in fetched data, and of a hidden request. The training data contain few examples of
- * either.
- */
+/** The logit bonuses of a request in fetched data and of a hidden request. Both are rare in the training data. */
 const REQUEST_IN_DATA = 1
 const HIDDEN_REQUEST = 3
 /** The minimum length of a hidden request: `admin:secret` in a header is not a request. */
@@ -210,7 +207,7 @@ function* blocksOf(text: string): Generator<string> {
 
 const BORDER_SEARCH_CHARS = 512
 
-/** Returns a word boundary shortly before `index`, or a character boundary if there is none. */
+/** Returns a word boundary shortly before `index`, or a character boundary if no word boundary is near. */
 function borderBefore(text: string, index: number): number {
   for (let at = index; at > index - BORDER_SEARCH_CHARS; at--) {
     const unit = text.charCodeAt(at)

@@ -9,7 +9,7 @@ const ME = number('ME')
 const NEG = number('NEG')
 const COMPLY = number('COMPLY')
 
-/** The maximum number of steps per signal; each step that a value reaches is a feature. */
+/** The maximum number of steps per signal. Each step that a value reaches is a feature. */
 const STEPS = 8
 
 type Signal = { name: string; steps: readonly number[] }
@@ -42,7 +42,9 @@ const SIGNALS = [
   { name: 'quoted', steps: [0.5, 1.5, 3.5] },
 ] as const satisfies readonly Signal[]
 
-/** Boolean properties of a text. Matched in the original text, with its case and symbols. */
+/**
+ * Boolean properties of a text. The patterns are matched in the original text, which still has its case and symbols.
+ */
 const MARKS: readonly { name: string; pattern: RegExp }[] = [
   {
     name: 'chat tokens',

@@ -32,7 +32,7 @@ function verdictOf(
   return SHIELD_VERDICTS.indexOf(limit) < SHIELD_VERDICTS.indexOf(verdict) ? limit : verdict
 }
 
-/** Returns the strictest verdict of a score in any of these categories, and the first category with this verdict. */
+/** Returns the strictest verdict of a score in these categories, and the first category with this verdict. */
 export function strictestVerdict(
   riskScore: number,
   categories: readonly (ShieldCategory | null)[],
@@ -50,7 +50,7 @@ export function strictestVerdict(
 
 type Judged = { riskScore: number; verdict: ShieldVerdict }
 
-/** Compares verdicts first: a category's limit can give a higher score a milder verdict. */
+/** Compares verdicts before scores, because a category's limit can give a higher score a milder verdict. */
 export const isWorse = (one: Judged, other: Judged): boolean =>
   rankOf(one.verdict) - rankOf(other.verdict) > 0 || (one.verdict === other.verdict && one.riskScore > other.riskScore)
 

@@ -12,7 +12,7 @@ export type Words = {
   starts: number[]
   /** The concept numbers of each word. */
   concepts: (readonly number[])[]
-  /** One number per word, which is equal for words with the same role in a sentence. */
+  /** One number per word. Words with the same role in a sentence have the same number. */
   symbols: number[]
 }
 
@@ -32,7 +32,7 @@ export const FIRST_FUNCTION_SYMBOL = 4096
 
 export const isSign = (symbol: number): boolean => symbol >= FIRST_SIGN_SYMBOL && symbol < LINE_SYMBOL
 
-/** Texts repeat words, so the results of word lookups are cached. */
+/** The size of the cache of word lookups. Texts repeat words. */
 const REMEMBERED_WORDS = 20_000
 const LONGEST_WORD_CHARS = 48
 const PREFIX_KEY_CHARS = 3

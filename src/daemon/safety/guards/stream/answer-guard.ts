@@ -25,8 +25,8 @@ export type AnswerGuard = {
   end(): readonly ChatPart[] | Promise<readonly ChatPart[]>
   /**
    * When the model pauses, flushes parts that wait for more text. `send` receives these parts until the watch is
-   * cancelled, but never during a `pass`. If an error ends the response during a pause, `end` receives the error, and
-   * every later `pass` throws it.
+   * cancelled, except during a `pass`. If an error ends the response during a pause, `end` receives this error, and
+   * every later `pass` throws the same error.
    */
   whenQuiet(send: (parts: readonly ChatPart[]) => void, end: (error: unknown) => void): { cancel(): void }
   /**
@@ -97,7 +97,7 @@ export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGu
 }
 
 // Use module functions or methods for generators, never closures. V8 creates a new hidden class for each generator
-// closure and loses its type feedback (measured: 25,000 instructions per request).
+// closure and so loses the type feedback (measured: 25,000 instructions per request).
 function* passing(
   parts: readonly ChatPart[],
   {
@@ -114,7 +114,7 @@ function* passing(
 const NO_PARTS: readonly ChatPart[] = []
 const NOTHING_WAITS = { cancel() {} }
 
-/** Flushes buffered text when a model pauses, before the delay becomes visible. */
+/** Flushes buffered text when a model pauses, before users notice the delay. */
 function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePacer) {
   let send: ((parts: readonly ChatPart[]) => void) | undefined
   let end: ((error: unknown) => void) | undefined
@@ -134,7 +134,7 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
     timer = undefined
     // The running `pass` flushes the text and restarts the watch.
     if (isPassing) return
-    // A `pass` in the meantime has restarted the wait.
+    // A `pass` has restarted the wait in the meantime.
     if (guard.dueInMs !== 0) {
       watch()
       return
@@ -200,7 +200,7 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
 const COUNTED_CHARS = 8_192
 
 /**
- * Counts findings in each text of a response: the content, the reasoning, and the arguments of each tool call. It scans
+ * Counts findings in each text of a response: the content, the reasoning, and the arguments of each tool call. Scans
  * while the response streams, so that little work remains at the end.
  */
 class OutputCounter {
@@ -228,7 +228,7 @@ class OutputCounter {
     }
   }
 
-  /** Whether enough text is buffered for a scan, or the response has ended. */
+  /** Whether a scan is due: enough text is buffered, or the response has ended. */
   get isDue(): boolean {
     return this.#isDue
   }

@@ -1,4 +1,5 @@
-// One text of a response, received in pieces. Long, because the decision to release text depends on all of this state.
+// One text of a response, received in chunks. Long, because the decision to release text depends on every field of
+// Channel.
 import type { Clock } from '../../../../shared/time.ts'
 import {
   begunFrom,
@@ -28,14 +29,17 @@ export type ChannelRules = {
   pseudonyms: Pseudonyms | undefined
   /** The hit counts, updated when findings are settled. */
   hits: GuardHit[]
-  /** The remaining effort of customers' patterns. Unlimited by default. */
+  /** The remaining step budget of customers' patterns. Unlimited by default. */
   effort?: Effort | undefined
 }
 
 /** A pseudonym in unsettled text with its value, so that rules can decide whether to restore it. */
 type Restoration = Edit & { type: string }
 
-/** The maximum unsettled text. Beyond this, text is released even inside findings that are too long or overlap. */
+/**
+ * The maximum length of unsettled text. Text beyond this limit is released even inside findings that are too long or
+ * overlap.
+ */
 const HELD_CHARS = 2 * DETECTION_HOLD_CHARS
 /** Detectors run after this many new characters, or this much time since their last run. */
 export type Pace = {
@@ -43,28 +47,27 @@ export type Pace = {
   ms?: number
   clock?: Pick<Clock, 'monotonic'> | undefined
   /**
-   * Whether a client reads the response live. Text in which no value has begun is then held back up to LIVE_HOLD_CHARS
-   * only.
+   * Whether a client reads the response live. If true, at most LIVE_HOLD_CHARS are held back where no value has begun.
    */
   isLive?: boolean
 }
 
 const EVERY_TIME: Pace = { chars: 1 }
 /**
- * While a long value is held back, detectors run only when this share of it is new, so that the total work stays
+ * While a long value is held back, detectors run only if this share of the value is new. This keeps the total work
  * linear.
  */
 const ASK_PER_HELD = 1 / 16
 /**
- * Patterns are charged in full for new text, and at least at this rate for text that they read again. So the effort
- * lasts for the whole response, even if it arrives in small pieces, and still limits the cost of rereading.
+ * The minimum rate at which patterns are charged for text that they reread. New text is charged in full. So the step
+ * budget suffices for a response in many small chunks, but still limits the cost of rereading.
  */
 const LEAST_SHARE_PAID = 1 / 16
 
 /**
- * One text of a response, such as the arguments of one tool call, that arrives in pieces. Settled text can be taken,
- * because later text cannot change it. Generators that run detectors yield after each detector. Do not use the channel
- * until the generator has finished.
+ * One text of a response, such as the arguments of one tool call, that arrives in chunks. Settled text can be taken,
+ * because later text cannot change settled text. Generators that run detectors yield after each detector. Do not use
+ * the channel until the generator has finished.
  */
 export class Channel {
   readonly #rules: ChannelRules
@@ -79,23 +82,23 @@ export class Channel {
   #windowFrom = 0
   #settledTo = 0
   #askedTo = 0
-  /** The decision of the patterns is final before this offset. */
+  /** The results of the patterns are final before this offset. */
   #decidedTo = 0
-  /** The fraction of their steps that patterns are charged for the current text. */
+  /** The fraction of steps that patterns are charged for the current text. */
   #sharePaid = 1
   /** Whether the last run of detectors was in the middle of a batch. */
   #isMidBatch = false
   #askedAtMs = Number.NEGATIVE_INFINITY
   /**
-   * The offset up to which text was released although more text could have completed a value. -1 if this did not
-   * happen.
+   * The end of the text that was released early, while more text could have completed a value. -1 if no text was
+   * released early.
    */
   #letGoAt = -1
   /** The raw text that has not been taken yet. */
   #raw = ''
   #rawFrom = 0
   #rawSettledTo = 0
-  /** Ordered and disjoint. The first edits may already be taken. */
+  /** Ordered and disjoint. The first edits may already have been taken. */
   #edits: Edit[] = []
   #editsTaken = 0
 
@@ -117,7 +120,7 @@ export class Channel {
     return this.#raw.length
   }
 
-  /** Whether text has arrived since the last run of detectors, or that run was in the middle of a batch. */
+  /** Whether text has arrived since the last run of detectors, or the last run was in the middle of a batch. */
   get isBehind(): boolean {
     return this.#end > this.#askedTo || this.#isMidBatch
   }
@@ -127,13 +130,13 @@ export class Channel {
     this.#window += this.#view.add(raw)
   }
 
-  /** How long new text may still wait for more text. 0 without a clock. */
+  /** The remaining time for which new text may wait for more text. Always 0 without a clock. */
   get dueInMs(): number {
     const { ms = 0, clock } = this.#pace
     return clock === undefined ? 0 : Math.max(0, this.#askedAtMs + ms - clock.monotonic())
   }
 
-  /** Whether it is time to run the detectors. */
+  /** Whether the detectors are due to run. */
   get isDue(): boolean {
     return this.isDueWith(0)
   }
@@ -195,7 +198,7 @@ export class Channel {
     this.#setAsked(end)
     if (this.#settledTo < end) yield* this.#settleTo(end)
     this.#letGoAt = end
-    // Later text may continue a match in the released text.
+    // More text may continue a match in the released text.
     this.#decidedTo = this.#windowFrom
   }
 
@@ -212,7 +215,7 @@ export class Channel {
     return effort && { spend: (steps) => effort.spend(steps * share) }
   }
 
-  /** The offset in the window before which patterns have decided. */
+  /** The offset in the window before which the results of the patterns are final. */
   get #decided(): number {
     return Math.max(0, this.#decidedTo - this.#windowFrom)
   }
@@ -284,14 +287,14 @@ export class Channel {
     return { open: Math.min(from + open, whole), leave: whole }
   }
 
-  /** The offset in the window from which text may be held back although no value has begun in it. */
+  /** The offset in the window from which text may be held back even before a value has begun. */
   get #liveBound(): number {
     const window = this.#window
     const at = Math.max(0, window.length - LIVE_HOLD_CHARS)
     return isHighSurrogate(window.charCodeAt(at - 1)) ? at + 1 : at
   }
 
-  /** Returns the offset up to which text may be released although this detector considers it open from `open` on. */
+  /** Returns the offset up to which text may be released if this detector considers the text open from `open` on. */
   *#leavingOf(one: ArmedDetector, open: number): Generator<void, number> {
     const window = this.#window
     const bound = this.#liveBound
@@ -313,7 +316,7 @@ export class Channel {
       ({ start, end }) => (firstEndingAfter(redactions, start)?.start ?? end) >= end,
     )
     const cut = [...redactions, ...edits].find(({ start, end }) => start < limit && limit < end)?.start ?? limit
-    // A finding that is only logged may extend beyond the cut of another detector. It can no longer change.
+    // A finding that is only logged may extend beyond the cut of another detector. This finding can no longer change.
     const settled = findings.filter(({ start }) => start < cut)
     countHits(hits, settled)
     for (const redaction of redactions) {
@@ -364,7 +367,7 @@ export class Channel {
         const types = isKnown ? [type] : (yield* finding(text, [one], effort)).map((found) => found.type)
         for (const found of types) {
           const action = one.actionOf(found)
-          // `tokenize` is satisfied: the model received a pseudonym, and the client gets the value.
+          // `tokenize` needs no further action: the model received a pseudonym, and the client gets the value.
           if (action === 'tokenize' || action === 'log') continue
           refusals.push({ start, end, type: found, confidence: 1, guard: one.guard, action })
         }
@@ -383,8 +386,8 @@ export class Channel {
       const end = found.end + this.#windowFrom
       if (end <= settledTo) continue
       if (start < settledTo) {
-        // A finding that starts in settled text is real only if the text was released early. Otherwise it is an
-        // artefact of the window's start.
+        // A finding that starts in settled text is real only if the text was released early. Otherwise the finding is
+        // an artefact of the window's start.
         if (this.#letGoAt !== settledTo && found.type !== UNREAD) continue
         start = settledTo
       }

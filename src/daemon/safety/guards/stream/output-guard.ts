@@ -1,5 +1,5 @@
-// Keeps the parts of a response in order while their texts are held back. Long, because each part waits for all parts
-// before it.
+// Keeps the parts of a response in order while their texts are held back. Long, because parts of all channels wait in
+// one queue.
 import type { Clock } from '../../../../shared/time.ts'
 import type { ChatPart } from '../../../models/provider.ts'
 import { runToEnd } from '../../../platform/pacing.ts'
@@ -12,20 +12,23 @@ import type { TextFormat } from './text-view.ts'
 
 export type OutputGuardPlan = {
   armed: readonly ArmedDetector[]
-  /** The request's pseudonyms: they are reversed in the response, and created for findings to be tokenized. */
+  /**
+   * The request's pseudonyms. The guard reverses them in the response, and creates pseudonyms for findings to be
+   * tokenized.
+   */
   pseudonyms?: Pseudonyms | undefined
   /** Without a clock, detectors run on every batch. */
   clock?: Pick<Clock, 'monotonic'> | undefined
   /** `json` if the client requested JSON, so that the response remains valid JSON. Tool arguments are always JSON. */
   textFormat?: TextFormat | undefined
-  /** The remaining effort of customers' patterns; unlimited by default. */
+  /** The remaining step budget of customers' patterns. Unlimited by default. */
   effort?: Effort | undefined
 }
 
 /**
  * The guards of one response, streamed or not. The guards screen text, reasoning and tool arguments, but not ids and
- * names. Released text is never retracted. The result does not depend on how the response was split. The exception is
- * two kinds of values that are recognized only after their start was released (docs/guards.md, Streams).
+ * names. Released text is never retracted. The result does not depend on how the response was split, except for two
+ * kinds of values that are recognized only after their start was released (docs/guards.md, Streams).
  */
 export type OutputGuard = {
   /**
@@ -40,7 +43,7 @@ export type OutputGuard = {
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
   /**
-   * Takes the parts if `pass` would return nothing because they wait for more text, which is the usual case in a
+   * Takes the parts if `pass` would return nothing because the parts wait for more text. This is the usual case in a
    * continuous stream. Returns false if the parts were not taken.
    */
   keep(parts: readonly ChatPart[]): boolean
@@ -61,14 +64,14 @@ export type OutputGuard = {
 export const createOutputGuard = (plan: OutputGuardPlan): OutputGuard => new PartGuard(plan)
 
 /**
- * A channel that may still continue holds back this much text and reasoning of the other channels. The model may
- * alternate between channels, and so split a value. But usually the reasoning has ended when the text begins, although
- * the provider sends no signal.
+ * The maximum text and reasoning that waits for another channel. The model may alternate between channels and so split
+ * a value. The limit is low, because the reasoning has usually ended when the text begins, although the provider sends
+ * no signal.
  */
 const INTERLEAVED_TEXT_CHARS = 64
-/** The size of one step, for a response that arrives in one piece. */
+/** The size of one step if a response arrives in one chunk. */
 const PIECE_CHARS = 8_192
-/** The limit for tool arguments, which clients read only when they are complete. */
+/** The same maximum for tool arguments. Larger, because clients read tool arguments only when they are complete. */
 const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
 // A chunk is often one word, and running all detectors on each chunk costs much of the forwarding time (npm run bench
@@ -234,7 +237,9 @@ class PartGuard implements OutputGuard {
     return [this.#text, this.#reasoning, ...this.#calls.flatMap((call) => call ?? [])]
   }
 
-  /** Releases the parts that may be sent. If too much waits after the first part, releases the first part early. */
+  /**
+   * Releases the parts that may be sent. If too much text waits after the first part, releases the first part early.
+   */
   *#leaving(): Generator<void, ChatPart[]> {
     const out = new Outgoing()
     this.#leaveReady(out)
@@ -261,7 +266,7 @@ class PartGuard implements OutputGuard {
     if (gone > 0) this.#waiting = this.#waiting.slice(gone)
   }
 
-  /** Sends one waiting part. Returns false if some of it must stay. */
+  /** Sends one waiting part. Returns false if some of the text must wait. */
   #leaveOne(waiting: Waiting, out: Outgoing): boolean {
     const { part, channel } = waiting
     if (!channel) {
@@ -332,14 +337,15 @@ const isSeal = (part: ChatPart): boolean =>
   part.type === 'reasoning' && (part.signature !== undefined || part.data !== undefined)
 
 /**
- * Whether the part's signature covers its text. Such a signature is invalid for changed text. A signature of the part
+ * Whether the part's signature covers its text. Changed text invalidates such a signature. A signature of the part
  * (`isSignatureOfPart`) does not cover the text.
  */
 const isSealOfText = (part: ChatPart): boolean => isSeal(part) && part.type === 'reasoning' && !part.isSignatureOfPart
 
 /**
  * Returns a copy of the part with another text. `isSealed`: the piece keeps the attributes of the whole part, such as
- * logprobs and signature. Other pieces must not keep them: they would not match the text, or reveal the original.
+ * logprobs and signature. Other pieces must not keep these attributes, which would not match the text or would reveal
+ * the original.
  */
 function toPiece(
   part: TextPart,

@@ -5,18 +5,18 @@ export type Edit = { start: number; end: number; text: string }
 export type TextFormat = 'text' | 'json'
 
 /**
- * A text in pieces, decoded as its reader will decode it. Detectors scan the output of `add`, so that an escape cannot
- * hide a value. Offsets in the decoded text are mapped back to offsets in the raw text. Both kinds of offsets count
- * from the start of the text.
+ * A text that arrives in chunks, decoded as its reader will decode it. Detectors scan the output of `add`, so that an
+ * escape cannot hide a value. Offsets in the decoded text are mapped back to offsets in the raw text. Both kinds of
+ * offsets count from the start of the text.
  */
 export type TextView = {
-  /** Adds the next piece and returns its decoded text. */
+  /** Adds the next chunk and returns its decoded text. */
   add(raw: string): string
-  /** Returns the raw text that could not be decoded because the text was interrupted. */
+  /** Returns the incomplete raw rest of an interrupted text, which could not be decoded. */
   end(): string
   /**
    * Returns the start of an incomplete token that can only be replaced as a whole. Returns the end of the decoded text
-   * if there is none.
+   * if there is no such token.
    */
   openFrom(): number
   /** Returns the range that must be replaced in order to replace the given range. */
@@ -66,20 +66,20 @@ type Kind = 'structure' | 'string' | 'scalar'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
-/** RFC 8259 §7. Any other character after a backslash represents itself. */
+/** RFC 8259 §7. After a backslash, any other character represents itself. */
 const ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
 const UNICODE_ESCAPE = /^\\u[0-9a-fA-F]{4}/
 const UNICODE_ESCAPE_CHARS = 6
-/** The beginning of an escape that the next piece may complete. */
+/** Matches the beginning of an escape that the next chunk may complete. */
 const CUT_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3})?$/
-/** An escape inside a JSON string that itself contains JSON, with doubled backslashes. */
+/** Matches an escape with doubled backslashes, in a JSON string that itself contains JSON. */
 const INNER_ESCAPE = /^\\\\(?:u[0-9a-fA-F]{4}|\\["\\]|[bfnrt/])/
 const CUT_INNER_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3}|\\(?:\\|u[0-9a-fA-F]{0,3})?)?$/
 const INNER_ESCAPE_CHARS = 7
 
 /**
- * The maximum length of a number, true, false or null. A longer token is not valid JSON and is replaced in parts, so
- * that it need not be held back.
+ * The maximum length of a number, true, false or null. Longer tokens are not valid JSON, and are replaced in parts
+ * instead of being held back.
  */
 const SCALAR_CHARS = 64
 

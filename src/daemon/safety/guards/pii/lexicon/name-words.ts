@@ -6,7 +6,7 @@ mr mrs ms miss mx dr prof professor sir madam lord lady herr frau monsieur madam
 dott dottoressa dr.ssa dom doña don rev reverend fr sister father capt captain col colonel maj major lt lieutenant gen general sgt sergeant sen senator pres
 `)
 
-/** Small words inside personal names. */
+/** Particles inside personal names. */
 export const PARTICLES = wordSet(
   'de da do dos das del della di du la le van von der den ter ten zu zur bin ibn al el y',
 )
@@ -25,12 +25,12 @@ foundation federation union league club orchestra museum hospital clinic church 
 universität hochschule ministerium amt verein stiftung université universidad università instituto
 `)
 
-/** Words after which an unknown name is a location. */
+/** Prepositions. A name that is not in a list is a location after these words. */
 export const PLACE_PREPOSITIONS = wordSet(
   'in from near at to visiting visit outside around towards toward within across throughout reaching leaving toured',
 )
 
-/** After these words, a capitalized name is assumed to be a thing. */
+/** Determiners. A capitalized name after a determiner is assumed to be a thing. */
 export const DETERMINERS = wordSet(
   'the a an this that these those each every any some your our their its my his her no new one another which',
 )
