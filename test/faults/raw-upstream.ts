@@ -31,6 +31,8 @@ export type RawUpstream = {
   allClosed(): Promise<void>
   /** Whether the client has received everything that was sent on this connection, and no play will send more. */
   isQuiet(client: Socket): boolean
+  /** Whether a connection is open whose client, none of these, has closed it: its end is still on its way. */
+  hasOrphan(clients: readonly Socket[]): boolean
   close(): Promise<void>
 }
 
@@ -110,6 +112,10 @@ export async function startRawUpstream({ clock }: Deps): Promise<RawUpstream> {
         own.bytesWritten === client.bytesRead &&
         own.bytesRead === client.bytesWritten
       )
+    },
+    hasOrphan(clients) {
+      const ports = new Set(clients.map(({ localPort }) => localPort))
+      return [...sockets].some(({ remotePort }) => !ports.has(remotePort))
     },
     allClosed: () => (sockets.size === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
     close: () =>

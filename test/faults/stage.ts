@@ -99,7 +99,10 @@ async function ask(
   { models, mode }: { models: readonly string[]; mode: Mode },
 ): Promise<Seen> {
   const gatewayPort = Number(new URL(gateway.url).port)
-  const isQuiet = () => [...wire.open()].every((one) => one.remotePort === gatewayPort || raw.isQuiet(one))
+  const isQuiet = () => {
+    const open = [...wire.open()]
+    return !raw.hasOrphan(open) && open.every((one) => one.remotePort === gatewayPort || raw.isQuiet(one))
+  }
   const { path, toBody, readStream, readBody } = SURFACES[surface]
   const body = toBody({
     stream: mode !== 'whole',

@@ -72,7 +72,7 @@ export type FileSettings = {
   drain_timeout?: number | undefined
   /** Maximum number of users with each licence. */
   licenses?: { [Tier in License]?: number | undefined } | null | undefined
-  /** Points per month of a user with each licence. Null means unlimited. */
+  /** Monthly points per user, by licence. Null means unlimited. */
   points?: { [Tier in License]?: number | null | undefined } | null | undefined
   /** Addresses and blocks in CIDR notation. */
   trusted_proxies?: string[] | null | undefined

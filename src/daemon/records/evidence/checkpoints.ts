@@ -30,7 +30,7 @@ export type Checkpoints = {
   run(): Promise<void>
   /** Schedules a `run` soon. Further calls before the start of the run are coalesced. */
   wake(): void
-  /** Whether a chain of any tenant contradicted its last checkpoint when the next checkpoint was due. */
+  /** Whether any tenant's chain failed the check against its last checkpoint. The check runs before each new one. */
   foundDamage(): boolean
   /** Waits for work in progress, and starts no new work. */
   close(): Promise<void>

@@ -28,8 +28,8 @@ export type Detector = {
   /**
    * Returns the start of the first value that has begun and is incomplete, such as a token after its documented prefix.
    * Returns `text.length` if there is no such value. Open text before this position is often harmless, so a live stream
-   * holds back at most LIVE_HOLD_CHARS of it. Findings always count as begun, even if this function does not report
-   * them.
+   * holds back at most LIVE_HOLD_CHARS of it. The caller treats each finding as begun, even if this function returns a
+   * later position.
    */
   begunFrom?(text: string): number
   /**

@@ -122,7 +122,7 @@ function toPiece(piece: unknown): Piece {
   if (!isObject(piece) || (isFilled(piece.type) && piece.type !== 'function')) {
     throw unreadableError('a tool call of an unknown kind')
   }
-  // The first piece of some servers has only an id, or null for the function.
+  // Some servers send a first piece with only an id, or with `function: null`.
   const called = piece.function ?? (isFilled(piece.id) || piece.function === null ? {} : undefined)
   if (!isObject(called)) throw unreadableError('a tool call of an unknown kind')
   return {

@@ -29,7 +29,7 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   const decode = format.createEventDecoder()
   const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
   let ended = false
-  /** Whether no content has arrived since the latest counts. */
+  /** Whether the provider's latest token counts cover all content received so far. */
   let isCounted = false
   let toldUsage: TokenUsage | undefined
   let hasSpoken = false

@@ -189,7 +189,7 @@ function tallyOf(read: Words, spelled: string, { from, to }: Window, start: numb
 
 const middleOf = ({ from, to }: Window): number => from + Math.floor(Math.max(1, to - from) / 2)
 
-/** Whether a symbol that is unusual in prose stands between two symbols without a space. */
+/** Whether a symbol that is unusual in prose has a non-space character on each side. */
 const isGlued = (sign: string, at: number, spelled: string, start: number): boolean =>
   !PROSE_SIGNS.has(sign) && at > start && spelled.charCodeAt(at - 1) > 32 && spelled.charCodeAt(at + 1) > 32
 
