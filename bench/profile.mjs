@@ -24,7 +24,7 @@ function locationOf({ url, lineNumber }) {
   return `${file.replace(/^.*node_modules\//, '')}:${lineNumber + 1}`
 }
 
-/** Groups call frames: by folder of dist/daemon, by package, Node itself, or the engine. */
+/** Groups call frames by folder of dist/daemon or by package. Node and the engine are one group each. */
 function partOf({ url, functionName }) {
   if (!url) return functionName
   if (url.startsWith('node:')) return 'node'

@@ -8,7 +8,7 @@ import { busyCpuUs, describeMachine, processCpuUs, processMemoryMib } from './ma
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
 
-// Chunks of the single stream are 2 ms apart. At 20 ms, timers of an idle process would dominate.
+// Chunks of the single stream are 2 ms apart. At 20 ms, the timer delays of an idle process would dominate the figures.
 const CASES = [
   { name: 'json-1', connections: 1 },
   { name: 'json-50', connections: 50 },

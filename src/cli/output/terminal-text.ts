@@ -1,6 +1,6 @@
 /**
- * Makes foreign text (of a model, a gateway, a file name) safe for a terminal: control characters and escape sequences are
- * dropped, newlines and tabs stay. Pipes and files get the exact bytes.
+ * Makes untrusted text (model output, gateway messages, file names) safe for a terminal. Drops control characters and
+ * escape sequences, but keeps newlines and tabs. Pipes and files get the exact bytes.
  *
  * States and moves (ECMA-48, as terminals read it):
  * ```

@@ -47,7 +47,7 @@ export type Config = {
   drainTimeoutMs: number
   /** Maximum number of users per tenant and licence; 0 means unlimited. */
   licenses: LicensePools
-  /** Points per month of a user with each licence. A licence that is not named is unlimited. */
+  /** Points per month of a user with each licence. Licences missing from this list have unlimited points. */
   points?: PointAllowances | undefined
   /** Addresses and blocks of trusted proxies. The X-Forwarded-For header is used only from these proxies. */
   trustedProxies?: readonly string[] | undefined

@@ -16,8 +16,8 @@ export type Checkpoints = {
 /**
  * Checkpoints the write-ahead log in parallel with commits, over a separate connection. By default, SQLite checkpoints
  * inside the commit that fills 1,000 pages: one chat in 65 then took 2 to 10 ms longer, which determined the p99 of
- * chats. A running checkpoint borrows one of the `readers`, so one thread is always free for commits, which every
- * request waits for.
+ * chats. A running checkpoint uses one of the `readers`. One thread stays free for commits, because every request waits
+ * for one.
  */
 export function createCheckpoints(
   connection: SqliteConnection,

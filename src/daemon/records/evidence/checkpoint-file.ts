@@ -20,7 +20,7 @@ export type LostHistory = { origin: string; size: number; problem: string }
 export type FileComparison = {
   /** The first contradiction in each chain. */
   lost: LostHistory[]
-  /** The last checkpoints that are missing in the file, at most one per chain. */
+  /** The last checkpoint of each chain, if it is missing from the file. */
   unpublished: EvidenceCheckpointRow[]
 }
 

@@ -102,7 +102,7 @@ function toInserts(batch: readonly LedgerRecords[]): TableRows[] {
   return inserts
 }
 
-/** Adds up amounts to one row per counter, so that many requests of one account cost one write. */
+/** Sums the amounts of each counter into one row, so that many requests of one account need one write. */
 function sumOf(batch: readonly LedgerRecords[]): SpendCounterRow[] {
   const sums = new Map<string, SpendCounterRow>()
   for (const { spend = [] } of batch) {

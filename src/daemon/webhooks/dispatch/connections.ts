@@ -51,8 +51,8 @@ type Kept = {
 const DISTRUSTED = 10_000
 
 /**
- * Keeps idle connections for reuse. A connection is reused only if its address is among the addresses that were just
- * checked, so a name whose addresses change gets new connections. It is also reused only if it was idle for less than
+ * Keeps idle connections for reuse. A connection is reused only if its address was among those just checked. If a host
+ * name's addresses change, new connections are opened. It is also reused only if it was idle for less than
  * WEBHOOK_REUSE_MS. If a server closes the connection during a POST, it is unknown whether the server read the POST,
  * and an attempt must not send it twice.
  */

@@ -7,7 +7,7 @@ const LABEL = /\[#\d+ [^\]\n]*\]/g
 export type Folding = {
   /** Returns a label for a text with line breaks or control characters. Returns any other text unchanged. */
   fold(text: string): string
-  /** Replaces the labels in a line by their texts. */
+  /** Replaces the labels in a line with their texts. */
   unfold(line: string): string
 }
 

@@ -21,7 +21,7 @@ type Seen = { toolCalls: number; content: boolean }
 /**
  * Finish reasons and their outcomes. Reasons that mean a failure (OTHER, MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL
  * …) are intentionally missing. Unknown reasons are failures too, because the model may have been stopped early. Some
- * intermediaries send the numbers of the enumeration, which have the same meaning in all its versions.
+ * proxies send numeric enum values instead of names. The numbers mean the same in all API versions.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['STOP', 'complete'],

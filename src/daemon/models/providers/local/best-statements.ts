@@ -7,7 +7,7 @@ import { type Statement, statementsOf } from './statements.ts'
 export type Quotation = { passage: GroundingPassage; statements: Statement[] }
 
 const QUOTATIONS = 3
-/** A statement is quoted only if it covers at least this share of the question's weight, headings included. */
+/** A statement is quoted only if it and its headings cover at least this share of the question's weight. */
 const ANSWER_SHARE = 0.42
 /** A further statement is quoted if its score is at least this share of the best score. */
 const FURTHER_SHARE = 0.9

@@ -280,7 +280,7 @@ function isCapital(code: number): boolean {
   return code >= 65 && code <= 90
 }
 
-/** Returns an upper bound of the digits of a number that begins in the word at `start`, but at most ENOUGH_DIGITS. */
+/** Returns the maximum digit count of a number that begins in the word at `start`. Stops counting at ENOUGH_DIGITS. */
 function digitsFrom(text: string, start: number): number {
   let digits = 0
   let before = 0
