@@ -67,8 +67,8 @@ export const commands = {
   create: createVerb(KEYS, {
     description:
       'Create an API key and print its secret, once: alone on stdout, or as `secret` of the key with -o json.\n' +
-      "The key has none of its owner's administrator rights, unless --admin is given. Omitted fields have the\n" +
-      "gateway's defaults.",
+      "The key gets its owner's administrator rights only with --admin. Omitted fields have " +
+      "the gateway's defaults.",
     fields: [
       { ...name, ask: 'Name of the key:', parse: (text) => text.trim() },
       { ...user, help: 'its owner: id, email, username or name (default: the caller)' },
