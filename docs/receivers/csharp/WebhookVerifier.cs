@@ -5,16 +5,16 @@ using System.Security.Cryptography;
 using System.Text;
 using System.Text.RegularExpressions;
 
-/// <summary>Verifies X-Service-Signature. .NET 6 or later, no package needed.</summary>
+/// <summary>Verifies X-Service-Signature. Requires only .NET 6 or later.</summary>
 public static class WebhookVerifier
 {
     private static readonly Regex Timestamp = new(@"\A(0|[1-9][0-9]{0,14})\z");
     private static readonly Regex Signature = new(@"\A[0-9a-f]{64}\z");
 
-    /// <param name="rawBody">the bytes as they came, before anything parsed them</param>
+    /// <param name="rawBody">the unparsed request body</param>
     /// <param name="header">the value of X-Service-Signature, or null</param>
-    /// <param name="secrets">the whole whsec_…, two of them while you rotate</param>
-    /// <param name="now">Unix seconds; by default those of this machine</param>
+    /// <param name="secrets">the complete secrets (whsec_…); pass both secrets during a rotation</param>
+    /// <param name="now">Unix time in seconds; defaults to the system clock</param>
     public static bool Verify(byte[] rawBody, string? header, IEnumerable<string?> secrets, long tolerance = 300, long? now = null)
     {
         var times = new List<string>();
@@ -36,7 +36,7 @@ public static class WebhookVerifier
         var valid = false;
         foreach (var secret in secrets)
         {
-            // A variable that is not set is null; with an empty key everybody could sign.
+            // Skips missing secrets: anyone could forge a signature with an empty key.
             if (string.IsNullOrEmpty(secret)) continue;
             var expected = HMACSHA256.HashData(Encoding.UTF8.GetBytes(secret), signed);
             foreach (var value in given) valid |= CryptographicOperations.FixedTimeEquals(expected, value);
@@ -53,6 +53,6 @@ public static class WebhookVerifier
 //       await request.Body.CopyToAsync(buffer);
 //       var signature = request.Headers["X-Service-Signature"].ToString();
 //       if (!WebhookVerifier.Verify(buffer.ToArray(), signature, new[] { secret })) return Results.Unauthorized();
-//       queue.Enqueue(buffer.ToArray());   // deliveries may come twice: remember X-Service-Delivery
+//       queue.Enqueue(buffer.ToArray());   // deliveries may repeat: deduplicate by X-Service-Delivery
 //       return Results.NoContent();        // acknowledge within 5 s
 //   });

@@ -1,4 +1,4 @@
-// Package webhook verifies X-Service-Signature. Standard library only.
+// Package webhook verifies X-Service-Signature. It uses only the standard library.
 package webhook
 
 import (
@@ -15,8 +15,8 @@ var (
 	signature = regexp.MustCompile(`\A[0-9a-f]{64}\z`)
 )
 
-// Verify tells whether the gateway sent rawBody, the bytes as they came. secrets are the whole whsec_…, two of them while
-// you rotate; tolerance and now are in seconds: 300 and time.Now().Unix().
+// Verify reports whether the gateway signed rawBody, the unparsed request body. secrets are the complete whsec_… texts.
+// Pass both secrets during a rotation. tolerance and now are in seconds: use 300 and time.Now().Unix().
 func Verify(rawBody []byte, header string, secrets []string, tolerance, now int64) bool {
 	var times []string
 	var given [][]byte
@@ -39,7 +39,7 @@ func Verify(rawBody []byte, header string, secrets []string, tolerance, now int6
 	}
 	valid := false
 	for _, secret := range secrets {
-		// os.Getenv answers "" for a variable that is not set; with an empty key everybody could sign.
+		// os.Getenv returns "" for an unset variable. Anyone could forge a signature with an empty key.
 		if secret == "" {
 			continue
 		}
@@ -65,4 +65,4 @@ func Verify(rawBody []byte, header string, secrets []string, tolerance, now int6
 //		return
 //	}
 //	w.WriteHeader(http.StatusNoContent) // acknowledge within 5 s
-//	queue <- rawBody                    // deliveries may come twice: remember X-Service-Delivery
+//	queue <- rawBody                    // deliveries may repeat: deduplicate by X-Service-Delivery

@@ -6,20 +6,20 @@ import java.util.List;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
-/** Verifies X-Service-Signature. Java 11 or later, nothing to install. */
+/** Verifies X-Service-Signature. Requires only Java 11 or later. */
 public final class WebhookVerifier {
     private WebhookVerifier() {}
 
-    /** As below, with 300 seconds of tolerance and the clock of this machine. */
+    /** Verifies with a tolerance of 300 seconds and the system clock. */
     public static boolean verify(byte[] rawBody, String header, List<String> secrets) {
         return verify(rawBody, header, secrets, 300, System.currentTimeMillis() / 1000);
     }
 
     /**
-     * @param rawBody the bytes as they came, before anything parsed them
+     * @param rawBody the unparsed request body
      * @param header the value of X-Service-Signature, or null
-     * @param secrets the whole whsec_…, two of them while you rotate
-     * @param now Unix seconds
+     * @param secrets the complete secrets (whsec_…); pass both secrets during a rotation
+     * @param now Unix time in seconds
      */
     public static boolean verify(byte[] rawBody, String header, List<String> secrets, long tolerance, long now) {
         List<String> times = new ArrayList<>();
@@ -37,7 +37,7 @@ public final class WebhookVerifier {
         if (age > tolerance || age < -tolerance) return false;
         boolean valid = false;
         for (String secret : secrets) {
-            // System.getenv answers null for a variable that is not set; with an empty key everybody could sign.
+            // System.getenv returns null for an unset variable. Anyone could forge a signature with an empty key.
             if (secret == null || secret.isEmpty()) continue;
             byte[] expected = hmac(secret, times.get(0), rawBody);
             for (byte[] value : given) valid |= MessageDigest.isEqual(expected, value);
@@ -71,6 +71,6 @@ public final class WebhookVerifier {
 //   ResponseEntity<Void> hook(@RequestBody byte[] rawBody,
 //           @RequestHeader(name = "X-Service-Signature", required = false) String signature) {
 //       if (!WebhookVerifier.verify(rawBody, signature, List.of(secret))) return ResponseEntity.status(401).build();
-//       queue.add(rawBody);                          // deliveries may come twice: remember X-Service-Delivery
+//       queue.add(rawBody);                          // deliveries may repeat: deduplicate by X-Service-Delivery
 //       return ResponseEntity.noContent().build();   // acknowledge within 5 s
 //   }

@@ -2,9 +2,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /**
- * @param {Buffer} rawBody the bytes as they came, before anything parsed them
+ * @param {Buffer} rawBody the unparsed request body
  * @param {string | undefined} header the value of X-Service-Signature
- * @param {(string | undefined)[]} secrets the whole whsec_…; two of them while you rotate
+ * @param {(string | undefined)[]} secrets the complete secrets (whsec_…); pass both secrets during a rotation
  * @returns {boolean}
  */
 export function verify(rawBody, header, secrets, tolerance = 300, now = Math.floor(Date.now() / 1000)) {
@@ -15,11 +15,11 @@ export function verify(rawBody, header, secrets, tolerance = 300, now = Math.flo
   const times = parts.filter(([name]) => name === 't').map(([, value]) => value)
   const given = parts.filter(([name, value]) => name === 'v1' && /^[0-9a-f]{64}$/.test(value)).map(([, value]) => value)
   if (times.length !== 1 || !/^(0|[1-9][0-9]{0,14})$/.test(times[0])) return false
-  // Asked this way round, so that a tolerance or a time that is no number lets nothing pass.
+  // `!(… <= …)` also rejects if the tolerance or the time is NaN.
   if (!(Math.abs(now - Number(times[0])) <= tolerance)) return false
   let valid = false
   for (const secret of [secrets].flat()) {
-    // With an empty key everybody could sign.
+    // Anyone could forge a signature with an empty key.
     if (typeof secret !== 'string' || secret === '') continue
     const expected = createHmac('sha256', secret).update(`${times[0]}.`).update(rawBody).digest()
     for (const value of given) if (timingSafeEqual(expected, Buffer.from(value, 'hex'))) valid = true
@@ -38,7 +38,7 @@ export function verify(rawBody, header, secrets, tolerance = 300, now = Math.flo
 //       return
 //     }
 //     response.writeHead(204).end()          // acknowledge first, within 5 s
-//     await handle(JSON.parse(rawBody))      // deliveries may come twice: remember X-Service-Delivery
+//     await handle(JSON.parse(rawBody))      // deliveries may repeat: deduplicate by X-Service-Delivery
 //   })
 //
 // Express: app.post('/hook', express.raw({ type: 'application/json' }), (req, res) => … verify(req.body, …))

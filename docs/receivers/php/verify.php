@@ -1,10 +1,10 @@
 <?php
-// Verifies X-Service-Signature. PHP 7.4 or later, no package needed.
+// Verifies X-Service-Signature. Requires only PHP 7.4 or later.
 
 /**
- * @param string      $rawBody the bytes as they came: file_get_contents('php://input')
+ * @param string      $rawBody the unparsed request body: file_get_contents('php://input')
  * @param string|null $header  the value of X-Service-Signature
- * @param array       $secrets the whole whsec_…, two of them while you rotate; what is no text, or empty, is left out
+ * @param array       $secrets the complete secrets (whsec_…); both during a rotation; skips empty and non-text ones
  */
 function verify(string $rawBody, ?string $header, array $secrets, int $tolerance = 300, ?int $now = null): bool
 {
@@ -31,7 +31,7 @@ function verify(string $rawBody, ?string $header, array $secrets, int $tolerance
     }
     $valid = false;
     foreach ($secrets as $secret) {
-        // getenv() answers false for a variable that is not set; with an empty key everybody could sign.
+        // getenv() returns false for an unset variable. Anyone could forge a signature with an empty key.
         if (!is_string($secret) || $secret === '') {
             continue;
         }
@@ -49,4 +49,4 @@ function verify(string $rawBody, ?string $header, array $secrets, int $tolerance
 //     exit;
 // }
 // http_response_code(204);            // acknowledge within 5 s
-// handle(json_decode($rawBody));      // deliveries may come twice: remember X-Service-Delivery
+// handle(json_decode($rawBody));      // deliveries may repeat: deduplicate by X-Service-Delivery

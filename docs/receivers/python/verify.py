@@ -1,4 +1,4 @@
-"""Verifies X-Service-Signature. Python 3.8 or later, nothing to install."""
+"""Verifies X-Service-Signature. Requires only Python 3.8 or later."""
 
 import hashlib
 import hmac
@@ -7,7 +7,7 @@ import time
 
 
 def verify(raw_body, header, secrets, tolerance=300, now=None):
-    """raw_body: bytes as they came; header: str or None; secrets: list of the whole whsec_…, two while you rotate."""
+    """raw_body: unparsed bytes; header: str or None; secrets: complete whsec_… texts, both during a rotation."""
     now = int(time.time()) if now is None else now
     times, given = [], []
     for part in (header or "").split(","):
@@ -18,11 +18,11 @@ def verify(raw_body, header, secrets, tolerance=300, now=None):
             given.append(bytes.fromhex(value))
     if len(times) != 1 or not re.fullmatch(r"0|[1-9][0-9]{0,14}", times[0]):
         return False
-    # Asked this way round, so that a tolerance or a time that is NaN lets nothing pass.
+    # `not … <= …` also rejects if the tolerance or the time is NaN.
     if not abs(now - int(times[0])) <= tolerance:
         return False
     valid = False
-    # With an empty key everybody could sign, and a string would be taken for many short keys.
+    # Anyone could forge a signature with an empty key. Iterating over a string would use each character as a key.
     for secret in filter(None, [secrets] if isinstance(secrets, str) else secrets):
         signed = times[0].encode() + b"." + raw_body
         expected = hmac.new(secret.encode(), signed, hashlib.sha256).digest()
@@ -37,7 +37,7 @@ def verify(raw_body, header, secrets, tolerance=300, now=None):
 #   def hook():
 #       if not verify(request.get_data(), request.headers.get("X-Service-Signature"), [os.environ["WEBHOOK_SECRET"]]):
 #           return "", 401
-#       queue.put(request.get_json())   # deliveries may come twice: remember X-Service-Delivery
+#       queue.put(request.get_json())   # deliveries may repeat: deduplicate by X-Service-Delivery
 #       return "", 204                  # acknowledge within 5 s
 #
 # Django: request.body and request.headers.get("X-Service-Signature"). FastAPI: await request.body().

@@ -1,12 +1,14 @@
 #!/bin/sh
-# Verifies X-Service-Signature with openssl. For scripts and for looking at single deliveries:
+# Verifies X-Service-Signature with openssl. Use it in scripts and to check single deliveries:
 #
 #   WEBHOOK_SECRET=whsec_… sh verify.sh body.json "$SIGNATURE" && echo genuine
 #
-# The secret comes from the environment; several are separated by spaces. It is never an argument of openssl, which others
-# on this machine could see; so HMAC (RFC 2104) is put together here. Tolerance in seconds: WEBHOOK_TOLERANCE, 300 by
-# default. Exits with 0 only when the delivery is genuine, with 1 when it is not, and with 2 when it cannot tell. The
-# comparison is not in constant time: not for a public server. `aigw webhooks verify` does the same and says what is wrong.
+# WEBHOOK_SECRET contains one or more secrets, separated by spaces. WEBHOOK_TOLERANCE is in seconds, 300 by default.
+# Other users of the machine can see the arguments of openssl. So the script computes the HMAC (RFC 2104) itself and
+# never passes the secret as an argument.
+# Exits with 0 if signature and time are valid, with 1 if not, and with 2 if an input is missing or malformed.
+# Do not use this script on a public server, because it does not compare in constant time.
+# `aigw webhooks verify` does the same check and reports the cause of a failure.
 set -euf
 
 body=$1
@@ -52,7 +54,7 @@ age=$((now - times))
 [ "$age" -le "$tolerance" ] && [ "$age" -ge "-$tolerance" ] || exit 1
 
 digest() { openssl dgst -sha256 -r | cut -d ' ' -f 1; }
-# 64 bytes: the key in hex, filled up with zeros, each byte combined with a constant; as escapes for printf %b.
+# Prints 64 bytes: the key ($1, in hex) padded with zeros, each byte XORed with $2. printf decodes the octal escapes.
 pad() {
   left=$1 escapes='' n=0
   while [ "$n" -lt 64 ]; do
