@@ -95,7 +95,7 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
       status: 'Active',
       user_count: plan.largeMembers,
       search_text: toSearchText(name),
-      // These groups are dated in the middle, so that only the list sorted by size shows them.
+      // Dates these groups in the middle of all groups, so only a list sorted by size begins with them.
       created_at: at(plan.groups / 2),
       updated_at: at(plan.groups / 2),
     }

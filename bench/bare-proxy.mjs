@@ -1,5 +1,6 @@
-// The baseline of the bench: the minimum that an AI gateway on Node must do. Looks the bearer key up in a Map, parses
-// the JSON body, forwards it with undici's dispatch and passes the response back. No billing, storage or guards.
+// The baseline of the bench: the minimum that an AI gateway on Node must do. It looks up the bearer key in a Map,
+// parses the JSON body, forwards it with undici's dispatch and returns the response. It has no billing, storage or
+// guards.
 // Run: node bench/bare-proxy.mjs <origin of the upstream>
 import http from 'node:http'
 import { Pool } from 'undici'

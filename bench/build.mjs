@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** The bench cannot produce a figure. The message is printed to the user. */
+/** Thrown if a bench cannot produce a figure. The user sees only its message. */
 export class BenchError extends Error {
   name = 'BenchError'
 }

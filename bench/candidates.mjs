@@ -10,7 +10,7 @@ import { CPU } from './machine.mjs'
 
 const file = (name) => path.join(root, 'bench', name)
 
-/** Starts the mock upstream. `shape()` sets the number of chunks and the interval of its streams. */
+/** Starts the mock upstream. `shape()` sets the number of chunks per stream and the interval between them. */
 export async function startMock(session) {
   const child = session.start({
     name: 'mock upstream',
@@ -25,7 +25,7 @@ export async function startMock(session) {
   return { url, pid: child.pid, shape }
 }
 
-// About 1.8 KB: a system prompt and a question with its context.
+// The request has about 1.8 KB: a system prompt and a question with its context.
 const sentence = 'You are a careful assistant. Answer in plain prose and keep to the facts that the context gives. '
 const question = {
   messages: [
@@ -70,10 +70,10 @@ export async function startBare(session, mock) {
 }
 
 /**
- * Starts the real daemon on an empty store and does not wait until it listens. Default settings: key check, SQLite, one
- * durable commit per request.
- * @param {{dir: string, home?: string, key?: string, nodeOptions?: string[], mockUrl?: string, cpu?: number, databaseUrl?: string,
- *   env?: Record<string, string>}} options
+ * Starts the real daemon on an empty store and does not wait until it listens. It has the default settings: key check,
+ * SQLite, one durable commit per request.
+ * @param {{dir: string, home?: string, key?: string, nodeOptions?: string[], mockUrl?: string, cpu?: number,
+ *   databaseUrl?: string, env?: Record<string, string>}} options
  */
 export function spawnDaemon(session, options) {
   const { dir, home = root, key = newKey(), nodeOptions = [], mockUrl, cpu, databaseUrl, env = {} } = options
@@ -115,7 +115,7 @@ export async function startGateway(session, mock, { name = 'gateway', home, node
 
 const PORTKEY = {
   dependencies: { '@portkey-ai/gateway': '1.15.2' },
-  // Later versions make Portkey respond with 500 to streamed requests.
+  // With later versions of this package, Portkey responds to streamed requests with 500.
   overrides: { '@hono/node-server': '1.8.2' },
 }
 const PORTKEY_INSTALL_MS = 180_000
@@ -156,7 +156,7 @@ async function freePort() {
   return port
 }
 
-/** Polls a program that prints no listening message until it responds. */
+/** Polls the URL until the program responds, because the program prints no listening message. */
 async function untilAnswers(child, url) {
   for (let tries = 0; tries < 150; tries++) {
     const answered = await fetch(url).then(

@@ -19,8 +19,8 @@ const QUICK = { rounds: 4, seconds: 2, warmUpSeconds: 6, entries: 100_000 }
 const IN_FLIGHT = 50
 
 /**
- * The code that creates evidence, in the built files: [file, code, replacement that disables it]. Covers the hashes of
- * question, call and answer, and the receipt with its row, chain entry, tree and signature.
+ * The code that creates evidence, in the built files: [file, code, replacement that disables it]. It computes the
+ * hashes of request, call and answer, and creates the receipt with its row, chain entry, tree and signature.
  */
 const CUTS = [
   ['daemon/platform/http/edge.js', "hash('sha256', raw, 'hex')", "''"],

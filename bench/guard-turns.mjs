@@ -1,5 +1,5 @@
-// Measures how long guards block the event loop: the longest turn, in CPU time of the daemon's main thread. The worst
-// known texts enter by each surface or are sent by a model. Run: npm run bench -- guards
+// Measures how long guards block the event loop: the longest turn, in CPU time of the daemon's main thread. It sends
+// the slowest known texts to each API surface, and also as answers of a model. Run: npm run bench -- guards
 import { existsSync, readFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -10,7 +10,7 @@ import { spawnDaemon } from './candidates.mjs'
 import { CPU } from './machine.mjs'
 import { figure, table } from './tables.mjs'
 
-/** The largest text of messages (256 KB) and the largest body (1 MB). */
+/** Sizes just below the limits of all message texts together (256 KB) and of a body (1 MB). */
 const TEXT_BYTES = 262_000
 const BODY_BYTES = 1_040_000
 const SHOWN = 5
@@ -43,7 +43,7 @@ const toTool = (description, at) => {
   return { type: 'function', function: { name: `tool_${at}`, description, parameters } }
 }
 
-/** The surfaces by which a text enters or leaves, with the request for each. */
+/** The API surfaces that receive or return text, with a request for each. */
 const SURFACES = [
   { name: '/chat/completions', path: '/chat/completions', bodyOf: ([text]) => chat(text), bytes: TEXT_BYTES },
   {

@@ -1,5 +1,6 @@
-// Measures output guards: CPU of the same streams with and without guards, alternating; the delay of the first token;
-// and the number of pieces in which prose arrives under each policy. Run: npm run bench -- guards
+// Measures output guards. It alternates the same streams with and without guards to compare their CPU. It also measures
+// the delay of the first token, and the number of pieces in which prose arrives under each policy. Run: npm run bench
+// -- guards
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -26,10 +27,10 @@ const WARM_UP_ROUNDS = 2
 const FIRST_TOKENS = 2_000
 /** Policies under which prose is streamed. `public` inspects nothing. `gdpr` needs a provider in Europe. */
 const LIVE_POLICIES = ['public', 'internal-strict', 'confidential', 'hipaa', 'pci-dss', 'with-source-code']
-/** 50 tokens per second, the speed of many models. */
+/** The interval of 50 tokens per second, the speed of many models. */
 const LIVE_INTERVAL_MS = 20
 const LIVE_CHARS = 1_000
-/** One line without a line break and without personal data or secrets. */
+/** A text without line breaks, personal data and secrets. */
 const PROSE =
   'the tide went out slowly and left the boats lying on their sides while we sat on the wall and talked about what to do ' +
   'with the rest of the day, since nobody wanted to go back before it was dark and there was still bread and cheese to eat, '
@@ -131,7 +132,7 @@ const WITH_SOURCE_CODE = {
   policy: { dlp: { enabled: true, rules: 'all', action: 'mask' } },
 }
 
-/** Starts the real daemon, and builds its requests under either policy. */
+/** Starts the real daemon, and builds requests with and without guards. */
 async function startGateway(session, upstream) {
   const dir = path.join(session.dir, 'gateway')
   const { child, key } = spawnDaemon(session, { dir, mockUrl: upstream.url, cpu: CPU.measured })
@@ -179,7 +180,7 @@ async function measureLive({ post, requestUnder }, upstream) {
   upstream.shape.chunks = () => chunks
   const seen = []
   for (const policy of [LIVE_POLICIES[1], ...LIVE_POLICIES]) {
-    // The key may use only the active policy and `public`.
+    // Activates each policy, because the key may use only the active policy and `public`.
     await post(`/${policy}/activate`)
     const live = await watch(requestUnder({}))
     if (live.pieces === 0) throw new BenchError(`no text arrived under ${policy}`)
@@ -200,7 +201,7 @@ async function measure({ child, requests }, upstream, kase, way) {
   return cpuUs / STREAMS
 }
 
-/** Measures the delay of the first token: CPU work of the guards, and the tokens that must arrive first. */
+/** Measures what delays the first token: CPU work of the guards, and further tokens that must arrive first. */
 async function firstTokens() {
   const { createGuards } = await import('./guard-sets.mjs')
   const newGuard = createGuards({ monotonic: () => performance.now() })
@@ -240,7 +241,7 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
     const upstream = await startUpstream()
     try {
       const gateway = await startGateway(session, upstream)
-      // V8 compiles on other threads for several seconds, and this counts as CPU time.
+      // Warm-up: V8 compiles on other threads for several seconds, which counts as CPU time.
       for (let round = 0; round < WARM_UP_ROUNDS; round++) {
         for (const kase of CASES) for (const way of ['plain', 'guarded']) await measure(gateway, upstream, kase, way)
       }

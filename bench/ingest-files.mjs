@@ -1,7 +1,7 @@
 // Generates the files of the ingest bench: large files and hostile files. Every run generates the same bytes.
 import { deflateRawSync } from 'node:zlib'
 
-/** A random generator of numbers from 0 to 1, with the same sequence for the same seed. */
+/** Returns a generator of random numbers from 0 to 1. The same seed gives the same sequence. */
 function seeded(seed) {
   let state = seed
   return () => {
@@ -13,7 +13,7 @@ function seeded(seed) {
 const LETTERS = 'etaoinshrdlucmfwypvbgkjqxz'
 const VOCABULARY = 40_000
 
-/** Generates words with the frequencies of a natural language: few are common, many are rare. */
+/** Generates words with the frequencies of a natural language: few words are common, many are rare. */
 function textGenerator(seed) {
   const random = seeded(seed)
   const words = Array.from({ length: VOCABULARY }, () =>

@@ -1,5 +1,5 @@
-// Trains one file repeatedly until SIGTERM, in a process of its own. Each upload ends in different bytes, because the
-// gateway skips unchanged files. Prints the completed trainings and their passages as JSON.
+// Runs in a separate process. Trains one file UPLOADS times, or until SIGTERM. Each upload ends with different bytes,
+// because the gateway skips unchanged files. Prints the completed trainings and their passages as JSON.
 // Run: node bench/ingest-upload.mjs URL KEY INDEX FILE UPLOADS
 import { openAsBlob } from 'node:fs'
 import path from 'node:path'

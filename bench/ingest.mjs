@@ -43,7 +43,7 @@ function call(gateway, method, target, body) {
   })
 }
 
-/** Sends chats at a fixed rate without waiting for earlier ones. Returns the latency of each, in milliseconds. */
+/** Sends chats at a fixed rate without waiting for earlier ones. Returns the latency of each chat in milliseconds. */
 async function chatFor(gateway, { windowSeconds, chatsPerSecond }) {
   const times = []
   const running = []
@@ -163,7 +163,7 @@ async function measureSmall(gateway, plan) {
   return speeds
 }
 
-/** The process ids of the gateway's file readers. Empty if no file was read for a while. */
+/** The process ids of the gateway's file readers. The list is empty if no file was read for a while. */
 function readersOf(pid) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
   return children === '' ? [] : children.split(' ').map(Number)

@@ -1,5 +1,5 @@
-// Measures durable commits of the daemon's ledger on a SQLite file, alone and concurrent. Alternates runs without
-// evidence and with it (hashes, entitlement, receipt, chain, signature). Run: npm run bench -- ledger
+// Measures durable commits of the daemon's ledger on a SQLite file, sequential and concurrent. Alternates runs without
+// and with evidence (hashes, entitlement, receipt, chain, signature). Run: npm run bench -- ledger
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { buildProject, root } from './build.mjs'

@@ -13,9 +13,9 @@ const RAMP_MS = 1000
  */
 
 /**
- * Loads one candidate with one case (load.c) and measures the candidate's CPU time during the run.
- * @param {{once?: boolean, rampMs?: number}} [options] `once`: one request per connection, within `seconds`;
- *   `rampMs`: the time over which the first streams start.
+ * Runs one case against one candidate with load.c, and measures the candidate's CPU time during the run.
+ * @param {{once?: boolean, rampMs?: number}} [options] `once`: one request per connection, within `seconds`; `rampMs`:
+ *   the time over which the first streams start.
  * @returns {Promise<LoadResult>}
  */
 export function runLoad(binary, candidate, { connections, stream }, seconds, { once, rampMs = RAMP_MS } = {}) {
@@ -27,7 +27,7 @@ export function runLoad(binary, candidate, { connections, stream }, seconds, { o
     ...['--conns', String(connections)],
     ...['--seconds', String(seconds)],
     ...['--watch', String(candidate.pid)],
-    // Streams that start together also pause together. Streams whose starts are spread out behave like real clients.
+    // Spreads the starts of streams, as with real clients: streams that start together also pause together.
     ...(stream ? ['--chunks', String(stream.chunks), '--ramp-ms', String(rampMs)] : []),
     ...(once ? ['--once', '1'] : []),
   ])
@@ -50,5 +50,5 @@ export function runLoad(binary, candidate, { connections, stream }, seconds, { o
   })
 }
 
-/** Counts the responses that are failed, truncated or reordered. */
+/** Counts failed, truncated and reordered responses. */
 export const countBroken = (result) => result.errors + result.non2xx + result.truncated + result.reordered

@@ -1,5 +1,5 @@
-// Loaded into a daemon with --import. On SIGUSR2 it writes the event loop delay since the previous signal to the file
-// in BENCH_LOOP_DELAY, as JSON in milliseconds.
+// The bench loads this module into a daemon with --import. On SIGUSR2, it writes the event loop delay since the
+// previous signal to the file in BENCH_LOOP_DELAY. The file contains JSON, in milliseconds.
 import { renameSync, writeFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
@@ -12,7 +12,7 @@ delay.enable()
 process.on('SIGUSR2', () => {
   const figures = { p99: delay.percentile(99) / 1e6, max: delay.max / 1e6 }
   delay.reset()
-  // The rename is atomic, so a reader never gets half a file.
+  // The rename is atomic, so a reader never reads a partial file.
   writeFileSync(`${file}.part`, JSON.stringify(figures))
   renameSync(`${file}.part`, file)
 })

@@ -1,5 +1,5 @@
-// Loaded into a daemon with --import. On SIGUSR2 it writes the longest event loop turn since the previous signal to the
-// file in BENCH_LOOP_TURNS: CPU time of the main thread as JSON, in milliseconds.
+// The bench loads this module into a daemon with --import. On SIGUSR2, it writes the longest event loop turn since the
+// previous signal to the file in BENCH_LOOP_TURNS. The file contains JSON: milliseconds of the main thread's CPU time.
 import { closeSync, openSync, readSync, renameSync, writeFileSync } from 'node:fs'
 
 const file = process.env.BENCH_LOOP_TURNS
@@ -26,6 +26,6 @@ process.on('SIGUSR2', () => {
   readings++
   writeFileSync(`${file}.part`, JSON.stringify({ readings, maxMs }))
   maxMs = 0
-  // The rename is atomic, so a reader never gets half a file.
+  // The rename is atomic, so a reader never reads a partial file.
   renameSync(`${file}.part`, file)
 })

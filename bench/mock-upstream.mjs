@@ -1,5 +1,5 @@
-// The mock upstream of the benchmarks: OpenAI chat completions in its own process. It implements only the needed part
-// of HTTP/1.1 on node:net, so that it needs several times less CPU than any gateway in front of it.
+// The mock upstream of the benchmarks: OpenAI chat completions in its own process. It implements only the necessary
+// part of HTTP/1.1 on node:net, so it uses a fraction of the CPU of any gateway.
 //
 // POST …/chat/completions responds with a fixed JSON document of about 1 KB or, with "stream":true, with a stream of
 // content chunks. Each chunk contains "@@<CLOCK_MONOTONIC ns, in letters>@@", so that the load generator can detect
@@ -47,8 +47,7 @@ const choice = (delta, finishReason) =>
   `${eventStart}"choices":[{"index":0,"delta":${delta},"finish_reason":${finishReason}}]}\n\n`
 const roleEvent = choice('{"role":"assistant","content":""}', 'null')
 /**
- * The time in letters, from a for 0 to j for 9. Guards inspect answers, and such long numbers are unusual in answers of
- * models.
+ * Returns the time in letters, from a for 0 to j for 9. Guards would treat such long numbers as possible phone numbers.
  */
 function stamp() {
   let letters = ''

@@ -17,14 +17,17 @@ const SHOWN_FUNCTIONS = 30
 const SAMPLE_INTERVAL_US = 500
 const WARM_UP_SECONDS = 2
 
-/** A short location: the path within the project, or within its package. */
+/** A short location: the path within the project or within the npm package. */
 function locationOf({ url, lineNumber }) {
   if (!url) return ''
   const file = url.replace(/^file:\/\//, '').replace(`${root}/`, '')
   return `${file.replace(/^.*node_modules\//, '')}:${lineNumber + 1}`
 }
 
-/** Groups call frames by folder of dist/daemon or by package. Node and the engine are one group each. */
+/**
+ * Groups call frames by folder of dist/daemon or by package. Node is one group. Frames without a file are grouped by
+ * name.
+ */
 function partOf({ url, functionName }) {
   if (!url) return functionName
   if (url.startsWith('node:')) return 'node'
@@ -34,7 +37,7 @@ function partOf({ url, functionName }) {
 }
 
 /**
- * Self time of each function, without its callees and without idle time.
+ * Computes the self time of each function, which excludes its callees. Idle time is omitted.
  * @param {{profile: object, fromUs: number, untilUs: number, units: number}} measured a .cpuprofile, the measured time
  *   range, and the number of requests or chunks in it
  * @param {(callFrame: object) => string} keyOf

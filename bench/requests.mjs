@@ -1,5 +1,5 @@
 // Measures CPU time per request and per streamed chunk of the gateway, the bare proxy and, with --portkey, Portkey's
-// gateway. Runs alternate, so that other load on the machine affects all alike. Run: npm run bench
+// gateway. Runs alternate, so that other load on the machine affects all candidates alike. Run: npm run bench
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock, startPortkey } from './candidates.mjs'
@@ -20,8 +20,8 @@ const CASES = [
 
 /** Portkey runs only these cases. All cases would take too much of the time budget. */
 const PORTKEY_CASES = ['json-50', 'sse-50']
-// V8 compiles on other threads for several seconds after the first request, and this counts as CPU time. The warm-up
-// uses the same code paths as the cases, at a higher rate.
+// V8 compiles on other threads for several seconds after the first request, which counts as CPU time. The warm-up uses
+// the same code paths as the cases, at a higher rate.
 const WARM_UP = [
   { name: 'json-50', connections: 50 },
   { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } },
@@ -29,13 +29,13 @@ const WARM_UP = [
 
 const FULL = { rounds: 5, jsonSeconds: 2, streamSeconds: 3, warmUpSeconds: 6, budgetSeconds: 240 }
 const QUICK = { rounds: 2, jsonSeconds: 1, streamSeconds: 2, warmUpSeconds: 4, budgetSeconds: 70 }
-/** The warm-up ends after this many requests or chunks, or after WARM_UP_TIMES the planned time. */
+/** The warm-up ends after this many requests or chunks, or after WARM_UP_TIMES times the planned time. */
 const WARM_UP_UNITS = 30_000
 const WARM_UP_TIMES = 4
 const REPEATS = 2
-/** If other processes use more CPU than this, in percent of one CPU, the run is repeated while time allows. */
+/** Limit for other processes, in percent of one CPU. A run that exceeds it is repeated if time allows. */
 const DISTURBED_PCT = 20
-/** The pause between two runs, in which aborted streams of the previous run end. */
+/** Pause between two runs, so that aborted streams of the previous run can end. */
 const PAUSE_MS = 150
 
 /**
@@ -84,7 +84,7 @@ async function measureUndisturbed(mayRepeat, take) {
   return best
 }
 
-/** Lets the JIT settle, and fails early if a candidate returns broken responses. */
+/** Warms up the JIT compiler, and fails early if a candidate returns broken responses. */
 async function warmUp(bench, candidates, seconds) {
   for (const candidate of candidates) {
     await checkAnswer(bench.mock, candidate)
@@ -130,7 +130,7 @@ async function takeRounds(bench, candidates, plan, deadlineMs) {
   return runs
 }
 
-/** Medians of the undisturbed runs of a case. If all runs were disturbed, medians of all. */
+/** Returns the medians of each case over its undisturbed runs, or over all runs if all were disturbed. */
 function summarise(runs) {
   const undisturbed = (run) => run.foreignPct <= DISTURBED_PCT
   return CASES.map((kase) => {
@@ -251,7 +251,7 @@ export async function benchRequests({ quick, rounds, dataDir, noBuild, portkey }
     const candidates = [await startBare(session, mock), await startGateway(session, mock)]
     const other = portkey ? await startPortkey(session, mock) : undefined
     if (other) candidates.push(other)
-    // All planned rounds run even if they take longer. Only repeats depend on the remaining time.
+    // All planned rounds run, even if they exceed the time budget. Only repeats depend on the remaining time.
     const deadlineMs = performance.now() + plan.budgetSeconds * 1000
     await warmUp(bench, candidates, plan.warmUpSeconds)
     const runs = await takeRounds(bench, candidates, plan, deadlineMs)

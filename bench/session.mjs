@@ -18,7 +18,7 @@ function startChild({ name, argv, cpu, env = {} }) {
   const startedAt = performance.now()
   const child = spawn(command, args, {
     cwd: root,
-    // No other variables are passed: a provider key or a setting of the shell would change the measurement.
+    // Other variables are omitted: a provider key or a setting of the shell could change the measurement.
     env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -73,7 +73,8 @@ function startChild({ name, argv, cpu, env = {} }) {
 }
 
 /**
- * Runs a bench with a temporary directory and child processes. Both are removed when it ends, also after Ctrl-C.
+ * Runs a bench with a temporary directory and child processes. When the bench ends, also after Ctrl-C, it stops the
+ * processes and removes the directory.
  * @param {{dataDir: string | undefined}} options parent of the temporary directory; default os.tmpdir()
  * @param {(session: {dir: string, start: typeof startChild}) => Promise<T>} run
  * @template T

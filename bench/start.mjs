@@ -23,7 +23,7 @@ const COMMANDS = {
   'aigw --help': [cli, '--help'],
 }
 
-/** Wall time of one run of a command; milliseconds. */
+/** Returns the wall time of one run of a command in milliseconds. */
 function timeCommand(name, args) {
   const [command, ...rest] = pinned(CPU.measured, [process.execPath, ...args])
   const startedAt = performance.now()
@@ -42,7 +42,7 @@ const readyStatus = (url) =>
     request.once('error', reject)
   })
 
-/** Milliseconds from the spawn of the daemon to the first 200 of /readyz. */
+/** Returns the milliseconds from the spawn of the daemon to the first 200 of /readyz. */
 async function timeToReady(child) {
   const { url } = await child.listening
   while ((await readyStatus(url)) !== 200) await sleep(POLL_MS)

@@ -1,17 +1,17 @@
-/** Median of the values. Undefined if there are none. */
+/** Median of the values. Undefined if the list is empty. */
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1
   return sorted.length % 2 ? sorted[middle] : sorted.length ? (sorted[middle - 1] + sorted[middle]) / 2 : undefined
 }
 
-/** Formats a figure: `digits` decimals and thousands separators. A dash if it was not measured. */
+/** Formats a figure with `digits` decimals and thousands separators. Returns a dash if it was not measured. */
 export const figure = (value, digits = 0) =>
   value === undefined || !Number.isFinite(value)
     ? '-'
     : value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 
-/** A Markdown table padded for reading as plain text: first column left-aligned, figures right-aligned. */
+/** Returns a Markdown table with padded cells: the first column is left-aligned, figures are right-aligned. */
 export function table(headings, rows) {
   const widths = headings.map((heading, at) => Math.max(heading.length, 3, ...rows.map((row) => row[at].length)))
   const line = (cells) =>

@@ -17,7 +17,7 @@ const NOW = '2026-01-01T00:00:00.000Z'
 
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
 
-/** A random generator of numbers from 0 to 1, with the same sequence for the same seed. */
+/** Returns a generator of random numbers from 0 to 1. The same seed gives the same sequence. */
 function createRandom(seed) {
   let state = seed
   return () => {
@@ -113,7 +113,7 @@ async function benchDimensions(dir, dimensions, { passages, queries }) {
   }
 }
 
-/** Inserts passages of one document, each with its vector. */
+/** Inserts the passages of one document, each with its vector. */
 async function fill(db, passages, dimensions) {
   const { chooseModel } = await built('daemon/knowledge/search/vectors/models.js')
   const { insertVectors } = await built('daemon/knowledge/search/vectors/vector-store.js')
@@ -176,7 +176,7 @@ function nearestOf(queryVectors, passages, dimensions, toUnitVector) {
 }
 
 async function measure(queryVectors, expected, find) {
-  // Warm-up: the first queries read the file, which a running daemon has in memory.
+  // Warm-up: the first queries read the file from the disk. In a running daemon, it is already in memory.
   for (const query of queryVectors.slice(0, 5)) await find(query)
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()

@@ -1,6 +1,6 @@
-// The receivers of the webhook bench, in their own process, with one port per kind of behaviour. The sender writes the
-// current time into the event, so that a good receiver can measure the delay.
-// GET /report on the good port responds with {count, p50Ms, p99Ms, maxMs} since the previous report.
+// The receivers of the webhook bench run in this separate process. Each kind of behaviour has its own port. The sender
+// writes the current time into the event, so that a good receiver can measure the delay. GET /report on the good port
+// responds with {count, p50Ms, p99Ms, maxMs} since the previous report.
 import net from 'node:net'
 
 const ok = Buffer.from('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
@@ -35,7 +35,7 @@ function report(socket) {
   socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
 }
 
-/** Implements the needed part of HTTP: sequential requests with a content-length. */
+/** Implements only the necessary part of HTTP: sequential requests with a content-length. */
 function serve(react) {
   return net.createServer({ noDelay: true }, (socket) => {
     let text = ''

@@ -91,7 +91,7 @@ async function openWorld(modules, dir) {
       data: eventData(),
     }),
     insertEvents: (events) => modules.insertRows(db, 'outbox_events', events),
-    /** Number of deliveries recorded as delivered so far. */
+    /** Returns the number of successful deliveries so far. */
     async delivered() {
       const { values } = await metrics.getSingleMetric('aigw_webhook_deliveries_total').get()
       return values.find(({ labels }) => labels.state === 'delivered')?.value ?? 0
@@ -123,7 +123,7 @@ async function timed(count, run) {
   return { perSecond: count / seconds, cpuUs: (user + system) / count }
 }
 
-/** Sends the same POSTs with the same concurrency, without storage. */
+/** The baseline: sends the POSTs of the dispatcher with the same concurrency, without storage. */
 async function bareLoop(url, count, inFlight) {
   const pool = new Pool(url, { connections: inFlight, pipelining: 1 })
   const secret = `whsec_${randomBytes(32).toString('hex')}`
@@ -184,7 +184,10 @@ async function measureThroughput(modules, session, urls, plan) {
   }
 }
 
-/** Sends events to endpoints of the given kinds, the same mix per tenant. Returns the delays of the good endpoints. */
+/**
+ * Sends events to endpoints. `mix` lists the kinds of endpoints of every tenant, or returns them for the nth tenant.
+ * Returns the delays of the good endpoints.
+ */
 async function measureDelays(modules, session, urls, { name, tenants, mix, eventsPerSecond, seconds }) {
   const world = await openWorld(modules, path.join(session.dir, name))
   try {
@@ -210,7 +213,7 @@ async function measureDelays(modules, session, urls, { name, tenants, mix, event
         events.push(world.event(ids[sent % ids.length]))
         expected += goodOf(sent % ids.length)
       }
-      // As in requests, the commits are concurrent.
+      // Commits run concurrently, as in requests to the daemon.
       for (const event of events) world.ledger.commit({ events: [event] }).catch((error) => console.error(error))
       peak = Math.max(peak, process.memoryUsage().rss)
       await sleep(2)
@@ -223,7 +226,7 @@ async function measureDelays(modules, session, urls, { name, tenants, mix, event
   }
 }
 
-/** Measures chats of the real daemon with `hanging` endpoints that never respond. */
+/** Measures chats of the real daemon while `hanging` endpoints never respond. */
 async function measureChat(session, mock, urls, hanging, seconds, nth) {
   const dir = path.join(session.dir, `chat-${hanging}-${nth}`)
   const key = `sk-${randomBytes(32).toString('hex')}`

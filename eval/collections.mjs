@@ -47,7 +47,7 @@ export function readAnsweredDocuments(dir) {
     text,
     document: doc,
     ranges: references.flatMap(({ content }) => {
-      // The collection's offsets count characters differently, so the text is searched instead.
+      // Searches for the text, because the collection's offsets count characters differently.
       const start = textOf.get(doc)?.indexOf(content) ?? -1
       return start < 0 ? [] : [{ start, end: start + content.length }]
     }),

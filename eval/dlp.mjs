@@ -1,5 +1,5 @@
-// Measures secrets detection: recall and precision per development set, compared with one regular expression of fifteen
-// well-known formats; false positives on texts without secrets; time per KB. Run: npm run eval -- dlp
+// Measures secrets detection: recall and precision per development set, false positives on texts without secrets, and
+// time per KB. One regular expression of fifteen well-known formats serves as the baseline. Run: npm run eval -- dlp
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { DLP_DETECTORS } from '../dist/daemon/safety/guards/dlp/detector.js'
@@ -84,7 +84,7 @@ function worstOf(detector, unit) {
 
 /** CPU time in microseconds. */
 function timeOf(texts, detector) {
-  // The detector caches the latest text. Another text clears the cache.
+  // Clears the cache of the detector, which contains the latest text.
   detector.find('')
   const before = process.cpuUsage()
   for (const text of texts) detector.find(text)
@@ -107,7 +107,7 @@ function readRows(dir, name) {
     .map((row) => ({ ...row, text: row.text ?? Buffer.from(row.text_b64, 'base64').toString('utf8') }))
 }
 
-/** A negative of these sets is a near miss for one rule, and may be a valid secret for another rule. */
+/** Precision is a lower bound: a negative of one rule in these sets may be a valid secret of another rule. */
 function scoresOf(rows, isHit) {
   const positives = rows.filter(({ label }) => label === 1).length
   const hits = rows.filter(({ text }) => isHit(text))

@@ -150,7 +150,7 @@ function printWorst(print) {
 function entityKinds() {
   const ofClass = (kind) => PII_ENTITIES.filter((each) => each.class === kind).map(({ name }) => name)
   const kinds = ['checksum', 'pattern', 'heuristic'].map((kind) => [kind, ofClass(kind)])
-  // Without `entities` the detector uses the default set, which excludes mailboxes of roles.
+  // Without `entities` the detector uses the default set, which excludes role mailboxes.
   return [['default', undefined], ...kinds, ['all', 'all']]
 }
 
@@ -178,13 +178,13 @@ function evaluateSpans(rows, detector, print) {
   return { types, all: sum(Object.values(types)), words, microsecondsPerKb: microsecondsPerKb(rows, detector) }
 }
 
-/** The name under which a type of a set and our matching entity are counted. */
+/** Returns the common name under which a type of a set and our matching entity are counted. */
 function scoredAs(type) {
   const [name = type] = TYPES[type] ?? []
   return name === 'DATE_OF_BIRTH' ? 'DATE' : name
 }
 
-/** Treats all entities as one: counts the personal words that findings cover. */
+/** Ignores entity types: counts the words of personal data that findings cover. */
 function countWords(text, spans, found, score) {
   for (const { index, 0: word } of text.matchAll(/[\p{L}\p{M}\p{N}]+/gu)) {
     const at = { start: index, end: index + word.length }
@@ -244,10 +244,10 @@ function evaluateBenign(rows, detector, print) {
   return { rows: rows.length, hits, perThousand, types, microsecondsPerKb: microsecondsPerKb(rows, detector) }
 }
 
-/** CPU time of the fastest round. The first rounds include JIT compilation. */
+/** Returns the CPU time of the fastest round, because the first rounds include JIT compilation. */
 function microsecondsPerKb(rows, detector) {
   const rounds = Array.from({ length: ROUNDS }, () => {
-    // The detector caches the latest text. Another text clears the cache.
+    // Clears the cache of the detector, which contains the latest text.
     detector.find('')
     const before = process.cpuUsage()
     for (const { text } of rows) detector.find(text)
@@ -257,7 +257,7 @@ function microsecondsPerKb(rows, detector) {
   return (Math.min(...rounds) * 1000) / rows.reduce((chars, { text }) => chars + text.length, 0)
 }
 
-/** Returns the score of that name, and creates it if it is missing. */
+/** Returns the score of this name. Creates the score if it is missing. */
 function scoreOf(scores, name) {
   scores[name] ??= newScore()
   return scores[name]

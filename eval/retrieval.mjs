@@ -1,5 +1,5 @@
-// Measures knowledge search on development collections. Documents are indexed like trained ones, and queries run like
-// searches. Run: npm run eval -- retrieval
+// Measures knowledge search on development collections. It indexes documents as a training does, and runs queries as
+// the search does. Run: npm run eval -- retrieval
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -50,7 +50,7 @@ const TENANT = 'eval'
 const NOW = '2026-01-01T00:00:00.000Z'
 /** Passages per query. Documents are ranked by their best passage, so a query needs more passages than documents. */
 const PASSAGES = 400
-/** Numbers of best passages that are compared with the ranges that answer a question. */
+/** Numbers of top-ranked passages to compare with the ranges that answer a question. */
 const PASSAGES_READ = [1, 5]
 
 /** Prints the tables and returns the figures of each collection, by name. */
@@ -83,7 +83,7 @@ export async function evaluateRetrieval({ dir, sets, steps, embeddings, postgres
 
 const row = ([name, ...cells]) => `${name.padEnd(20)}${cells.map((cell) => cell.padStart(12)).join('')}`
 
-/** Opens a store with the search of a daemon that uses these embeddings. */
+/** Opens a store, and the search as a daemon with these embeddings would configure it. */
 async function withSearch(postgres, embeddings, use) {
   await withStore(postgres, async (db) => {
     const endpoint = embeddings && { kind: 'openai', baseUrl: embeddings.url, apiKey: embeddings.key, headers: {} }
@@ -177,10 +177,10 @@ async function evaluateCollection(db, retrieval, name, { documents, queries }, w
   }
 }
 
-/** Document ids, ordered by best passage. */
+/** Returns the ids of the documents, ordered by the best passage of each document. */
 const documentsOf = (matches) => [...new Set(matches.map(({ source }) => source))]
 
-/** nDCG@10 after adding each step of the ranking. */
+/** Computes nDCG@10 after adding each step of the ranking. */
 async function evaluateSteps(db, indexId, queries) {
   const steps = {
     'words only': { terms: (term) => term.required },

@@ -254,7 +254,7 @@ const LETTERS = [
   "{'sender': '<mail>', 'message': '<ask>. <fact>.', 'read': {True|False}}",
 ]
 
-/** Maximum number of commands in one sample. The shield also scans a user's last messages together. */
+/** Maximum number of commands in one sample. Samples have several because the shield scans recent messages together. */
 const TURNS_TOGETHER = 4
 
 /**

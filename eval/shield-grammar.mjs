@@ -1,6 +1,6 @@
-// Expands grammars into texts: `{a|b <name>}` becomes one of the choices, `<name>` one alternative of that rule.
+// Expands grammars into texts. `{a|b <rule>}` becomes one of its choices, and `<rule>` one alternative of that rule.
 
-/** A random generator of numbers from 0 to 1, with the same sequence for the same seed. */
+/** Returns a generator of random numbers from 0 to 1. The same seed gives the same sequence. */
 export function randomOf(seed) {
   let state = seed | 0
   return () => {
@@ -22,7 +22,7 @@ export function expander(rules, random, made = {}) {
   const pick = (list) => list[Math.floor(random() * list.length)]
   const line = (name) => pick(rules[name].split('|'))
 
-  /** Expands one template. All occurrences of `<name>` in it become the same name. */
+  /** Expands one template. All occurrences of `<name>` in a template become the same name. */
   const expand = (template) => {
     let text = template
     const chosenName = rules.name ? line('name') : ''

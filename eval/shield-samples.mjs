@@ -305,7 +305,7 @@ export function makeSamples({ seed, count, goals, carriers }) {
     for (let made = 0; made < count; made++) {
       const text = asTyped(expand(pick(templates)))
       if (family === 'indirect' || family === 'tool' || random() < 0.08) {
-        // A request alone may be harmless. Inside data the same request is an attack.
+        // A request alone may be harmless, but inside data it is an attack.
         const alone = family === 'indirect' ? text.endsWith('?') || text.length < 60 : true
         if (!alone || random() < 0.2) if (family !== 'tool') add(family, 1, text)
         add(`hidden-${family}`, 1, hideIn(pick(carriers), text))

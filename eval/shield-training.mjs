@@ -1,5 +1,5 @@
-// Trains the shield's classifier: `train(examples)` returns weights. Plain arithmetic on one thread; the same seed
-// gives the same weights.
+// Trains the shield's classifier: `train(examples)` returns weights. It uses plain arithmetic on one thread, so the
+// same seed gives the same weights.
 import { brotliCompressSync } from 'node:zlib'
 import { randomOf } from './shield-grammar.mjs'
 
@@ -11,14 +11,14 @@ export const TRAINING = {
   rate: 0.05,
   /** Share of features dropped from each example, so that the result does not depend on a few features. */
   dropout: 0.5,
-  /** Weight of rows in large sets: 0 weighs all sets equally, 1 weighs all rows equally. */
+  /** Weight of rows in large sets: with 0 all sets have equal weight, with 1 all rows have equal weight. */
   balance: 0.5,
 }
 
 /**
  * Trains two networks.
  * @param examples `[{ set, label, windows: [{ indices, values }] }]`
- * @param features the number of features and the index of the first named one
+ * @param features the number of features and the index of the first named feature
  * @returns networks whose logits are summed
  */
 export function train(examples, { count, named }, settings = TRAINING) {
@@ -147,7 +147,7 @@ function learn(network, window, label, weight, rate) {
 
 const highest = (list, score) => list.reduce((best, one) => (score(one) > score(best) ? one : best))
 
-/** The weights in shipped form: one signed byte each, compressed. */
+/** Converts the networks to the shipped form: one signed byte per weight, compressed. */
 export const quantised = (networks, anchors) => ({ networks: networks.map(quantisedNetwork), anchors })
 
 function quantisedNetwork({ from, hidden, bias, direct, inner, hiddenBias, output }) {

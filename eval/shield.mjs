@@ -22,7 +22,9 @@ const PUBLISHED = {
 }
 
 const FEATURE_RANGE = { count: FEATURES, named: NAMED_AT }
-/** Share of rows for validation only. All copies of a text are in the same part. */
+/**
+ * Share of rows that are used only for validation. Copies of a text are never split between training and validation.
+ */
 const VALIDATION_SHARE = 0.2
 const LONGEST_READ_CHARS = 16_000
 const FLAG_SCORE = 50
@@ -70,7 +72,7 @@ function readShortCommands() {
   })
 }
 
-/** Normalises a text: texts that differ only in case, spaces and punctuation have the same key. */
+/** Texts that differ only in case, spaces and punctuation have the same key. */
 const keyOf = (text) =>
   text
     .toLowerCase()
@@ -93,7 +95,7 @@ const isCounted = ({ label }) => label !== null
 const isAttack = ({ label }) => label === 1
 const isBenign = ({ label }) => label === 0
 
-/** The lowest threshold that at most `share` of the benign scores exceed. */
+/** Returns the lowest threshold that at most `share` of the benign scores exceed. */
 function thresholdAt(benign, share) {
   const sorted = [...benign].sort((one, other) => other - one)
   const allowed = Math.floor(sorted.length * share)
@@ -172,7 +174,7 @@ function measureShipped(rows, sets, print, classifier) {
   const times = []
   const perSet = new Map()
   const isChosen = ({ set }) => sets.length === 0 || sets.includes(set)
-  // The threshold for 1 % of false positives is computed over all sets.
+  // Includes benign rows of all sets, because the threshold for 1 % of false positives covers all sets.
   const benignRows = counted.filter((one) => one.validation && isBenign(one))
   for (const one of new Set([...counted.filter(isChosen), ...benignRows])) {
     const options = classifier ? { classifier } : {}

@@ -1,4 +1,4 @@
-// Texts that are slowest to scan for their length. Each is repeated to the required size.
+// The texts that take the longest to scan per character. Each text is repeated to the required size.
 
 /** Texts that contain personal data or nearly match it. */
 export const PII_WORST = [
