@@ -37,7 +37,7 @@ export async function updateGroup(tx: Db, { tenant_id, id, ...columns }: GroupRo
   try {
     await tx.updateTable('groups').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
   } catch (cause) {
-    // A unique key that fails here is always the key of the name, because only the name is unique.
+    // The violated constraint is always the unique key of the name, because only the name is unique.
     if (engineOf(tx).uniqueKeyOf(cause) === undefined) throw cause
     throw nameExists(columns.name, cause)
   }
@@ -137,11 +137,11 @@ export async function removeUserFromGroups(tx: Db, tenantId: string, userId: str
   await tx.deleteFrom('group_members').where('tenant_id', '=', tenantId).where('user_id', '=', userId).execute()
 }
 
-/** The group of this tenant with this id, without its members. */
+/** Returns the tenant's group with this id, without its members. */
 export const findGroupRow = (db: Db, tenantId: string, id: string): Promise<GroupRow | undefined> =>
   db.selectFrom('groups').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 
-/** The group of this tenant with this id, including its members. */
+/** Returns the tenant's group with this id, including its members. */
 export async function findGroup(db: Db, tenantId: string, id: string): Promise<GroupWithMembers | undefined> {
   const group = await findGroupRow(db, tenantId, id)
   if (!group) return undefined
@@ -150,8 +150,8 @@ export async function findGroup(db: Db, tenantId: string, id: string): Promise<G
 }
 
 /**
- * One page of a tenant's groups, and the total count. `search` matches a part of the name or the description. A large
- * group includes only its first GROUP_LIST_USERS members.
+ * Returns one page of a tenant's groups, and the total count. `search` matches a part of the name or the description. A
+ * large group includes only its first GROUP_LIST_USERS members.
  */
 export async function listGroups(
   db: Db,
@@ -180,8 +180,8 @@ const SORT_COLUMNS = {
 } as const satisfies Record<GroupFilter['sortBy'], keyof GroupRow>
 
 /**
- * Loads the members of all groups in one query, sorted by name. `first` limits each group to the members with the
- * lowest ids, which are the oldest accounts. Only these rows are read.
+ * Loads the members of all groups in one query, sorted by name. `first` reads only the members of each group with the
+ * lowest ids, which are the oldest accounts.
  */
 async function addMembersTo(
   db: Db,
@@ -208,7 +208,7 @@ async function addMembersTo(
   return groups.map((group) => ({ ...group, members: members.get(group.id) ?? [] }))
 }
 
-/** The id of the last member to include. If the group is smaller, a text that sorts after every id. */
+/** The id of the last member to include. For a smaller group, this is a text that sorts after every id. */
 const LAST_OF_FIRST = sql<string>`coalesce((
   select x.user_id from group_members as x where x.tenant_id = g.tenant_id and x.group_id = g.id
   order by x.user_id limit 1 offset ${sql.lit(GROUP_LIST_USERS - 1)}), '~')`

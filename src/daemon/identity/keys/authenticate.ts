@@ -35,7 +35,7 @@ export type Authenticator = {
   /** Invalidates all cached keys. Call it after any change of keys, users, roles or tenants. */
   forgetKeys(): void
   /**
-   * Reads the caller within this transaction. The key is looked up by the presented secret.
+   * Reads the caller's current rights within this transaction, by the hash of the presented key.
    * @throws UNAUTHORIZED if the key is no longer valid
    */
   lookUpAgain(tx: Db, caller: Caller): Promise<Caller>

@@ -29,8 +29,8 @@ export type NewSecret = { key: OwnedKey; secret: string }
 
 /**
  * Creates a key for an active user of the tenant; the default is the caller.
- * @throws VALIDATION_ERROR. INSUFFICIENT_PERMISSIONS if the key would have more rights than the caller's.
- * INSUFFICIENT_PERMISSIONS if it would belong to another user and the caller does not administer users.
+ * @throws VALIDATION_ERROR. INSUFFICIENT_PERMISSIONS if the key would have rights that the caller lacks.
+ * INSUFFICIENT_PERMISSIONS if the key would belong to another user and the caller does not administer users.
  */
 export function createKey(
   deps: KeyDeps,
@@ -73,7 +73,7 @@ export function createKey(
 /**
  * Changes only the settings that the request contains.
  * @throws VALIDATION_ERROR, API_KEY_NOT_FOUND, API_KEY_REVOKED, LAST_ADMINISTRATOR. INSUFFICIENT_PERMISSIONS if the key
- * has, or would have, more rights than the caller's. INSUFFICIENT_PERMISSIONS if it belongs to another user and the
+ * has, or would have, rights that the caller lacks. INSUFFICIENT_PERMISSIONS if the key belongs to another user and the
  * caller does not administer users.
  */
 export function changeKey(
@@ -114,11 +114,11 @@ export function changeKey(
 }
 
 /**
- * Gives the key a new secret. The old secret is rejected from now on. All other settings are kept. Administrator rights
- * that the owner has lost are removed, because the caller receives the secret and was checked only against the owner's
- * current rights.
- * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED. INSUFFICIENT_PERMISSIONS if the key has more rights than the caller's, or
- * belongs to another user and the caller does not administer users.
+ * Gives the key a new secret. The old secret is rejected from now on. All other settings are kept. Removes
+ * administrator rights that the owner has lost: the caller receives the secret, but was checked only against the
+ * owner's current rights.
+ * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED. INSUFFICIENT_PERMISSIONS if the key has rights that the caller lacks.
+ * INSUFFICIENT_PERMISSIONS if the key belongs to another user and the caller does not administer users.
  */
 export async function rotateKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<NewSecret> {
   const secret = newApiKey()
@@ -139,7 +139,7 @@ export async function rotateKey(deps: ChangeDeps, actor: Actor, keyId: string | 
 /**
  * Revokes a key permanently. A key that is already revoked is not changed. Keys of other users can be revoked too,
  * because an administrator of keys must be able to revoke any key immediately.
- * @throws API_KEY_NOT_FOUND, LAST_ADMINISTRATOR. INSUFFICIENT_PERMISSIONS if the key has more rights than the caller's.
+ * @throws API_KEY_NOT_FOUND, LAST_ADMINISTRATOR. INSUFFICIENT_PERMISSIONS if the key has rights that the caller lacks.
  */
 export function revokeKey(deps: ChangeDeps, actor: Actor, keyId: string | undefined): Promise<OwnedKey> {
   return changeOne(deps, actor, keyId, async ({ tx, caller, record, key }) => {
@@ -208,8 +208,8 @@ function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = '
 }
 
 /**
- * Call it before a key loses its administrator rights. It checks only changes of the caller's own key, because after
- * all other changes the caller's key remains.
+ * Call this before a key loses its administrator rights. Only changes of the caller's own key are checked: after any
+ * other change, the caller still has an administrator key.
  * @throws LAST_ADMINISTRATOR if no other key in the tenant could create a new administrator key
  */
 async function requireOtherAdministratorKey(tx: Db, caller: Caller, { row }: OwnedKey, now: string): Promise<void> {

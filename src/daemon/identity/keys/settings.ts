@@ -8,9 +8,9 @@ import { type KEY_READ_ONLY, KeySettings, type UpdateKeyRequest } from '../../..
 export type StoredSettings = {
   settings: KeySettings
   /**
-   * The maximum administrator levels of the key. They were fixed when the key was created, when it was rotated, or when
-   * administrator rights were last granted. The key never exceeds them, even if its owner gets more rights. Null means
-   * the owner's current levels.
+   * The maximum administrator levels of the key. They are fixed when the key is created or rotated, and when
+   * administrator rights are granted. The key never exceeds these levels, even if its owner gets more rights. Null
+   * means the owner's current levels.
    */
   grantedLevels: Rights['levels'] | null
 }

@@ -47,7 +47,7 @@ export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promi
 
 /**
  * Returns the valid key with this SHA-256 (hex) and its caller. Undefined if the key is unknown or revoked, or if its
- * owner is inactive or its tenant disabled. Only this lookup takes no tenant, because the key determines the tenant.
+ * owner is inactive or its tenant disabled. No tenant is passed, because the key determines the tenant.
  */
 export async function findPresentedKey(db: Db, secretHash: string): Promise<PresentedKey | undefined> {
   const found = await keysWithOwners(db)
@@ -72,7 +72,7 @@ export async function findPresentedKey(db: Db, secretHash: string): Promise<Pres
   }
 }
 
-/** The key of this tenant with this id, even if revoked. */
+/** Returns the tenant's key with this id, even if revoked. */
 export async function findKey(db: Db, tenantId: string, id: string): Promise<OwnedKey | undefined> {
   const [key] = await findKeys(db, tenantId, [id])
   return key
@@ -93,8 +93,8 @@ export async function findOwner(
 }
 
 /**
- * All other keys that are usable at `now` (ISO 8601) and whose owners are administrators. Includes owners who may be
- * administrators through a custom role.
+ * Returns all other keys that are usable at `now` (ISO 8601) and whose owners are administrators. Includes owners who
+ * may be administrators through a custom role.
  */
 export async function findOtherKeysOfAdministrators(
   db: Db,
@@ -138,7 +138,7 @@ export type KeyFilter = Page & {
 
 export type KeyStatus = 'active' | 'expired' | 'revoked'
 
-/** The status of a key at `now` (ISO 8601). */
+/** Returns the status of a key at `now` (ISO 8601). */
 export function statusOf(
   { revoked_at, expires_at }: Pick<KeyRow, 'revoked_at' | 'expires_at'>,
   now: string,
@@ -147,7 +147,7 @@ export function statusOf(
   return expires_at !== null && expires_at <= now ? 'expired' : 'active'
 }
 
-/** One page of a tenant's keys, and the total count. `search` matches a part of the name. */
+/** Returns one page of a tenant's keys, and the total count. `search` matches a part of the name. */
 export async function listKeys(
   db: Db,
   tenantId: string,

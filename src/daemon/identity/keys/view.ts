@@ -2,7 +2,10 @@ import type { ApiKey } from '../../../shared/wire/keys.ts'
 import { readSettings } from './settings.ts'
 import { type OwnedKey, statusOf } from './store.ts'
 
-/** A key at `now` (ISO 8601) in the response format for administrators. It contains no part of the secret. */
+/**
+ * Converts a key to the response format for administrators, as of `now` (ISO 8601). The result contains no part of the
+ * secret.
+ */
 export function toApiKey({ row, owner, lastUsedAt }: OwnedKey, now: string): ApiKey {
   return {
     id: row.id,

@@ -196,7 +196,7 @@ async function getRole(db: Db, tenantId: string, id: string): Promise<Role> {
 
 /**
  * Returns the role if the caller may change it.
- * @throws ROLE_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a system role, or for a role with more rights than the caller's.
+ * @throws ROLE_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a system role, or for a role with rights that the caller lacks.
  */
 async function getChangeableRole(tx: Db, { tenantId, rights }: Caller, id: string): Promise<RoleRow> {
   const role = await findRole(tx, tenantId, id)

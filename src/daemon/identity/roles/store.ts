@@ -20,12 +20,12 @@ export type RoleFilter = Page & {
   sortOrder: 'asc' | 'desc'
 }
 
-/** The role of this tenant with this id, system or custom. */
+/** Returns the tenant's role with this id, system or custom. */
 export function findRole(db: Db, tenantId: string, id: string): Promise<RoleRow | undefined> {
   return db.selectFrom('roles').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 }
 
-/** The rights that a custom role grants. `rightsOf` adds the rights of the user's system role. */
+/** Returns the rights that a custom role grants. `rightsOf` adds the rights of the user's system role. */
 export function roleRightsOf(
   row: Pick<RoleRow, 'has_admin_panel_access' | 'permissions' | 'can_interact_with_ai' | 'can_use_chat'>,
 ): RoleRights {
@@ -59,13 +59,13 @@ export async function insertRole(db: Db, role: RoleRow): Promise<void> {
   }
 }
 
-/** The distinct system roles of the users with this custom role. */
+/** Returns the distinct system roles of the users with this custom role. */
 export async function systemRolesOfHolders(db: Db, tenantId: string, id: string): Promise<SystemRole[]> {
   const found = await holders(db, tenantId, id).select('u.role').distinct().execute()
   return found.map(({ role }) => role)
 }
 
-/** The system role of the owner of the active operator key, if that user has this custom role. */
+/** Returns the system role of the active operator key's owner, if that user has this custom role. */
 export async function systemRoleOfOperator(db: Db, tenantId: string, id: string): Promise<SystemRole | undefined> {
   const found = await holders(db, tenantId, id)
     .innerJoin('api_keys as k', (join) => join.onRef('k.tenant_id', '=', 'u.tenant_id').onRef('k.user_id', '=', 'u.id'))
@@ -87,7 +87,7 @@ export async function updateRole(tx: Db, { tenant_id, id, ...columns }: RoleRow)
   await tx.updateTable('roles').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
 }
 
-/** The foreign key of user_roles prevents deleting a role while it is assigned. @throws ROLE_IN_USE */
+/** Deletes a role. The foreign key of user_roles prevents this while the role is assigned. @throws ROLE_IN_USE */
 export async function deleteRole(tx: Db, { tenant_id, id, name }: RoleRow): Promise<void> {
   try {
     await tx.deleteFrom('roles').where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
@@ -99,7 +99,7 @@ export async function deleteRole(tx: Db, { tenant_id, id, name }: RoleRow): Prom
   }
 }
 
-/** A role of this tenant with its details. */
+/** Returns a role of this tenant with its number of users and its creator. */
 export async function findRoleView(db: Db, tenantId: string, id: string): Promise<RoleView | undefined> {
   const row = await selectWithCreators(db, tenantId).where('roles.id', '=', id).executeTakeFirst()
   if (!row) return undefined
@@ -108,7 +108,8 @@ export async function findRoleView(db: Db, tenantId: string, id: string): Promis
 }
 
 /**
- * One page of a tenant's roles, and the total count. `search` matches a part of the name, display name or description.
+ * Returns one page of a tenant's roles, and the total count. `search` matches a part of the name, display name or
+ * description.
  */
 export async function listRoles(
   db: Db,
@@ -153,12 +154,13 @@ const selectWithCreators = (db: Db, tenantId: string) =>
     .where('roles.tenant_id', '=', tenantId)
 
 /**
- * Adds the number of users. For a system role, counts users by their `role` column; for a custom role, counts its
+ * Adds the number of users. For a system role, counts users by their `role` column. For a custom role, counts its
  * assignments.
  */
 async function addUserCounts(db: Db, tenantId: string, roles: Omit<RoleView, 'user_count'>[]): Promise<RoleView[]> {
   const counts = new Map<string, number>()
-  // System roles are counted one by one. Nearly all users have the same role, so counting the other roles is cheap.
+  // System roles are counted one by one. Nearly all users have the same system role, so counting the users of the
+  // others is cheap.
   for (const { id, name } of roles.filter(isSystem)) {
     const { count } = await db
       .selectFrom('users')

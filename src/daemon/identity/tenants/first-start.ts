@@ -60,8 +60,8 @@ async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: First
   if (operator === undefined) {
     const isEmpty = (await tx.selectFrom('tenants').select('id').limit(1).executeTakeFirst()) === undefined
     const owner = await ensureOwner(tx, now)
-    // If the store is empty, a key file comes from a first start that was killed. Otherwise, it contains the key of a
-    // deleted administrator, which must not become valid again.
+    // If the store is empty, the key file was written by a first start that was killed. Otherwise, it contains the key
+    // of a deleted administrator, which must not become valid again.
     const key = bootstrapKey ?? (isEmpty ? await readKeyFile(dataDir) : undefined) ?? (await newKeyFile(dataDir))
     await insertOperatorKey(tx, key, owner, now)
     return bootstrapKey === undefined ? { createdKeyFile: adminKeyFile(dataDir) } : {}
@@ -82,8 +82,8 @@ async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: First
 }
 
 /**
- * Runs in one daemon at a time. On SQLite, transactions are already exclusive. Reads and authentication are not
- * blocked.
+ * Ensures that only one daemon at a time runs the first start, without blocking reads and authentication. On SQLite,
+ * transactions are already exclusive.
  */
 async function lockFirstStart(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table tenants in share row exclusive mode`.execute(tx)
@@ -164,8 +164,8 @@ const findKey = (db: Db, key: string) =>
   db.selectFrom('api_keys').selectAll().where('secret_hash', '=', secretHash(key)).executeTakeFirst()
 
 /**
- * The file is written before its key becomes valid. If the process is killed between these two steps, the next start
- * activates the key.
+ * Generates a key and writes it to the key file before the key becomes valid. If the process is killed in between, the
+ * next start activates the key.
  */
 async function newKeyFile(dataDir: string): Promise<string> {
   const key = newApiKey()

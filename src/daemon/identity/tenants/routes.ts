@@ -252,7 +252,7 @@ function wordFor(before: Changeable, after: Changeable): string {
   return after.status === 'Disabled' ? 'disabled' : 'enabled'
 }
 
-/** The changed properties, for the audit entry. */
+/** Returns the changed properties, for the audit entry. */
 const changesBetween = (before: Changeable, after: Changeable): Partial<Changeable> => ({
   ...(after.name !== before.name && { name: after.name }),
   ...(after.status !== before.status && { status: after.status }),

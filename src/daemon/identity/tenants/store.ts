@@ -31,8 +31,8 @@ export async function insertTenant(db: Db, tenant: TenantRow): Promise<void> {
 }
 
 /**
- * Writes the changeable columns of a tenant. @throws TENANT_NAME_EXISTS; on PostgreSQL, this error aborts the
- * transaction
+ * Writes the changeable columns of a tenant. @throws TENANT_NAME_EXISTS. On PostgreSQL, this error aborts the
+ * transaction.
  */
 export async function updateTenant(db: Db, { id, name, status, updated_at }: TenantRow): Promise<void> {
   try {
@@ -55,7 +55,7 @@ export function findTenant(db: Db, id: string): Promise<CountedTenant | undefine
   return countedTenants(db).where('t.id', '=', id).executeTakeFirst()
 }
 
-/** One page of all tenants, and the total count. `search` matches a part of the name. */
+/** Returns one page of all tenants, and the total count. `search` matches a part of the name. */
 export async function listTenants(
   db: Db,
   { search, status, sortBy, sortOrder, ...page }: TenantFilter,

@@ -26,8 +26,8 @@ export const unknownUser = (userId: string): GatewayError =>
   new GatewayError('USER_NOT_FOUND', `There is no user "${userId}". GET /users lists all users.`)
 
 /**
- * Returns the custom role that a request names as `roleId`. @throws VALIDATION_ERROR unless it is a custom role of the
- * tenant
+ * Returns the custom role that a request names as `roleId`. @throws VALIDATION_ERROR unless `roleId` is a custom role
+ * of the tenant
  */
 export async function getCustomRole(tx: Db, tenantId: string, roleId: string): Promise<RoleRow> {
   const role = await findRole(tx, tenantId, roleId)
@@ -47,10 +47,11 @@ export function requireWithinRights(caller: Caller, account: Account): void {
 }
 
 /**
- * Checks that the caller may make this change. `after` is undefined for a deletion. Call it in a `change`, so that the
- * accounts cannot change in the meantime.
- * @throws INSUFFICIENT_PERMISSIONS if either account has rights that the caller lacks, or the owner of the operator key
- * would lose rights. LAST_ADMINISTRATOR if the tenant would have no active administrator left.
+ * Checks that the caller may make this change. `after` is undefined for a deletion. Call this in a `change`, so that
+ * the accounts cannot change in the meantime.
+ * @throws INSUFFICIENT_PERMISSIONS if the user has, or would get, rights that the caller lacks.
+ * INSUFFICIENT_PERMISSIONS if the owner of the operator key would lose rights. LAST_ADMINISTRATOR if the tenant would
+ * have no active administrator left.
  */
 export async function requireMayChange(
   tx: Db,

@@ -260,8 +260,8 @@ function changed(
 }
 
 /**
- * The changed properties, for the audit entry. Personal data appears only as "changed", because these entries are never
- * expunged.
+ * Returns the changed properties, for the audit entry. Personal data appears only as "changed", because these entries
+ * are never expunged.
  */
 function changesBetween(before: Account, after: Account): Record<string, unknown> {
   const facts = ({ user, customRole }: Account) => ({

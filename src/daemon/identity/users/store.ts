@@ -40,7 +40,7 @@ const UNIQUE_FIELDS = {
 type UniqueField = keyof typeof UNIQUE_FIELDS
 const uniqueFields = Object.keys(UNIQUE_FIELDS) as UniqueField[]
 
-/** The billing columns of the user with this id in this tenant, if the user is active. */
+/** Returns the billing columns of the tenant's user with this id. Undefined if the user is not active. */
 export function findPayer(
   db: Db,
   tenantId: string,
@@ -55,7 +55,7 @@ export function findPayer(
     .executeTakeFirst()
 }
 
-/** The current names of users of this tenant, by id. Deleted users are omitted. */
+/** Returns the current names of users of this tenant, by id. Deleted users are omitted. */
 export async function findUserNames(
   db: Db,
   tenantId: string,
@@ -71,12 +71,12 @@ export async function findUserNames(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** The user with this id in this tenant, active or not. */
+/** Returns the tenant's user with this id, active or not. */
 export function findUserDetails(db: Db, tenantId: string, id: string): Promise<UserDetails | undefined> {
   return userDetails(db, tenantId).where('u.id', '=', id).executeTakeFirst()
 }
 
-/** One page of a tenant's users, and the total count. */
+/** Returns one page of a tenant's users, and the total count. */
 export async function listUsers(
   db: Db,
   tenantId: string,
@@ -91,7 +91,8 @@ export async function listUsers(
   const column = SORT_COLUMNS[sortBy]
   const { rows, total } = await pageOf(matching, {
     ...query,
-    // All other sort columns are unique, and their indexes do not contain the id.
+    // Only the times need the id as a second sort key: all other sort columns are unique, and their indexes lack the
+    // id.
     sortKeys: column === 'created_at' || column === 'updated_at' ? [column, 'id'] : [column],
     isSearch: search !== undefined,
     find: (ids) => userDetails(db, tenantId).where('u.id', 'in', ids).execute(),

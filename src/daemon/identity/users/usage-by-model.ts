@@ -4,13 +4,13 @@ import type { UserRow } from './store.ts'
 
 type Columns = Pick<UserRow, 'usage_by_model' | 'dollar_limit_nanos'>
 
-/** The user's dollar budget in the wire format. */
+/** Returns the user's dollar budget in the wire format. */
 export const toUsageByModel = ({ usage_by_model, dollar_limit_nanos }: Columns): UsageByModel => ({
   enabled: usage_by_model === 1,
   dollarLimit: dollar_limit_nanos === null ? null : toDollars(dollar_limit_nanos),
 })
 
-/** The columns with the requested changes applied. */
+/** Returns the budget columns with the requested changes applied. */
 export function changedUsageByModel(
   columns: Columns,
   { enabled, dollarLimit }: { enabled?: boolean | undefined; dollarLimit?: number | null | undefined } = {},

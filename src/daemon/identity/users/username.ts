@@ -1,7 +1,7 @@
 import { USERNAME_CHARS } from '../../../shared/spec-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 
-/** The default username for an email address: its local part, limited to the allowed characters and length. */
+/** Returns the default username for an email address: its local part, limited to the allowed characters and length. */
 export function usernameOf(email: string): string {
   const local = email.slice(0, email.lastIndexOf('@'))
   const plain = local

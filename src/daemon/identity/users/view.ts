@@ -4,7 +4,7 @@ import { toUsageByModel } from './usage-by-model.ts'
 
 type CreatedUser = Omit<User, 'customRole' | 'updatedAt' | 'lastActive' | 'mfaEnabled'>
 
-/** A new user in the wire format. */
+/** Converts a new user to the wire format. */
 export const toCreatedUser = (row: UserRow): CreatedUser => ({
   id: row.id,
   name: row.name,
@@ -20,7 +20,7 @@ export const toCreatedUser = (row: UserRow): CreatedUser => ({
   createdAt: row.created_at,
 })
 
-/** A user in the wire format. */
+/** Converts a user to the wire format. */
 export const toUser = (row: UserDetails): User => ({
   ...toCreatedUser(row),
   mfaEnabled: false,

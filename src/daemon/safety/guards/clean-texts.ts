@@ -5,7 +5,7 @@ import { screenInSlices } from './long-text.ts'
 import { type ArmedDetector, type Screened, screening } from './redaction.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** Variants of the functions with the same names. These variants skip texts that are known to be clean. */
+/** Variants of `screenInSlices` and `screening` that skip texts known to be clean. */
 export type CleanTexts = {
   screenInSlices: typeof screenInSlices
   screening(
@@ -17,11 +17,11 @@ export type CleanTexts = {
 }
 
 const TEXTS_KNOWN = 10_000
-/** The minimum length of a cached text. Shorter texts are scanned as fast as they are looked up. */
+/** The minimum length of a cached text. For shorter texts, a scan is as fast as a lookup. */
 const SHORTEST_KNOWN = 64
 
 /**
- * Remembers clean texts, so that detectors skip these texts. Each request of a conversation repeats all earlier
+ * Caches which texts are clean, so that detectors skip these texts. Each request of a conversation repeats all earlier
  * messages, and each conversation repeats its system prompt. The cache stores only the SHA-256 of a text, and only for
  * texts without findings, because findings must be reported each time.
  * @returns a factory; create a separate instance for each party that must not learn about the texts of other parties
@@ -59,7 +59,7 @@ export function createCleanTexts(): () => CleanTexts {
         return remember(name, armed, yield* screening(raw, format, left, undefined, effort))
       },
       screenInSlices(raw, format, armed, pseudonyms, pacer) {
-        // Pseudonyms belong to one request, so a result that depends on them is not cached.
+        // Pseudonyms belong to one request, so results with pseudonyms are not cached.
         const name = pseudonyms ? undefined : nameOf(raw, format)
         if (name === undefined) return screenInSlices(raw, format, armed, pseudonyms, pacer)
         const left = leftOf(name, armed)

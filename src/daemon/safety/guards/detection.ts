@@ -21,8 +21,8 @@ export type Detector = {
   /** Returns all findings, ordered and without overlap. Linear in the length of the text. */
   find(text: string): Finding[]
   /**
-   * Returns the start of the text that may still become a finding, or a longer finding, as more text arrives. The start
-   * is at most DETECTION_HOLD_CHARS before the end. Returns `text.length` if there is no such text.
+   * Returns the start of the open text, which may still become a finding, or a longer finding, as more text arrives.
+   * The start is at most DETECTION_HOLD_CHARS before the end. Returns `text.length` if there is no such text.
    */
   openFrom(text: string): number
   /**
@@ -39,7 +39,10 @@ export type Detector = {
   readonly holdsOnlyValues?: true
   /** The number of released characters that `find` needs as context. Default: DETECTION_CONTEXT_CHARS. */
   readonly contextChars?: number
-  /** Replaces `find` and `openFrom` if they may be slow: yields every few milliseconds, so that other work can run. */
+  /**
+   * Variants for a detector that may be slow, used instead of `find` and `openFrom`. They yield every few milliseconds,
+   * so that other work can run.
+   */
   readonly slowly?: {
     /**
      * @param effort the remaining step budget; unlimited by default
@@ -65,8 +68,8 @@ export function begunFrom(
 }
 
 /**
- * Caches the last result of a function, because callers request the findings of a text directly after its cut position.
- * The cache is cleared in a microtask, so that a detector does not retain the text.
+ * Caches the last result of a function, because callers request the cut position of a text and then immediately its
+ * findings. The cache is cleared in a microtask, so that a detector does not retain the text.
  */
 export function remembering<T>(read: (text: string) => T): (text: string) => T {
   let latest: { text: string; said: T } | undefined

@@ -16,7 +16,7 @@ import { armSources, type RulesInForce } from './rules-in-force.ts'
 export type DocumentScreening = {
   /** The rules as JSON for `screenDocument` in another process. Undefined if there are no rules. */
   rules: string | undefined
-  /** Changes if the rules would store different texts. Empty if the rules leave texts unchanged. */
+  /** Changes if the rules change so that different texts are stored. Empty if the rules leave texts unchanged. */
   rulesHash: readonly string[]
   /** Screens the name of a document and counts its hits. */
   name(name: string): Screened
@@ -41,7 +41,7 @@ export function createDocumentScreening(
     rules,
     rulesHash: rules !== undefined && changesText ? [hash('sha256', rules)] : [],
     name(name) {
-      // Pseudonyms depend on this name alone, so that a later upload with the same name finds the document.
+      // Pseudonyms depend only on this name, so that a later upload with the same name replaces this document.
       const pseudonyms = createPseudonyms({ key: pseudonymKey, tenantId, texts: [] })
       const screened = screenText(name, 'text', forName, pseudonyms)
       hits.push(...screened.hits)
@@ -99,8 +99,8 @@ export const armForText = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => (action === 'tokenize' ? 'log' : action))
 
 /**
- * Returns the detectors for a document's name. Names get pseudonyms, which differ for different values. Two names could
- * have the same mask, and then one document would replace the other.
+ * Returns the detectors for a document's name. Names get pseudonyms, which are unique for each value. With masks, two
+ * names could become equal, and one document would replace the other.
  */
 export const armForName = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => IN_NAMES[action]).map(withFileNames)
@@ -116,7 +116,7 @@ const IN_NAMES = {
 const armWith = ({ acting, watching }: ArmedRules, toAction: (action: PolicyAction) => PolicyAction): ArmedDetector[] =>
   [...acting, ...watching].map((armed) => ({ ...armed, actionOf: (type) => toAction(armed.actionOf(type)) }))
 
-/** Also finds values in file names, such as an address that ends before `.txt`: `ada@example.com.txt`. */
+/** Also finds values that end before a file extension, such as the address in `ada@example.com.txt`. */
 export const withFileNames = (armed: ArmedDetector): ArmedDetector => {
   const { slowly: _, ...detector } = armed.detector
   function find(name: string): Found[] {

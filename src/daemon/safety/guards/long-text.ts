@@ -25,7 +25,10 @@ export function screenInSlices(
     : runInSlices(inPieces(raw, format, { armed, pseudonyms, effort: pacer }), pacer)
 }
 
-/** Like `screenInSlices`, but also maps `marks`: ordered offsets into the text, returned as offsets into the result. */
+/**
+ * Like `screenInSlices`, but also converts `marks`, which are ordered offsets into the text, to offsets into the
+ * result.
+ */
 export const screenWithOffsets = async (
   raw: string,
   armed: readonly ArmedDetector[],

@@ -1,6 +1,6 @@
 /**
- * Look-alike characters of each Latin letter: same shape in lower case, same shape as the capital, and similar shape.
- * Characters that Unicode normalization already maps (full width, accents) are not listed.
+ * Characters that look like each Latin letter: same shape as the small letter, same shape as the capital letter, or
+ * similar shape. Characters that Unicode normalization already maps (full width, accents) are not listed.
  */
 const LOOK_ALIKES: Record<string, [lower: string, capital: string, resembling: string]> = {
   a: ['аαɑᴀ', 'АΑ', ''],

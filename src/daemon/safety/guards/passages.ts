@@ -22,7 +22,7 @@ export async function screenShownPassages<P extends Passage>(
   passages: readonly P[],
   rules: RulesInForce,
 ): Promise<{ kept: P[]; incidents: RuleIncident[] }> {
-  // The search does not show headings, so they are not screened.
+  // Headings are not screened, because the search does not show them.
   const { kept, hits } = await redactPassages(passages, ['source', 'title', 'body'], 'output', { rules })
   return { kept, incidents: rules.output.incidentsOf(hits, 'output') }
 }

@@ -12,15 +12,15 @@ export type CanaryFinding = Finding & { subject: string }
 export type CanaryDetector = {
   find(text: string): CanaryFinding[]
   openFrom(text: string): number
-  /** Open text always contains a whole word of a canary. */
+  /** True, because open text always contains a whole word of a canary. */
   readonly holdsOnlyValues: true
 }
 
 export const CANARY = 'CANARY'
 
 /**
- * Finds the canaries, or a large part of a canary, in many spellings: other case, spaces, punctuation, look-alike
- * letters, backwards, shifted in the alphabet, with other words between, percent-encoded, hex or base64. Satisfies the
+ * Finds whole canaries and large parts of them in many spellings: other case, spaces, punctuation or words in between,
+ * look-alike letters, backwards, shifted in the alphabet. Also decodes percent-encoding, hex and base64. Satisfies the
  * contract of `Detector` (detection.ts). A finding may lack the first word of the canary, because a stream holds text
  * back only from the second word on.
  */
@@ -55,8 +55,7 @@ function readPlain(units: Uint16Array, length: number, plain: PlainReader): numb
 }
 
 /**
- * Reads the text as base64. Returns the start of open text. Long runs that may be base64 are rare, so only these runs
- * are decoded.
+ * Reads the text as base64. Returns the start of open text. Decodes only long runs that may be base64, which are rare.
  */
 function readBase64(units: Uint16Array, length: number, createReader: () => Base64Reader): number {
   let reader: Base64Reader | undefined
@@ -70,7 +69,9 @@ function readBase64(units: Uint16Array, length: number, createReader: () => Base
   return reader?.openFrom(length) ?? length
 }
 
-/** Reads the text as hex: digits with only the usual separators between them. Returns the start of open text. */
+/**
+ * Reads the text as hex: digits that are adjacent or joined by the usual separators. Returns the start of open text.
+ */
 function readHex(units: Uint16Array, length: number, createReader: () => HexReader): number {
   let reader: HexReader | undefined
   for (let at = nextRow(units, 0, length, IN_HEX); at < length; at = nextRow(units, at, length, IN_HEX)) {
@@ -91,7 +92,7 @@ function readHex(units: Uint16Array, length: number, createReader: () => HexRead
 /** Returns the start of the next run of at least ENCODED_CHARS characters of a kind, or `length` if not found. */
 function nextRow(units: Uint16Array, from: number, length: number, kind: number): number {
   for (let begin = from; begin + ENCODED_CHARS <= length; ) {
-    // Searches backwards from the end of the run, which skips most characters of most texts.
+    // Checks the run backwards from its end, which skips most characters of most texts.
     let at = begin + ENCODED_CHARS - 1
     while (at >= begin && (kindOf(units[at] as number) & kind) !== 0) at--
     if (at < begin) return begin
@@ -100,7 +101,7 @@ function nextRow(units: Uint16Array, from: number, length: number, kind: number)
   return length
 }
 
-/** A canary that several readings find is reported only once. */
+/** Merges overlapping sightings, so that a canary found by several readers is reported only once. */
 function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[]): CanaryFinding[] {
   const findings: CanaryFinding[] = []
   for (const { canary, start, end } of sightings.toSorted((a, b) => a.start - b.start)) {
@@ -113,7 +114,7 @@ function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[])
 
 const PERCENT = 0x25
 
-/** Reads the text as written; single characters may be percent-encoded (RFC 3986 §2.1). */
+/** Reads the text as written, and decodes percent-encoded characters (RFC 3986 §2.1). */
 class PlainReader {
   readonly #track: Track
   #high = 0
@@ -136,8 +137,8 @@ class PlainReader {
       if (value >= 0) {
         this.#escaped = this.#escaped * 16 + value
         this.#escapedLeft--
-        // The position of a percent-encoded letter is the last character of its encoding. The stream does not hold back
-        // the characters before that position.
+        // The position of a percent-encoded letter is the last character of its encoding, so a stream may release the
+        // characters before that position.
         if (this.#escapedLeft === 0) this.#add(letterOf(this.#escaped & 0x7f), at)
         return
       }
@@ -155,7 +156,8 @@ class PlainReader {
     const point = isLowSurrogate(code) && this.#high > 0 ? codePointOf(this.#high, code) : code
     this.#high = 0
     const letter = letterOf(point)
-    // A digit counts as a letter only after a letter: "v3lm0r" is one word, "1. first" is a number and a word.
+    // A digit counts as a letter only after a letter. Examples: "v3lm0r" is one word, and "1. first" is a number and a
+    // word.
     this.#add(letter < 0 && this.#isAfterLetter ? letterOfSign(code) : letter, at)
   }
 
@@ -165,14 +167,15 @@ class PlainReader {
   }
 }
 
-/** A shorter run is read as a word, not as an encoding. */
+/** The minimum length of an encoded run. A shorter run is read as a word. */
 const ENCODED_CHARS = 16
 
 /** Reads letters as pairs of hex digits, with the usual separators: `76 65`, `0x76,0x65`, `\x76\x65`. */
 class HexReader {
   readonly #tracks: readonly [Track, Track]
   /**
-   * The nibbles that are not yet decoded: the value of each, and the number of nibbles between it and the last prefix.
+   * The nibbles that are not yet decoded. Each entry contains the nibble's value, and the number of nibbles between the
+   * nibble and the last prefix.
    */
   readonly #early = new Uint16Array(ENCODED_CHARS)
   #count = 0
@@ -316,7 +319,7 @@ class Base64Reader {
       const place = (index - phase) & 3
       if (place === 0) continue
       const byte = (bits >> (6 - 2 * place)) & 0xff
-      // Bytes from 0x80 are parts of longer characters, or not text.
+      // Bytes from 0x80 are parts of multi-byte characters, or not text.
       const letter = byte < 0x80 ? letterOf(byte) : -1
       if (letter >= 0) (this.#tracks[phase] as Track).add(letter, at)
     }

@@ -35,7 +35,7 @@ export function letterOf(codePoint: number): number {
 function otherLetterOf(character: string): number {
   const lower = character.toLowerCase()
   const plain = ANY_SHAPE.get(lower) ?? ANY_SHAPE.get(character) ?? character.normalize('NFKD').toLowerCase()
-  // Some characters represent several letters, or a letter in brackets.
+  // Uses the first letter, because some characters represent several letters, or a letter in brackets.
   const [letter] = /[a-z]/.exec(plain) ?? []
   return letter === undefined ? NONE : letter.charCodeAt(0) - A
 }

@@ -14,17 +14,17 @@ export type Canaries = { live: readonly [Canary, Canary]; instruction: string }
 export const CANARY_WORDS = 6
 export const CANARY_WORD_LETTERS = 6
 
-// 16 bits per word, 96 in all: two given words occur in one text with a probability of 1 in 4 billion. Consonant pairs
-// like these are rare in every language, and easily confused letters (i, l, q, y) are excluded.
+// A word has 16 bits, and a canary has 96 bits. A text contains two given words by chance with a probability of 1 in 4
+// billion. Such consonant pairs are rare in every language, and easily confused letters (i, l, q, y) are excluded.
 const CONSONANTS = 'bdfghjkmnprstvwz'
 const VOWELS = 'aeou'
 const PAIRS = ['bz', 'dv', 'fk', 'gd', 'kz', 'mv', 'mz', 'nv', 'pz', 'rz', 'tk', 'vd', 'vr', 'zb', 'zd', 'zm'] as const
 const ID_BYTES = 8
 
 /**
- * Returns the canary of an API key for a day. The canary is derived from the subkey, so it needs no table, and every
- * daemon with the subkey computes the same one.
- * @param subkey a key used for canaries only
+ * Returns the canary of an API key for a day. The canary is derived from the subkey, so it is not stored, and every
+ * daemon with the subkey computes the same canary.
+ * @param subkey a key that is used only for canaries
  * @param day YYYY-MM-DD, in UTC
  */
 export function canaryOf(subkey: KeyObject | Buffer, apiKeyId: string, day: string): Canary {
@@ -36,9 +36,7 @@ export function canaryOf(subkey: KeyObject | Buffer, apiKeyId: string, day: stri
   return { id, words }
 }
 
-/**
- * Returns the current canary and the previous one. A response that began yesterday may still reveal the previous one.
- */
+/** Returns the canaries of today and yesterday. A response that began yesterday may still reveal yesterday's canary. */
 export function liveCanaries(subkey: KeyObject | Buffer, apiKeyId: string, now: Date): readonly [Canary, Canary] {
   const dayOf = (at: number) => new Date(at).toISOString().slice(0, 'YYYY-MM-DD'.length)
   const canaryAt = (at: number) => canaryOf(subkey, apiKeyId, dayOf(at))

@@ -10,21 +10,21 @@ import {
 import { CANARY_WORD_LETTERS, CANARY_WORDS, type Canary } from './marker.ts'
 
 /**
- * The number of consecutive letters, of 36, that identify a canary. A random match occurs once in several gigabytes of
- * text.
+ * The number of consecutive letters, out of a canary's 36, that identify the canary. A random match occurs once in
+ * several gigabytes of text.
  */
 const TELLING_LETTERS = 16
 /**
- * The length of a seed. A stream may release the first word of a canary, because a match is suspected only after a
- * seed.
+ * The length of a seed: the shortest part of a canary that starts a match. A stream may release the first word of a
+ * canary, because a match is suspected only after a seed.
  */
 const SEED_LETTERS = CANARY_WORD_LETTERS
 const SEED_STEPS = SEED_LETTERS - 1
 /** The maximum distance between two letters of a run, in characters. */
 const GAP_CHARS = 16
 /**
- * The number of different words that identify a canary. They must be within WORDS_WITHIN_CHARS characters, with any
- * text between them.
+ * The number of different words that identify a canary. These words must be within WORDS_WITHIN_CHARS characters, with
+ * any text between them.
  */
 const TELLING_WORDS = 3
 const WORDS_WITHIN_CHARS = 160
@@ -45,8 +45,8 @@ export type Seeds = {
   sequences: readonly Sequence[]
   byKey: ReadonlyMap<number, readonly Seed[]>
   /**
-   * A prefilter that rejects nearly all text. A small bitset, because a stream usually finds it evicted from the CPU
-   * cache.
+   * A prefilter that rejects nearly all text. The bitset is small, because it has usually been evicted from the CPU
+   * cache when a stream needs it.
    */
   filter: Int32Array
 }
@@ -82,7 +82,7 @@ const stepsOf = (letters: readonly number[]): number[] =>
 /** Returns the alphabet distance from one letter to the next. */
 const stepTo = (letter: number, last: number): number => {
   const step = letter - last
-  // Branch-free: the sign is random, so a branch would often be mispredicted.
+  // This code is branch-free: the sign is random, so a branch would often be mispredicted.
   return step + ((step >> 31) & ALPHABET)
 }
 const withStep = (key: number, step: number): number => ((key << STEP_BITS) | step) & KEY_MASK
@@ -250,5 +250,5 @@ export class Track {
   }
 }
 
-/** Forwards and backwards, each with the normal and the reversed alphabet. */
+/** The number of spellings: forwards and backwards, each with the normal and the reversed alphabet. */
 const WRITINGS = 4

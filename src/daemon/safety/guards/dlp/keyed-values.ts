@@ -18,7 +18,10 @@ const NAME_CHARS = 64
 
 type NameBefore = { name: string; glue: string }
 
-/** Returns the name of the value that begins at `at`: `password = `, `"password": `, `login', `, `:password => `. */
+/**
+ * Returns the name before the value that begins at `at`, as in `password = `, `"password": `, `login', ` or `:password
+ * => `.
+ */
 function nameBefore(text: string, at: number): NameBefore | undefined {
   let end = at
   let quotes = 0
@@ -69,12 +72,12 @@ export function quotedIsOpen(text: string, at: number): boolean {
 /** Returns the type of the value in the quotes that open at `at`, derived from its name. */
 function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined {
   const nearest = nameBefore(text, at)
-  // "The password is …" is also an assignment.
+  // In "The password is …", the name is before "is".
   const before = nearest?.name === 'is' ? nameBefore(text, at - nearest.glue.length - nearest.name.length) : nearest
   if (before === undefined) return undefined
   const { name, glue } = before
   if (ASSIGNS.test(glue)) return typeOfName(name)
-  // Accepts `password "…"`, as in build files.
+  // Without an assignment operator, only passwords are accepted: `password "…"`, as in build files.
   return name.length >= 6 && glue.trim() === '' && typeOfName(name) === 'password' ? 'password' : undefined
 }
 
@@ -117,12 +120,12 @@ export function bareValueAt(text: string, start: number, end: number): KeyedValu
   const { name, glue } = before
   const type = typeOfName(name)
   if (type === undefined) return undefined
-  // A following call, index or template shows that this is code.
+  // If a call, index or template follows, the text is code.
   if (CALLS.test(text[end] ?? '')) return undefined
   const value = text.slice(start, end)
   const isPassword = type === 'password'
   const found: KeyedValue = { start, end, type }
-  // `Server=db;Password=secret;`: a connection string contains only literal values here.
+  // In a connection string (`Server=db;Password=secret;`), the value is always literal.
   const isMember = glue === '=' && text[start - glue.length - name.length - 1] === ';' && text[end] === ';'
   if (isMember && isPassword && value.length >= 4 && /^[\w!#%^&*+@-]+$/.test(value)) return found
   const isVariable = glue === '=' && name === name.toUpperCase()
@@ -136,7 +139,7 @@ const CALLS = /[([{<`]/
 const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
 
 /**
- * `literal`: the text can only be a value, so a plain word counts. Without `literal`, a plain word may be a variable
+ * Whether the value may be a secret. If `literal`, a plain word also counts. Otherwise, a plain word may be a variable
  * name.
  */
 function mayBeSecret(value: string, isPassword: boolean, literal: boolean): boolean {
@@ -162,7 +165,7 @@ export function programPasswordAt(text: string, at: number, end: number): KeyedV
   return { start, end, type: 'password' }
 }
 
-/** Words that make a nearby long random text a secret, in any naming style. */
+/** Words, in any naming style, that mark a nearby long random text as a secret. */
 const NAMED_NEAR =
   /(?:(?<![A-Za-z]|[Pp]ublic[_ -]|cache[_ -])[Kk]ey|(?<=[a-z_])Key|KEY|(?<=api|access|private|secret|signing|license|auth|client|account|shared|master|service|app|user|admin|deploy|dev|encryption)key|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Aa]ccess|ACCESS|PRIVATE|[Pp]rivate|[Pp]assw(?:or)?d|PASSW(?:OR)?D|PASS|(?<![a-z])pass|PWD|pwd|[Cc]redential|CREDENTIAL|AUTH|(?<![Oo])[Aa]uth(?:orization)?(?!or)|[Bb]earer|[Bb]asic|BEARER|[Ll]ogin|(?<![A-Za-z])sig|[Ll]icense|(?<![a-z])pat(?![a-z])|PAT|-u(?= )|--user(?= ))(?![a-z]{3}|[_-]?[Ii][Dd](?![a-z]))/g
 
@@ -197,8 +200,8 @@ export class NamingWords {
 }
 
 /**
- * Returns the long random text in the run from `start` to `end`, if a nearby word makes it a secret. The word may also
- * be part of the run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
+ * Returns the long random text in the run from `start` to `end`, if a nearby word marks it as a secret. The word may
+ * also be part of the run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
  */
 export function namedRandom(text: string, words: NamingWords, start: number, end: number): KeyedValue | undefined {
   const named = words.lastBefore(Math.min(end - RANDOM_CHARS + 1, start + NAME_REACH))

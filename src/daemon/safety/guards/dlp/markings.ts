@@ -68,8 +68,8 @@ export function createMarkingsDetector(): Detector {
     holdsOnlyValues: true,
     openFrom(text) {
       const open = search.openFrom(text)
-      // The end of the line shows whether a marking is alone. The next few characters show whether the marking is a
-      // program name.
+      // A marking stays open until it is decided. The end of its line shows whether the marking is alone, and the next
+      // few characters show whether it is a program name.
       const near = Math.max(0, text.length - LINE_CHARS - LONGEST_MARKING)
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search
@@ -105,11 +105,11 @@ function isMarking(text: string, { start, end }: Finding): boolean {
   return !LETTER.test(lineEnd < 0 ? rest : rest.slice(0, lineEnd))
 }
 
-/** Whether the marking has no other letters on its line so far. */
+/** Whether the marking is the only word on its line so far. */
 const staysAlone = (text: string, start: number, end: number): boolean =>
   mayBeAlone(text, start) && !LETTER.test(text.slice(end, end + LINE_CHARS))
 
-/** Whether the marking is preceded by no letters on its line. */
+/** Whether the text before the marking on its line contains no letters. */
 function mayBeAlone(text: string, start: number): boolean {
   const near = text.slice(Math.max(0, start - LINE_CHARS), start)
   const before = near.slice(near.lastIndexOf('\n') + 1)

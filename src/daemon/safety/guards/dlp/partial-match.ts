@@ -8,7 +8,10 @@ type Program = { inst: readonly Instruction[]; start: number }
 const [ALT, ALT_MATCH, CAPTURE, EMPTY_WIDTH, FAIL, MATCH, NOP, RUNE, RUNE1, ANY, ANY_NOT_NL] = [
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 ]
-/** Conditions between two characters (re2js, `Utils`). Customers' patterns cannot contain anchors. */
+/**
+ * Conditions between two characters (re2js, `Utils`). There are no anchors, because customers' patterns must not
+ * contain them.
+ */
 const [WORD_BOUNDARY, NO_WORD_BOUNDARY] = [16, 32]
 const NEWLINE = 10
 
@@ -16,8 +19,8 @@ const NEWLINE = 10
 export type PartialMatches = {
   /**
    * Returns the start of the first match, from `from` on, that more text could complete, lengthen or change. Returns
-   * `text.length` if there is no such match. `steps`: the number of steps used. Yields periodically, so that other work
-   * can run.
+   * `text.length` if there is no such match. `steps` is the number of steps used. Yields periodically, so that other
+   * work can run.
    */
   openFrom(text: string, from: number): Generator<void, { open: number; steps: number }>
 }

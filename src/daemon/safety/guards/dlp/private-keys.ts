@@ -1,7 +1,7 @@
 import { DETECTION_HOLD_CHARS } from '../detection.ts'
 import { BASE64, has } from './characters.ts'
 
-/** The beginnings of private keys in text form. */
+/** The first characters of private keys in text form. */
 const HEADS = ['-----BEGIN', '---- BEGIN SSH2 ENCRYPTED PRIVATE', 'PuTTY-User-Key-File-'] as const
 const [HYPHEN, CAPITAL_P] = [45, 80]
 const beginsHead = (code: number): boolean => code === HYPHEN || code === CAPITAL_P

@@ -50,7 +50,7 @@ export function looksRandom(text: string): boolean {
 const PLACEHOLDER_WORDS =
   /example|placeholder|change.?me|replace|redacted|insert|your|dummy|sample|xxxx|\.\.\.|\*\*\*|####|todo|^(?:0?123456789)+0?$|^(?:0{8}|1{8})/i
 
-/** Whether the value is a placeholder. Text of one or two repeated characters is also a placeholder. */
+/** Whether the value is a placeholder, or consists of a few repeated characters. */
 export function isPlaceholder(value: string): boolean {
   return PLACEHOLDER_WORDS.test(value) || isMonotonous(value)
 }

@@ -21,8 +21,8 @@ export class PatternRefused extends Error {
 }
 
 /**
- * The number of characters searched per call, plus the rest of a match that extends beyond them. A call takes only
- * milliseconds, even with the largest program.
+ * The number of characters at which a match may start in one call. Such a match may extend beyond them. A call takes
+ * only milliseconds, even with the largest program.
  */
 const WINDOW_CHARS = 1_024
 /** Sample texts. A pattern that matches the empty string in one of these texts is rejected. */
@@ -68,7 +68,8 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     let next = nextStart(text, from)
     while (next < text.length) {
       const until = Math.min(text.length, next + WINDOW_CHARS)
-      // Includes one more character before the window, for the word boundary, and one more after the maximum match.
+      // The slice includes one character before the window, for the word boundary, and one character after the longest
+      // possible match.
       const first = Math.max(0, next - 1)
       const read = text.slice(first, until + maxChars + 1)
       const matcher = regex.matcher(read)
@@ -98,7 +99,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     const begun = beginning === '' ? from : from + beginningIn(fold(text.slice(from)), beginning)
     if (begun === text.length) return begun
     const { open: started, steps } = yield* partial.openFrom(text, wholeCharacter(text, begun))
-    // If the step budget is exhausted, the open position is unknown.
+    // If the step budget is exhausted, the open position is unknown, so all text from `begun` on stays open.
     const open = effort?.spend(steps) === false ? wholeCharacter(text, begun) : started
     if (open === text.length || open <= decidedTo) return open
     const held = heldFrom(open)
@@ -113,7 +114,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
   }
 }
 
-/** Returns the literal prefix of all matches if the pattern is case-sensitive. Otherwise returns an empty string. */
+/** Returns the literal prefix of all matches, or an empty string if they have none. */
 const beginningOf = (pattern: string): string => String(RE2JS.compile(pattern).re2().prefix ?? '')
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
@@ -131,7 +132,10 @@ function beginningIn(text: string, beginning: string): number {
   return text.length
 }
 
-/** Folds all letters that a pattern treats as equal, each to a single code unit. */
+/**
+ * Folds letters that a case-insensitive pattern treats as equal to the same code unit, and keeps the length of the
+ * text.
+ */
 function withoutCase(text: string): string {
   let folded = ''
   for (let at = 0; at < text.length; at += 1) {

@@ -7,8 +7,8 @@ type Source = Parameters<NonNullable<ReturnType<(typeof rules)[number]['create']
 const NAME_SPACE = '@secretlint/secretlint-rule-'
 
 /**
- * Excluded rules. `gcp` scans whole files, `privatekey` scans many lines (private-keys.ts does so here), and
- * `filter-comments` would let a `secretlint-disable` comment in the text skip the scan.
+ * Excluded rules. `gcp` scans whole files. `privatekey` scans several lines, as private-keys.ts already does. With
+ * `filter-comments`, a `secretlint-disable` comment in the text would skip the scan.
  */
 const NOT_FOR_RUNS = ['gcp', 'privatekey', 'filter-comments']
 
@@ -17,7 +17,7 @@ const NOT_FOR_RUNS = ['gcp', 'privatekey', 'filter-comments']
  */
 export type ListedSecrets = (text: string, runs: readonly number[]) => Finding[]
 
-/** The runs are joined, one per line, so that each rule is called only once for all runs. */
+/** Joins the runs, one per line, so that each rule is called only once for all runs. */
 export function createListedSecrets(): ListedSecrets {
   let found: Finding[] = []
   const scanners = rules

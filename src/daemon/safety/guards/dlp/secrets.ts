@@ -53,7 +53,7 @@ export function createSecretsDetector(): Detector {
 }
 
 const [BETWEEN, INSIDE, MARK, QUOTE] = [0, 1, 2, 3]
-/** The kind of a character in a run. Short runs are examined only if they contain certain marks. */
+/** The kind of each character. Short runs are examined only if they contain a mark (`=`, `:` or `-`). */
 const KIND = Uint8Array.from(RUN, (isInside, code) =>
   code === EQUALS || code === COLON || code === HYPHEN ? MARK : isQuote(code) ? QUOTE : isInside ? INSIDE : BETWEEN,
 )
@@ -140,7 +140,8 @@ class SecretScan {
     if (!isLong) return
     const run = text.slice(start, end)
     this.#readAddress(run, start)
-    // Only runs that contain a digit are checked: machine-generated text of this length always contains one.
+    // Only runs that contain a digit are checked, because machine-generated text of this length always contains a
+    // digit.
     if (digits === 0) return
     this.longRuns.push(start, end)
     for (const shape of shapesIn(run)) this.#add(start + shape.start, start + shape.end, shape.type, 0.95)
@@ -187,7 +188,7 @@ class SecretScan {
 const VALUE_CHARS = 512
 /** `==`, `=>` and `::` are not assignments. */
 const assignsOn = (code: number): boolean => code === EQUALS || code === COLON || code === GREATER
-/** The minimum number of digits in random text that only a nearby word marks as secret. */
+/** The minimum number of digits in random text whose only evidence is a nearby word. */
 const RANDOM_DIGITS = 3
 
 function endOfBlanks(text: string, at: number): number {
@@ -245,13 +246,13 @@ function openQuoteFrom(text: string, from: number, limit: number): number {
   return open
 }
 
-/** Matches a user name and a password in a URL whose host has not arrived yet. */
+/** Matches the user name and password of a URL if its host has not arrived yet. */
 const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 
 /**
- * Returns the start of a value in the last run, which starts at `run`. Returns `text.length` if there is none. Only
- * documented prefixes count.
+ * Returns the start of a value in the last run, which starts at `run`. Only URL passwords and documented prefixes
+ * count. Returns `text.length` if there is no such value.
  */
 function begunInRun(text: string, run: number): number {
   const credentials = URL_PASSWORD_BEGUN.exec(text.slice(Math.max(run, text.length - URL_CREDENTIALS_CHARS)))

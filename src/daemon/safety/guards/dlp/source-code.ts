@@ -85,7 +85,8 @@ function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: 
       return { findings, open, isFenced }
     }
     if (fence) {
-      // A stream may be scanned from the middle of a block, so a bare fence after lines of code closes a block.
+      // A bare fence after lines of code closes a block, because the scan of a stream may start in the middle of a
+      // block.
       isFenced = !isFenced && (block === undefined || fence[2]?.trim() !== '')
       close()
     } else if (isCode(line)) {

@@ -218,7 +218,8 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
   for (const { prefix, format: it } of BY_START.get(start) ?? []) {
     if (!text.startsWith(prefix, at)) continue
     const from = at + prefix.length
-    // Otherwise, every position of a long run could be a start, and each start would be scanned to the end of the run.
+    // Long formats cannot begin inside a run. Otherwise, each position of a long run could be a start, and would be
+    // scanned to the end of the run.
     if (it.max > LONG_FORMAT && at > 0 && text[at - 1] !== '=' && has(it.set, text.charCodeAt(at - 1))) continue
     const end = endOf(it.set, text, from, Math.min(text.length, from + it.max + 1))
     const length = end - from

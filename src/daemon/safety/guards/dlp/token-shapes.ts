@@ -1,7 +1,7 @@
 /** A token format without a fixed prefix. */
 type TokenShape = {
   type: string
-  /** A substring of every such token. The pattern is tried only if the text contains the substring. */
+  /** A substring that every such token contains. The pattern is tried only if the text contains it. */
   hint: string
   /** Must run in linear time (a test verifies this), because it is applied to runs of up to TOKEN_CHARS characters. */
   pattern: RegExp

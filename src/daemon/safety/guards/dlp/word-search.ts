@@ -68,7 +68,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
     let long = longEnding ? text.length : NOWHERE
     let short = shortEnding && shortHint.test(text) ? text.length : NOWHERE
     for (let at = text.length - 1; at >= 0; at -= 1) {
-      // The loop skips most characters of most texts here.
+      // Here the loop skips most characters of most texts.
       if (node === ROOT) {
         if (longEnding && long > at) long = longEnding(units, at, text.length)
         if (shortEnding && short > at) short = shortEnding(units, at, text.length)
@@ -79,7 +79,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
       const code = folded[own] as number
       if (node === ROOT && wholeWords && !ends(text, at + 1, own)) continue
       node = backwards.next(node, code)
-      // The word continues, so this is not a match.
+      // Without a child, no word matches. Without a word boundary, the word continues and is not a match.
       if (node === ROOT || (wholeWords && backwards.depthOf(node) === 1 && !ends(text, at + 1, own))) {
         node = ROOT
         continue
@@ -113,19 +113,19 @@ const PAIR_BITS = 12
 /** Returns a hash slot for two code units. Several pairs share a slot. */
 const pairIndex = (before: number, last: number): number => (Math.imul(before, 67) ^ last) & ((1 << PAIR_BITS) - 1)
 
-/** For each pairIndex: 0 if no word ends with these two code units. */
+/** Returns a table by pairIndex: 0 if no word ends with these two code units. */
 function endingsOf(words: readonly string[], folded: Uint16Array): Uint8Array {
   const endings = new Uint8Array(1 << PAIR_BITS)
   for (const word of words) {
     const [last = 0, before] = foldedOf(word, folded).slice(-2).toReversed()
     if (before !== undefined) endings[pairIndex(before, last)] = 1
-    // Any character may precede a word of one character.
+    // A word of one character may follow any character, so all pairs are set.
     else for (let any = 0; any < CODES; any += 1) endings[pairIndex(any, last)] = 1
   }
   return endings
 }
 
-/** For words of at least this length, most characters of a text can be skipped. */
+/** The minimum length of long words. A search for long words only can skip most characters of a text. */
 const LONG_CHARS = 5
 const isLong = (word: string): boolean => word.length >= LONG_CHARS
 
@@ -153,16 +153,19 @@ const NOWHERE = -1
 type Endings = (units: Uint16Array, at: number, length: number) => number
 
 /**
- * Wu and Manber (1994): reads two characters at a time in a window as long as the shortest word. Skips all positions at
- * which no word with these two characters can end.
+ * Implements the algorithm of Wu and Manber (1994): reads two characters at a time in a window as long as the shortest
+ * word. Skips all positions at which no word with these two characters can end.
  */
 function createEndings(words: readonly string[], folded: Uint16Array, wholeWords: boolean): Endings {
   const mayEnd = endingsOf(words, folded)
-  /** 1 for word characters: a word that ends with a word character matches only if no word character follows. */
+  /**
+   * 1 for word characters. A word that ends with a word character matches only before a non-word character or the end
+   * of the text.
+   */
   const goesOn = wholeWords ? PLAIN_WORD_CHARACTERS : NO_CHARACTERS
   const shortest = Math.min(...words.map(({ length }) => length))
   const chars = Math.max(2, shortest)
-  /** For each pairIndex: the minimum distance to the left at which a word may end. */
+  /** A table by pairIndex: the minimum distance to the left at which a word may end. */
   const steps = new Uint8Array(1 << PAIR_BITS).fill(shortest < 2 ? 0 : Math.min(chars - 1, MOST_STEPS))
   for (const word of words) {
     const ending = foldedOf(word, folded).slice(-chars)
@@ -189,7 +192,7 @@ function createEndings(words: readonly string[], folded: Uint16Array, wholeWords
       const last = units[end] as number
       const isPair = mayEnd[pairIndex(folded[before] as number, folded[last] as number)] as number
       const following = end + 1 < length ? (goesOn[units[end + 1] as number] as number) : 0
-      // Branch-free: word ends are unpredictable, so a branch would often be mispredicted.
+      // This code is branch-free: word ends are unpredictable, so a branch would often be mispredicted.
       if ((isPair & ~((goesOn[last] as number) & following)) === 1) return end
       end -= 1
     }

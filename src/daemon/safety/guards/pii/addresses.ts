@@ -42,7 +42,9 @@ export const addressRecognizer: Recognizer = {
   },
 }
 
-/** @returns the end of the address that begins at `start` and whose number is the first word of `ahead` */
+/**
+ * @returns the end of the address, or `start` if there is no address. The house number is the first word of `ahead`.
+ */
 function scanNumber(text: string, start: number, ahead: readonly Word[], report: Report): number {
   const [number] = ahead
   if (number === undefined) return start
@@ -156,7 +158,7 @@ function startsCleanly(text: string, digit: number): boolean {
   return !isWordCode(text.charCodeAt(digit - 1)) && !'-./:,$€£'.includes(text[digit - 1] ?? ' ')
 }
 
-/** Returns the start of the words at the end of the text that a number may follow. */
+/** Returns the start of the trailing words of the text, which may be followed by a number. */
 function trailingStart(text: string): number {
   const tail = text.slice(-BEFORE_CHARS)
   const words = TAIL_WORDS.exec(tail)

@@ -50,7 +50,7 @@ export function isCardNumber(digits: string): boolean {
 
 /**
  * Whether the number is accepted without a context word. UATP numbers need a context word, because UATP covers all
- * numbers that start with 1. Numbers of unusual lengths need one as well, because many serial numbers match.
+ * numbers that start with 1. Numbers of unusual lengths also need a context word, because many serial numbers match.
  */
 export function isUsualCard(digits: string): boolean {
   return USUAL_LENGTHS.includes(digits.length) && (digits[0] !== '1' || digits.startsWith('1800'))

@@ -1,6 +1,6 @@
 /**
  * Check digits of cards and national numbers. All functions expect a number without separators. Unless stated
- * otherwise, it must contain only digits.
+ * otherwise, the number contains only digits.
  */
 
 /** ISO/IEC 7812-1 Annex B. */
@@ -59,14 +59,14 @@ export function isCpf(digits: string): boolean {
   return first === Number(digits[9]) && second === Number(digits[10])
 }
 
-/** UIDAI: twelve digits, the first not 0 or 1, with a Verhoeff check digit. Palindromes are not issued. */
+/** UIDAI: twelve digits with a Verhoeff check digit. The first digit is not 0 or 1. Palindromes are not issued. */
 export function isAadhaar(digits: string): boolean {
   return digits[0]! > '1' && passesVerhoeff(digits) && digits !== [...digits].reverse().join('')
 }
 
 /**
- * § 139b AO: of the first ten digits exactly one occurs two or three times, and never three times in a row. Check
- * digit: ISO 7064 MOD 11,10. Test numbers violate the first rule. `lenient` accepts these test numbers.
+ * § 139b AO: exactly one of the first ten digits occurs two or three times, but not three times in a row. Check digit:
+ * ISO 7064 MOD 11,10. `lenient` also accepts test numbers, which violate the first rule.
  */
 export function isSteuerId(digits: string, lenient: boolean): boolean {
   if (digits[0] === '0' || !passesMod11Of10(digits)) return false

@@ -45,7 +45,7 @@ export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions
       const { candidates, open } = read(text)
       return Math.max(beforeOverlaps(candidates, open), text.length - DETECTION_HOLD_CHARS, 0)
     },
-    // Only e-mail addresses are checked here. All other values are findings before they are complete, and findings
+    // Only incomplete e-mail addresses must be reported. Other incomplete values are already findings, which always
     // count as begun.
     begunFrom: (text) => (wanted.has('EMAIL') ? openEmailFrom(text) : text.length),
   }

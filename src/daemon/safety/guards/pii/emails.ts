@@ -20,7 +20,7 @@ const FILE_ENDINGS =
   /^(?:png|jpe?g|gif|svg|webp|avif|ico|js|jsx|mjs|cjs|tsx?|css|scss|json|html?|xml|yaml|yml|txt|pdf|lock|tgz)$/i
 
 /**
- * Finds addresses by their `@`: RFC 5322 without quotes and comments, and RFC 6531 for non-ASCII letters.
+ * Finds addresses by their `@`. Supports RFC 5322 without quotes and comments, and non-ASCII letters (RFC 6531).
  * @param ofRoles whether to include role addresses such as contact@, which do not identify a person
  */
 export function emailRecognizer(ofRoles: boolean): Recognizer {
@@ -99,8 +99,8 @@ function isLetterOrDigit(code: number): boolean {
 }
 
 /**
- * Accepts letters, digits and `. _ % + - '`. RFC 5322 allows other characters too, but these characters usually precede
- * an address instead of belonging to it.
+ * Accepts letters, digits and `. _ % + - '`. RFC 5322 allows other characters too, but in practice those precede an
+ * address and are not part of it.
  */
 function isLocal(code: number): boolean {
   return isLetterOrDigit(code) || code === 46 || code === 95 || code === 37 || code === 43 || code === 45 || code === 39

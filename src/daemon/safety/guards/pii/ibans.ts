@@ -15,8 +15,8 @@ export type IbanReading = { end: number; isValid: boolean; isOpen: boolean }
 
 /**
  * Reads as many letters and digits as an IBAN of the country has. Skips single spaces, hyphens or points between these
- * characters. Undefined if the text is too short, or the country is unknown. ISO 13616; ibantools validates check
- * digits and national forms.
+ * characters. Undefined if no IBAN can begin here. The format is ISO 13616. ibantools validates check digits and
+ * national formats.
  */
 export function readIban(text: string, start: number): IbanReading | undefined {
   if (!isAsciiLetter(text.charCodeAt(start))) return undefined

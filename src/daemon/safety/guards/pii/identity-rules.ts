@@ -21,19 +21,17 @@ export type IdentityRule = {
   confidence: number
 }
 
-// A match must not be followed by a letter or digit, or by a separator with another digit. A comma separates two
-// numbers, so it may follow.
+// A match must not be followed by a letter or digit, or by a separator with another digit. A comma may follow, because
+// it separates two numbers.
 const AFTER = String.raw`(?!\w|[-./]\d)`
-// For grouped numbers, another group must not follow the match either.
+// A grouped number must not be followed by another group either.
 const AFTER_GROUPS = String.raw`(?!\w|[-./]\d| \d{3})`
 
 const always = () => 'always' as const
 const whenSeparated = (value: string) => (/[^A-Za-z0-9]/.test(value) ? 'always' : 'alone')
 const valid = () => true
 
-/**
- * The sources of check digits are cited in checksums.ts. This file cites the sources of numbers without check digits.
- */
+/** Sources: checksums.ts cites the sources of numbers with check digits, and this file cites all others. */
 export const IDENTITY_RULES: readonly IdentityRule[] = [
   {
     // SSA, "Social Security Number Randomization": the area is not 000, 666 or 9xx, and no group is all zeros.

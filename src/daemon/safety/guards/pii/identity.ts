@@ -104,7 +104,7 @@ function scanWord(text: string, { start, end, from }: Word, report: Report): num
     const head = headEnd(text, led, isAsciiLetter) - led
     found = Math.max(found, scanRules(text, led, LETTER_RULES.get(head), digits, report))
   }
-  // The text before a number is read only if the number is long enough for a labelled rule.
+  // Labels are searched only if the number is long enough for a labelled rule.
   if (digits < LABELLED_DIGITS) return found
   const isCode = text.slice(led, start) === text.slice(led, start).toUpperCase()
   return Math.max(found, scanLabelled(text, isCode ? led : start, start, report))
@@ -149,7 +149,7 @@ function scanRules(
   return found
 }
 
-/** @param from the start of the letters that may belong to the number at `start` */
+/** @param from the start of the letters before `start` that may be part of the number */
 function scanLabelled(text: string, from: number, start: number, report: Report): number {
   if (textIsShort(text, from)) return start
   const { length, digits } = sizeOf(text, from, runEnd(text, start))
@@ -165,7 +165,7 @@ function scanLabelled(text: string, from: number, start: number, report: Report)
   return start
 }
 
-/** Whether the text between the preceding digit and `at` is shorter than any label. */
+/** Whether the text between the previous digit and `at` is too short for a label. */
 function textIsShort(text: string, at: number): boolean {
   if (at < SHORTEST_LABEL) return true
   for (let index = at - SHORTEST_LABEL; index < at; index++) if (isDigit(text.charCodeAt(index))) return true
@@ -246,7 +246,10 @@ function startWithLetters(text: string, start: number): number {
   return letters >= 1 && letters <= LEADING_LETTERS && !isWordCode(text.charCodeAt(from - 1)) ? from : start
 }
 
-/** These digits continue another number, an amount or an international prefix, so they are not a separate number. */
+/**
+ * Whether the number starts separately. Digits that continue another number, an amount or an international prefix are
+ * not a separate number.
+ */
 function startsCleanly(text: string, start: number): boolean {
   const before = text.charCodeAt(start - 1)
   if (leadsAmount(before)) return false
@@ -262,7 +265,7 @@ function startsCleanly(text: string, start: number): boolean {
 /** Returns the positions of words with exactly CODICE_FISCALE_CHARS capital letters. */
 function lettersOnly(text: string): number[] {
   const starts: number[] = []
-  // Every word of that length covers one of these positions, so most characters are skipped.
+  // Only every 16th position is checked, because each word of 16 letters covers one of these positions.
   for (let index = CODICE_FISCALE_CHARS - 1; index < text.length; index += CODICE_FISCALE_CHARS) {
     if (!isCapital(text.charCodeAt(index))) continue
     let start = index

@@ -100,7 +100,7 @@ function scanIpv4(text: string, digits: Digits, report: Report): number {
 function scanIpv6(text: string, report: Report): number {
   let open = text.length
   let free = 0
-  // The start of the first group of an address whose colon has not arrived yet.
+  // The start of a trailing group that may become an address when a colon arrives.
   let tail = text.length
   while (tail > 0 && text.length - tail <= 4 && isHex(text.charCodeAt(tail - 1))) tail--
   if (text.length - tail <= 4 && !isWordCode(text.charCodeAt(tail - 1))) open = tail

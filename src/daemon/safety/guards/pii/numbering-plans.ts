@@ -10,10 +10,7 @@ export const USUAL_REGIONS: readonly string[] = (
   'UA RU'
 ).split(' ')
 
-/**
- * Calling codes of shared and global services (ITU-T E.164), which belong to no country, and the number of digits of
- * their numbers.
- */
+/** Matches numbers of shared and global services (ITU-T E.164), whose calling codes do not belong to a country. */
 const GLOBAL_NUMBERS = /^(?:8(?:00|08)\d{8}|870\d{8,12}|878\d{10,12}|881\d{8,10}|88[23]\d{7,12}|888\d{8,11}|979\d{9})$/
 
 let loaded: { byCountry: ReadonlyMap<string, Plan>; byCode: ReadonlyMap<string, readonly Plan[]> } | undefined
@@ -51,8 +48,8 @@ function isOfPlan(digits: string, { national, trunk }: Plan): boolean {
 }
 
 /**
- * Compiled on first use, because compiling 245 patterns takes 3 ms. Matching these patterns is fifty times as fast as
- * parsing with the library.
+ * Compiles the plans on first use, because compiling 245 patterns takes 3 ms. Matching with these patterns is fifty
+ * times as fast as parsing with the library.
  */
 function loadPlans() {
   if (loaded) return loaded

@@ -68,7 +68,7 @@ export function phoneRecognizer(regions: readonly string[]): Recognizer {
   }
 }
 
-/** @returns the end of the number with its extension; undefined without an extension */
+/** @returns the end of the number including its extension, or undefined if there is no phone number */
 function findPhone(text: string, start: number, ends: readonly number[], regions: readonly string[], report: Report) {
   const head = ends[0]! - start
   if (ends.at(-1)! - start < MIN_DIGITS || !startsCleanly(text, start)) return undefined
@@ -94,7 +94,10 @@ function findPhone(text: string, start: number, ends: readonly number[], regions
   return undefined
 }
 
-/** A number from `start` to `end`, or to `whole` with its extension, and whether a label precedes or follows it. */
+/**
+ * A possible phone number from `start` to `end`, and whether a label precedes or follows it. `whole` is the end
+ * including the extension.
+ */
 type Reading = { start: number; end: number; whole: number; isCalled: boolean; hasLabelAfter: boolean }
 
 /** Returns the confidence, or 0 if this is not a phone number. */

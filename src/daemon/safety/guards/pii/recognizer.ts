@@ -106,7 +106,7 @@ export function textBefore(text: string, start: number): string {
   return text.slice(from, start)
 }
 
-/** Whether another digit group precedes the digits, so that they are the rest of a longer number. */
+/** Whether the digits follow another digit group, and are therefore the rest of a longer number. */
 export function followsGroup(text: string, start: number): boolean {
   if (text[start - 1] !== ' ') return false
   for (let index = start - 2; index >= 0 && start - index < 8 && isWordCode(text.charCodeAt(index)); index--) {

@@ -25,12 +25,12 @@ foundation federation union league club orchestra museum hospital clinic church 
 universität hochschule ministerium amt verein stiftung université universidad università instituto
 `)
 
-/** Prepositions. A name that is not in a list is a location after these words. */
+/** Prepositions. After these words, a name that is not in a list is assumed to be a location. */
 export const PLACE_PREPOSITIONS = wordSet(
   'in from near at to visiting visit outside around towards toward within across throughout reaching leaving toured',
 )
 
-/** Determiners. A capitalized name after a determiner is assumed to be a thing. */
+/** Determiners. After a determiner, a capitalized name is assumed to be a thing, not a person. */
 export const DETERMINERS = wordSet(
   'the a an this that these those each every any some your our their its my his her no new one another which',
 )
