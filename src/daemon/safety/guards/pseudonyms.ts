@@ -1,11 +1,11 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 
-/** A pseudonym found in a text, and the value that it replaces. */
+/** The position of a pseudonym in a text, and the value that the pseudonym replaces. */
 export type FoundPseudonym = { start: number; end: number; type: string; value: string }
 
 /**
- * The pseudonyms of one request: they replace values on the way to the model, and are reversed in the response. Only
- * pseudonyms of this request can be reversed. `find` and `openFrom` satisfy the contract of `Detector` (detection.ts).
+ * The pseudonyms of one request. They replace values that are sent to the model, and are reversed only in the response
+ * to this request. `find` and `openFrom` satisfy the contract of `Detector` (detection.ts).
  */
 export type Pseudonyms = {
   /**
@@ -18,8 +18,8 @@ export type Pseudonyms = {
 
 export type PseudonymOptions = {
   /**
-   * A subkey used for pseudonyms only. Keep it secret: with this subkey, anyone can test whether a pseudonym belongs to
-   * a value.
+   * A subkey that is used only for pseudonyms. Keep it secret, because anyone with this subkey can test whether a
+   * pseudonym belongs to a value.
    */
   key: KeyObject | Buffer
   tenantId: string
@@ -36,7 +36,10 @@ const CONSONANTS = 'bcdfghjkmnpqrstvwxz'
 const DIGITS = '23456789'
 const PAIRS = 5
 const CODE_CHARS = 2 * PAIRS
-/** Models that write Markdown may insert a backslash before the underscore, and some models change the case. */
+/**
+ * Matches any case, because some models change it. Models that write Markdown may also insert a backslash before the
+ * underscore.
+ */
 const CODE = new RegExp(`_((?:[${CONSONANTS}][${DIGITS}]){${PAIRS}})`, 'gi')
 const CODE_BEGINNING = new RegExp(`^(?:[${CONSONANTS}][${DIGITS}])*[${CONSONANTS}]?$`)
 const WORD_CHARACTER = /[\p{L}\p{N}]/u
@@ -77,7 +80,7 @@ export function createPseudonyms({ key, tenantId, texts }: PseudonymOptions): Ps
         byCode.set(code, { label: spelled, type, value })
         labels.add(spelled)
         initials.add(spelled[0] as string)
-        // Every underscore may be preceded by a backslash.
+        // Includes one backslash per underscore, which a model may insert.
         longest = Math.max(longest, spelled.length + spelled.split('_').length - 1 + CODE_CHARS)
       }
       return `${label}_${code}`
@@ -115,7 +118,9 @@ function toCode(digest: Buffer): string {
   return code
 }
 
-/** Returns the start of the label that ends at `end`. Undefined if the text before `end` is another word. */
+/**
+ * Returns the start of the label that ends at `end`. Undefined if `label` is not a separate word directly before `end`.
+ */
 function labelStart(text: string, end: number, label: string): number | undefined {
   let at = end
   for (let left = label.length - 1; left >= 0; left--) {

@@ -6,8 +6,8 @@ import type { Pseudonyms } from './pseudonyms.ts'
 import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'
 
 /**
- * A finding. `subject` distinguishes several sources of one type, such as the id of a canary. It never contains a
- * value.
+ * A finding. `subject` distinguishes several sources of one type. Example: the id of a canary. It never contains the
+ * matched value.
  */
 export type Found = Finding & { subject?: string }
 
@@ -35,7 +35,7 @@ const STRENGTH = new Map(POLICY_ACTIONS.map((action, strength) => [action, stren
 /**
  * Screens a whole text and applies the actions to its findings. JSON text is screened in decoded form and remains valid
  * JSON. Returns the unchanged text if there are no findings.
- * @param pseudonyms the pseudonyms of this request; `tokenize` masks if they are undefined
+ * @param pseudonyms the pseudonyms of this request; without them, `tokenize` masks
  */
 export const screenText = (
   raw: string,
@@ -70,7 +70,7 @@ export function* screening(
 /**
  * Returns the findings of all detectors, unordered. Yields after each detector.
  * @param effort the remaining step budget of customers' patterns; unlimited by default
- * @param from the offset at which patterns of customers begin to read; see `Detector.slowly`
+ * @param from the offset from which customers' patterns search for findings; see `Detector.slowly`
  */
 export function* finding(
   text: string,
@@ -135,7 +135,7 @@ export function toEdit(redaction: Redaction, text: string, pseudonyms: Pseudonym
 
 function replacementOf({ type, action }: Redaction, value: string, pseudonyms: Pseudonyms | undefined): string {
   if (action === 'tokenize' && pseudonyms) return pseudonyms.of(type, value)
-  // Blocked text never leaves the gateway. As a second line of defence, the value is removed anyway.
+  // Blocked text is never sent. Its values are removed as a second line of defence.
   return action === 'remove' || action === 'block' ? REMOVED : maskOf(type, value)
 }
 

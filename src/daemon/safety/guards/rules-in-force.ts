@@ -16,7 +16,7 @@ export type RulesInForce = {
   input: ArmedRules
   output: ArmedRules
   sources: RuleSources
-  /** The cache of texts without findings of these rules. */
+  /** The cache of texts in which these rules have no findings. */
   cleanTexts: CleanTexts
 }
 
@@ -35,7 +35,7 @@ export function createRulesInForce(): (policy: AppliedPolicy, own: OwnRules) => 
   const cleanTextsOf = createCleanTexts()
 
   return (policy, own) => {
-    // The key includes the name, because incidents identify the rule by it.
+    // The key includes the policy's name, because incidents identify rules by this name.
     const key = `${policy.hash} ${policy.canonical}`
     const inForce = ofTenants.get(own) ?? new Map<string, RulesInForce>()
     ofTenants.set(own, inForce)
@@ -52,7 +52,10 @@ export function createRulesInForce(): (policy: AppliedPolicy, own: OwnRules) => 
   }
 }
 
-/** Compiles the sources for one direction. The order determines the order in which `RulesInForce` counts hits. */
+/**
+ * Compiles the sources for one direction. The order of the rules must be the same as in `createRulesInForce`, because
+ * hits refer to rules by index.
+ */
 export const armSources = ({ policy, own }: RuleSources, direction: 'input' | 'output'): ArmedRules =>
   armRules([...rulesOf(policy), ...compileRules(own)], direction)
 

@@ -56,8 +56,8 @@ export type GuardIncident =
     })
 
 /**
- * Stores the incidents of a request in the request's transaction: one row per incident, and a webhook event for most of
- * them.
+ * Stores the incidents of a request in the request's transaction: one row per incident, and for most incidents a
+ * webhook event.
  */
 export function addIncidents(
   records: LedgerRecords,
@@ -120,7 +120,8 @@ function ruleOf(incident: GuardIncident): Rule {
 const countOf = (types: Rule['types']) => Object.values(types).reduce((sum, count) => sum + count, 0)
 
 /**
- * Returns the webhook event of an incident. Undefined if an attack is only logged, or if a policy forbids the model.
+ * Returns the webhook event of an incident. Undefined for an attack that is only logged, and for a model that a policy
+ * forbids.
  */
 function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrigin): OutboxEventRow | undefined {
   const { tenantId, keyId: apiKeyId, userId } = origin.caller

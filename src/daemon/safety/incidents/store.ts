@@ -41,7 +41,7 @@ export function listIncidents(
 
 type Count = Pick<IncidentRow, 'kind' | 'severity' | 'action' | 'enforced'> & { count: number }
 
-/** Returns the number of incidents of each kind. */
+/** Returns the number of incidents by kind, severity, action and enforcement. */
 export const countIncidents = (
   db: Db,
   tenantId: string,

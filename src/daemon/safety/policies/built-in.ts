@@ -3,7 +3,7 @@ import { toPolicyId } from '../../../shared/policy-id.ts'
 import { PolicyDocument, type PolicyDocumentInput } from '../../../shared/wire/policies.ts'
 import { type NamedPolicy, policyHash } from './policies.ts'
 
-/** The default policy of requests, if no other policy is configured. */
+/** The policy of requests for which no other policy is configured. */
 export const SYSTEM_DEFAULT = 'internal'
 
 /** The identifiers of the HIPAA privacy rule (45 CFR 164.514(b)(2)) that can be recognized in a text. */

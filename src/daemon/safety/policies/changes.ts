@@ -36,8 +36,8 @@ export type ShownPolicy = { policy: NamedPolicy; isActive: boolean }
 const KEYS_NAMED = 5
 
 /**
- * @throws POLICY_NAME_EXISTS, or VALIDATION_ERROR if the tenant already has CUSTOM_POLICIES or lacks the document's
- * shield policy
+ * @throws POLICY_NAME_EXISTS. VALIDATION_ERROR if the tenant already has CUSTOM_POLICIES custom policies, or lacks the
+ * document's shield policy
  */
 export function createPolicy(
   deps: PolicyChangeDeps,
@@ -121,7 +121,8 @@ export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: str
 }
 
 /**
- * Activates a policy. The active policy applies to requests that name no policy, if their key has no default policy.
+ * Activates a policy. The active policy applies to requests that do not name a policy and whose key has no default
+ * policy.
  * @throws POLICY_NOT_FOUND
  */
 export function activatePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: string): Promise<ShownPolicy> {

@@ -13,8 +13,8 @@ type CheckedRequest = { caller: Caller; requestId: string; endpoint: string }
 
 /**
  * Checks every model of the fallback chain against the policy before any model is called. Violations are stored as
- * incidents, together with the receipt of the rejection. In monitor mode they are stored immediately, and the request
- * continues.
+ * incidents, together with the receipt of the rejection. In monitor mode, the incidents are stored immediately, and the
+ * request continues.
  * @throws INSUFFICIENT_PERMISSIONS with the model and the policy
  */
 export async function enforcePolicy(
@@ -47,7 +47,8 @@ export function requireAllowed({ canonical, document }: AppliedPolicy, chain: re
 }
 
 /**
- * Whether the gateway itself may call this model, as a judge or a reranker. A policy in monitor mode allows all models.
+ * Returns a function that tests whether the gateway itself may call a model, for example as a judge or a reranker. A
+ * policy in monitor mode allows all models.
  */
 export const mayAskUnder =
   ({ document }: Pick<AppliedPolicy, 'document'>): MayAsk =>

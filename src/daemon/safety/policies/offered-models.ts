@@ -15,13 +15,12 @@ type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
 export function offeredModels(registry: ProviderRegistry, settings: Restricted, policies: PolicyList): string[] {
   const usable = registry.describe(settings.allowedModels)
   const document = enforcedDefault(settings, policies)
-  // If the key allows any model of a provider and the policy lists some models of this provider, offers the listed
-  // models.
+  // The models that the policy lists are also candidates, because the key may allow all models of a provider.
   const named = document ? registry.describe(document.allowedModels) : []
   return [...new Set([...usable, ...named])].filter((id) => mayAskFor(id, registry, settings, document))
 }
 
-/** Whether this model is in the list, or matches a `<provider>/*` entry. */
+/** Whether `offeredModels` contains this model, or a `<provider>/*` entry for it. */
 export const offersModel = (
   modelId: string,
   registry: ProviderRegistry,

@@ -38,7 +38,7 @@ export type PolicySource = 'request' | 'key_default' | 'tenant_active' | 'system
 
 /** The policy that applies to a request. Chat metadata reports it as `metadata.smltp_policy_*`. */
 export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
-  /** The policy's id, independent of the spelling that the caller used. */
+  /** The policy's id, even if the caller used the name or another case. */
   canonical: string
   source: PolicySource
 }
@@ -56,7 +56,7 @@ export type TenantPolicies = PolicyList & {
   defaultFor(settings: Pick<KeySettings, 'defaultSMLTPPolicy'>): AppliedPolicy
   /** See `offeredModels`. */
   offeredModels(settings: Restricted): string[]
-  /** Whether this model is in the list, or matches a `<provider>/*` entry. */
+  /** Whether `offeredModels` contains this model, or a `<provider>/*` entry for it. */
   offersModel(modelId: string, settings: Restricted): boolean
 }
 

@@ -4,8 +4,8 @@ import { SYSTEM_DEFAULT } from './built-in.ts'
 import type { AppliedPolicy, NamedPolicy, PolicyList, PolicySource } from './policies.ts'
 
 /**
- * Resolves the policy of a request, in this order: the policy that it names, the key's default, the tenant's active
- * policy, `internal`. The key must be allowed to use this policy (docs/decisions/0016).
+ * Resolves the policy of a request, in this order: the policy that the request names, the key's default, the tenant's
+ * active policy, `internal`. The key must be allowed to use the resolved policy (docs/decisions/0016).
  * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for a policy that the key may not use,
  * POLICY_UNAVAILABLE for a deleted policy
  */
@@ -35,7 +35,7 @@ export function resolvePolicy(
   return { canonical: id, name, document, hash, source }
 }
 
-/** Returns the policy of requests that name no policy. Undefined if this policy was deleted. */
+/** Returns the policy of requests that do not name a policy. Undefined if this policy was deleted. */
 export const findDefaultPolicy = (
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
   policies: PolicyList,
@@ -44,7 +44,7 @@ export const findDefaultPolicy = (
 /**
  * Returns the policy of requests that cannot name a policy, such as the training of an index. The policy applies even
  * if the key is not allowed to name it.
- * @throws POLICY_UNAVAILABLE if it was deleted
+ * @throws POLICY_UNAVAILABLE if the policy was deleted
  */
 export function getDefaultPolicy(
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,

@@ -11,7 +11,7 @@ export type Violation = {
   reason: string
 }
 
-/** Returns the first violation of this document by each of these models. Monitor mode does not change the result. */
+/** Returns the first violation of each model that violates this document. The document's mode is ignored. */
 export const violationsOf = (document: PolicyDocument, destinations: readonly Destination[]): Violation[] =>
   destinations.flatMap((destination) => violationOf(document, destination) ?? [])
 
@@ -38,7 +38,7 @@ function violationOf(
   if (allowedProviders.length > 0 && !allowedProviders.includes(provider)) {
     return breaks('allowedProviders', `the allowedProviders of the policy are ${allowedProviders.join(', ')}`)
   }
-  // A model in this process sends no data to other hosts or regions.
+  // The rules on regions and hosts do not apply to a model that runs in this process.
   if (location === 'here') return undefined
   const { allowedRegions, onUnknown } = residency
   if (allowedRegions.length > 0) {
@@ -81,7 +81,7 @@ function plainSpelling(modelId: string): string {
   return [provider, ...(isResource ? steps.slice(1) : steps)].join('/').replace(/:latest$/, '')
 }
 
-/** Returns both names of a model that is called through an inference profile, because either name may be banned. */
+/** Returns the canonical spelling with and without Bedrock's prefix, because a ban may name either spelling. */
 function spellingsOf(modelId: string): string[] {
   const spelling = plainSpelling(modelId)
   return [spelling, spelling.replace(PROFILE, '/')]

@@ -43,7 +43,9 @@ export async function knownPolicies(db: Db, tenantId: string): Promise<(policyId
   return (id) => own.has(id) || findBuiltIn(id) !== undefined
 }
 
-/** If two concurrent requests insert the same name, the primary key rejects one of them. @throws POLICY_NAME_EXISTS */
+/**
+ * If two policies are inserted concurrently with the same name, the primary key rejects one. @throws POLICY_NAME_EXISTS
+ */
 export async function insertPolicy(tx: Db, row: PolicyRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await tx
     .insertInto('smltp_policies')

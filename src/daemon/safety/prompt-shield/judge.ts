@@ -27,8 +27,8 @@ export type JudgeTerms = {
 }
 
 /**
- * Requests a model's judgement of a text for which the other layers are unsure (the layer `llm`). Undefined without a
- * judgement.
+ * The layer `llm`: requests a model's judgement of a text for which the other layers are unsure. Undefined if there is
+ * no judgement.
  */
 export type Judge = (
   scan: ShieldScan,
@@ -44,8 +44,8 @@ const CACHED_ENTRIES = 10_000
 
 /**
  * Creates a judge that uses the gateway's models. If the model may not be called, does not respond in time, or responds
- * in another format, the result of the other layers applies. After a failure, the model is not called for
- * SHIELD_JUDGE_PAUSE_MS, for this tenant only, and the failure is logged.
+ * in another format, the result of the other layers applies. A failure is logged, and the model is not called for this
+ * tenant during the next SHIELD_JUDGE_PAUSE_MS.
  */
 export function createJudge({
   providers,
@@ -99,7 +99,7 @@ async function ask(
     temperatureIsDefault: true,
     maxTokens: SHIELD_JUDGE_TOKENS,
     stream: false,
-    // Always required, whatever the request's policy says, because the caller did not request a judge.
+    // Required even if the request's policy permits training, because the caller did not request a judge.
     noTraining: true,
     timeouts: { attemptMs: SHIELD_JUDGE_MS, firstTokenMs: SHIELD_JUDGE_MS, stallMs: SHIELD_JUDGE_MS },
   }

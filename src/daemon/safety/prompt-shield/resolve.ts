@@ -37,9 +37,9 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
 })
 
 /**
- * Resolves the prompt shield of a call. The first of these shield policies applies: the call's, the SMLTP policy's, the
- * key's, the built-in policy for the key's sensitivity. Undefined if no shield applies. Bypassing the shield requires
- * permission from the key, the shield policy and the SMLTP policy.
+ * Resolves the prompt shield of a call. The first of these shield policies applies: the policy that the call names, the
+ * SMLTP policy's, the key's, the built-in policy for the key's sensitivity. Undefined if no shield applies. Bypassing
+ * the shield requires permission from the key, the shield policy and the SMLTP policy.
  * @throws VALIDATION_ERROR if the call has conflicting options or names a missing policy, INSUFFICIENT_PERMISSIONS for
  * a missing permission, SHIELD_UNAVAILABLE if the shield policy of the key or the SMLTP policy was deleted
  */
@@ -66,7 +66,7 @@ export function resolveShield({ request, settings, policy, custom }: ShieldConte
     throw denied('This key may not disable the prompt shield. Omit `prompt_shield.enabled`.')
   }
   const named = request?.policy === undefined ? bound : selected(request.policy, bound, settings, custom)
-  // If only a policy in monitor mode requires the shield, the shield does not block.
+  // If the shield is required only by a policy in monitor mode, the shield does not block.
   const onlyWatches = !settings.enablePromptShield && policy.document.mode === 'monitor'
   // A shield policy that the SMLTP policy names applies unchanged.
   const isOwn = policyId !== null && named === bound
@@ -88,9 +88,7 @@ function noWeaker(document: ShieldPolicyDocument, minSensitivity: Sensitivity): 
   return { ...document, sensitivity, thresholds }
 }
 
-/**
- * The shield policy of a key or a call. Its scope is extended to the maximum, because another policy requires a shield.
- */
+/** Extends the shield policy of a key or a call to all scans and layers, because the SMLTP policy requires a shield. */
 const inForce = (document: ShieldPolicyDocument): ShieldPolicyDocument => ({
   ...document,
   mode: 'blocking',
@@ -115,7 +113,7 @@ function bindingOf(reference: string, custom: readonly ShieldPolicy[]): ShieldPo
   )
 }
 
-/** A call needs no permission to name the policy that would apply anyway. */
+/** Returns the shield policy that a call names. Naming the policy that would apply anyway needs no permission. */
 function selected(
   reference: string,
   bound: ShieldPolicy,

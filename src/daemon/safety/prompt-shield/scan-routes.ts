@@ -65,8 +65,8 @@ export function scanRoutes({
     return (shield as NonNullable<typeof shield>).document
   }
   /**
-   * As in a chat, the caller's policy restricts the judge models that may read the text. Scan routes do not apply the
-   * rules, so the text is not redacted.
+   * As in a chat, the caller's policy restricts the judge models that may read the text. If the caller's rules change
+   * or block text, no judge may read the text, because scan routes do not redact it.
    */
   async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {
     const policy = (await policies.of(caller.tenantId)).defaultFor(caller.settings)

@@ -41,8 +41,8 @@ export type ScanTerms = JudgeTerms & {
  */
 export type ShieldScanner = {
   /**
-   * Scans each of these texts for attacks. Calls a judge at most once, for the worst text with an unsure result of the
-   * other layers.
+   * Scans each of these texts for attacks. Calls a judge at most once: for the worst text about which the other layers
+   * are unsure.
    */
   scanEach(texts: readonly ScannedText[], policy: ShieldPolicyDocument, terms: ScanTerms): Promise<ShieldScan[]>
   /** Scans a user's messages for attacks, including attacks that span several messages. */
@@ -63,8 +63,8 @@ export type ShieldScanner = {
 }
 
 /**
- * Size of the cache of scores, because each request of a conversation repeats earlier texts. Only final scores are
- * cached, separately for each tenant.
+ * Size of the cache of scores. The cache is useful, because each request of a conversation repeats earlier texts. Only
+ * final scores are cached, separately for each tenant.
  */
 const CACHED_ENTRIES = 10_000
 const REMEMBERED_CHARS = 200
@@ -76,8 +76,8 @@ const PIECES_KEPT = 65_536
 type Known = { scan: ShieldScan; key: string | undefined; isFinal: boolean }
 
 /**
- * After consecutive failures, scanning is suspended for a while, and requests that need a scan are rejected
- * immediately.
+ * Creates a scanner with a circuit breaker: after consecutive failures, requests that need a scan are rejected
+ * immediately for a while.
  */
 export function createShieldScanner({
   clock,

@@ -14,7 +14,7 @@ import {
 import type { Edit } from '../stream/text-view.ts'
 import { mapAdjacentTexts, type PromptText } from './text-slots.ts'
 
-/** The maximum length of text that is scanned at a time. Boundaries near each other are scanned together. */
+/** The maximum length of text that is scanned at a time. Boundaries that are near each other are scanned together. */
 const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS
 
 /**

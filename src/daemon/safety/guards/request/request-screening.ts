@@ -153,7 +153,8 @@ export async function scanPromptText(
 ): Promise<PromptTextScan | undefined> {
   if (!shield) return undefined
   const { scanInput, scanRetrieved } = shield.document
-  // The application's operator writes system prompts and tool descriptions; other texts may come from an attacker.
+  // System prompts and tool descriptions are not scanned, because the application's operator writes them. All other
+  // texts may come from an attacker.
   const people = scanInput ? slotsOf(promptText).filter(({ from }) => from === 'user' || from === 'assistant') : []
   const spoken = [...people.map(textOfSlot), ...inInstalments(people)]
   const tools = scanRetrieved ? promptText.messages.filter(isToolResult).flatMap(textsOfResult) : []
@@ -183,12 +184,13 @@ function inInstalments(slots: readonly Slot[]): string[] {
 
 /**
  * Returns the error for a request that DLP or PII rules block. The error names the finding types, never the values.
- * @param traceId undefined in a dry run
+ * @param traceId the trace id of the request; undefined in a dry run
  */
 export function contentBlocked(incidents: readonly RuleIncident[], traceId?: string): GatewayError {
   const acting = incidents.filter(({ action, enforced }) => enforced && action !== 'log')
   const asked = acting.filter(({ action }) => action === 'block')
-  // A name cannot be redacted, so the request is blocked even if the rule only requires redaction.
+  // If no rule has the action `block`, a name that needs redaction blocked the request, because names cannot be
+  // redacted.
   const blocking = asked.length > 0 ? asked : acting
   const types = [...new Set(blocking.flatMap(({ types }) => Object.keys(types)))]
   return new GatewayError(

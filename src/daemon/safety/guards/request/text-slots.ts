@@ -18,7 +18,7 @@ export type PromptText = {
 export type Slot = {
   /** The author. `definition`: descriptions of tools and of the response format. */
   from: 'system' | 'user' | 'assistant' | 'tool' | 'definition'
-  /** JSON text contains escaped values, and must remain valid JSON when it is changed. */
+  /** JSON text contains escaped values. Changed JSON text must remain valid JSON. */
   format: 'text' | 'json'
   text: string
 }

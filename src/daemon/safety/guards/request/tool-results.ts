@@ -29,8 +29,7 @@ export type JudgedResults = {
 
 /**
  * Withholds tool results that contain attacks. A client resends the whole history with every turn, so rejecting the
- * request would also reject every later turn. For the same reason a result is reported only once, not again with each
- * turn.
+ * request would also reject every later turn. For the same reason, each result is reported only once.
  * @param scans the tool result scans of `scanPromptText`
  */
 export function judgeToolResults(

@@ -153,7 +153,7 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
   ]
 }
 
-/** The maximum body size: allows samples of the maximum total length in any JSON escaping. */
+/** The maximum body size. It fits samples of the maximum total length, however their characters are escaped in JSON. */
 const SIMULATE_BODY_BYTES = 1_048_576
 
 /**

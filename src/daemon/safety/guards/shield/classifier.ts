@@ -6,7 +6,7 @@ import { WEIGHTS } from './weights.ts'
 
 export type Classifier = {
   /**
-   * Returns the logit. A logit above 0 means that an attack is more likely than not, assuming the class weights used in
+   * Returns the logit. A logit above 0 means that an attack is more likely than not, given the class weights of the
    * training.
    */
   logit(features: Features): number

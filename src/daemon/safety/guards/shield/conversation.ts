@@ -22,8 +22,8 @@ export type FlaggedMessage = {
 }
 
 /**
- * The maximum number of user messages that are scanned together, because an attack may span several messages. Only both
- * ends of long messages are included.
+ * The maximum number of user messages that are scanned together, because an attack may span several messages. Of long
+ * messages, only the start and the end are included.
  */
 const TURNS_TOGETHER = 4
 const EDGE_CHARS = 1_000
@@ -38,8 +38,8 @@ const edgesOf = (text: string): string =>
   text.length <= 2 * EDGE_CHARS ? text : `${text.slice(0, EDGE_CHARS)}\n${text.slice(-EDGE_CHARS)}`
 
 /**
- * Scans each user message alone and together with earlier ones. An attack that only the joined messages reveal is
- * attributed to the message that completes the attack.
+ * Scans each user message alone, and together with earlier user messages. An attack that only the joined messages
+ * reveal is attributed to the message that completes the attack.
  */
 export async function scanConversation(
   messages: readonly { role: string; content: string }[],
@@ -48,7 +48,7 @@ export async function scanConversation(
 ): Promise<ConversationScan> {
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
   const flaggedMessages: FlaggedMessage[] = []
-  /** The messages in which a scan of the message alone found nothing. */
+  /** The latest messages that were harmless when scanned alone. */
   let quiet: string[] = []
   for (const [messageIndex, { role, content }] of messages.entries()) {
     if (role !== 'user') continue

@@ -21,9 +21,9 @@ export type Decoded = { encoding: Encoding; text: string }
 /** A match of a regular expression: the whole match, then its groups. */
 type Match = readonly (string | undefined)[]
 
-/** The maximum length of text to decode, and of decoded text. It bounds the work even for hostile input. */
+/** The maximum length of text to decode, and of decoded text. This limit bounds the work even for hostile input. */
 const DECODED_CHARS = 32_768
-/** A lower limit for joining spaced letters, which is expensive. */
+/** The maximum length of spaced letters to join. It is smaller, because joining is expensive. */
 const SPACED_CHARS = 8_192
 const LEAST_CHARS = 8
 
@@ -69,7 +69,7 @@ const BASE64_GROUP = /[A-Za-z0-9+/_-]+={0,2}/g
  * comma.
  */
 const GROUPS_GAP = /^[\s"'`,;.|>\\+/_-]{0,8}$/
-/** Matches the shape of an ordinary word. A base64 group of only a few letters may also match. */
+/** Matches the shape of an ordinary word. Some short base64 groups also match. */
 const WORD_SHAPE = /^[A-Za-z]?[a-z]{4,}$/
 const LEAST_CHAIN_CHARS = 16
 
@@ -101,7 +101,7 @@ function fromChain(groups: readonly string[]): string[] {
   if (groups.length === 1) return []
   const single = groups.flatMap((group) => (group.length < LEAST_CHAIN_CHARS ? [] : (fromBase64(group) ?? [])))
   if (!/[A-Z]/.test(letters) || !/[a-z]/.test(letters)) return single
-  // Short words before and after the groups look like groups, and would shift the alignment of the real groups.
+  // Tries all four alignments, because short words that look like groups shift the alignment of the real groups.
   const known = single.join('\n')
   const stretches = [0, 1, 2, 3].flatMap((step) => readableStretches(Buffer.from(letters.slice(step), 'base64')))
   return [...single, ...stretches.filter((stretch) => !known.includes(stretch.trim()))]
@@ -130,8 +130,8 @@ function readableStretches(bytes: Buffer): string[] {
 }
 
 /**
- * Returns the length in bytes of the character that begins here. Returns 0 if the bytes are not a character, or if the
- * character is unusual in texts.
+ * Returns the length in bytes of the character that begins here. Returns 0 if the bytes are not a valid character, or
+ * are a control character other than tab and line breaks.
  */
 function characterBytes(bytes: Buffer, at: number): number {
   const first = bytes[at]

@@ -19,7 +19,7 @@ export type TextSource = 'user' | 'retrieved' | 'tool'
 
 const MATCHED_CHARS = 80
 /**
- * The length of text that is read for an excerpt. Longer than MATCHED_CHARS, because whitespace is collapsed
+ * The length of text that is read for an excerpt. This is longer than MATCHED_CHARS, because whitespace is collapsed
  * afterwards.
  */
 const READ_CHARS = 4 * MATCHED_CHARS
@@ -68,7 +68,7 @@ export function markEvidence({ spelled }: Reading): Evidence[] {
   })
 }
 
-/** Returns evidence of manipulated letters, with which people read a different text than the model receives. */
+/** Returns evidence of manipulated letters, which make people read a different text than the model receives. */
 export function letterEvidence({ clean }: Reading): Evidence[] {
   const found: Evidence[] = []
   const add = (pattern: string, confidence: number, matched: string) =>
@@ -79,7 +79,7 @@ export function letterEvidence({ clean }: Reading): Evidence[] {
   return found
 }
 
-/** Hiding a request is itself evidence of an attack. */
+/** Returns the evidence that a request was hidden by an encoding. Hiding a request is itself evidence of an attack. */
 export const hidingEvidence = (encoding: Encoding, text: string): Evidence => ({
   layer: 'heuristic',
   pattern: `hidden-by-${encoding}`,
@@ -114,8 +114,8 @@ export const strongest = (evidence: readonly Evidence[], count: number): Evidenc
   [...evidence].sort((one, other) => other.confidence - one.confidence).slice(0, count)
 
 /**
- * Returns the category with the most evidence. The encoding category is used only without other evidence of the
- * attack's goal.
+ * Returns the category with the most evidence. `obfuscation` counts only a quarter, because it does not show the goal
+ * of the attack.
  */
 export function categoryOf(evidence: readonly Evidence[]): ShieldCategory | null {
   const sums = new Map<ShieldCategory, number>()

@@ -7,12 +7,12 @@ import { CONCEPTS, CONTENT_SYMBOL, LINE_SYMBOL, type Words } from './words.ts'
 /** The features of a window: the indices of nonzero features, and their values. */
 export type Features = { indices: number[]; values: number[] }
 
-/** Sequences of concepts, which describe the form of a wording. */
+/** The number of slots for sequences of adjacent symbols (words.ts), which describe the form of a wording. */
 const SHAPES = 32_768
-/** Sequences of concepts, ignoring any words between them. */
+/** The number of slots for sequences of concepts with any words between them. */
 const CHAINS = 16_384
 const WORDINGS = 8_192
-/** The starts and subjects of requests that differ from the surrounding text. */
+/** The number of slots for the starts and subjects of requests that differ from the surrounding text. */
 const ODD_SHAPES = 4_096
 
 const SHAPES_AT = 0
@@ -36,7 +36,8 @@ const CHAIN_LINKS = 4
 const LEAST_GROUP = 12
 
 /**
- * The last window in which each feature was counted. This adds each feature once per window without allocating memory.
+ * The last window in which each feature was counted. With this array, each feature is added once per window without
+ * allocating memory.
  */
 const seenIn = new Float64Array(FEATURES)
 let current = 0
@@ -124,7 +125,7 @@ function addWordings(features: Features, { words, symbols }: Words, { from, to }
   let previous = 0
   for (let at = from; at < to; at++) {
     if (symbols[at] === LINE_SYMBOL) continue
-    // A word without a concept may be a name, so only the word's position in the sentence is used.
+    // A word without a concept is skipped, because it may be a name.
     if (symbols[at] === CONTENT_SYMBOL) {
       previous = 0
       continue

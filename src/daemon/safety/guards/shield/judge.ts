@@ -30,7 +30,7 @@ export function isUnsure({ riskScore }: ShieldScan, options: ShieldOptions = {})
 }
 
 /**
- * Returns the judge's prompt. It contains as many suspects of the other layers as fit, highest score first.
+ * Returns the judge's prompt, which contains as many suspects of the other layers as fit, highest score first.
  * @param suspects the `suspects` of a scan
  * @param fence unpredictable characters that enclose the text, so that the text cannot end its own quotation
  */

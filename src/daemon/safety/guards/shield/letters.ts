@@ -3,12 +3,14 @@ import { SAME_SHAPE } from '../look-alikes.ts'
 /** Matches invisible characters: soft hyphens, joiners, direction marks, fillers, variation selectors. */
 const INVISIBLE =
   /[\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|\u034f|[\u17b4\u17b5]|[\u180b-\u180d]|[\ufe00-\ufe0f]/g
-/** Invisible characters that form emoji and letters of several scripts, and hide nothing. */
+/** Invisible characters that are normal parts of emoji and of several scripts, and are therefore not counted. */
 const FORMING = new Set(['\ufe0f', '\u200d', '\u200c'])
 const TAGS = /[\u{e0020}-\u{e007e}]+/gu
 const BEYOND = /[\u{e0000}-\u{e01ef}]/gu
 const WORD = /[\p{L}\p{M}]+/gu
-/** Small capitals do not count as an alphabet: a word of only small capitals imitates another word. */
+/**
+ * Latin small capitals. They do not count as a normal alphabet, because a word of small capitals imitates another word.
+ */
 const SMALL_CAPITALS = Array.from(SAME_SHAPE.keys()).filter((char) => /\p{Script=Latin}/u.test(char))
 const LATIN_OR_SMALL_CAPITAL = new RegExp(`[a-z${SMALL_CAPITALS.join('')}]`, 'i')
 

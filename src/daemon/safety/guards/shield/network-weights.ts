@@ -4,7 +4,7 @@
  */
 export type Weights = {
   networks: readonly NetworkWeights[]
-  /** Logits and their risk scores, in ascending order. */
+  /** Pairs of a logit and its risk score, in ascending order. */
   anchors: readonly (readonly [logit: number, riskScore: number])[]
 }
 
@@ -15,7 +15,7 @@ export type NetworkWeights = {
   bias: number
   hiddenBias: readonly number[]
   output: readonly number[]
-  /** The value of one byte unit: first for the direct weight, then for the weight of each hidden unit. */
+  /** Factors that convert a byte to a weight: first for the direct weight, then for the weight of each hidden unit. */
   scales: readonly number[]
   /** For each feature, 1 + `hidden` signed bytes. Compressed with Brotli, then encoded as base64. */
   bytes: string

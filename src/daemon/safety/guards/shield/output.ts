@@ -21,7 +21,10 @@ export type OutputScan = { riskScore: number; verdict: ShieldVerdict; detections
 /** The number of consecutive matching letters and digits that rules out a coincidence. Other characters are ignored. */
 const PIECE_CHARS = 24
 const LEAST_SNIPPET_CHARS = 10
-/** The minimum share of a snippet that counts as a leak. A long run of the snippet's letters and digits also counts. */
+/**
+ * The minimum share of a snippet that counts as a leak. A long run of the snippet's letters and digits also counts as a
+ * leak.
+ */
 const LEAST_SHARE = 0.3
 const LONG_RUN_CHARS = 80
 
@@ -63,7 +66,10 @@ type Snippet = {
   stride: number
 }
 
-/** Very long snippets are sampled, so that the cost of a system prompt is bounded. */
+/**
+ * The maximum number of pieces per snippet. Longer snippets are sampled, so that the cost of a system prompt is
+ * bounded.
+ */
 const PIECES = 8_192
 
 export function prepareSnippets(texts: readonly string[]): Snippets {
@@ -159,8 +165,8 @@ export function* piecesOf(text: string): Generator<string> {
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '')
 
 /**
- * Returns a function that adds text and returns the confidence of a leak so far: 0, or from 0.8 for a part of the
- * snippet to 1 for the whole snippet. If a part occurs in several decodings of the text, it counts once.
+ * Returns a function that adds text and returns the confidence of a leak so far. The confidence is 0, or from 0.8 for a
+ * part of the snippet to 1 for the whole snippet. A part that occurs in several decodings of the text counts once.
  */
 function watchLeak({ pieces, weights, total, pieceChars, stride }: Snippet): (text: string) => number {
   const seen = new Uint8Array(weights.length)

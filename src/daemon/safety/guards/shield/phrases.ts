@@ -191,7 +191,9 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   )
   return ({ concepts }, from, to) => {
     const hits: PhraseHit[] = []
-    /** For each phrase and step: the last word that matched it, and the start of that match. */
+    /**
+     * For each phrase and step: the last word that matched the step, and the first word of the phrase up to this step.
+     */
     const taken = new Map<number, { word: number; first: number }[]>()
     const found = new Set<number>()
     for (let word = from; word < to; word++) {
@@ -212,7 +214,7 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   }
 }
 
-/** Records that a word matches a step. If the phrase is then complete, returns its first word. */
+/** Records that a word matches a step. Returns the first word of the phrase if the phrase is now complete. */
 function takeStep(
   { within, anyOrder, steps }: Phrase,
   takenSteps: { word: number; first: number }[],

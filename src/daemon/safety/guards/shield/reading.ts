@@ -24,7 +24,8 @@ export function readText(text: string): Reading {
   const clean = { ...letters, text: withoutEllipses(letters.text) }
   const spelled = withoutAccents(clean.text)
   const plain = spelled.toLowerCase()
-  // Some letters have a longer lower case, which shifts all following offsets. The lower case is then used for both.
+  // The lower case of some letters is longer, which shifts all following offsets. In this case, `spelled` is the text
+  // in lower case.
   return { clean, spelled: plain.length === spelled.length ? spelled : plain, words: readWords(plain) }
 }
 
@@ -40,13 +41,13 @@ export function* windowsOf(words: number): Generator<Window> {
   }
 }
 
-/** Three dots or more, because `cleanLetters` replaces "…" with three dots. */
+/** Matches three or more dots. This includes "…", which `cleanLetters` replaces with three dots. */
 const ELLIPSES = /\.{3,}(?:[^\S\n]+\.{3,})*/g
 const AFTER_SENTENCE = /[^\S\n]*(?:\n|$)|["'”’)\]}»]/y
 
 /**
- * Normalizes ellipses, which must not indicate attacks: data sets truncate texts with ellipses, and people end texts
- * with them. Removes ellipses at the end of a text, line or quotation. Replaces all others with a full stop.
+ * Normalizes ellipses, so that the classifier does not use them. Data sets truncate texts with ellipses, and people end
+ * texts with them. Removes ellipses at the end of a text, line or quotation. Replaces all others with a full stop.
  */
 function withoutEllipses(text: string): string {
   const trimmed = text.trimEnd()

@@ -41,8 +41,8 @@ export type ShieldOptions = {
   /** Overrides the sensitivity's thresholds. */
   thresholds?: Thresholds | undefined
   /**
-   * Only the last layer in this list counts, and implies all earlier layers. Default: all layers up to `ml`. The layer
-   * `llm` is not called here.
+   * Only the highest layer in this list matters, because it includes all lower layers: `regex`, `heuristic`, `ml`,
+   * `llm`. Default: `ml`. This module does not call the layer `llm`.
    */
   layers?: readonly ShieldLayer[] | undefined
   categories?: CategoryLimits | undefined
@@ -78,7 +78,7 @@ const OVERLAP_CHARS = 1_536
 const DEPTH = 2
 const DETAILS = 12
 
-/** The limit of decoded text, in code units. The length of the containing text is added to this limit. */
+/** The maximum total length of decoded text is this many code units plus the length of the scanned text. */
 const DECODED_CHARS = 16_384
 
 /** The state of a scan in progress. */
@@ -157,7 +157,7 @@ function* judgeBlock(reading: Reading, scan: Scan, hiddenBy: Encoding | undefine
     logit = Math.max(logit, judged.logit)
     yield
   }
-  // Only a hidden request is evidence of intent: harmless hidden words are merely odd.
+  // Only a hidden request is evidence of intent. Other hidden words may be harmless.
   const hidesRequest =
     hiddenBy !== undefined && evidence.some(({ pattern, confidence }) => confidence >= 0.5 && !shown.has(pattern))
   if (hidesRequest && scan.usesHeuristics) evidence.push(hidingEvidence(hiddenBy, reading.spelled))
@@ -176,10 +176,16 @@ function hiddenIn({ clean }: Reading): Decoded[] {
   return clean.tags === '' ? decoded : [{ encoding: 'tags', text: clean.tags }, ...decoded]
 }
 
-/** The logit bonuses of a request in fetched data and of a hidden request. Both are rare in the training data. */
+/**
+ * These values are added to the logit for a request in fetched data and for a hidden request, which are both rare in
+ * the training data.
+ */
 const REQUEST_IN_DATA = 1
 const HIDDEN_REQUEST = 3
-/** The minimum length of a hidden request: `admin:secret` in a header is not a request. */
+/**
+ * The minimum number of words in a hidden request. Shorter decoded texts, such as `admin:secret` in a header, are not
+ * requests.
+ */
 const LEAST_HIDDEN_WORDS = 4
 
 const spokenWords = ({ words }: Reading): number => words.symbols.filter((symbol) => !isSign(symbol)).length
@@ -233,7 +239,7 @@ function conclude({ evidence, logit, windows, classifier, options }: Scan): Shie
     })
   }
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
-  // A category that is only logged must not hide a more severe category.
+  // The verdict considers all categories, because a category that is only logged must not hide a more severe category.
   const categories = riskScore === 0 ? [] : distinct.map(({ category }) => category)
   const { verdict, category } = strictestVerdict(riskScore, [likeliest, ...categories], thresholds, options.categories)
   return {

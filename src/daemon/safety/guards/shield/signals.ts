@@ -9,7 +9,7 @@ const ME = number('ME')
 const NEG = number('NEG')
 const COMPLY = number('COMPLY')
 
-/** The maximum number of steps per signal. Each step that a value reaches is a feature. */
+/** The maximum number of steps per signal. Each step that the signal's value reaches sets one feature. */
 const STEPS = 8
 
 type Signal = { name: string; steps: readonly number[] }
@@ -42,9 +42,7 @@ const SIGNALS = [
   { name: 'quoted', steps: [0.5, 1.5, 3.5] },
 ] as const satisfies readonly Signal[]
 
-/**
- * Boolean properties of a text. The patterns are matched in the original text, which still has its case and symbols.
- */
+/** Boolean properties of a text. The patterns are matched in the text in its original case, with all symbols. */
 const MARKS: readonly { name: string; pattern: RegExp }[] = [
   {
     name: 'chat tokens',
@@ -107,7 +105,7 @@ const NO_COUNTS = {
   pictures: 0,
   functions: 0,
   conceptual: 0,
-  /** The numbers of function words and concept words in each half. */
+  /** The numbers of function words and concept words: `early` in the first half, `late` in the second half. */
   early: 0,
   late: 0,
   beginnings: 0,
@@ -143,7 +141,7 @@ const OPENS = new Set(['.', '!', '?', ':', '"', '>'])
 const STILL_OPEN = new Set(['please', 'and', 'now'])
 const POLITE = new Set(['please', 'bitte'])
 
-/** Returns the indices of a window's signals; each index is below SIGNAL_COUNT. */
+/** Returns the indices of a window's signals, which are below SIGNAL_COUNT. */
 export function signalsOf(read: Words, spelled: string, window: Window): number[] {
   const { from, to } = window
   const start = from === 0 ? 0 : read.starts[from]!

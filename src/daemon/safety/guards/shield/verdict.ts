@@ -12,7 +12,7 @@ const BALANCED: Thresholds = { log: 20, flag: 50, block: 80 }
 /** The number by which each sensitivity shifts all thresholds. */
 const SHIFT: Record<Sensitivity, number> = { strict: -20, balanced: 0, permissive: 10 }
 
-/** The minimum threshold is 1, because a score of 0 always means ALLOW. */
+/** Returns the thresholds of a sensitivity. The minimum threshold is 1, because a score of 0 always means ALLOW. */
 export function thresholdsOf(sensitivity: Sensitivity): Thresholds {
   const shifted = (score: number) => Math.max(1, score + SHIFT[sensitivity])
   return { log: shifted(BALANCED.log), flag: shifted(BALANCED.flag), block: shifted(BALANCED.block) }
@@ -50,7 +50,7 @@ export function strictestVerdict(
 
 type Judged = { riskScore: number; verdict: ShieldVerdict }
 
-/** Compares verdicts before scores, because a category's limit can give a higher score a milder verdict. */
+/** Compares verdicts before scores, because a category's limit can lead to a milder verdict despite a higher score. */
 export const isWorse = (one: Judged, other: Judged): boolean =>
   rankOf(one.verdict) - rankOf(other.verdict) > 0 || (one.verdict === other.verdict && one.riskScore > other.riskScore)
 

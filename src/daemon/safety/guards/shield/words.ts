@@ -1,7 +1,7 @@
 import { isAscii } from './letters.ts'
 import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
 
-/** All concepts; the index of a concept is its number. */
+/** All concepts. The index of a concept is its number. */
 export const CONCEPTS = Object.keys(LEXICON) as Concept[]
 
 /** The words of a text with their concepts, as parallel arrays. */
@@ -20,7 +20,10 @@ type Entry = { concepts: readonly number[]; symbol: number }
 type Expression = { rest: string[]; open: boolean; concept: number }
 
 const NO_CONCEPTS: readonly number[] = []
-/** The number of symbols per concept: the concept alone, as an expression, or combined with each other concept. */
+/**
+ * The number of symbols per concept: one for the concept alone, one for an expression, and one for each combination
+ * with another concept.
+ */
 const SYMBOLS_PER_CONCEPT = 60
 const FIRST_SIGN_SYMBOL = 3900
 export const LINE_SYMBOL = 4092
@@ -232,7 +235,7 @@ function longestUnspaced(plain: string, start: number): { length: number; entry:
   return { length: 1, entry: { concepts: NO_CONCEPTS, symbol: CONTENT_SYMBOL } }
 }
 
-/** The first word of an expression gets the expression's concepts. */
+/** Adds the concept of each expression to the expression's first word. */
 function joinExpressions({ words, concepts, symbols }: Words): void {
   const { expressions } = index()
   for (let at = 0; at < words.length; at++) {

@@ -37,30 +37,31 @@ export type ChannelRules = {
 type Restoration = Edit & { type: string }
 
 /**
- * The maximum length of unsettled text. Text beyond this limit is released even inside findings that are too long or
- * overlap.
+ * The maximum length of unsettled text. If this limit is exceeded, all text is released, even inside a finding. This
+ * happens only if findings are too long or overlap.
  */
 const HELD_CHARS = 2 * DETECTION_HOLD_CHARS
-/** Detectors run after this many new characters, or this much time since their last run. */
+/** Detectors run after `chars` new characters, or `ms` after their last run. */
 export type Pace = {
   chars: number
   ms?: number
   clock?: Pick<Clock, 'monotonic'> | undefined
   /**
-   * Whether a client reads the response live. If true, at most LIVE_HOLD_CHARS are held back where no value has begun.
+   * Whether a client reads the response live. If true, at most LIVE_HOLD_CHARS of text in which no value has begun are
+   * held back.
    */
   isLive?: boolean
 }
 
 const EVERY_TIME: Pace = { chars: 1 }
 /**
- * While a long value is held back, detectors run only if this share of the value is new. This keeps the total work
- * linear.
+ * While a long value is held back, detectors run only if at least this share of the value is new. This keeps the total
+ * work linear.
  */
 const ASK_PER_HELD = 1 / 16
 /**
- * The minimum rate at which patterns are charged for text that they reread. New text is charged in full. So the step
- * budget suffices for a response in many small chunks, but still limits the cost of rereading.
+ * The minimum fraction of a scan's steps that is charged to the step budget. The fraction is the share of new text in
+ * the scanned text. So the budget suffices for a response in many small chunks, but still limits repeated scans.
  */
 const LEAST_SHARE_PAID = 1 / 16
 
@@ -90,7 +91,7 @@ export class Channel {
   #isMidBatch = false
   #askedAtMs = Number.NEGATIVE_INFINITY
   /**
-   * The end of the text that was released early, while more text could have completed a value. -1 if no text was
+   * The end of text that was released early, although more text could have completed a value in it. -1 if no text was
    * released early.
    */
   #letGoAt = -1
@@ -130,7 +131,7 @@ export class Channel {
     this.#window += this.#view.add(raw)
   }
 
-  /** The remaining time for which new text may wait for more text. Always 0 without a clock. */
+  /** The remaining milliseconds for which new text may wait for more text. Always 0 without a clock. */
   get dueInMs(): number {
     const { ms = 0, clock } = this.#pace
     return clock === undefined ? 0 : Math.max(0, this.#askedAtMs + ms - clock.monotonic())
@@ -149,8 +150,7 @@ export class Channel {
   }
 
   /**
-   * If detectors are due, settles text that later text cannot change. Call this while more text of the same batch
-   * follows.
+   * If detectors are due, settles text that later text cannot change. For use in the middle of a batch.
    * @throws OutputBlocked
    */
   *settling(): Generator<void> {
@@ -160,7 +160,7 @@ export class Channel {
     this.#isMidBatch = this.#pace.isLive === true
   }
 
-  /** Like `settling`, for the end of a batch: the client waits for the text. @throws OutputBlocked */
+  /** Like `settling`, for the end of a batch, when the client waits for the text. @throws OutputBlocked */
   *settlingNow(): Generator<void> {
     this.#askedAtMs = this.#now
     if (this.#isWorthAsking) yield* this.#asking(this.#pace.isLive === true)
@@ -192,13 +192,16 @@ export class Channel {
     if (end - this.#settledTo > HELD_CHARS) yield* this.lettingGo()
   }
 
-  /** Settles all text that has arrived. A value that later text completes may then have been partly released. */
+  /**
+   * Settles all text that has arrived. If later text completes a value, a part of the value may already have been
+   * released.
+   */
   *lettingGo(): Generator<void> {
     const end = this.#end
     this.#setAsked(end)
     if (this.#settledTo < end) yield* this.#settleTo(end)
     this.#letGoAt = end
-    // More text may continue a match in the released text.
+    // Patterns must search the released text again, because more text may continue a match in it.
     this.#decidedTo = this.#windowFrom
   }
 
@@ -280,14 +283,14 @@ export class Channel {
       leave = Math.min(leave, own)
     }
     if (isHighSurrogate(window.charCodeAt(leave - 1))) leave--
-    // Text that can only be replaced as a whole is not released in part.
+    // A token that can only be replaced as a whole is not released in part.
     let whole = leave < window.length ? this.#view.widen(from + leave, from + leave + 1).start : from + leave
     const bound = this.#liveBound
     if (isLive && leave >= bound) whole = Math.max(whole, from + bound)
     return { open: Math.min(from + open, whole), leave: whole }
   }
 
-  /** The offset in the window from which text may be held back even before a value has begun. */
+  /** The offset in the window after which text may be held back although no value has begun. */
   get #liveBound(): number {
     const window = this.#window
     const at = Math.max(0, window.length - LIVE_HOLD_CHARS)
@@ -316,7 +319,8 @@ export class Channel {
       ({ start, end }) => (firstEndingAfter(redactions, start)?.start ?? end) >= end,
     )
     const cut = [...redactions, ...edits].find(({ start, end }) => start < limit && limit < end)?.start ?? limit
-    // A finding that is only logged may extend beyond the cut of another detector. This finding can no longer change.
+    // A finding that is only logged may extend beyond a cut that another detector requires. Such a finding can no
+    // longer change.
     const settled = findings.filter(({ start }) => start < cut)
     countHits(hits, settled)
     for (const redaction of redactions) {
@@ -328,7 +332,7 @@ export class Channel {
     this.#edits = this.#edits.slice(this.#editsTaken)
     this.#editsTaken = 0
     for (const edit of due) this.#edits.push(...this.#view.toRawEdits(edit))
-    // A logged finding that spans the cut must be found again as a whole in the next run.
+    // The next run must find a logged finding that spans the cut as a whole.
     this.#decidedTo = settled.reduce((least, { start, end }) => (end > cut ? Math.min(least, start) : least), cut)
     this.#forgetBefore(cut)
   }
@@ -354,8 +358,8 @@ export class Channel {
   }
 
   /**
-   * Returns the pseudonyms whose values the output rules forbid: the rules apply to the text that the client would
-   * receive.
+   * Returns the pseudonyms whose values the output rules forbid. The rules apply to the values, because the client
+   * would receive them.
    */
   *#refusals(restored: readonly Restoration[]): Generator<void, ActedFinding[]> {
     const { armed } = this.#rules
@@ -367,7 +371,8 @@ export class Channel {
         const types = isKnown ? [type] : (yield* finding(text, [one], effort)).map((found) => found.type)
         for (const found of types) {
           const action = one.actionOf(found)
-          // `tokenize` needs no further action: the model received a pseudonym, and the client gets the value.
+          // `tokenize` needs no further action, because the model has received only the pseudonym, and the client may
+          // receive the value.
           if (action === 'tokenize' || action === 'log') continue
           refusals.push({ start, end, type: found, confidence: 1, guard: one.guard, action })
         }
@@ -386,8 +391,8 @@ export class Channel {
       const end = found.end + this.#windowFrom
       if (end <= settledTo) continue
       if (start < settledTo) {
-        // A finding that starts in settled text is real only if the text was released early. Otherwise the finding is
-        // an artefact of the window's start.
+        // A finding that starts in settled text is real only if the text was released early. Otherwise, the finding is
+        // an artefact of the position at which the window starts.
         if (this.#letGoAt !== settledTo && found.type !== UNREAD) continue
         start = settledTo
       }

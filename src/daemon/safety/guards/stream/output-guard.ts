@@ -47,7 +47,9 @@ export type OutputGuard = {
    * continuous stream. Returns false if the parts were not taken.
    */
   keep(parts: readonly ChatPart[]): boolean
-  /** How long new text may wait for more text before detectors must run. Undefined if no text waits. */
+  /**
+   * The milliseconds for which new text may wait for more text before detectors must run. Undefined if no text waits.
+   */
   readonly dueInMs: number | undefined
   /** Like `passing`, without new parts: runs the detectors on all text, and returns the parts that may be sent. */
   catchingUp(): Generator<void, readonly ChatPart[]>
@@ -64,18 +66,22 @@ export type OutputGuard = {
 export const createOutputGuard = (plan: OutputGuardPlan): OutputGuard => new PartGuard(plan)
 
 /**
- * The maximum text and reasoning that waits for another channel. The model may alternate between channels and so split
- * a value. The limit is low, because the reasoning has usually ended when the text begins, although the provider sends
- * no signal.
+ * The maximum length of text and reasoning that waits for another channel, because a model may alternate between
+ * channels and so split a value. The limit is low: reasoning has usually ended when the text begins, but providers do
+ * not signal its end.
  */
 const INTERLEAVED_TEXT_CHARS = 64
 /** The size of one step if a response arrives in one chunk. */
 const PIECE_CHARS = 8_192
-/** The same maximum for tool arguments. Larger, because clients read tool arguments only when they are complete. */
+/**
+ * The maximum length of tool arguments that wait for another channel. It is larger, because clients read tool arguments
+ * only when they are complete.
+ */
 const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
 // A chunk is often one word, and running all detectors on each chunk costs much of the forwarding time (npm run bench
-// -- guards). Output in steps of this size still appears fluent. The first words of a channel are released immediately.
+// -- guards). Users still perceive output in steps of this size as fluent. The first words of a channel are released
+// immediately.
 const ASK_EVERY_CHARS = 2_048
 /** After a pause of this length, detectors run on the text received so far. */
 const ASK_EVERY_MS = 120
@@ -178,7 +184,7 @@ class PartGuard implements OutputGuard {
         for (const one of touched) yield* one.settling()
         chars = 0
       }
-      // A seal ends its reasoning step.
+      // A seal ends its reasoning step, so all reasoning is settled.
       if (isSeal(part)) yield* this.#reasoning.lettingGo()
       if (part.type === 'end') yield* this.#endingChannels()
     }
@@ -206,7 +212,7 @@ class PartGuard implements OutputGuard {
     } else this.#waiting.push({ part, isJoined: false, channel, left: chars, isBegun: false, isChanged: false })
   }
 
-  /** Whether the last waiting part and this part may be sent as one part: fewer parts are less work downstream. */
+  /** Whether the last waiting part and this part may be sent as one part, which reduces the work downstream. */
   #isJoinable(part: ChatPart): boolean {
     const last = this.#waiting.at(-1)?.part
     return last !== undefined && isText(part) && isText(last) && isPlain(part) && isOpenTo(last, part)
@@ -332,19 +338,19 @@ const isText = (part: ChatPart): part is TextPart =>
 
 const textOf = (part: TextPart): string => (part.type === 'tool_call' ? part.arguments : part.text)
 
-/** Whether the part ends a reasoning step, that is, the provider signed or encrypted it. */
+/** Whether the part ends a reasoning step: it contains the provider's signature or encrypted data. */
 const isSeal = (part: ChatPart): boolean =>
   part.type === 'reasoning' && (part.signature !== undefined || part.data !== undefined)
 
 /**
- * Whether the part's signature covers its text. Changed text invalidates such a signature. A signature of the part
- * (`isSignatureOfPart`) does not cover the text.
+ * Whether the part's signature covers the text of the reasoning step, and so becomes invalid if this text changes.
+ * `isSignatureOfPart` marks signatures that do not cover the text.
  */
 const isSealOfText = (part: ChatPart): boolean => isSeal(part) && part.type === 'reasoning' && !part.isSignatureOfPart
 
 /**
- * Returns a copy of the part with another text. `isSealed`: the piece keeps the attributes of the whole part, such as
- * logprobs and signature. Other pieces must not keep these attributes, which would not match the text or would reveal
+ * Returns a copy of the part with another text. If `isSealed`, the copy keeps the attributes of the part, such as
+ * logprobs and signature. Other copies must not keep these attributes, which would not match the text or would reveal
  * the original.
  */
 function toPiece(

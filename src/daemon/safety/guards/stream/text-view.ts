@@ -24,7 +24,7 @@ export type TextView = {
   toRaw(offset: number): number
   /** Converts an edit of the decoded text to edits of the raw text. JSON text remains valid JSON. */
   toRawEdits(edit: Edit): Edit[]
-  /** Frees the mapping before this offset. Earlier offsets must not be used afterwards. */
+  /** Frees the mapping of offsets before this offset, which must not be used afterwards. */
   forget(offset: number): void
 }
 
@@ -84,8 +84,8 @@ const INNER_ESCAPE_CHARS = 7
 const SCALAR_CHARS = 64
 
 /**
- * A range of text of one kind. `isJson`: a string whose start looks like JSON, so it is decoded twice. `goesOn`: the
- * continuation of an overlong scalar.
+ * A range of text of one kind. `isJson` marks a string that looks like JSON and is therefore decoded twice. `goesOn`
+ * marks the continuation of an overlong scalar.
  */
 type Section = { at: number; kind: Kind; isJson?: boolean; goesOn?: true }
 
@@ -96,7 +96,7 @@ class JsonView implements TextView {
   #cut = ''
   /** The start and kind of each token. The first entry is always at or before the first offset that is still needed. */
   #sections: Section[] = [{ at: 0, kind: 'structure' }]
-  /** From `at` on, a raw offset is the decoded offset plus `by`. */
+  /** From the decoded offset `at` on, the raw offset is the decoded offset plus `by`. */
   #shifts: { at: number; by: number }[] = [{ at: 0, by: 0 }]
 
   add(raw: string): string {
