@@ -10,7 +10,8 @@ import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 
 // Changes of members and users run inside a `change`, which serialises the changes of a tenant. Without this, a user
-// could be added to a group while being deleted: the membership would be deleted, but user_count would include it.
+// could be added to a group while being deleted. The membership would then be deleted, but still be counted in
+// user_count.
 
 export type GroupRow = Tables['groups']
 export type GroupWithMembers = GroupRow & { members: UserReference[] }
@@ -22,7 +23,10 @@ export type GroupFilter = Page & {
   sortOrder: 'asc' | 'desc'
 }
 
-/** If two groups are inserted concurrently, the unique key rejects one. @throws GROUP_NAME_EXISTS */
+/**
+ * Inserts a group. If the name already exists, also by a concurrent insert, the unique key rejects the group. @throws
+ * GROUP_NAME_EXISTS
+ */
 export async function insertGroup(db: Db, group: GroupRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('groups')
@@ -90,7 +94,7 @@ export async function addMembers(tx: Db, tenantId: string, groupId: string, user
 }
 
 /**
- * Replaces the members of a group by these users. Returns the added and the removed users.
+ * Replaces the members of a group with these users. Returns the added and the removed users.
  * @throws VALIDATION_ERROR naming the first user who does not belong to this tenant.
  */
 export async function replaceMembers(

@@ -117,7 +117,7 @@ function presentedKey({ authorization, 'x-api-key': apiKey }: ClientRequest['hea
   return apiKey
 }
 
-/** RFC 6750 §2.1; the name of the scheme is case-insensitive. */
+/** Returns the bearer token (RFC 6750 §2.1). The name of the scheme is case-insensitive. */
 function bearerToken(authorization: string | undefined): string {
   if (authorization === undefined) throw unauthorized('Send your API key as "Authorization: Bearer <API_KEY>".')
   const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]

@@ -19,7 +19,7 @@ import { toApiKey } from './view.ts'
 export type KeyDeps = ChangeDeps & {
   /**
    * Returns a function that checks whether a policy exists. Called inside the change, so that a policy cannot be
-   * deleted while it is being assigned to a key.
+   * deleted while the policy is being assigned to a key.
    */
   knownPolicies(tx: Db, tenantId: string): Promise<(policyId: string) => boolean>
 }
@@ -28,7 +28,7 @@ export type KeyDeps = ChangeDeps & {
 export type NewSecret = { key: OwnedKey; secret: string }
 
 /**
- * Creates a key for an active user of the tenant; the default is the caller.
+ * Creates a key for an active user of the tenant, by default for the caller.
  * @throws VALIDATION_ERROR. INSUFFICIENT_PERMISSIONS if the key would have rights that the caller lacks.
  * INSUFFICIENT_PERMISSIONS if the key would belong to another user and the caller does not administer users.
  */

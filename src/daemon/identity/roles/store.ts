@@ -45,7 +45,10 @@ export const toRightsColumns = (rights: RoleRights) => ({
   can_use_chat: rights.canUseChat ? 1 : 0,
 })
 
-/** If two roles are inserted concurrently, the unique key rejects one. @throws ROLE_NAME_EXISTS */
+/**
+ * Inserts a role. If the name already exists, also by a concurrent insert, the unique key rejects the role. @throws
+ * ROLE_NAME_EXISTS
+ */
 export async function insertRole(db: Db, role: RoleRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('roles')

@@ -10,8 +10,8 @@ const WORDS: Record<SystemRole, { displayName: string; description: string }> = 
 }
 
 /**
- * Inserts the three system roles of a tenant as rows, so that lists and unique names need no special case. `rightsOf`
- * decides their rights; the rows are only for display. Safe to repeat.
+ * Inserts the three system roles of a tenant as rows, so that lists and unique names need no special case. The rows are
+ * only for display: `rightsOf` determines the rights. Safe to repeat.
  */
 export async function insertSystemRoles(db: Db, tenantId: string, now: string): Promise<void> {
   for (const name of SYSTEM_ROLES) {

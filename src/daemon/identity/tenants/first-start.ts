@@ -173,14 +173,11 @@ async function newKeyFile(dataDir: string): Promise<string> {
   return key
 }
 
-/**
- * Removes a key file with a revoked key, and logs a warning for an unknown key, because both files mislead their
- * readers.
- */
+/** Removes a key file with a revoked key, and logs a warning for an unknown key, because both files are misleading. */
 async function checkKeyFile(db: Db, dataDir: string): Promise<FirstStart> {
   const key = await readKeyFile(dataDir).catch((error: Error) => error)
   if (key === undefined) return {}
-  // An unreadable file causes only a warning, because the file is needed only at the first start.
+  // An unreadable file causes only a warning, because later starts do not need the file.
   if (key instanceof Error) return { warning: key.message }
   const known = await findKey(db, key)
   if (known === undefined)

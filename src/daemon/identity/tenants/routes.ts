@@ -228,7 +228,8 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
 /**
- * Records the activity in the operator's log and in the tenant's log, so that the tenant's administrators see it too.
+ * Records the activity in the operator's log and in the tenant's log, so that the tenant's administrators also see the
+ * activity.
  */
 async function recordInBoth(record: Change['record'], caller: Caller, activity: Activity): Promise<void> {
   await record(activity)

@@ -20,7 +20,10 @@ export type TenantFilter = Page & {
 
 const SORT_COLUMNS = { createdAt: 'created_at', updatedAt: 'updated_at', name: 'name' } as const
 
-/** If two tenants are inserted concurrently, the unique key rejects one. @throws TENANT_NAME_EXISTS */
+/**
+ * Inserts a tenant. If the name already exists, also by a concurrent insert, the unique key rejects the tenant. @throws
+ * TENANT_NAME_EXISTS
+ */
 export async function insertTenant(db: Db, tenant: TenantRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('tenants')

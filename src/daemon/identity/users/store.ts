@@ -91,7 +91,7 @@ export async function listUsers(
   const column = SORT_COLUMNS[sortBy]
   const { rows, total } = await pageOf(matching, {
     ...query,
-    // Only the times need the id as a second sort key: all other sort columns are unique, and their indexes lack the
+    // Only the times need the id as a second sort key. The other sort columns are unique, and their indexes lack the
     // id.
     sortKeys: column === 'created_at' || column === 'updated_at' ? [column, 'id'] : [column],
     isSearch: search !== undefined,

@@ -46,8 +46,8 @@ export type Detector = {
   readonly slowly?: {
     /**
      * @param effort the remaining step budget; unlimited by default
-     * @param from the text before this offset is only context: findings that begin before this offset also end before
-     * it
+     * @param from the start of the text to search; earlier text is only context, and findings that begin in it also end
+     * in it
      */
     find(text: string, effort?: Effort, from?: number): Generator<void, Finding[]>
     openFrom(text: string, effort?: Effort, from?: number): Generator<void, number>
@@ -98,6 +98,7 @@ export const DETECTION_CONTEXT_CHARS = 256
 /** A live stream holds back at most this much text in which no value has begun. */
 export const LIVE_HOLD_CHARS = 64
 /**
- * The maximum length of a finding, and of the text that a stream holds back: twice a private key of 4,096 bits in PEM.
+ * The maximum length of a finding, and of the text that a stream holds back. It is twice the length of a PEM private
+ * key of 4,096 bits.
  */
 export const DETECTION_HOLD_CHARS = 8_192

@@ -1,6 +1,6 @@
 // Applies the `input` rules to stored documents. A pseudonym can be reversed only in the response to the request that
-// created the pseudonym. So documents store values to tokenize unchanged, and these values are tokenized when a prompt
-// includes them.
+// created the pseudonym. So values that a rule tokenizes are stored unchanged, and are tokenized when a prompt includes
+// them.
 import { hash, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { PolicyAction } from '../../../shared/wire/policies.ts'
@@ -74,7 +74,7 @@ export type DocumentText = { title: string; text: string; pageStarts?: readonly 
  * Screens the text of a document in a worker thread. This happens before the text is split into passages, so that
  * matches are not split.
  * @param rules the rules in `DocumentScreening`
- * @returns the screened document; do not store it if `isBlocked`
+ * @returns the screened document, which must not be stored if `isBlocked`
  */
 export async function screenDocument(
   { title, text, pageStarts }: DocumentText,

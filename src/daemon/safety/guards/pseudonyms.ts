@@ -4,8 +4,8 @@ import { createHmac, type KeyObject } from 'node:crypto'
 export type FoundPseudonym = { start: number; end: number; type: string; value: string }
 
 /**
- * The pseudonyms of one request. They replace values that are sent to the model, and are reversed only in the response
- * to this request. `find` and `openFrom` satisfy the contract of `Detector` (detection.ts).
+ * The pseudonyms of one request. Pseudonyms replace values that are sent to the model, and are reversed only in the
+ * response to this request. `find` and `openFrom` satisfy the contract of `Detector` (detection.ts).
  */
 export type Pseudonyms = {
   /**

@@ -6,8 +6,8 @@ import type { Pseudonyms } from './pseudonyms.ts'
 import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'
 
 /**
- * A finding. `subject` distinguishes several sources of one type. Example: the id of a canary. It never contains the
- * matched value.
+ * A finding. `subject` distinguishes several sources of one type, for example canaries by their ids. It never contains
+ * the matched value.
  */
 export type Found = Finding & { subject?: string }
 
@@ -24,10 +24,10 @@ export type GuardHit = { guard: string; type: string; subject?: string; action: 
 /** A finding with its action. */
 export type ActedFinding = Found & { guard: string; action: PolicyAction }
 
-/** A range of text that is changed. Findings that are only logged cause no redaction. */
+/** A range of text that is changed. Findings that are only logged do not change the text. */
 export type Redaction = { start: number; end: number; type: string; action: Exclude<PolicyAction, 'log'> }
 
-/** The screened text. `isBlocked`: the text must not be used, not even in redacted form. */
+/** The screened text. If `isBlocked`, the text must not be used, even in redacted form. */
 export type Screened = { text: string; hits: GuardHit[]; isBlocked: boolean }
 
 const STRENGTH = new Map(POLICY_ACTIONS.map((action, strength) => [action, strength]))

@@ -92,9 +92,9 @@ export function changePolicy(
 }
 
 /**
- * Deletes a policy that is neither active nor referenced by a key.
- * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, POLICY_IN_USE for the active policy
- * and for a policy that keys use
+ * Deletes a policy, unless it is active or a key references it.
+ * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, POLICY_IN_USE for the active policy and for
+ * a policy that keys use
  */
 export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: string): Promise<void> {
   return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {

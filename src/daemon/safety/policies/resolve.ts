@@ -42,8 +42,8 @@ export const findDefaultPolicy = (
 ): NamedPolicy | undefined => policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
 
 /**
- * Returns the policy of requests that cannot name a policy, such as the training of an index. The policy applies even
- * if the key is not allowed to name it.
+ * Returns the policy of requests that have no field for a policy, such as the training of an index. The policy applies
+ * even if the key is not allowed to name it.
  * @throws POLICY_UNAVAILABLE if the policy was deleted
  */
 export function getDefaultPolicy(

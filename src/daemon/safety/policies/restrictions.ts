@@ -70,8 +70,8 @@ const PLAIN_NAME = /^[\x21-\x7e]+$/
 const PROFILE = /\/(?:us-gov|us|eu|apac|jp|au|ca|sa|me|af|global)\./
 
 /**
- * Returns the canonical spelling of a model name, for bans. A ban must also match other spellings that the provider
- * accepts, such as capitals, `.` in the path, a resource name (Google's `models/`, Bedrock's ARN), or an explicit
+ * Returns the canonical spelling of a model name, for bans. A ban must also match all other spellings that the provider
+ * accepts. Examples: capitals, `.` in the path, a resource name (Google's `models/`, Bedrock's ARN), an explicit
  * default tag.
  */
 function plainSpelling(modelId: string): string {

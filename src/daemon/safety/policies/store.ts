@@ -44,7 +44,8 @@ export async function knownPolicies(db: Db, tenantId: string): Promise<(policyId
 }
 
 /**
- * If two policies are inserted concurrently with the same name, the primary key rejects one. @throws POLICY_NAME_EXISTS
+ * Inserts a policy. If the name already exists, also by a concurrent insert, the primary key rejects the policy.
+ * @throws POLICY_NAME_EXISTS
  */
 export async function insertPolicy(tx: Db, row: PolicyRow): Promise<void> {
   const { numInsertedOrUpdatedRows } = await tx

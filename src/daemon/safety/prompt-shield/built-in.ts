@@ -8,7 +8,7 @@ const builtIn = (id: ShieldPolicyDocument['sensitivity'], description: string): 
   policy: ShieldPolicyDocument.parse({ sensitivity: id }),
 })
 
-/** One policy per sensitivity, for keys that name no shield policy. They cannot be changed. */
+/** One policy per sensitivity, for keys that do not name a shield policy. These policies cannot be changed. */
 export const BUILT_IN_SHIELD_POLICIES: readonly ShieldPolicy[] = [
   builtIn('strict', 'For public applications; some harmless prompts are blocked'),
   builtIn('balanced', 'For everyday use'),

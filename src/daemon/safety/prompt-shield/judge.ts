@@ -43,9 +43,9 @@ type Calls = { running: number; pausedUntilMs: number }
 const CACHED_ENTRIES = 10_000
 
 /**
- * Creates a judge that uses the gateway's models. If the model may not be called, does not respond in time, or responds
- * in another format, the result of the other layers applies. A failure is logged, and the model is not called for this
- * tenant during the next SHIELD_JUDGE_PAUSE_MS.
+ * Creates a judge that uses the gateway's models. The result of the other layers applies if the model may not be
+ * called, times out, or responds in another format. A failure is logged, and the model is not called for this tenant
+ * during the next SHIELD_JUDGE_PAUSE_MS.
  */
 export function createJudge({
   providers,

@@ -40,8 +40,8 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
  * Resolves the prompt shield of a call. The first of these shield policies applies: the policy that the call names, the
  * SMLTP policy's, the key's, the built-in policy for the key's sensitivity. Undefined if no shield applies. Bypassing
  * the shield requires permission from the key, the shield policy and the SMLTP policy.
- * @throws VALIDATION_ERROR if the call has conflicting options or names a missing policy, INSUFFICIENT_PERMISSIONS for
- * a missing permission, SHIELD_UNAVAILABLE if the shield policy of the key or the SMLTP policy was deleted
+ * @throws VALIDATION_ERROR if the call has conflicting options or names a missing policy. INSUFFICIENT_PERMISSIONS for
+ * a missing permission. SHIELD_UNAVAILABLE if the shield policy of the key or the SMLTP policy was deleted.
  */
 export function resolveShield({ request, settings, policy, custom }: ShieldContext): AppliedShield | undefined {
   if (request?.enabled === false && request.policy !== undefined) {
@@ -88,7 +88,10 @@ function noWeaker(document: ShieldPolicyDocument, minSensitivity: Sensitivity): 
   return { ...document, sensitivity, thresholds }
 }
 
-/** Extends the shield policy of a key or a call to all scans and layers, because the SMLTP policy requires a shield. */
+/**
+ * Removes the limits of a key's or call's shield policy, because the SMLTP policy requires a shield. The layer `llm`
+ * runs only if the shield policy includes it.
+ */
 const inForce = (document: ShieldPolicyDocument): ShieldPolicyDocument => ({
   ...document,
   mode: 'blocking',

@@ -31,7 +31,7 @@ export type ScannedText = { text: string; source: TextSource }
 /** The request and the options for scanning its texts. */
 export type ScanTerms = JudgeTerms & {
   pacer: Pick<Pacer, 'turn'>
-  /** True if the response shows the findings. The cache is then not used, because it stores only scores. */
+  /** True if the response shows the findings. Such scans bypass the cache, because the cache stores only scores. */
   wantsDetails?: boolean | undefined
 }
 

@@ -18,8 +18,8 @@ const MAX_OTHERS = 4_096
 export const plainLetterOf = (code: number): number => (code < 128 ? (ASCII[code] as number) : NONE)
 
 /**
- * Returns the index (a = 0 to z = 25) of the letter that a character is or looks like, or a negative number for other
- * characters.
+ * Returns the index (a = 0 to z = 25) of the letter that a character is or looks like. Returns a negative number for
+ * all other characters.
  */
 export function letterOf(codePoint: number): number {
   if (codePoint < 128) return plainLetterOf(codePoint)

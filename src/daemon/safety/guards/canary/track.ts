@@ -52,8 +52,8 @@ export type Seeds = {
 }
 
 /**
- * Shifting all letters does not change the distances between letters. So ROT13 and other Caesar ciphers need no extra
- * search. The other spellings are the reversed alphabet (Atbash), and both alphabets written backwards.
+ * Shifting all letters does not change the distances between letters. So the search also finds ROT13 and other Caesar
+ * ciphers. The other spellings are the reversed alphabet (Atbash), and both alphabets written backwards.
  */
 export function createSeeds(canaries: readonly Canary[]): Seeds {
   const sequences = canaries.flatMap(({ words }, canary) => {
@@ -189,7 +189,7 @@ export class Track {
     this.#sightings = sightings
   }
 
-  /** @param letter from 0 for a; @param at the index of the last character that encodes the letter */
+  /** @param letter 0 for a; @param at the index of the last character that encodes the letter */
   add(letter: number, at: number): void {
     if (at - this.#end > GAP_CHARS) this.#row = 0
     this.#key = withStep(this.#key, stepTo(letter, this.#last))

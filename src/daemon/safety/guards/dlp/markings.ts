@@ -59,7 +59,7 @@ const BEHIND_CHARS = 10
 
 /**
  * Finds markings of confidential documents. A marking is in capitals, alone on its line (except for punctuation), or
- * after a label such as "Classification:". In a sentence, the same words do not count.
+ * after a label such as "Classification:". The same words in a sentence are not a marking.
  */
 export function createMarkingsDetector(): Detector {
   const search = createWordSearch(MARKINGS, { type: 'document-marking', confidence: 0.9 })
@@ -68,8 +68,8 @@ export function createMarkingsDetector(): Detector {
     holdsOnlyValues: true,
     openFrom(text) {
       const open = search.openFrom(text)
-      // A marking stays open until it is decided. The end of its line shows whether the marking is alone, and the next
-      // few characters show whether it is a program name.
+      // A marking stays open until it is decided. The end of the line shows whether the marking is alone. The next few
+      // characters show whether the marking is a program name.
       const near = Math.max(0, text.length - LINE_CHARS - LONGEST_MARKING)
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search

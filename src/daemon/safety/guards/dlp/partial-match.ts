@@ -30,7 +30,7 @@ const STEPS_PER_YIELD = 1_024
 
 /**
  * Simulates all threads of a pattern on the end of a text (Pike's machine), because RE2 itself reports only complete
- * matches. A match is decided if none of its threads is alive.
+ * matches. A match is decided when all of its threads have ended.
  */
 export function partialMatches(regex: RE2JS): PartialMatches {
   const { inst, start } = regex.re2().prog as Program
@@ -39,7 +39,7 @@ export function partialMatches(regex: RE2JS): PartialMatches {
   return {
     *openFrom(text, from) {
       if (!isKnown) return { open: from, steps: 0 }
-      // Excludes an unpaired high surrogate, which is not yet a character.
+      // Excludes an incomplete surrogate pair at the end of the text.
       const end = isHighSurrogate(text.charCodeAt(text.length - 1)) ? text.length - 1 : text.length
       const threads = new Threads(inst)
       let steps = 0

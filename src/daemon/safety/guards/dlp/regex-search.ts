@@ -146,7 +146,7 @@ function withoutCase(text: string): string {
   return folded
 }
 
-/** Returns the unscanned rest of the text as findings of at most the maximum length. */
+/** Returns findings of the type UNREAD, which together cover the unscanned rest of the text. */
 function unread(text: string, readTo: number, last: Finding | undefined): Finding[] {
   const findings: Finding[] = []
   let start = wholeCharacter(text, Math.max(readTo, last?.end ?? 0))

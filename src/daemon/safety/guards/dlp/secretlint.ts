@@ -7,8 +7,8 @@ type Source = Parameters<NonNullable<ReturnType<(typeof rules)[number]['create']
 const NAME_SPACE = '@secretlint/secretlint-rule-'
 
 /**
- * Excluded rules. `gcp` scans whole files. `privatekey` scans several lines, as private-keys.ts already does. With
- * `filter-comments`, a `secretlint-disable` comment in the text would skip the scan.
+ * Excluded rules. `gcp` scans whole files. `privatekey` scans several lines, as private-keys.ts already does.
+ * `filter-comments` would allow a `secretlint-disable` comment in the text to disable the scan.
  */
 const NOT_FOR_RUNS = ['gcp', 'privatekey', 'filter-comments']
 

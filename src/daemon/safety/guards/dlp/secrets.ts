@@ -27,8 +27,8 @@ const isQuote = (code: number): boolean => code === 34 || code === 39 || code ==
 
 /**
  * Finds secrets: tokens of documented formats, private keys, passwords in URLs, and values that a name or a nearby word
- * marks as secret. A single pass over the text examines only long runs without whitespace, and quotes and equals signs
- * after a name.
+ * marks as secret. A single pass over the text examines only long runs without whitespace, and the quotes and
+ * assignments after a name.
  */
 export function createSecretsDetector(): Detector {
   const listed = createListedSecrets()
@@ -225,7 +225,10 @@ function withoutOverlap(findings: Finding[]): Finding[] {
   return kept
 }
 
-/** Returns the start of an incomplete quoted value or key, or of the last run, which later text may continue. */
+/**
+ * Returns the start of the first range that later text may continue: an incomplete quoted value, an incomplete private
+ * key, or the last run.
+ */
 const openFrom = (text: string, from: number): number =>
   openKeyFrom(text, from, openQuoteFrom(text, from, lastRunFrom(text, from)))
 

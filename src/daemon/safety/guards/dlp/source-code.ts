@@ -35,8 +35,9 @@ const FENCE = /^[\s>]{0,64}(?:[-*+]\s{1,4})?(`{3,64}|~{3,64})([^`]{0,200})$/
 
 /**
  * Finds blocks of source code: at least SOURCE_CODE_LINES lines of code, with at most one other line between two code
- * lines. A Markdown fence ends a block. In a fenced block, a value has begun at the first line of code. An unfenced
- * block is recognized only at its last required line. A live stream may already have released the first lines.
+ * lines. A Markdown fence ends a block. In a fenced block, the first line of code counts as the beginning of a value.
+ * An unfenced block is recognized only at its last required line. A live stream may already have released the first
+ * lines.
  */
 export function createSourceCodeDetector(): Detector {
   const read = remembering(blocksOf)

@@ -15,16 +15,15 @@ import {
 } from './characters.ts'
 import { isMonotonous, looksRandom } from './randomness.ts'
 
-/** A format whose maximum length exceeds this value cannot begin inside a run of its own characters. */
+/** A token of a format with a larger maximum length must not begin inside a run of the format's own characters. */
 const LONG_FORMAT = 100
 
 /** The maximum length of a token, which limits the time per position. */
 export const TOKEN_CHARS = 4_096
 
 /**
- * A token format documented by its issuer: a fixed prefix, then `min` to `max` characters of one set, not followed by
- * another character of the set. `random`: the rest must look machine-generated, because ordinary words share the
- * prefix.
+ * A token format documented by its issuer: a fixed prefix, then a run of `min` to `max` characters of one set. If
+ * `random`, the run must look machine-generated, because ordinary words share the prefix.
  */
 type TokenFormat = {
   type: string

@@ -44,7 +44,7 @@ const isEdge = (outside: number, inside: number): boolean =>
   kindOf(inside) !== IN_WORD || kindOf(outside) === BETWEEN_WORDS
 
 /**
- * Finds any of many words in one pass (Aho and Corasick, 1975): the time depends on the length of the text, not on the
+ * Finds any of many words in one pass (Aho and Corasick, 1975). The time depends on the length of the text, not on the
  * number of words. If words overlap, keeps the word that begins first. If several words begin at the same position,
  * keeps the longest.
  */
@@ -79,7 +79,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
       const code = folded[own] as number
       if (node === ROOT && wholeWords && !ends(text, at + 1, own)) continue
       node = backwards.next(node, code)
-      // Without a child, no word matches. Without a word boundary, the word continues and is not a match.
+      // No word matches here, or the only possible word continues after `at`.
       if (node === ROOT || (wholeWords && backwards.depthOf(node) === 1 && !ends(text, at + 1, own))) {
         node = ROOT
         continue
@@ -260,7 +260,7 @@ class Edges {
     this.#mask = size - 1
   }
 
-  /** Returns ROOT, which is never a child, if there is no such child. */
+  /** Returns ROOT if there is no such child. ROOT itself is never a child. */
   childOf(node: number, code: number): number {
     return this.#children[this.#slotOf(node, code)] as number
   }

@@ -98,7 +98,8 @@ function streetEnd(ahead: readonly Word[]): number | undefined {
 }
 
 /**
- * Returns up to seven words of one line, starting with the number at `from`. Only an abbreviation may end with a point.
+ * Returns up to seven words of one line, starting with the number at `from`. Only a short word, such as an
+ * abbreviation, may end with a period.
  */
 function wordsAhead(text: string, from: number): Word[] {
   const words: Word[] = []

@@ -41,7 +41,7 @@ export const CARD_WORDS =
   /\b(?:cards?|cc|credit|debit|visa|master ?card|maestro|amex|american express|diners|discover|jcb|pan|karten?|kreditkarten?\w*|carte|tarjeta|carta|cart[aã]o|kort|atm)\b|卡|カード/
 
 /**
- * Whether an issuer uses numbers of this form, and Luhn's check digit is correct (ISO/IEC 7812-1). The ranges are
+ * Whether an issuer uses numbers of this form and the Luhn check digit is correct (ISO/IEC 7812-1). The ranges are
  * published by the card schemes.
  */
 export function isCardNumber(digits: string): boolean {

@@ -94,14 +94,14 @@ function monthStart(text: string, digit: number): number {
   return month ? digit - words.length + month.index : digit
 }
 
-/** A prefilter by the last two letters. Words with non-ASCII letters always pass. */
+/** Whether a month name may end at `end`, judged by the last two letters. Words with non-ASCII letters always pass. */
 function mayEndMonth(text: string, end: number): boolean {
   const [before, last] = [text.charCodeAt(end - 2), text.charCodeAt(end - 1)]
   if (last === POINT || before >= 128 || last >= 128) return true
   return MONTH_ENDINGS.has((before | LOWER) * 128 + (last | LOWER))
 }
 
-/** A prefilter by the characters after the digits. */
+/** Whether the digits may begin a date, judged by the characters after the digits. */
 function mayBeginDate(text: string, digit: number, end: number): boolean {
   const next = text.charCodeAt(end)
   if (end === text.length || joinsNumbers(next)) return end - digit <= 4
@@ -117,7 +117,9 @@ function dateEnd(text: string, digit: number, afterMonth: boolean): number {
   return digit + date.length
 }
 
-/** A numeric date must contain a possible day and a possible month. */
+/**
+ * Whether a numeric date contains a possible day and a possible month. Dates with a month name are always plausible.
+ */
 function isPlausible(date: string): boolean {
   if (/\p{L}{2}/u.test(date)) return true
   const numbers = date.slice(0, 10).split(/[-/.]/, 3).map(Number.parseFloat)

@@ -99,8 +99,8 @@ function isLetterOrDigit(code: number): boolean {
 }
 
 /**
- * Accepts letters, digits and `. _ % + - '`. RFC 5322 allows other characters too, but in practice those precede an
- * address and are not part of it.
+ * Accepts letters, digits and `. _ % + - '`. RFC 5322 allows more characters, but these usually precede an address and
+ * are not part of the address.
  */
 function isLocal(code: number): boolean {
   return isLetterOrDigit(code) || code === 46 || code === 95 || code === 37 || code === 43 || code === 45 || code === 39

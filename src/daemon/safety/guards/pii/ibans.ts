@@ -14,7 +14,7 @@ const POINT = 46
 export type IbanReading = { end: number; isValid: boolean; isOpen: boolean }
 
 /**
- * Reads as many letters and digits as an IBAN of the country has. Skips single spaces, hyphens or points between these
+ * Reads as many letters and digits as an IBAN of the country has. Skips single spaces, hyphens or dots between these
  * characters. Undefined if no IBAN can begin here. The format is ISO 13616. ibantools validates check digits and
  * national formats.
  */

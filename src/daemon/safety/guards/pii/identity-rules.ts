@@ -4,12 +4,12 @@ import { isAadhaar, isCodiceFiscale, isCpf, isDniOrNie, isNhsNumber, isNir, isSt
 /**
  * A national identity number with a fixed form. `pattern` matches from the first character. `isValid` gets the number
  * without separators, in upper case. `withoutWords` returns when the number is accepted without context words:
- * `always`, only `alone` on its line, or `never`.
+ * `always`, if `alone` on its line, or `never`.
  */
 export type IdentityRule = {
   entity: PiiEntity
   startsWith: 'digit' | 'letter'
-  /** The possible numbers of leading digits, or of leading letters. */
+  /** The possible counts of leading digits or, if `startsWith` is `letter`, of leading letters. */
   heads: readonly number[]
   /** The minimum number of digits in a match. */
   minDigits: number
@@ -34,7 +34,8 @@ const valid = () => true
 /** Sources: checksums.ts cites the sources of numbers with check digits, and this file cites all others. */
 export const IDENTITY_RULES: readonly IdentityRule[] = [
   {
-    // SSA, "Social Security Number Randomization": the area is not 000, 666 or 9xx, and no group is all zeros.
+    // SSA, "Social Security Number Randomization": the area is not 000, 666 or 9xx, and each group contains a digit
+    // other than 0.
     entity: 'US_SSN',
     startsWith: 'digit',
     heads: [3, 9],

@@ -233,8 +233,8 @@ function trailingWordStart(text: string): number {
 }
 
 /**
- * Returns the start of a number including its leading letters: one to three letters, a space or hyphen, then the digits
- * ("AB 12 34 56 C", "X-1234567-L").
+ * Returns the start of a number including its leading letters. One to three letters may precede the digits, with a
+ * space or hyphen in between ("AB 12 34 56 C", "X-1234567-L").
  */
 function startWithLetters(text: string, start: number): number {
   if (isAsciiLetter(text.charCodeAt(start))) return start

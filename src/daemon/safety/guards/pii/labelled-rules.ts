@@ -6,7 +6,10 @@ import type { PiiEntity } from '../../../../shared/pii-entities.ts'
  */
 export type LabelledRule = {
   entity: PiiEntity
-  /** Matches the preceding words in lower case. A few filler words may follow before the number ("no.", "is", ":"). */
+  /**
+   * Matches the preceding words in lower case. A few filler words ("no.", "is", ":") may separate these words from the
+   * number.
+   */
   label: RegExp
   /** The minimum length of a number without separators, and the minimum number of digits. */
   minLength: number

@@ -67,7 +67,7 @@ function isUrlBorder(code: number): boolean {
   )
 }
 
-/** Removes trailing punctuation, and a closing bracket that was opened before the address. */
+/** Removes trailing punctuation. A closing bracket is kept if the address contains the opening bracket. */
 function trimmedEnd(text: string, from: number, end: number): number {
   let trimmed = end
   while (trimmed > from && '.,;:!?\'")]*'.includes(text[trimmed - 1]!)) {

@@ -52,7 +52,7 @@ export function phoneRecognizer(regions: readonly string[]): Recognizer {
         const start = leadStart(text, digit)
         const ends = groupEnds(text, digit)
         const until = ends.at(-1)!
-        // Sequences with too many digits, such as table rows, contain no phone number.
+        // Sequences with too many digits, such as table rows, are not searched for phone numbers.
         if (ends.length > NUMBER_GROUPS || until - start > NUMBER_CHARS) {
           digit = digits.next(until)
           continue
@@ -73,7 +73,7 @@ function findPhone(text: string, start: number, ends: readonly number[], regions
   const head = ends[0]! - start
   if (ends.at(-1)! - start < MIN_DIGITS || !startsCleanly(text, start)) return undefined
   const isCalled = LABEL.test(wordsBefore(text, start))
-  // Numbers with any other start need a label.
+  // Numbers without any of the following beginnings need a label.
   const isLed = '+('.includes(text[start]!) || head === 3 || head >= 10
   const isDialled = text[start] === '0' || (text[start] === '1' && head === 1) || regions.length > 0
   const isOwn = isDialled && !followsGroup(text, start)
@@ -177,7 +177,7 @@ function areBracketsClosed(value: string): boolean {
   return open < 0 ? !value.includes(')') : value.indexOf(')') > open
 }
 
-/** Whether the number starts separately. After a letter, digit, slash or point, the number is part of another value. */
+/** Whether the number starts separately. After a letter, digit, slash or dot, the number is part of another value. */
 function startsCleanly(text: string, start: number): boolean {
   if (start === 0) return true
   const before = text.charCodeAt(start - 1)

@@ -15,7 +15,9 @@ import { SURNAMES } from './lexicon/surnames.ts'
 import type { Recognizer, Report } from './recognizer.ts'
 
 const NAME_WORD = /\p{Lu}[\p{L}\p{M}'’]{0,30}(?:-[\p{L}\p{M}'’]{1,30}){0,3}/gu
-/** Matches the text between two words of a name: a space, a point after an initial or a title, or small words. */
+/**
+ * Matches the text between two words of a name: a space, a period after an initial or a title, or words in lower case.
+ */
 const GAP = /^(\.?) (?:(\p{Ll}{1,3}) (?:(\p{Ll}{1,3}) )?|& )?$/u
 const GAP_CHARS = 10
 const NAME_FORM = /^(?:(?:Mc|Mac|[ODL]['’]|De|Van|Le)?\p{Lu}[\p{Ll}\p{M}]+(?:['’-]\p{L}[\p{Ll}\p{M}]*)*|\p{Lu})$/u
@@ -107,7 +109,7 @@ function classify(text: string, all: Word[], report: Report): void {
   classifyName(text, words, isFirst && first === all[0], report)
 }
 
-/** Removes everyday words at the start and end of a name, unless they belong to a location or a company. */
+/** Removes everyday words at the start and end of a name, unless the words belong to a location or a company. */
 function withoutEveryday(words: readonly Word[]): Word[] {
   let from = 0
   while (from < words.length && isEveryday(words[from]!) && !isPlace(words.slice(from))) from++
@@ -173,7 +175,7 @@ function isNextToName(context: string, behind: string): boolean {
   return (last !== undefined && GIVEN_NAMES.has(last)) || (next !== undefined && GIVEN_NAMES.has(next))
 }
 
-/** Classifies a name by the lists only, without its context. */
+/** Classifies a name by the lists, ignoring its context. */
 function knownName(words: readonly Word[], phrase: string): Guess | undefined {
   if (PLACES.has(phrase)) return { type: 'LOCATION', confidence: 0.6 }
   if (NATIONALITIES.has(phrase)) return { type: 'NATIONALITY', confidence: 0.6 }

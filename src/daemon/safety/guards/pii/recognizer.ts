@@ -3,8 +3,8 @@ import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 /**
  * Finds some kinds of personal data in one pass. `report` gets every candidate, in any order. Candidates of different
  * recognizers may overlap. Returns the start of the first candidate that more text could still create, change or
- * lengthen. Returns `text.length` if there is no such candidate. A decision about a candidate depends only on the
- * CONTEXT_CHARS before it, never on earlier text.
+ * lengthen. Returns `text.length` if there is no such candidate. Decisions about a candidate ignore text that is more
+ * than CONTEXT_CHARS before the candidate.
  */
 export type Recognizer = {
   entities: readonly PiiEntity[]
@@ -24,7 +24,10 @@ export function isDigit(code: number): boolean {
   return code >= DIGIT_0 && code <= DIGIT_9
 }
 
-/** Returns a test for a set of characters by code, because `text[at]` would create a string on each access. */
+/**
+ * Returns a test for a set of characters. The test takes a character code, because `text[at]` would create a string on
+ * each access.
+ */
 export function oneOf(characters: string): (code: number) => boolean {
   const codes = new Set(Array.from(characters, (character) => character.charCodeAt(0)))
   const ascii = Uint8Array.from({ length: 128 }, (_, code) => (codes.has(code) ? 1 : 0))

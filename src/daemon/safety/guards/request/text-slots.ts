@@ -84,7 +84,10 @@ function mapRuns(
   return isSame ? parts : mapped
 }
 
-/** A name in a request: of a tool call, a tool, a response format or the end user. */
+/**
+ * An id or name in a request. `of` is its owner: a tool call, the definition of a tool or response format, or the end
+ * user.
+ */
 export type Name = { of: 'call' | 'definition' | 'user'; text: string }
 
 /**

@@ -61,6 +61,9 @@ export function judgeToolResults(
   }
 }
 
-/** Each conversation has new call ids, so the same page in two conversations is reported twice. */
+/**
+ * Returns the key of a reported result. Call ids differ between conversations, so a page that occurs in two
+ * conversations is reported twice.
+ */
 const keyOf = ({ toolCallId, content }: ToolResult, { action, enforced }: ShieldIncident, keyId: string): string =>
   hash('sha256', JSON.stringify([keyId, toolCallId, textOf(content), action, enforced]), 'base64')

@@ -22,8 +22,8 @@ export type FlaggedMessage = {
 }
 
 /**
- * The maximum number of user messages that are scanned together, because an attack may span several messages. Of long
- * messages, only the start and the end are included.
+ * The maximum number of user messages that are scanned together, because an attack may span several messages. Only the
+ * start and the end of long messages are included.
  */
 const TURNS_TOGETHER = 4
 const EDGE_CHARS = 1_000

@@ -24,7 +24,7 @@ const MATCHED_CHARS = 80
  */
 const READ_CHARS = 4 * MATCHED_CHARS
 
-/** Symbols that are not part of any language. */
+/** Patterns of markup and prompt delimiters that indicate an attack. */
 const MARKS: readonly { id: string; category: ShieldCategory; confidence: number; pattern: RegExp }[] = [
   {
     id: 'chat-template-token',

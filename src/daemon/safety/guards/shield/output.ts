@@ -94,7 +94,7 @@ function prepare(snippet: string, stride: number): Snippet {
 }
 
 /**
- * Scans a model's response for parts of the system prompt (in any case and spacing, also encoded), and for a role that
+ * Scans a model's response for parts of the system prompt, in any case, spacing or encoding. Also scans for a role that
  * the model must not adopt. Linear in the length of the response and the snippets. Paraphrases are not detected.
  */
 export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): OutputWatch {

@@ -177,8 +177,8 @@ function hiddenIn({ clean }: Reading): Decoded[] {
 }
 
 /**
- * These values are added to the logit for a request in fetched data and for a hidden request, which are both rare in
- * the training data.
+ * These values are added to the logit: one for a request in fetched data, one for a hidden request. Both kinds of
+ * requests are rare in the training data.
  */
 const REQUEST_IN_DATA = 1
 const HIDDEN_REQUEST = 3

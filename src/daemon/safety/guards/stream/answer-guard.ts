@@ -30,8 +30,8 @@ export type AnswerGuard = {
    */
   whenQuiet(send: (parts: readonly ChatPart[]) => void, end: (error: unknown) => void): { cancel(): void }
   /**
-   * Returns all findings in the response, which are stored with the bill. These include findings of rules that only
-   * count and never delay the response.
+   * Returns all findings in the response, which are stored with the bill. The result includes findings of rules that
+   * only count, which do not delay the response.
    */
   incidents(): GuardIncident[]
 }

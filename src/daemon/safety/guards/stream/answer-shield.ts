@@ -13,7 +13,7 @@ export type AnswerShield = {
   /** Buffers the texts of these parts. A scan is due every few KB, and at the end of the response. */
   add(parts: readonly ChatPart[]): void
   readonly isDue: boolean
-  /** Scans the buffered text; yields regularly. @throws OutputBlocked if the response must not continue */
+  /** Scans the buffered text, and yields regularly. @throws OutputBlocked if the response must not continue */
   looking(): Generator<void>
   /**
    * Returns the incident of the whole response, even if the response was interrupted. A failure of the shield is not

@@ -116,7 +116,7 @@ export class Channel {
     return this.#rawSettledTo - this.#rawFrom
   }
 
-  /** The number of characters that have not been taken, settled or not. */
+  /** The number of settled and unsettled characters that have not been taken. */
   get waiting(): number {
     return this.#raw.length
   }
@@ -150,7 +150,7 @@ export class Channel {
   }
 
   /**
-   * If detectors are due, settles text that later text cannot change. For use in the middle of a batch.
+   * If detectors are due, settles text that later text cannot change. Call this only in the middle of a batch.
    * @throws OutputBlocked
    */
   *settling(): Generator<void> {
@@ -283,7 +283,7 @@ export class Channel {
       leave = Math.min(leave, own)
     }
     if (isHighSurrogate(window.charCodeAt(leave - 1))) leave--
-    // A token that can only be replaced as a whole is not released in part.
+    // A token that must be replaced as a whole is also released as a whole.
     let whole = leave < window.length ? this.#view.widen(from + leave, from + leave + 1).start : from + leave
     const bound = this.#liveBound
     if (isLive && leave >= bound) whole = Math.max(whole, from + bound)

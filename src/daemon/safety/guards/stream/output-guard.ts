@@ -27,8 +27,8 @@ export type OutputGuardPlan = {
 
 /**
  * The guards of one response, streamed or not. The guards screen text, reasoning and tool arguments, but not ids and
- * names. Released text is never retracted. The result does not depend on how the response was split, except for two
- * kinds of values that are recognized only after their start was released (docs/guards.md, Streams).
+ * names. Released text is never retracted. The result is independent of how the response was split into chunks. The
+ * exceptions are two kinds of values that are recognized only after their start was released (docs/guards.md, Streams).
  */
 export type OutputGuard = {
   /**
@@ -54,8 +54,8 @@ export type OutputGuard = {
   /** Like `passing`, without new parts: runs the detectors on all text, and returns the parts that may be sent. */
   catchingUp(): Generator<void, readonly ChatPart[]>
   /**
-   * Returns the remaining parts of an interrupted response. The `end` part of a complete response releases them
-   * automatically.
+   * Returns the remaining parts of an interrupted response. If a response is complete, its `end` part releases these
+   * parts automatically.
    * @throws OutputBlocked
    */
   end(): readonly ChatPart[]
@@ -66,9 +66,9 @@ export type OutputGuard = {
 export const createOutputGuard = (plan: OutputGuardPlan): OutputGuard => new PartGuard(plan)
 
 /**
- * The maximum length of text and reasoning that waits for another channel, because a model may alternate between
- * channels and so split a value. The limit is low: reasoning has usually ended when the text begins, but providers do
- * not signal its end.
+ * The maximum length of text and reasoning that waits for another channel. They wait because a model may alternate
+ * between channels and so split a value. The limit is low: reasoning has usually ended when the text begins, but
+ * providers do not signal its end.
  */
 const INTERLEAVED_TEXT_CHARS = 64
 /** The size of one step if a response arrives in one chunk. */

@@ -1,6 +1,6 @@
 import { wordSet } from './word-set.ts'
 
-/** Forms of address, in lower case and without a final point. */
+/** Forms of address, in lower case and without a final period. */
 export const TITLES = wordSet(`
 mr mrs ms miss mx dr prof professor sir madam lord lady herr frau monsieur madame mademoiselle mme mlle señor señora señorita sr sra srta signor signora signorina
 dott dottoressa dr.ssa dom doña don rev reverend fr sister father capt captain col colonel maj major lt lieutenant gen general sgt sergeant sen senator pres
@@ -11,7 +11,7 @@ export const PARTICLES = wordSet(
   'de da do dos das del della di du la le van von der den ter ten zu zur bin ibn al el y',
 )
 
-/** The last words of company and institution names, in lower case and without points. */
+/** The last words of company and institution names, in lower case and without periods. */
 export const ORGANIZATION_ENDINGS = wordSet(`
 inc incorporated ltd limited llc llp lp plc corp corporation co company gmbh ag kg ohg mbh se sa sas sarl srl spa bv nv ab oy oyj as asa aps sl pty pte kk
 group holdings holding partners associates ventures capital industries enterprises international technologies technology systems solutions software labs networks
