@@ -198,7 +198,7 @@ const shownOf = (group: GroupRow): Omit<Group, 'users'> => ({
   name: group.name,
   description: group.description,
   status: group.status,
-  // Counts the members in this response, so that the response is consistent even if the group changes at the same time.
+  // Counts the members in this response, so that the response is consistent even if the group changes concurrently.
   userCount: group.user_count,
   createdAt: group.created_at,
   updatedAt: group.updated_at,

@@ -3,7 +3,10 @@ import { openSections } from '../../../shared/permissions.ts'
 import { WhoamiResponse } from '../../../shared/wire/system.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
 
-/** The route GET /whoami, which is not part of the contract. Scripts use it to check the rights of their key. */
+/**
+ * The route GET /whoami, which is not part of the API contract. Scripts use this route to check the rights of their
+ * key.
+ */
 export const whoamiRoute = (): Route =>
   route({
     method: 'GET',

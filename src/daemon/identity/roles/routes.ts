@@ -38,7 +38,7 @@ import {
 const NOT_ALLOWED = { description: 'Not an administrator, or not allowed for this role', schema: StructuredError }
 const NOT_FOUND = { description: 'No role of this tenant has this id', schema: StructuredError }
 
-/** The rights of a new role if the request names no rights. */
+/** The rights of a new role if the request does not specify rights. */
 const DEFAULT_RIGHTS: RoleRights = {
   hasAdminPanelAccess: false,
   permissions: [],

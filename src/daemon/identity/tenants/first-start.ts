@@ -18,7 +18,7 @@ export type FirstStartOptions = {
 }
 
 export type FirstStart = {
-  /** The path of the key file, if this start activated the key in it. */
+  /** The path of the key file, if this start activated the file's key. */
   createdKeyFile?: string
   /** The reason why the configured key, or the key in admin.key, is not valid. Written to the log. */
   warning?: string

@@ -37,8 +37,8 @@ export async function getCustomRole(tx: Db, tenantId: string, roleId: string): P
 }
 
 /**
- * Checks that the caller has all rights of this account. Callers can grant only their own rights, and can change only
- * users whose rights they all have. @throws INSUFFICIENT_PERMISSIONS
+ * Checks that the caller has all rights of this account. Callers can grant only rights that they have. They can change
+ * only users whose rights are all covered by their own. @throws INSUFFICIENT_PERMISSIONS
  */
 export function requireWithinRights(caller: Caller, account: Account): void {
   const { user, customRole } = account

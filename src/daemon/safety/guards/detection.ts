@@ -1,6 +1,6 @@
 /**
- * A finding of a guard: its position and its type. A finding does not contain the value, so it cannot leak the value.
- * Offsets are UTF-16 code units; `end` is exclusive.
+ * A finding of a guard: its position and its type. A finding cannot leak the value, because it does not contain the
+ * value. Offsets are in UTF-16 code units, and `end` is exclusive.
  */
 export type Finding = {
   start: number
@@ -13,7 +13,7 @@ export type Finding = {
 
 /**
  * Finds one family of values in text. A text that is scanned in chunks has the same findings as the whole text. For
- * every text T and every prefix P of T: before `openFrom(P)`, `find(T)` and `find(P)` have the same findings. So a
+ * every text T and every prefix P of T, `find(T)` and `find(P)` return the same findings before `openFrom(P)`. So a
  * stream may release everything before `openFrom`. Only the last DETECTION_CONTEXT_CHARS of the released text are still
  * needed.
  */
@@ -45,7 +45,7 @@ export type Detector = {
    */
   readonly slowly?: {
     /**
-     * @param effort the remaining step budget; unlimited by default
+     * @param effort the remaining step budget, unlimited by default
      * @param from the start of the text to search; earlier text is only context, and findings that begin in it also end
      * in it
      */

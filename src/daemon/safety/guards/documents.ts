@@ -1,5 +1,5 @@
-// Applies the `input` rules to stored documents. A pseudonym can be reversed only in the response to the request that
-// created the pseudonym. So values that a rule tokenizes are stored unchanged, and are tokenized when a prompt includes
+// Applies the `input` rules to stored documents. A pseudonym can be reversed only in the response to the request for
+// which it was created. So values that a rule tokenizes are stored unchanged, and are tokenized when a prompt includes
 // them.
 import { hash, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -64,7 +64,10 @@ function armedBy(rules: string): ArmedDetector[] {
   return made
 }
 
-/** A pacer that never yields. A worker thread need not yield: its process is killed if a file takes too long. */
+/**
+ * A pacer that never yields. A worker thread does not have to yield, because its process is killed if a file takes too
+ * long.
+ */
 const WITHOUT_PACING: Pacer = { turn: () => undefined, spend: () => true }
 
 /** `pageStarts`: the offset of each page, for a text with pages. */

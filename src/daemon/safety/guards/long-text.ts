@@ -9,8 +9,8 @@ import type { TextFormat } from './stream/text-view.ts'
 const PIECE_CHARS = 8_192
 
 /**
- * Like `screenText`, for texts of any length: a long text is screened in steps, and the daemon does other work between
- * these steps. Counting stops as soon as the text is certain to be blocked.
+ * Like `screenText`, for texts of any length. A long text is screened in steps, between which the daemon does other
+ * work. Counting stops as soon as the text is certain to be blocked.
  * @param pacer the pacer of the request, shared by all of its texts
  */
 export function screenInSlices(

@@ -11,7 +11,7 @@ import type { MayAsk } from '../policies/policies.ts'
 const SHIELD_JUDGE_MS = 5_000
 const SHIELD_JUDGE_TOKENS = 200
 /**
- * The time after a failure during which a tenant's requests do not call the judge model. SHIELD_JUDGES_AT_ONCE: the
+ * The time after a failure during which the tenant's requests do not call the judge model. SHIELD_JUDGES_AT_ONCE: the
  * maximum number of concurrent calls per tenant and model.
  */
 export const SHIELD_JUDGE_PAUSE_MS = 10_000

@@ -1,5 +1,5 @@
-// Finds canaries in every spelling that a model may use. Long, because one pass decodes plain text, base64 and hex
-// together.
+// Finds canaries in every spelling that a model may use. This file is long, because one pass decodes plain text, base64
+// and hex together.
 import { codeUnitsOf } from '../../../platform/text/code-units.ts'
 import { type Finding, remembering } from '../detection.ts'
 import { codePointOf, hexValueOf, isHighSurrogate, isLowSurrogate, letterOf, letterOfSign } from './letters.ts'

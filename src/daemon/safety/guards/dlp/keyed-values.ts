@@ -84,7 +84,7 @@ function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined 
 /** The last two letters of password and secret names. */
 const NAME_ENDINGS = new Set('rd wd ss se de rt sw na ha et en ey al ls ds th at'.split(' ').map(pairOf))
 
-/** Encodes two letters as a number, ignoring case. */
+/** Encodes the last two letters of a text as a number, ignoring case. */
 function pairOf(text: string): number {
   const { length } = text
   return (text.charCodeAt(length - 2) | 0x20) * 128 + (text.charCodeAt(length - 1) | 0x20)

@@ -65,7 +65,7 @@ function keyIsOpen(text: string, at: number): boolean {
   return !FOOT.test(text)
 }
 
-/** Returns the length of the key's lines: base64, headers, and line ends in any spelling. */
+/** Returns the length of the key's lines: base64, headers, and line breaks in any notation. */
 function bodyLength(text: string): number {
   const stop = text.search(/[^A-Za-z0-9+/=\s\\:,.-]/)
   return stop < 0 ? text.length : stop

@@ -38,7 +38,7 @@ export function createListedSecrets(): ListedSecrets {
     found = []
     const { lines, starts } = joinRuns(text, runs)
     const source = toSource(lines)
-    // These rules are synchronous: they have reported all findings when they return.
+    // These rules are synchronous, so all findings have been reported when the rules return.
     for (const scanner of scanners) scanner.file?.(source)
     return found.map((finding) => backInText(finding, starts, runs))
   }

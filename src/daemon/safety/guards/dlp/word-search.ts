@@ -1,4 +1,5 @@
-// Finds listed words in one pass over a text. Long, because it contains the automaton and both of its reading modes.
+// Finds listed words in one pass over a text. This file is long, because it contains the automaton and both of its
+// reading modes.
 import { codeUnitsOf } from '../../../platform/text/code-units.ts'
 import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '../detection.ts'
 

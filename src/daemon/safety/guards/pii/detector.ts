@@ -23,7 +23,7 @@ export type PiiDetectorOptions = {
 type Candidate = Finding & { type: PiiEntity }
 
 /**
- * Finds personal data; the `type` of a finding is its entity. If findings overlap, keeps the more confident finding. If
+ * Finds personal data. The `type` of a finding is its entity. If findings overlap, keeps the more confident finding. If
  * both are equally confident, keeps the longer finding.
  */
 export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions = {}): Detector {

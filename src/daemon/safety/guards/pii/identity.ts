@@ -1,4 +1,5 @@
-// Finds cards, accounts, wallets and national identity numbers. Long, because each number type has its own checks.
+// Finds cards, accounts, wallets and national identity numbers. This file is long, because each number type has its own
+// checks.
 import { CARD_PATTERN, CARD_WORDS, isCardNumber, isUsualCard } from './cards.ts'
 import { readIban } from './ibans.ts'
 import { IDENTITY_RULES, type IdentityRule } from './identity-rules.ts'

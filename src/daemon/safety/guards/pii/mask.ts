@@ -26,7 +26,7 @@ function emailMask(value: string): string {
   const suffix = value.lastIndexOf('.')
   if (at < 0 || suffix < at) return shapeMask(value)
   const domain = value.slice(at + 1, suffix)
-  // In "x.com" the first letter is the whole name, so it is masked as well.
+  // In "x.com", the first letter is the whole name, so this letter is also masked.
   const [first = ''] = domain.length > 1 ? domain : ''
   return `${shapeMask(value.slice(0, at))}@${first}${shapeMask(domain.slice(first.length))}${value.slice(suffix)}`
 }

@@ -1,4 +1,4 @@
-// Decodes text that hides an attack. Long, because it handles every encoding.
+// Decodes text that hides an attack. This file is long, because it handles every encoding.
 import { isKnownWord } from './words.ts'
 
 /** Encodings that can hide text inside other text. */
@@ -110,7 +110,7 @@ function fromChain(groups: readonly string[]): string[] {
 const LEAST_STRETCH_BYTES = 16
 
 /**
- * Returns the parts of the bytes that are text. Noise from misaligned decoding never contains a long run of readable
+ * Returns the parts of the bytes that are text. Noise from misaligned decoding does not contain long runs of readable
  * characters.
  */
 function readableStretches(bytes: Buffer): string[] {

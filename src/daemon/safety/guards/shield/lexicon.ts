@@ -121,7 +121,7 @@ export const LEXICON = {
 
 export type Concept = keyof typeof LEXICON
 
-/** Function words: features keep them unchanged, whereas content words are replaced by their concepts. */
+/** Function words. Features contain function words unchanged, whereas content words are replaced by their concepts. */
 export const FUNCTION_WORDS = `a an the and or but if then so of in on at to for from by with as is are was were be been am do does did
   have has had will would can could should may might that this these those it its he she they we our us their his her what which who
   how why when where there here only just also like than more most into about between after again once out up down over under please

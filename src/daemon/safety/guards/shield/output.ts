@@ -1,4 +1,4 @@
-// Scans model output for parts of the system prompt, and for a changed role.
+// Scans model output for parts of the system prompt, and for signs that the model has abandoned its role.
 import type { ShieldVerdict } from '../../../../shared/wire/shield.ts'
 import { characterBorder } from '../../../platform/text/words.ts'
 import { decodeAll } from './decoders.ts'

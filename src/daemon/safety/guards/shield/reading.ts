@@ -15,7 +15,7 @@ export type Reading = {
 /** A range of words that is judged together. */
 export type Window = { from: number; to: number }
 
-/** Window size and step in words. Windows reveal a short attack in a long text. */
+/** Window size and step in words. Windows make a short attack in a long text detectable. */
 const WINDOW_WORDS = 300
 const STEP_WORDS = 200
 

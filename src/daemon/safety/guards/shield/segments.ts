@@ -2,7 +2,7 @@ import type { Concept } from './lexicon.ts'
 import type { Window } from './reading.ts'
 import { CONCEPTS, isSign, LINE_SYMBOL, type Words } from './words.ts'
 
-/** A sentence, line or value, and the request in it. */
+/** A sentence, line or value, and whether it contains a question or a command. */
 export type Segment = {
   from: number
   to: number

@@ -1,5 +1,5 @@
-// One text of a response, received in chunks. Long, because the decision to release text depends on every field of
-// Channel.
+// One text of a response, received in chunks. This file is long, because the decision to release text depends on every
+// field of Channel.
 import type { Clock } from '../../../../shared/time.ts'
 import {
   begunFrom,

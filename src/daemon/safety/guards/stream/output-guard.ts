@@ -1,5 +1,5 @@
-// Keeps the parts of a response in order while their texts are held back. Long, because parts of all channels wait in
-// one queue.
+// Keeps the parts of a response in order while their texts are held back. This file is long, because the parts of all
+// channels wait in one queue.
 import type { Clock } from '../../../../shared/time.ts'
 import type { ChatPart } from '../../../models/provider.ts'
 import { runToEnd } from '../../../platform/pacing.ts'
@@ -32,8 +32,8 @@ export type OutputGuardPlan = {
  */
 export type OutputGuard = {
   /**
-   * Takes new parts and returns the parts that may be sent, in order. Holds back text that may still become a finding,
-   * and everything after that text.
+   * Accepts new parts, and returns the parts that may be sent, in order. Holds back text that may still become a
+   * finding, and everything after that text.
    * @throws OutputBlocked, on this call and each later call
    */
   pass(parts: readonly ChatPart[]): readonly ChatPart[]
@@ -43,8 +43,8 @@ export type OutputGuard = {
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
   /**
-   * Takes the parts if `pass` would return nothing because the parts wait for more text. This is the usual case in a
-   * continuous stream. Returns false if the parts were not taken.
+   * Accepts the parts only if `pass` would return nothing, because all parts wait for more text. This is the usual case
+   * in a continuous stream. Returns false if the parts were not accepted.
    */
   keep(parts: readonly ChatPart[]): boolean
   /**

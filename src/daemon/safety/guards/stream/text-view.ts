@@ -5,14 +5,14 @@ export type Edit = { start: number; end: number; text: string }
 export type TextFormat = 'text' | 'json'
 
 /**
- * A text that arrives in chunks, decoded as its reader will decode it. Detectors scan the output of `add`, so that an
- * escape cannot hide a value. Offsets in the decoded text are mapped back to offsets in the raw text. Both kinds of
- * offsets count from the start of the text.
+ * A text that arrives in chunks, and is decoded in the same way as its recipient decodes it. Detectors scan the output
+ * of `add`, so that an escape cannot hide a value. Offsets in the decoded text are mapped back to offsets in the raw
+ * text. Both kinds of offsets count from the start of the text.
  */
 export type TextView = {
   /** Adds the next chunk and returns its decoded text. */
   add(raw: string): string
-  /** Returns the incomplete raw rest of an interrupted text, which could not be decoded. */
+  /** Returns the raw rest of an interrupted text that is incomplete and could not be decoded. */
   end(): string
   /**
    * Returns the start of an incomplete token that can only be replaced as a whole. Returns the end of the decoded text

@@ -35,7 +35,7 @@ export const DETERMINERS = wordSet(
   'the a an this that these those each every any some your our their its my his her no new one another which',
 )
 
-/** Everyday words that are capitalized at the start of sentences and in headings, in addition to the stop words. */
+/** Everyday words that are capitalized at the start of sentences and in headings. They complement the stop words. */
 export const EVERYDAY_WORDS = wordSet(`
 able about above absolutely accept access according account accounts across act action actions active actually add added adding additional additionally address administration admin advanced adventure after afterwards again agent agents ago agree
 all allow allows almost alone along already also alternatively although always amazing amount an analysis and animation announcement another answer answers any anyone anything anyway api apparently appears appendix apple application apply applied approach april
