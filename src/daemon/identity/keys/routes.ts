@@ -29,7 +29,7 @@ const revoked = refused('The key was revoked')
 /** Responses with a secret must not be cached. */
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
-/** The routes of API keys, and whoami. */
+/** Returns the routes of API keys, and the route whoami. */
 export function keyRoutes(deps: KeyDeps): Route[] {
   const { db, clock } = deps
   const shown = (key: OwnedKey) => toApiKey(key, isoTime(clock.now()))

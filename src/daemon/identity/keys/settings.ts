@@ -24,7 +24,7 @@ export function readSettings(json: string): StoredSettings {
   return { settings, grantedLevels }
 }
 
-/** The inverse of readSettings. */
+/** Serializes settings as JSON, the inverse of `readSettings`. */
 export const writeSettings = ({ settings, grantedLevels }: StoredSettings): string =>
   JSON.stringify({ ...settings, grantedLevels })
 

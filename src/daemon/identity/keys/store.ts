@@ -243,7 +243,7 @@ const toFacts = ({
   settings,
 })
 
-/** The columns of the custom role are null if the user has none. */
+/** Returns the rights of a user. The columns of the custom role are null if the user has no custom role. */
 function toRights({ role, permissions, ...flags }: RightsFacts): Rights {
   if (permissions === null) return rightsOf(role)
   const custom = roleRightsOf({

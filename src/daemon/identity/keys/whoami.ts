@@ -4,8 +4,8 @@ import { WhoamiResponse } from '../../../shared/wire/system.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
 
 /**
- * The route GET /whoami, which is not part of the API contract. Scripts use this route to check the rights of their
- * key.
+ * Returns the route GET /whoami, which is not part of the API contract. Scripts use this route to check the rights of
+ * their key.
  */
 export const whoamiRoute = (): Route =>
   route({

@@ -37,7 +37,7 @@ export function roleRightsOf(
   }
 }
 
-/** The rights of a role as columns. */
+/** Converts the rights of a role to columns. */
 export const toRightsColumns = (rights: RoleRights) => ({
   has_admin_panel_access: rights.hasAdminPanelAccess ? 1 : 0,
   permissions: JSON.stringify(rights.permissions),

@@ -73,8 +73,9 @@ function choose(
 }
 
 /**
- * The active policy replaces the system default, so a key that may use the system default may also use the active
- * policy. A key that is limited to other policies gains no access through an activation.
+ * Whether a key may use a policy. The active policy replaces the system default, so a key that may use the system
+ * default may also use the active policy. A key that is limited to other policies gains no access through an
+ * activation.
  */
 function mayUse(allowed: readonly string[], id: string, source: PolicySource): boolean {
   if (allowed.length === 0 || allowed.includes(id)) return true

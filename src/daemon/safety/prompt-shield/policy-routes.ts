@@ -29,7 +29,7 @@ const NOT_FOUND = { description: 'No prompt shield policy of this tenant has thi
 const BUILT_IN = { description: 'Not an administrator, or a built-in policy', schema: StructuredError }
 const BASE = '/api/admin/prompt-shield-policies'
 
-/** The management routes of prompt shield policies. */
+/** Returns the management routes of prompt shield policies. */
 export function shieldPolicyRoutes(
   deps: ChangeDeps & { shieldPolicies: Pick<FreshCache<readonly ShieldPolicy[]>, 'forget'> },
 ): Route[] {

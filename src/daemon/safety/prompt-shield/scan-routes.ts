@@ -26,7 +26,7 @@ import type { ScanTerms } from './scanner.ts'
 
 const failure = (description: string): ResponseDoc => ({ description, schema: FlatError })
 
-/** The scan routes, for applications that handle the results of scans themselves. No scan is stored. */
+/** Returns the scan routes, for applications that handle the results of scans themselves. Scans are not stored. */
 export function scanRoutes({
   guards,
   policies,

@@ -308,8 +308,8 @@ class Base64Reader {
   }
 
   /**
-   * Two consecutive characters contain a whole byte in three of the four alignments. The start of a group is unknown,
-   * so all alignments are tried.
+   * Decodes the byte that two consecutive characters contain, in three of the four alignments. All alignments are
+   * tried, because the start of a group is unknown.
    */
   #decode(value: number, index: number, at: number): void {
     const bits = (this.#before << 6) | value

@@ -96,8 +96,8 @@ function mayBeSeed(filter: Int32Array, key: number): boolean {
 const PERCENT = 0x25
 
 /**
- * A prefilter: true for every text whose plain reading contains a seed, and false for nearly every other text. It reads
- * the same letters as a PlainReader, except percent-encoded letters.
+ * A prefilter. Returns true for every text that contains a seed when read as plain text, and false for nearly every
+ * other text. Reads the same letters as a PlainReader, except percent-encoded letters.
  */
 export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey }: Seeds): boolean {
   let key = 0

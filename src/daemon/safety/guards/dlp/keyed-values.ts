@@ -90,7 +90,10 @@ function pairOf(text: string): number {
   return (text.charCodeAt(length - 2) | 0x20) * 128 + (text.charCodeAt(length - 1) | 0x20)
 }
 
-/** A prefilter by the last two letters of a name. Digits and symbols may follow these letters. */
+/**
+ * Whether a name may be the name of a secret, judged by its last two letters. Names that end with a digit or symbol
+ * always pass.
+ */
 const mayBeNamed = (name: string): boolean =>
   name.length >= 2 && (!has(LETTER, name.charCodeAt(name.length - 1)) || NAME_ENDINGS.has(pairOf(name)))
 

@@ -5,7 +5,10 @@ type Census = { length: number; digits: number; upper: number; lower: number; ch
 
 const seen = new Uint8Array(128)
 
-/** `changes`: the number of transitions between character classes (digit, capital, small letter). */
+/**
+ * Counts the characters of a text. `changes` is the number of transitions between character classes (digit, capital,
+ * small letter).
+ */
 function censusOf(text: string): Census {
   seen.fill(0)
   let [digits, upper, lower, changes, distinct] = [0, 0, 0, 0, 0]

@@ -186,7 +186,7 @@ class SecretScan {
 }
 
 const VALUE_CHARS = 512
-/** `==`, `=>` and `::` are not assignments. */
+/** Whether the second character of an operator shows that it is not an assignment, as in `==`, `=>` and `::`. */
 const assignsOn = (code: number): boolean => code === EQUALS || code === COLON || code === GREATER
 /** The minimum number of digits in random text whose only evidence is a nearby word. */
 const RANDOM_DIGITS = 3

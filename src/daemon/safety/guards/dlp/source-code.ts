@@ -60,7 +60,8 @@ export function createSourceCodeDetector(): Detector {
 type Block = { start: number; end: number; lines: number; others: number }
 
 /**
- * `open`: the position at which a block may begin or continue. `isFenced`: whether this position is in a fenced block.
+ * Finds all blocks in a text. `open` is the position at which a block may begin or continue, and `isFenced` is true if
+ * this position is in a fenced block.
  */
 function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: boolean } {
   const findings: Finding[] = []

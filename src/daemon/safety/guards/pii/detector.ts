@@ -83,8 +83,8 @@ function isSurer(one: Candidate, other: Candidate): boolean {
 }
 
 /**
- * An open finding may replace a candidate that overlaps it, and that candidate may have replaced earlier candidates. So
- * a stream must not release any of these candidates yet.
+ * Returns the start of the candidates that may still change. An open finding may replace a candidate that overlaps it,
+ * and that candidate may have replaced earlier candidates. So a stream must not release any of these candidates yet.
  */
 function beforeOverlaps(candidates: readonly Candidate[], open: number): number {
   let settled = open

@@ -51,8 +51,8 @@ export const LABELLED_RULES: readonly LabelledRule[] = [
 ]
 
 /**
- * `words` match as whole words. `stems` also match inside words, for scripts without spaces and for inflected
- * languages.
+ * Builds the pattern of a label. `words` match as whole words. `stems` also match inside words, for scripts without
+ * spaces and for inflected languages.
  */
 function label(words: string, stems: string): RegExp {
   return new RegExp(`(?:(?<![\\p{L}\\d_])(?:${words})(?![\\p{L}\\d_])|(?:${stems}))[^!?;\\d\\n]{0,32}$`, 'u')

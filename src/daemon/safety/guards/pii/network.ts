@@ -119,7 +119,10 @@ function scanIpv6(text: string, report: Report): number {
   return open
 }
 
-/** A shortened address needs further evidence, because `a::b` is also a name in many programming languages. */
+/**
+ * Whether the text is a plausible IPv6 address. A shortened address needs further evidence, because `a::b` is also a
+ * name in many programming languages.
+ */
 function isLikelyIpv6(address: string): boolean {
   const colons = address.split(':').length - 1
   if (colons < 2 || !(colons >= 6 || address.includes('::')) || !ipaddr.IPv6.isValid(address)) return false

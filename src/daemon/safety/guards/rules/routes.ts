@@ -26,7 +26,7 @@ import { deleteGuardRule, findGuardRule, findGuardRules, insertGuardRule, update
 const NOT_FOUND = { description: 'No guard rule of this tenant has this id', schema: StructuredError }
 const BASE = '/api/admin/guard-rules'
 
-/** The management routes of rules for secrets and personal data. */
+/** Returns the management routes of rules for secrets and personal data. */
 export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache<object>, 'forget'> }): Route[] {
   const { db, clock, guardRules } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {

@@ -145,8 +145,8 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
 }
 
 /**
- * A correct response may quote a rule or a fact of its system prompt, so a quotation is flagged but never blocked. Use
- * canaries for text that must not leak.
+ * Limits the verdict for quotations of the system prompt to FLAG, because a correct response may quote a rule or a fact
+ * of it. Use canaries for text that must not leak.
  */
 const withQuotingAllowed = (categories: CategoryLimits = {}): CategoryLimits => ({
   ...categories,
