@@ -24,7 +24,7 @@ export type GroupFilter = Page & {
 }
 
 /**
- * Inserts a group. If the name already exists, also by a concurrent insert, the unique key rejects the group. @throws
+ * Inserts a group. The unique key rejects a duplicate name, even if two groups are inserted concurrently. @throws
  * GROUP_NAME_EXISTS
  */
 export async function insertGroup(db: Db, group: GroupRow): Promise<void> {

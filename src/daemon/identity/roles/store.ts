@@ -46,7 +46,7 @@ export const toRightsColumns = (rights: RoleRights) => ({
 })
 
 /**
- * Inserts a role. If the name already exists, also by a concurrent insert, the unique key rejects the role. @throws
+ * Inserts a role. The unique key rejects a duplicate name, even if two roles are inserted concurrently. @throws
  * ROLE_NAME_EXISTS
  */
 export async function insertRole(db: Db, role: RoleRow): Promise<void> {

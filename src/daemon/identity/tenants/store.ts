@@ -21,7 +21,7 @@ export type TenantFilter = Page & {
 const SORT_COLUMNS = { createdAt: 'created_at', updatedAt: 'updated_at', name: 'name' } as const
 
 /**
- * Inserts a tenant. If the name already exists, also by a concurrent insert, the unique key rejects the tenant. @throws
+ * Inserts a tenant. The unique key rejects a duplicate name, even if two tenants are inserted concurrently. @throws
  * TENANT_NAME_EXISTS
  */
 export async function insertTenant(db: Db, tenant: TenantRow): Promise<void> {

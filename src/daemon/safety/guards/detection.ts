@@ -18,7 +18,7 @@ export type Finding = {
  * needed.
  */
 export type Detector = {
-  /** Returns all findings, ordered and without overlap. Linear in the length of the text. */
+  /** Returns all findings, ordered and without overlap. Takes time linear in the length of the text. */
   find(text: string): Finding[]
   /**
    * Returns the start of the open text, which may still become a finding, or a longer finding, as more text arrives.

@@ -184,5 +184,5 @@ const OPAQUE_ID = /^(conv-[\da-f]{24}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12})$/i
 
 const isOpaque = (id: string | undefined): id is string => id !== undefined && OPAQUE_ID.test(id)
 
-/** The score of a leaked canary, because a canary never occurs by chance. */
+/** The risk score of a leaked canary. It is the maximum, because a canary does not occur by chance. */
 const CERTAIN = 100

@@ -44,7 +44,7 @@ export async function knownPolicies(db: Db, tenantId: string): Promise<(policyId
 }
 
 /**
- * Inserts a policy. If the name already exists, also by a concurrent insert, the primary key rejects the policy.
+ * Inserts a policy. The primary key rejects a duplicate name, even if two policies are inserted concurrently.
  * @throws POLICY_NAME_EXISTS
  */
 export async function insertPolicy(tx: Db, row: PolicyRow): Promise<void> {

@@ -168,7 +168,7 @@ export function scanRoutes({
   ]
 }
 
-/** The score of a leaked canary, because a canary never occurs by chance. */
+/** The risk score of a leaked canary. It is the maximum, because a canary does not occur by chance. */
 const CERTAIN = 100
 
 const NO_POLICY = {

@@ -68,7 +68,7 @@ function backInText(finding: Finding, starts: readonly number[], runs: readonly 
   return { ...finding, start: finding.start + shift, end: Math.min(finding.end + shift, runs[low * 2 + 1] ?? 0) }
 }
 
-/** Wraps the text as a source without a file. No rule uses line positions. */
+/** Wraps the text as a source without a file. The rules do not use line positions. */
 function toSource(content: string): Source {
   const unused = (): never => {
     throw new Error('a secretlint rule requested a position in a file, which is unsupported')

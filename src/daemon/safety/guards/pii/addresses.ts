@@ -20,7 +20,7 @@ const TAIL_WORDS = /(?<![\p{L}\p{M}\d])(?:\p{L}[\p{L}\p{M}'’-]{0,30}\.? ?#?,?(
 
 type Word = { start: number; end: number; lower: string; isNumber: boolean; isCapital: boolean }
 
-/** Finds streets with numbers, flats and boxes, and labelled postal codes. */
+/** Finds streets with house numbers, flats, post-office boxes and labelled postal codes. */
 export const addressRecognizer: Recognizer = {
   entities: ['ADDRESS'],
   scan(text, digits, _wanted, report) {

@@ -248,8 +248,8 @@ function startWithLetters(text: string, start: number): number {
 }
 
 /**
- * Whether the number starts separately. Digits that continue another number, an amount or an international prefix are
- * not a separate number.
+ * Whether a new number starts at `start`. Digits that continue another number, an amount or an international prefix are
+ * not a new number.
  */
 function startsCleanly(text: string, start: number): boolean {
   const before = text.charCodeAt(start - 1)

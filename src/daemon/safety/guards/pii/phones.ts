@@ -129,7 +129,7 @@ function isMadeUp(value: string): boolean {
   return end.length === MADE_UP_DIGITS && one !== other && end === `${one}${other}`.repeat(MADE_UP_DIGITS / 2)
 }
 
-/** Whether the number is written in a typical phone number form. */
+/** Whether the number is written in a typical format of phone numbers. */
 function isShaped(
   text: string,
   value: string,
@@ -177,7 +177,9 @@ function areBracketsClosed(value: string): boolean {
   return open < 0 ? !value.includes(')') : value.indexOf(')') > open
 }
 
-/** Whether the number starts separately. After a letter, digit, slash or dot, the number is part of another value. */
+/**
+ * Whether a new value starts with the number. After a letter, digit, slash or dot, the number is part of another value.
+ */
 function startsCleanly(text: string, start: number): boolean {
   if (start === 0) return true
   const before = text.charCodeAt(start - 1)
@@ -185,7 +187,7 @@ function startsCleanly(text: string, start: number): boolean {
   return !(hangsOn(before) && isDigit(text.charCodeAt(start - 2)))
 }
 
-/** Whether the number ends separately. Letters may follow the number only in an extension. */
+/** Whether the value ends with the number. Letters may follow the number only in an extension. */
 function endsCleanly(text: string, end: number): boolean {
   if (!isWordCode(text.charCodeAt(end)))
     return !('-./:'.includes(text[end] ?? ' ') && isDigit(text.charCodeAt(end + 1)))

@@ -168,7 +168,7 @@ function guessOf(text: string, words: readonly Word[], { before, behind, isFirst
     : undefined
 }
 
-/** Whether the name is in a list with a given name: "Gaetane, Hannah and Anthony". */
+/** Whether the name is part of an enumeration that contains a given name: "Gaetane, Hannah and Anthony". */
 function isNextToName(context: string, behind: string): boolean {
   const last = NAMED_NEIGHBOUR.exec(context)?.[1]
   const next = NEIGHBOUR_BEHIND.exec(behind)?.[1]?.toLowerCase()

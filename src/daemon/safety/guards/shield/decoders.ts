@@ -35,7 +35,7 @@ const PERCENT = /(?:%[0-9a-fA-F]{2})+/g
 const ESCAPE = /\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt"'\\/]))/g
 const LETTERS_APART = /(?<![\p{L}\p{N}])\p{L}(?:[ ._*|-]{1,3}\p{L}(?![\p{L}\p{N}])){6,}/gu
 
-/** Returns all decodings of a text that differ from the text. Linear in its length. */
+/** Returns all decodings of a text that differ from the text. Takes time linear in the length of the text. */
 export function decodeAll(text: string): Decoded[] {
   const decoded: Decoded[] = []
   const add = (encoding: Encoding, found: string) => {

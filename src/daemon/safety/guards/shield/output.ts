@@ -95,7 +95,8 @@ function prepare(snippet: string, stride: number): Snippet {
 
 /**
  * Scans a model's response for parts of the system prompt, in any case, spacing or encoding. Also scans for a role that
- * the model must not adopt. Linear in the length of the response and the snippets. Paraphrases are not detected.
+ * the model must not adopt. Takes time linear in the length of the response and the snippets. Paraphrases are not
+ * detected.
  */
 export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): OutputWatch {
   const leaks = snippets.map((snippet) => watchLeak(snippet))

@@ -96,7 +96,7 @@ type Scan = {
   decodableChars: number
 }
 
-/** Scans a text for attacks on the assistant. Linear in its length (docs/prompt-shield.md). */
+/** Scans a text for attacks on the assistant. Takes time linear in the length of the text (docs/prompt-shield.md). */
 export function scanText(text: string, options: ShieldOptions = {}): ShieldScan {
   const scan = scanOf(text, options)
   for (const _ of readBlocks(text, scan));

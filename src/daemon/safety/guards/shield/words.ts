@@ -176,7 +176,7 @@ function classify(unit: number): number {
   return unit >= 0x2190 && unit < 0x3000 ? PICTURE : SIGN
 }
 
-/** Splits a text in plain spelling into words. Linear in its length. */
+/** Splits a text in plain spelling into words. Takes time linear in the length of the text. */
 export function readWords(plain: string): Words {
   const read: Words = { words: [], starts: [], concepts: [], symbols: [] }
   for (let at = 0; at < plain.length; ) {

@@ -79,9 +79,9 @@ const PIECE_CHARS = 8_192
  */
 const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
-// A chunk is often one word, and running all detectors on each chunk costs much of the forwarding time (npm run bench
-// -- guards). Users still perceive output in steps of this size as fluent. The first words of a channel are released
-// immediately.
+// A chunk is often one word, and running all detectors on each chunk would take a large part of the forwarding time
+// (npm run bench -- guards). Users still perceive output in steps of this size as fluent. The first words of a channel
+// are released immediately.
 const ASK_EVERY_CHARS = 2_048
 /** After a pause of this length, detectors run on the text received so far. */
 const ASK_EVERY_MS = 120
