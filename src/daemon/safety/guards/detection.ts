@@ -14,8 +14,8 @@ export type Finding = {
 /**
  * Finds one family of values in text. A text that is scanned in chunks has the same findings as the whole text. For
  * every text T and every prefix P of T, `find(T)` and `find(P)` return the same findings before `openFrom(P)`. So a
- * stream may release everything before `openFrom`. Only the last DETECTION_CONTEXT_CHARS of the released text are still
- * needed.
+ * stream may release everything before `openFrom`. After that, detectors need only the last DETECTION_CONTEXT_CHARS of
+ * the released text.
  */
 export type Detector = {
   /** Returns all findings, ordered and without overlap. Takes time linear in the length of the text. */

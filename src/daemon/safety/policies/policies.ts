@@ -28,7 +28,7 @@ export const policyHash = (document: PolicyDocument): string => hash('sha256', t
 export type PolicyList = {
   /** The built-in policies, then the tenant's own policies. */
   all: readonly NamedPolicy[]
-  /** The active policy. Undefined if the tenant has not activated one. */
+  /** The id of the active policy. Undefined if the tenant has not activated a policy. */
   activeId: string | undefined
   /** Finds a policy by id or name, case-insensitive. */
   find(nameOrId: string): NamedPolicy | undefined

@@ -62,7 +62,7 @@ function violationOf(
 }
 
 /**
- * Matches visible ASCII only. Real model names contain no other characters, and invisible characters could bypass a
+ * Matches visible ASCII only. Real model names contain only these characters, and invisible characters could bypass a
  * ban.
  */
 const PLAIN_NAME = /^[\x21-\x7e]+$/

@@ -4,7 +4,7 @@ import { createSecretsDetector } from './secrets.ts'
 import { createSourceCodeDetector } from './source-code.ts'
 import { beforeFinding } from './word-search.ts'
 
-/** The built-in detectors, which need no custom rule. */
+/** The built-in detectors, which do not depend on custom rules. */
 export const DLP_DETECTORS = {
   secrets: createSecretsDetector,
   'document-markings': createMarkingsDetector,
@@ -12,8 +12,8 @@ export const DLP_DETECTORS = {
 } as const satisfies Record<string, () => Detector>
 
 /**
- * Combines several detectors. If findings overlap, keeps the finding that begins first. If several begin there, keeps
- * the longest.
+ * Combines several detectors. If findings overlap, keeps the finding that begins first. If several findings begin at
+ * the same position, keeps the longest.
  */
 export function createDlpDetector(detectors: readonly Detector[]): Detector {
   const find = remembering((text) => {

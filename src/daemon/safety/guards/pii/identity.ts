@@ -44,7 +44,7 @@ const HYPHEN = 45
 const CARD_HEADS = new Set([4, 12, 13, 14, 15, 16, 17, 18, 19])
 
 const isSeparator = oneOf(' -./')
-/** Whether the character may join digit groups: all patterns use only U+0020 to U+002F. */
+/** Whether the character may join digit groups. The separators in all patterns are between U+0020 and U+002F. */
 const joins = (code: number): boolean => code >= 0x20 && code <= 0x2f
 const CODICE_FISCALE_CHARS = 16
 const leadsAmount = oneOf('+$€£¥')
