@@ -1,5 +1,6 @@
 // The quick start: starts a daemon on a temporary directory, indexes this repository's documents and streams one billed
-// chat. Removes everything at the end unless --keep is given. Run: npm run quickstart [-- --keep]
+// chat. At the end, stops the daemon and removes the directory, unless --keep is given. Run: npm run quickstart [--
+// --keep]
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -15,7 +16,7 @@ const START_LIMIT_MS = 30_000
 const keep = process.argv.includes('--keep')
 const root = fileURLToPath(new URL('..', import.meta.url))
 const bin = (name) => join(root, 'bin', name)
-// The reader of stdout may exit early, as `head` does. The cleanup must still run.
+// If the reader of stdout exits early, as `head` does, the cleanup must still run.
 process.stdout.on('error', () => {})
 const say = (text = '') => process.stdout.write(`${text}\n`)
 
@@ -88,7 +89,7 @@ async function startDaemon() {
 async function listening() {
   for (const start = Date.now(); Date.now() - start < START_LIMIT_MS; await wait(20)) {
     const written = await readFile(logFile, 'utf8')
-    // The last line may be incomplete.
+    // The daemon may still be writing the last line.
     for (const line of written.split('\n').slice(0, -1)) {
       const entry = line.startsWith('{') ? JSON.parse(line) : {}
       if (entry.msg === 'listening') return entry.url

@@ -6,12 +6,12 @@ import type { Output } from './output/output.ts'
 import type { Settings } from './profile/profile.ts'
 
 type ContextOptions = {
-  /** The command manages saved profiles, so the selected profile may not exist. */
+  /** The command manages saved profiles, so the selected profile need not exist. */
   managesProfiles: boolean
   commandTree(context: CliContext): Promise<Command>
 }
 
-/** Creates a context. Its parts load on first use and are then reused. */
+/** Creates a context. Settings, client and output are created on first use and then reused. */
 export function createContext(io: Io, { managesProfiles, commandTree }: ContextOptions): CliContext {
   let settings: Promise<Settings> | undefined
   let api: Promise<Api> | undefined

@@ -15,7 +15,7 @@ export const CALL_TIMEOUT_MS = 30_000
 /** Maximum bytes of a response body that `read` and `send` buffer. */
 const ANSWER_BYTES = 256 * 1024 * 1024
 const BACKOFF_MS = 200
-/** Maximum `Retry-After` to wait for. If it is longer, the command exits with 7 immediately. */
+/** The longest `Retry-After` that the client waits for. For a longer one, the command exits with 7 immediately. */
 const LONGEST_WAIT_SECONDS = 5
 
 export type UploadBody = { type: string; length: number; open(): AsyncIterable<Uint8Array> }
@@ -28,13 +28,13 @@ export type ApiRequest = {
   json?: unknown
   upload?: UploadBody
   headers?: Record<string, string>
-  /** Sends the request without a key. Probes need none. */
+  /** Sends the request without a key, as for probes. */
   anonymous?: true
-  /** Overrides the configured key. `login` validates a key before saving it. */
+  /** Overrides the configured key. `login` uses this to validate a key before saving it. */
   key?: string
   /** Whether sending the request twice has the same effect as sending it once. A GET is always repeatable. */
   repeatable?: boolean
-  /** Timeout for the first byte of the response. With `read` and `send`, for the whole response. */
+  /** Timeout for the first byte of the response. With `read` and `send`, it covers the whole response. */
   timeoutMs?: number
   /** Overrides `--retries`. */
   retries?: number
@@ -166,7 +166,10 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
   }
 }
 
-/** Parses a body that contains an object or an array. Its type comes from the wire schemas and is not validated. */
+/**
+ * Parses a body that contains an object or an array. The result's type comes from the wire schemas and is not
+ * validated.
+ */
 export function parseAnswer<Body extends object>(raw: Buffer, baseUrl: string, requestId: string | undefined): Body {
   try {
     const body = JSON.parse(raw.toString())

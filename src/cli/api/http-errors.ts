@@ -160,7 +160,7 @@ export const unfinished = (timeoutMs: number, requestId: string | undefined): Cl
     hints: ['Allow more time:  --timeout 2m'],
   })
 
-/** The error of a server that is not a gateway, or not a compatible one. */
+/** The error if the server is not a gateway or is incompatible with this client. */
 export const notAGateway = (exitCode: number, message: string, options: CliErrorOptions): CliError =>
   new CliError(exitCode, message, {
     code: 'NOT_A_GATEWAY',

@@ -6,7 +6,7 @@ export type Entry = {
   name: string
   aliases?: string[]
   summary: string
-  /** The command manages saved profiles, so the selected profile may not exist. */
+  /** The command manages saved profiles, so the selected profile need not exist. */
   managesProfiles?: true
 } & ({ load(): Promise<CommandFactory> } | { verbs: Entry[] })
 

@@ -30,7 +30,9 @@ export function toCommand(context: CliContext): Command {
     .action((folder: string, flags: { evenViolated: boolean }) => exportAudit(context, folder, flags))
 }
 
-/** Throws exit 10 for a violated log. With `evenViolated`, first writes the log and a list of its violations. */
+/**
+ * Throws exit 10 if the log fails verification. With `evenViolated`, first writes the log and a list of its violations.
+ */
 async function exportAudit(
   context: CliContext,
   folder: string,

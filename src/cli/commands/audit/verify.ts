@@ -53,7 +53,7 @@ async function verifyAudit(context: CliContext, folder: string | undefined, flag
 
 async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: Flags): Promise<CheckedChain[]> {
   const source = await openGateway(context)
-  // The keys are requested after the sizes of the chains, so the response includes every signer of these entries.
+  // Requests the keys after the sizes of the chains, so the response includes every key that signed an entry.
   const trusted = await getTrustedKeys(context, keyFile)
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)

@@ -49,7 +49,7 @@ export type Ask = {
   onText?(text: string): void
 }
 
-/** Sends one question, prints the answer and returns it. Throws if the answer is not complete. */
+/** Sends one question, prints the answer and returns it. Throws if the answer is incomplete. */
 export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   // Unknown fields are rejected before the request, because every answer is billed.
@@ -77,7 +77,7 @@ export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   return answer
 }
 
-/** The mark after a truncated answer. Undefined if the program was stopped. */
+/** The text that marks a truncated answer. Undefined if the program was stopped. */
 function markOf(error: unknown, { stop }: Ask, { io }: CliContext): string | undefined {
   if (io.signal.aborted) return undefined
   if (stop?.aborted) return 'stopped'

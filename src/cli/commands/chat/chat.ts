@@ -51,7 +51,9 @@ Examples:
   aigw chat -o json "ping" | jq -r .metadata.served_model
   aigw chat                                  a session; /help lists its commands`
 
-/** Gives a bare `--shield` an empty value. By default, commander would use the next word, often the prompt. */
+/**
+ * Gives a bare `--shield` an empty value. Otherwise commander would take the next word, often the prompt, as the value.
+ */
 class ChatCommand extends Command {
   override parseOptions(args: string[]) {
     const end = args.includes('--') ? args.indexOf('--') : args.length

@@ -38,7 +38,7 @@ export async function loadConversation(context: CliContext): Promise<Conversatio
   throw usageError(`the last conversation of profile '${profile}' was with ${origin} and is not sent to ${baseUrl}`)
 }
 
-/** Replaces the stored conversation of the profile, mode 0600. A failure causes only a note. */
+/** Replaces the stored conversation of the profile, mode 0600. If that fails, prints only a note. */
 export async function keepConversation(context: CliContext, conversation: Conversation): Promise<void> {
   const { profile, baseUrl, verbose }: Settings = await context.settings()
   const path = await findPath(context.io.env, profile)
@@ -51,7 +51,7 @@ export async function keepConversation(context: CliContext, conversation: Conver
   }
 }
 
-/** Deletes the conversation of a profile, also with AIGW_NO_HISTORY. Throws exit 1 on failure. */
+/** Deletes the conversation of a profile, even if AIGW_NO_HISTORY is set. Throws exit 1 on failure. */
 export async function forgetConversation(env: Env, profile: string): Promise<void> {
   const path = await findPath({ ...env, AIGW_NO_HISTORY: '' }, profile)
   if (path === undefined) return
@@ -90,6 +90,6 @@ export function fitMessages(messages: Message[], system = ''): Message[] {
     if (bytes > MESSAGE_CONTENT_BYTES || messages.length - at > MESSAGES_PER_REQUEST) break
     if (message.role === 'user') first = at
   }
-  // A single message that is too long is sent, and the gateway rejects it.
+  // If a single message is too long, it is sent anyway, and the gateway rejects it.
   return messages.slice(Math.min(first, messages.length - 1))
 }

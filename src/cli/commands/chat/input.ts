@@ -119,7 +119,7 @@ function toNumber(text: string | undefined, flag: string): number | undefined {
   throw usageError(`${flag} must be a number, not '${text}'`)
 }
 
-/** The index of the request, from flag or profile. `none` means Zero-Knowledge, the default. */
+/** The index of the request, from flag or profile. `none`, the default, means Zero-Knowledge: no retrieval. */
 export function toIndex(flag: string | undefined, byDefault: string | undefined): string {
   const index = flag ?? byDefault ?? NO_INDEX
   const meansNone = index === 'none' || index.toLowerCase() === NO_INDEX.toLowerCase()

@@ -45,7 +45,7 @@ type UsageSeen = {
   totalMs: number
 }
 
-/** Model, tokens, times and conversation on one line. */
+/** Formats model, tokens, times and conversation as one line. */
 export const usageLine = ({ metadata, usage, firstTokenMs, totalMs }: UsageSeen): string =>
   [
     metadata.served_model,

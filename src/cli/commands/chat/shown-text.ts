@@ -17,7 +17,7 @@ export type ShownText = {
   breakOff(mark: string | undefined): Promise<void>
 }
 
-/** Starts an answer. By default, only colour terminals render Markdown. */
+/** Starts an answer. By default, Markdown is rendered only on colour terminals. */
 export async function showText(context: CliContext, render: Render): Promise<ShownText> {
   const { io } = context
   const [output, { color }] = await Promise.all([context.output(), context.settings()])
@@ -44,7 +44,7 @@ export async function showText(context: CliContext, render: Render): Promise<Sho
       if (!begun) return
       if (markdown !== undefined) await put(markdown.end())
       if (!atLineStart && terminal) await put('\n')
-      // The line break goes to stderr, because stdout must stay exact.
+      // The line break goes to stderr, because stdout must contain exactly the answer.
       if (mark !== undefined) io.stderr.write(`${atLineStart ? '' : '\n'}--- ${mark} ---\n`)
     },
   }

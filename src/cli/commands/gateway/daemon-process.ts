@@ -20,7 +20,7 @@ export function runDaemon(args: string[], { env, signals }: Pick<Io, 'env' | 'si
     detached: true,
   })
   const pipe = child.stdio[3]
-  // The pipe breaks when the daemon exits.
+  // The pipe reports an error when the daemon exits, which needs no handling.
   pipe?.on('error', () => {})
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   const forward = (name: NodeJS.Signals) => void child.kill(name)

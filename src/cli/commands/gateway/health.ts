@@ -39,8 +39,8 @@ type Probe = keyof typeof PROBES
 type Finding = { healthy: boolean; status: number; body: object; raw: Buffer }
 
 /**
- * Checks once, or until the gateway is healthy or `waitMs` have passed. Throws exit 10 for an unhealthy gateway, exit 9
- * without a response.
+ * Checks once. With `waitMs`, repeats the check until the gateway is healthy or that time has passed. Throws exit 10 if
+ * the gateway is unhealthy, exit 9 if it does not respond.
  */
 async function checkHealth(context: CliContext, probe: Probe, waitMs: number): Promise<void> {
   const { io } = context

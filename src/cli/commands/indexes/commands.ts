@@ -30,7 +30,7 @@ import { documentsOf, INDEXES } from './resource.ts'
 
 const description = { member: 'description', flag: '-d, --description <text>' }
 
-/** Who may read an index. */
+/** The flags for the user or group that may read an index. */
 const OWNERS: Field[] = [
   field('assignedUser', '--user <user>', `only this user may read it: ${USERS.argument}`, {
     conflicts: 'group',
@@ -108,7 +108,7 @@ export const commands = {
 const onIndex = (name: string, description: string): Command =>
   new Command(name).description(description).argument('<index>', 'knowledge base')
 
-/** GET /indexes/all, page by page. For a key without administrator rights, GET /indexes. */
+/** GET /indexes/all, page by page. A key without administrator rights uses GET /indexes. */
 async function listIndexes(context: CliContext, { search, limit, all }: ListInput): Promise<void> {
   const { path, view, listView = view } = INDEXES
   try {

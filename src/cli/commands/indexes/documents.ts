@@ -103,8 +103,8 @@ function toDocument(path: string, file: Found): Document | string {
 export const typeOf = (name: string): string | undefined => TYPES[extname(name).toLowerCase()]
 
 /**
- * The path relative to the current folder, without `..`. Files with one name in different folders stay distinct. Adding
- * a file again replaces its document.
+ * The path relative to the current folder, without `..`. Files with the same name in different folders stay distinct.
+ * Adding the same file again replaces its document.
  */
 const toDocumentName = (path: string): string =>
   relative('.', path)

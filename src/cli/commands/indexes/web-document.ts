@@ -131,8 +131,9 @@ async function readAll(response: http.IncomingMessage, address: string): Promise
 }
 
 /**
- * The name of the document: its whole typed address, so that pages with one name stay distinct, then the file name of
- * the server, then an ending from the content type if the name has none.
+ * The name of the document: the typed address, then the file name from the server, then an ending. The whole address
+ * keeps pages with the same file name distinct. If the name has no supported ending, one is added, by preference from
+ * the content type.
  */
 function nameOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string {
   const path = typed.pathname.replace(/\/$/, '/index').split('/').map(partOf).join('/')
@@ -152,7 +153,7 @@ const INVISIBLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
 const partOf = (text: string): string => decoded(text).replace(/[\\/]/g, '_')
 
-/** Returns the ending of a supported file type, or an empty text. */
+/** Returns the ending of a supported file type, or an empty string. */
 function endingOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
   const byType = Object.keys(TYPES).find((one) => TYPES[one] === type)

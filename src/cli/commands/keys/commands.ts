@@ -81,7 +81,7 @@ export const commands = {
       'at the same moment may create two keys. The secret of an existing key cannot be shown again.\n\nExample:\n' +
       "  aigw keys create --name ci --user ada@example.com --model 'local/*' --daily 500 --save-to ci.key",
     toRequest: (_, input) => ({ adminAccess: false, ...input }),
-    // A relative time depends on when the existing key was created.
+    // Relative times are not compared: the existing key's time depends on when the key was created.
     toWanted: (request, { expires }) => (isRelative(expires) ? { ...request, expiresAt: undefined } : request),
     find: (context, called, { userId }) => findActive(context, called, userId),
     useIt: () => 'aigw keys list',
@@ -146,7 +146,7 @@ const isRelative = (expires: unknown): boolean => typeof expires === 'string' &&
 
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
-/** Zero-Knowledge is always allowed, so a list with only `none` excludes all knowledge bases. */
+/** `none` means Zero-Knowledge, no retrieval, which is always allowed. A list with only `none` excludes all indexes. */
 function toIndex(text: string): string {
   return text === 'none' || text === NO_INDEX ? NO_INDEX : getIndexName(text)
 }

@@ -100,11 +100,11 @@ const toWords = ({ timestamp, type, outcome, user, description }: ActivityLog): 
   description,
 ]
 
-/** The period of the whole log. By default the gateway returns one week. */
+/** The query for the whole log. Without it, the gateway returns one week. */
 const WHOLE_LOG = { startDate: '1970-01-01T00:00:00.000Z' }
 const MOST_ENTRIES = 100
 
-/** GET /activity-logs of one request. Throws exit 3 if the log has no entry of the request. */
+/** GET /activity-logs for one request. Throws exit 3 if the log has no entry of the request. */
 function showCommand(context: CliContext): Command {
   return new Command('show')
     .description('Show the log entries of one request: its kind, its author and its result.')
@@ -127,7 +127,7 @@ function showCommand(context: CliContext): Command {
     })
 }
 
-/** `openai/gpt-4o failed: auth_failed, HTTP 401, provider's id req_1, 80 ms; local/extract served: 3 ms`. */
+/** Example: `openai/gpt-4o failed: auth_failed, HTTP 401, provider's id req_1, 80 ms; local/extract served: 3 ms`. */
 function toAttempts(attempts: unknown): unknown {
   if (!Array.isArray(attempts)) return attempts
   const texts = attempts.map((attempt) => {
@@ -155,7 +155,7 @@ const shared = { idPath: 'id', none: 'No log entries.' }
 
 const LIST_VIEW = { ...shared, columns: IN_LISTS }
 
-/** One entry, with all its members. */
+/** The view of one entry, with all its members. */
 const VIEW = {
   ...shared,
   columns: [

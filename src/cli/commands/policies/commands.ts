@@ -60,7 +60,7 @@ export const commands = {
       .action((policy: string) => activate(context, policy)),
 }
 
-/** GET /smltp-policies/all. For a key without administrator rights, GET /smltp-policies. */
+/** GET /smltp-policies/all. A key without administrator rights uses GET /smltp-policies. */
 async function list(context: CliContext): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   const { path, view, listView = view } = POLICIES

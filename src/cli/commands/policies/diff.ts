@@ -35,7 +35,7 @@ async function diff(context: CliContext, from: string, to: string): Promise<void
   await output.list(body.data.differences, DIFF_VIEW, raw)
 }
 
-/** One side of the request: a name, or the document in a file. */
+/** One of the two compared policies: its name, or the document in a file. */
 async function sideOf(context: CliContext, given: string): Promise<string | object> {
   if (!given.startsWith('@')) return given
   const { policy } = await readFields(context, given.slice(1), { ...POLICY_MEMBERS, ...SHOWN_ONLY })
@@ -46,7 +46,7 @@ async function sideOf(context: CliContext, given: string): Promise<string | obje
 /** Members that only `show` prints. A file with the output of `show` may contain them. */
 const SHOWN_ONLY = { id: true, type: true, isActive: true, policyHash: true, createdAt: true, updatedAt: true }
 
-/** Formats the value of one side. */
+/** Formats the value of a field in one of the two policies. */
 const toText = (value: unknown) => (Array.isArray(value) ? value.join(',') : String(value))
 
 const DIFF_VIEW = {

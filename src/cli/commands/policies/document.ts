@@ -1,4 +1,4 @@
-/** Fields of policy documents, as `--set` takes them. */
+/** Parses and formats the fields of policy documents, as in `--set`. */
 import { usageError } from '../../errors.ts'
 import { type Fields, isObject, withFlags } from '../../input/from-file.ts'
 import { findAtPath } from '../../output/formats.ts'
@@ -7,7 +7,7 @@ import { findAtPath } from '../../output/formats.ts'
 export type Setting = { path: string; value: unknown }
 
 /**
- * The fields that are lists, also in prompt shield policies. Some of these fields accept one of `WORDS` instead of a
+ * The list fields of SMLTP policies and prompt shield policies. Some of these fields accept one of `WORDS` instead of a
  * list.
  */
 const LISTS = [
@@ -18,7 +18,7 @@ const LISTS = [
 const WORDS = ['all', 'default']
 
 /**
- * Reads `PATH=VALUE`. The value is JSON, or a comma-separated list for list fields, or text. The gateway validates it.
+ * Reads `PATH=VALUE`. The value is JSON or text, or for list fields a comma-separated list. The gateway validates it.
  * Throws a usage error for anything else.
  */
 export function toSetting(text: string): Setting {

@@ -4,7 +4,7 @@ import { type Field, field } from '../../input/fields.ts'
 import { type Fields, isObject } from '../../input/from-file.ts'
 import { type Setting, toSetting, withSettings } from './document.ts'
 
-/** The fields of create and update. `example` is an example of a setting. */
+/** The fields of create and update. `example` is a setting for the help text. */
 export const policyFields = (example: string): [Field, Field] => [
   { member: 'description', flag: '-d, --description <text>', help: 'its purpose', isText: true },
   field('settings', '--set <field=value>', `a field of its document, such as ${example}; repeatable`, {

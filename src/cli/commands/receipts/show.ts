@@ -4,7 +4,7 @@ import type { CliContext } from '../../context.ts'
 import { fetchReceipt } from '../../evidence/receipt-file.ts'
 import { columns, findAtPath } from '../../output/formats.ts'
 
-/** `openai/gpt-4o timeout 8000 ms, local/extract ok 3 ms`. */
+/** Formats attempts. Example: `openai/gpt-4o timeout 8000 3, local/extract ok 3`. */
 const toAttempts = (attempts: unknown): unknown =>
   Array.isArray(attempts)
     ? attempts
@@ -17,7 +17,7 @@ const toAttempts = (attempts: unknown): unknown =>
         .join(', ')
     : attempts
 
-/** `pii mask (2), dlp none`: the verdict of each guard, and its number of findings. */
+/** Formats the verdict of each guard and its number of findings. Example: `pii mask (2), dlp none`. */
 const toVerdicts = (inspection: unknown): string =>
   Object.entries(Object(inspection))
     .map(([guard, found]) => {

@@ -28,14 +28,14 @@ export function permissionsIn({ permissions }: Fields): Permission[] | undefined
   return distinct(pairs.map(([section, level]) => toPermission(section, level)))
 }
 
-/** `base` with the sections of `named` added or changed. */
+/** Returns `base` with the sections of `named` added or changed. */
 export function withPermissions(base: readonly Permission[], named: readonly Permission[]): Permission[] {
   const levels = new Map(base.map(({ section, level }) => [section, level]))
   for (const { section, level } of named) levels.set(section, level)
   return [...levels].map(([section, level]) => ({ section, level }))
 }
 
-/** The permissions in a fixed order, without level `none`, so that two roles can be compared. */
+/** Sorts the permissions and omits level `none`, so that two roles can be compared. */
 export const toOpenSections = (permissions: readonly Permission[]): object =>
   SECTIONS.flatMap((section) => permissions.filter((permission) => permission.section === section))
     .filter(({ level }) => level !== 'none')

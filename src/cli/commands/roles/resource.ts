@@ -19,7 +19,7 @@ export const ROLE_MEMBERS: Members<keyof Role> = {
   updatedAt: false,
 }
 
-/** `analytics=reader`, in the form of `--permission`. */
+/** Formats permissions as `--permission` accepts them, for example `analytics=reader`. */
 const toPermissionTexts = (value: unknown): unknown =>
   Array.isArray(value)
     ? value.map((permission) => `${findAtPath(permission, 'section')}=${findAtPath(permission, 'level')}`)

@@ -13,7 +13,7 @@ export const SHIELD_POLICY_MEMBERS: Members<keyof ShieldPolicy> = {
   policy: true,
 }
 
-/** The fields of a document, as `--set` takes them. */
+/** The fields of a document, as `--set` accepts them. */
 const toSettingTexts = (document: unknown, before = ''): string[] => {
   if (!isObject(document)) return []
   return Object.entries(document).flatMap(([field, value]) => {

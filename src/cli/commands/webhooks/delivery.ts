@@ -51,7 +51,7 @@ export async function getDelivery(context: CliContext, id: string) {
   return { delivery: itemIn<DeliveryDetails>(body, 'delivery', api.baseUrl), raw }
 }
 
-/** Longer than an attempt (at most 5 s), because a busy gateway may start it late. */
+/** Maximum wait. An attempt takes at most 5 s, but a busy gateway may start it late. */
 const PATIENCE_MS = 30_000
 const POLL_MS = { first: 100, longest: 2_000 }
 

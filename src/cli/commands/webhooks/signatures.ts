@@ -87,7 +87,7 @@ function verifyCommand(context: CliContext): Command {
     })
 }
 
-/** The body may come from another sender, so it may not be an event. */
+/** Returns null for other values, because a body from another sender need not be an event. */
 function textAt(body: Buffer, path: string): string | null {
   try {
     const value = findAtPath(JSON.parse(body.toString()), path)
@@ -118,11 +118,11 @@ function checkFailed(verdict: SignatureVerdict & { valid: false }, toleranceSeco
   }
 }
 
-/** Unix seconds of a flag. By default, the current time. */
+/** The Unix seconds of a flag. Without the flag, the current time. */
 const secondsOf = ({ io }: CliContext, text: string | undefined, flag: string): number =>
   text === undefined ? Math.floor(io.clock.now() / 1000) : toUnixSeconds(text, flag)
 
-/** Larger than events of the gateway, because other senders may use the same signature scheme. */
+/** Maximum size of a body. Other senders with the same signature scheme may send larger bodies than the gateway. */
 const BODY_BYTES = 67_108_864
 /** Longer than any secret. */
 const SECRET_BYTES = 4_096

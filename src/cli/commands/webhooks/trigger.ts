@@ -54,7 +54,10 @@ async function trigger(context: CliContext, event: string, { set, edit, webhook 
   await output.one({ ...body.event, delivery_id: body.delivery_id }, VIEW, raw)
 }
 
-/** Parses NAME=VALUE. The value gets the type that it has in the sample. Throws a usage error for an unknown member. */
+/**
+ * Parses NAME=VALUE. The value gets the type that the member has in the sample. Throws a usage error for an unknown
+ * member.
+ */
 function toMember(text: string, type: SubscribableEvent, data: object): [string, unknown] {
   const at = text.indexOf('=')
   const [name, value] = [text.slice(0, Math.max(at, 0)), text.slice(at + 1)]

@@ -14,7 +14,8 @@ const CONTINUED = '... '
 
 export type Keyboard = {
   /**
-   * The next message, prefilled with `fill`; undefined at Ctrl-D or the end of input. Throws if the program is stopped.
+   * Reads the next message, prefilled with `fill`. Undefined at Ctrl-D or the end of input. Throws if the program is
+   * stopped.
    */
   readMessage(prompt: string, fill: string): Promise<string | undefined>
   /** Makes Ctrl-C call `stop` and keeps other keys for the next message, until the returned function is called. */

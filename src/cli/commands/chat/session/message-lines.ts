@@ -1,6 +1,6 @@
 const QUOTES = '"""'
 
-/** A message of one or more lines. `isOpen` means that it continues on the next line. */
+/** A message of one or more lines. `isOpen` means that the message continues on the next line. */
 export type MessageSoFar = { text: string; isOpen: boolean }
 
 /** Adds a line to a message. `"""` opens and closes a message of several lines. A line that ends with `\` continues. */

@@ -14,7 +14,7 @@ import { type Keyboard, openKeyboard } from './keyboard.ts'
 import { chainOf, completeLine, findSlashCommand, indexOf, type Outcome } from './slash-commands.ts'
 import { countLeftOut, type SessionState, toConversation, toRequest, withAnswer, withInput, withPart } from './state.ts'
 
-/** The name of the edited file. Editors recognise it as Markdown. */
+/** The name of the file that the editor opens. Editors recognise its ending as Markdown. */
 const EDITED = 'message.md'
 const HOW_TO_LEAVE = 'Ctrl-D or /exit leaves, /help lists the commands.'
 

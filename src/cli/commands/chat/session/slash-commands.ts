@@ -29,7 +29,7 @@ type SlashCommand = {
   name: string
   args: string
   summary: string
-  /** Completions of the argument. `models` adds the names of models. */
+  /** Completions of the argument. If `models` is set, the names of models are added. */
   words?: string[]
   models?: true
   run(state: SessionState, rest: string): Outcome | Promise<Outcome>
@@ -40,7 +40,7 @@ const HISTORY_CHARS = 72
 
 const orNone = (text: string): string | undefined => (text.toLowerCase() === NONE ? undefined : text)
 
-/** A setting: shows the current value without an argument. */
+/** A command that changes a setting. Without an argument, it shows the current value. */
 const setting =
   (
     show: (state: SessionState) => string,

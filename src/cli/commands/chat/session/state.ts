@@ -4,7 +4,7 @@ import type { Answer } from '../answer.ts'
 import { type Conversation, fitMessages, type Message } from '../conversation.ts'
 import { type ChatInput, type PromptParts, toChatRequest } from '../input.ts'
 
-/** A message of a session. `cut` is the reason of a truncated answer. */
+/** A message of a session. `cut` states why an answer is truncated. */
 export type Turn = Message & { cut?: 'stopped' | 'broken off' }
 
 /** The state of a session. Slash commands and answers change it. */
@@ -13,7 +13,7 @@ export type SessionState = {
   input: ChatInput
   defaults: ChatDefaults
   turns: Turn[]
-  /** Sent with the next message. */
+  /** The files to send with the next message. */
   files: PromptParts['files']
   /** The last question, even if it has no answer. */
   asked: string
@@ -31,7 +31,7 @@ export const countLeftOut = ({ input, turns }: SessionState): number =>
 
 const toMessages = (turns: Turn[]): Message[] => turns.map(({ role, content }) => ({ role, content }))
 
-/** The state with changed settings. Throws the usage error of an invalid flag. */
+/** Returns the state with changed settings. Throws a usage error for an invalid setting. */
 export function withInput(state: SessionState, change: Partial<ChatInput>): SessionState {
   const changed = { ...state, input: { ...state.input, ...change } }
   toRequest(changed)
