@@ -1,6 +1,6 @@
 // The quick start: starts a daemon on a temporary directory, indexes this repository's documents and streams one billed
-// chat. At the end, stops the daemon and removes the directory, unless --keep is given. Run: npm run quickstart [--
-// --keep]
+// chat. At the end, stops the daemon and removes the directory, unless --keep is given.
+// Run: npm run quickstart [-- --keep]
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'

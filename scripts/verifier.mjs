@@ -16,8 +16,7 @@ const HEAD = `// Checks an export of evidence: node verify.mjs [DIR] [--keys FIL
 const bundle = await rolldown({
   input: pathOf('src/cli/evidence/verifier.ts'),
   platform: 'node',
-  // Some imported files also define commands and tables. The packages that commands and tables need must not be
-  // bundled.
+  // Some imported files also define commands and tables. The bundle must not contain their packages.
   treeshake: { moduleSideEffects: false, propertyReadSideEffects: false },
   logLevel: 'warn',
 })

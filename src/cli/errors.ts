@@ -73,13 +73,13 @@ export class Interrupted extends Error {
 
 export const isErrno = (error: unknown): error is NodeJS.ErrnoException => error instanceof Error && 'code' in error
 
-/** The reason of a failed file operation in words: `permission denied`. */
+/** The reason of a failed file operation in words, such as `permission denied`. */
 const reasonOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error)
   return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
 }
 
-/** A named file cannot be read; exit 2. */
+/** The error if a named file cannot be read; exit 2. */
 export const unreadable = (path: string, error: unknown): CliError =>
   usageError(`cannot read ${path} (${reasonOf(error)})`)
 
@@ -90,7 +90,7 @@ export const failedToRead =
     throw unreadable(path, error)
   }
 
-/** A file, or stdout itself, cannot be written; exit 1. */
+/** The error if a file, or stdout itself, cannot be written; exit 1. */
 export const unwritable = (what: string, error: unknown): CliError =>
   new CliError(EXIT.error, `cannot write ${what} (${reasonOf(error)})`, { code: 'NOT_WRITTEN', cause: error })
 
@@ -102,10 +102,10 @@ export const failedToWrite =
   }
 
 const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
-/** Whether a following command (`logs tail`, `webhooks listen`) should wait and retry. */
+/** Whether a command that runs until Ctrl-C (`logs tail`, `webhooks listen`) should wait and retry. */
 export const isPassing = (error: unknown): error is CliError => error instanceof CliError && PASSING.has(error.exitCode)
 
-/** Whether a write to a stream failed: a full disk, a closed terminal. */
+/** Whether a write to a stream failed, for instance because of a full disk or a closed terminal. */
 export const isFailedWrite = (error: unknown): boolean => isErrno(error) && error.syscall === 'write'
 
 export const isClosedPipe = (error: unknown): boolean =>

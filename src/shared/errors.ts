@@ -1,7 +1,7 @@
 /**
- * Every error that the gateway can return. `status` is the HTTP status. Structured bodies contain the code, and flat
- * bodies contain the label. A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`. An error with a
- * `shape` uses that body shape on every route.
+ * Every error that the gateway can return. `status` is the HTTP status. Structured error bodies contain the code, and
+ * flat error bodies contain the label. A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`. An
+ * error with a `shape` uses that body shape on every route.
  */
 export const ERRORS = {
   VALIDATION_ERROR: { status: 400, label: 'Invalid request' },

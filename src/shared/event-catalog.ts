@@ -17,7 +17,7 @@ export type SubscribableEvent = keyof typeof EVENT_CATALOG
 /** The event types in the catalog's order. */
 export const SUBSCRIBABLE_EVENTS = Object.keys(EVENT_CATALOG) as [SubscribableEvent, ...SubscribableEvent[]]
 
-/** Subscribes to the whole catalog. */
+/** The name that subscribes an endpoint to the whole catalog. */
 export const ALL_EVENTS = '*'
 
 /** Only the test route sends this event. Endpoints cannot subscribe to it. */

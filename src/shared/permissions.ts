@@ -125,7 +125,7 @@ export function excessOf(own: Rights, granted: Rights): string[] {
 
 /**
  * The rights that a caller may grant: the caller's own rights. A caller with every section at `admin` may also grant
- * chat. Otherwise, with a custom role that denies chat, such a caller could no longer administer users.
+ * chat. Without this exception, a custom role that denies chat would prevent such a caller from administering users.
  */
 export const grantableBy = (own: Rights): Rights =>
   administersAll(own) ? { ...own, canInteractWithAI: true, canUseChat: true } : own

@@ -46,7 +46,7 @@ export const REQUEST_TIMEOUT_MS = 30_000
  */
 export const UPLOAD_TIMEOUT_MS = 900_000
 /**
- * Idle timeout: the connection is closed if the client neither reads nor sends for this time. This timeout is longer
+ * Idle timeout: if the client neither reads nor sends for this time, the connection is closed. This timeout is longer
  * than REQUEST_TIMEOUT_MS.
  */
 export const SOCKET_QUIET_MS = 45_000
@@ -76,7 +76,7 @@ export const INDEX_PLACES: Readonly<Record<string, { cloud: string; region: stri
 /** Maximum number of indexes assigned to one user, by licence. Only the value of Essential is from the contract. */
 export const PERSONAL_INDEXES = { Essential: 2, Growth: 10, Ultra: 50, 'Early Access': 50 } as const
 
-// Reading files of every format. All ours.
+// Text extraction from files of all formats. All ours.
 /** Maximum memory growth of the process that reads a file. */
 export const EXTRACT_GROWTH_BYTES = 1_073_741_824
 
@@ -100,7 +100,7 @@ export const ROLE_NAME = /^[a-z][a-z0-9_-]{1,63}$/
 export const USERNAME = /^[a-z0-9.-]{3,30}$/
 export const USERNAME_CHARS = { min: 3, max: 30 } as const
 
-// Request rates. Windows follow the calendar, in UTC.
+// Request rates. Each window is a calendar minute, hour, day or month in UTC.
 /** Administrators' writes, for each key and route. */
 export const WRITE_RATE = { minute: 50, day: 5_000, month: 150_000 } as const
 /** Administrators' reads, for each key and route. */
@@ -116,7 +116,10 @@ export const KEY_LIST_ENTRIES = 100
 export const ENTITLEMENT_SECONDS = 60
 
 // End of provider streams
-/** Maximum wait after the finish reason for usage and the end marker, and for a drained connection to end. */
+/**
+ * After the finish reason, the maximum wait for usage and the end marker. Also the maximum wait for the end of a
+ * drained connection.
+ */
 export const STREAM_END_GRACE_MS = 300
 
 // Embeddings
@@ -124,7 +127,7 @@ export const STREAM_END_GRACE_MS = 300
 export const EMBEDDING_INPUTS = 2_048
 
 // Failover. All ours.
-/** Retries of one model before the next one is called. */
+/** Retries of one model before the next model is called. */
 export const SAME_MODEL_RETRIES = { max: 3, default: 0 } as const
 
 // Billing. All ours.

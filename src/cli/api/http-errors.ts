@@ -23,7 +23,7 @@ const EXIT_OF_STATUS: Record<number, number> = {
   504: EXIT.upstream,
 }
 
-/** Turns an error response into an error. `error` in the body is an object or a text. */
+/** Turns an error response into an error. `error` in the body is an object or a string. */
 export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): CliError {
   const body = parseBody(raw)
   const structured = typeof findAtPath(body, 'error') === 'object'

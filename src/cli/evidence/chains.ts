@@ -19,15 +19,15 @@ export type EvidenceSource = {
   tenantId: string
   /** Sorted by name. */
   heads: ChainHead[]
-  /** The first `size` entries of a chain, with one page in memory. */
+  /** Yields the first `size` entries of a chain, with one page in memory. */
   rows(head: ChainHead): AsyncIterable<SignedRow>
-  /** All checkpoints of the chain, including checkpoints of more than `size` entries. */
+  /** Yields all checkpoints of the chain, including checkpoints of more than `size` entries. */
   checkpoints(head: ChainHead): AsyncIterable<CheckpointNote>
 }
 
 export type CheckedChain = ChainReport & { chain: string }
 
-/** Number of pending signature checks, which keeps the verifying threads busy while entries are read. */
+/** Maximum number of pending signature checks, enough to keep the thread pool busy while entries are read. */
 const SIGNATURES_AT_ONCE = 1_024
 
 type Known = {

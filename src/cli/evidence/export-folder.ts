@@ -6,8 +6,8 @@ import { EXPORT_FILES, VIOLATIONS_FILE } from './manifest.ts'
 
 /**
  * Runs `fill` on a temporary folder, which then replaces `path`. If `fill` throws, the temporary folder is removed.
- * `path` may be an empty folder or, after a confirmation, an earlier export. Throws a usage error for any other
- * content.
+ * `path` may be an empty folder or, after a confirmation, an earlier export. Throws a usage error if `path` has any
+ * other content.
  */
 export async function inNewFolder<T>(
   context: CliContext,

@@ -27,7 +27,7 @@ export class ExportViolated extends CliError {
   }
 }
 
-/** The keys of a file that the caller chose. */
+/** The keys of a file that the caller chose, used instead of the keys in the export. */
 export type GivenKeys = { file: string; keys: PublishedKey[] }
 
 /** Called after each check that passed, with its result. */

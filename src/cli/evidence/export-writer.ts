@@ -57,12 +57,13 @@ added after it was signed. This directory is not signed, and no verifier accepts
   keys.json           the public keys, including retired ones
 `
 
-/** A signed export, or the first violation of the log, whose export is unsigned. */
+/** The manifest of a signed export. For an invalid log, whose export is unsigned, the first violation. */
 export type Written = { manifest: Manifest } | { violation: CliError }
 
 /**
  * Writes the log of the tenant into a new folder, verifies each entry, and requests a signature of the manifest from
- * the gateway. Throws exit 10 for a violated log. With `evenViolated`, writes that log without manifest and signature.
+ * the gateway. Throws exit 10 if the log is invalid. With `evenViolated`, writes an invalid log without manifest and
+ * signature.
  */
 export async function writeExport(
   context: CliContext,
@@ -127,7 +128,7 @@ async function endAll(files: ReadonlyMap<string, HashedFile>): Promise<FileSum[]
   return sums
 }
 
-/** Replaces the manifest and the verifier, because the verifier requires a manifest. */
+/** Writes the list of violations, and removes the verifier, because the verifier requires a manifest. */
 async function writeViolations(folder: string, found: object): Promise<void> {
   const text = `${JSON.stringify(found, null, 2)}\n`
   await writeFile(join(folder, VIOLATIONS_FILE), text, { mode: 0o600, flush: true })

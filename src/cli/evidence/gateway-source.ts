@@ -44,7 +44,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
   heads.push(...removed.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))
   heads.sort(byName)
 
-  /** Fetches the commits of these entries. Commits of the previous page are reused. */
+  /** Fetches the commits of these entries. Commits of the previous page are not fetched again. */
   async function commitsOf(entries: readonly RowOfChain[], known: ReadonlyMap<string, CommitRow>) {
     const commits = new Map<string, CommitRow>()
     const missing: string[] = []
@@ -70,7 +70,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
       for (let from = 0; from < size; ) {
         const query = { from, limit: Math.min(EVIDENCE_PAGE, size - from) }
         const { rows } = await getList({ path, query }, 'entries', isRowOfChain)
-        // The chain has fewer entries than its head states, which the verification reports.
+        // The verification reports that the chain has fewer entries than its head states.
         if (rows.length === 0) return
         commits = await commitsOf(rows, commits)
         for (const row of rows) yield { row: toChainRow(tenantId, chain, row), commit: commits.get(row.commit_id) }

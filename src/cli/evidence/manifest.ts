@@ -35,7 +35,7 @@ export const COVERED_FILES = [
   'README.txt',
   'verify.mjs',
 ] as const
-/** Replaces the manifest in the export of a violated log. */
+/** The export of an invalid log contains this file instead of the manifest. */
 export const VIOLATIONS_FILE = 'violations.json'
 export const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig'] as const
 
@@ -74,7 +74,7 @@ export function isManifest(json: unknown): json is Manifest {
   return names.join() === [...COVERED_FILES].sort().join()
 }
 
-/** Sorted by code units, without duplicates. */
+/** Whether the names are sorted by code units and contain no duplicates. */
 const isSorted = (names: readonly string[]): boolean =>
   names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
 

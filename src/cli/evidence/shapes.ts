@@ -5,7 +5,7 @@ import { isCount, isHash } from '../../shared/evidence/entry.ts'
 import { isObject } from '../../shared/evidence/keys.ts'
 import type { ChainHead, CheckpointNote } from './chains.ts'
 
-// A row as the gateway or an export states it. Evidence may be forged, so the form is validated.
+// A row from the gateway or from an export. Evidence may be forged, so its form is validated.
 
 export type RowOfChain = Omit<ChainRow, 'tenant_id' | 'chain'>
 

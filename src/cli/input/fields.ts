@@ -35,7 +35,7 @@ export type Field = {
   isText?: true
 }
 
-/** Creates a field. The three required parts come first. */
+/** Creates a field. The three required members are separate parameters. */
 export const field = (
   member: string,
   flag: string,

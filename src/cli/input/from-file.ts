@@ -4,14 +4,14 @@ import type { CliContext } from '../context.ts'
 import { unreadable, usageError } from '../errors.ts'
 import { readStdin } from '../io.ts'
 
-/** Above the gateway's own limit, so the gateway reports that limit. */
+/** Maximum file size. It exceeds the gateway's own limit, so that the gateway reports that limit. */
 const FILE_BYTES = 4_194_304
 
 export type Fields = Record<string, unknown>
 
 /**
  * The members of a resource, and whether a file may set them. For an object member, the list of its settable members.
- * Views use the same names.
+ * Views use the same member names.
  */
 export type Members<Name extends string = string> = Readonly<Record<Name, boolean | readonly string[]>>
 

@@ -42,7 +42,7 @@ export async function askMissing(
   return input({ message, required: true }, promptContext(io)).catch(toInterrupted)
 }
 
-// Converts the library's own Ctrl-C error.
+// Converts the error that the prompt library throws at Ctrl-C.
 function toInterrupted(error: unknown): never {
   if (error instanceof Error && error.name === 'ExitPromptError') throw new Interrupted('SIGINT')
   throw error

@@ -33,7 +33,7 @@ export async function readTextInput({ io }: CliContext, file: string): Promise<s
 export const readText = async (path: string): Promise<string> =>
   toUtf8(await readFile(path).catch(failedToRead(path)), path)
 
-/** Decodes UTF-8 without any change. Throws a usage error for invalid UTF-8. */
+/** Decodes UTF-8 and drops a leading byte order mark. Throws a usage error for invalid UTF-8. */
 export function toUtf8(bytes: Uint8Array, from: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)

@@ -2,20 +2,20 @@
 import { usageError } from '../errors.ts'
 import { forTerminalLine } from './terminal-text.ts'
 
-/** A column is a path into the resource, as in `--fields` and `--field`. */
+/** A column shows the value at a path of the resource. `--fields` and `--field` use the same paths. */
 export type Column = {
   path: string
   /** The header on a terminal; by default the path in capitals. */
   title?: string
-  /** Truncated to the remaining width of the terminal. */
+  /** Whether the column is truncated to the remaining width of the terminal. */
   flexible?: boolean
-  /** The value for tables and TSV. */
+  /** Converts the value for tables and TSV. */
   toCell?: (value: unknown) => unknown
 }
 
 type ToCell = NonNullable<Column['toCell']>
 
-/** The path of a column, alone or with the conversion to a cell. */
+/** The path of a column, alone or with the conversion of its values. */
 type ColumnSource = string | [path: string, toCell: ToCell] | Column
 
 /** Makes one column for each title, in the order of the records. */

@@ -24,7 +24,7 @@ type RawBody = Uint8Array | undefined
 
 /** The only writer to stdout. Messages go to stderr, through `CliContext.note`. */
 export type Output = {
-  /** Whether stdout is a terminal. On a terminal, control characters are removed from foreign text. */
+  /** Whether stdout is a terminal. On a terminal, control characters are removed from untrusted text. */
   terminal: boolean
   /** Throws the usage error that printing would throw. Called before a command changes anything. */
   assertShowable(view: View): void
@@ -34,9 +34,9 @@ export type Output = {
   textOrOne(text: string, row: object, view: View, raw?: RawBody): Promise<void>
   /** Prints text that is the result itself, such as a script or a unit file. */
   text(text: string): Promise<void>
-  /** Starts a text that arrives in chunks: without control characters on a terminal, unchanged otherwise. */
+  /** Prints a text that arrives in chunks. On a terminal, control characters are removed. */
   textStream(): (chunk: string) => Promise<void>
-  /** Prints text unchanged. Its escape sequences must be our own. */
+  /** Prints text unchanged. The text may contain only escape sequences of this program. */
   ownText(text: string): Promise<void>
   /** Prints bytes unchanged, also on a terminal. */
   bytes(bytes: Uint8Array): Promise<void>

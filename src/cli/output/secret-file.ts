@@ -8,7 +8,7 @@ const RESERVED_BYTES = 512
 export type SecretFile = {
   /** Writes the secret and a newline. If that fails, throws exit 1 with the location of the secret. */
   write(secret: string): Promise<void>
-  /** Removes the new file. A file that `force` would replace stays unchanged. */
+  /** Removes the new file. The existing file that `force` would replace stays unchanged. */
   discard(): Promise<void>
 }
 
@@ -33,7 +33,7 @@ async function newFile(path: string): Promise<SecretFile> {
   }
 }
 
-/** Error codes if this user may not create files in a folder. */
+/** Error codes that mean that this user may not create files in the folder. */
 const REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS'])
 
 /** Writes a new file in the same folder, which then replaces the old one. */

@@ -7,7 +7,7 @@ type Printed<Item> = {
   name: string
   /** The plural noun for the items, for messages. */
   items: string
-  /** The words of the line that shows an item to people. */
+  /** Returns the words of an item's line in the format for people. */
   toWords(item: Item): string[]
 }
 

@@ -22,7 +22,7 @@ type TerminalText = {
   push(chunk: string): string
 }
 
-/** Starts a filter for one piece of text that arrives in chunks. */
+/** Creates a filter for one text that arrives in chunks. */
 export function terminalText(): TerminalText {
   let state: State = 'text'
 

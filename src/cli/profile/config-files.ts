@@ -105,7 +105,7 @@ export async function loadConfigFiles(
   return { user: user ?? {}, system: system ?? {}, credentials: keys?.keys ?? {} }
 }
 
-/** Whether other users may read the stored keys. */
+/** Whether the mode of the file lets other users read the stored keys. */
 export async function areCredentialsExposed(env: Io['env']): Promise<boolean> {
   const found = await stat(credentialsPath(env)).catch(() => undefined)
   return found !== undefined && (found.mode & 0o077) !== 0

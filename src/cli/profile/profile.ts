@@ -49,7 +49,7 @@ export type Settings = {
   pager: string | undefined
   /** The timeout of ordinary calls, from --timeout or the configuration. */
   timeoutMs: number | undefined
-  /** The timeout of model answers and uploads: only --timeout limits them, not the configuration. */
+  /** The timeout of model answers and uploads. Only --timeout sets it, not the configuration. */
   timeoutFlagMs: number | undefined
   retries: number
 }
@@ -68,7 +68,7 @@ const profileNameOf = ({ flags, env, user, system }: Omit<SettingsInput, 'creden
 
 /**
  * Resolves every setting: flag > environment > user config > system config > default. Throws a usage error for an
- * invalid value. Also for an unknown profile, unless `mayBeNew` (`login`, `profiles`).
+ * invalid value, and for an unknown profile unless `mayBeNew` is set (`login`, `profiles`).
  */
 export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: boolean }): Settings {
   const { flags, env, user, system } = input

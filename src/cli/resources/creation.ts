@@ -16,9 +16,9 @@ import { type Described, findNamed, itemIn, toCode } from './resolve.ts'
 export type Creation<Item extends object> = {
   /** The members that `--if-not-exists` compares. By default, the whole request. */
   toWanted?(request: Fields, flags: Record<string, unknown>): object
-  /** The resource in the form of the request. */
+  /** Converts the existing resource to the form of the request, for the comparison. */
   toComparable?(item: Item): object
-  /** Whether a 409 concerns `key`. Needed if other members must be unique too. */
+  /** Whether a 409 is about `key`. Required if other members must be unique too. */
   isAboutName?(conflict: CliError): boolean
   /** Finds the existing resource. By default, finds it by name. */
   find?(context: CliContext, key: string, request: Fields): Promise<Item | undefined>
@@ -139,7 +139,7 @@ async function noteExisting(
 
 function alreadyExists(noun: string, name: string, useIt: string, cause: CliError): CliError {
   const { httpStatus, requestId, code } = cause
-  // Excludes `u`: the only such noun is `user`, which begins with a consonant sound.
+  // Excludes `u`, because the only noun with that initial is `user`, which takes `a`.
   const article = /^[aeio]/i.test(noun) ? 'an' : 'a'
   return new CliError(EXIT.conflict, `${article} ${noun} named '${name}' already exists (${code})`, {
     ...{ code, httpStatus, requestId, cause },

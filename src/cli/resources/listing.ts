@@ -18,7 +18,7 @@ type ListSource = {
   isInData?: boolean
   /** The list has no pages and no search. One response contains all rows. */
   isWhole?: boolean | undefined
-  /** Waits for a rate limit between pages, instead of failing. */
+  /** If a page exceeds a rate limit, waits and retries instead of failing. */
   isPatient?: boolean
 }
 
@@ -46,7 +46,7 @@ export async function* findMatching<Row extends object>(
   context: CliContext,
   { search, matches, ...source }: ListSource & { search: string; matches(row: Row): boolean },
 ): AsyncGenerator<Row> {
-  // A prefix also finds the whole name. The truncation must not split a surrogate pair.
+  // A search for a prefix also finds the whole name. The truncation must not split a surrogate pair.
   const part = search.slice(0, SEARCH_CHARS).replace(/[\uD800-\uDBFF]$/, '')
   const query = { ...source.query, search: part }
   for await (const { rows } of readPages<Row>(context, { ...source, query }, PAGE_LIMIT.max)) {
@@ -92,7 +92,7 @@ export async function* readPages<Row extends object>(
 
 const isRow = <Row extends object>(value: unknown): value is Row => typeof value === 'object' && value !== null
 
-/** Long enough for a limit per minute, not for one per hour. */
+/** Long enough to wait for a limit per minute, but not for a limit per hour. */
 const LONGEST_WAIT_SECONDS = 65
 
 /** Retries after a rate limit, as long as the total wait stays within LONGEST_WAIT_SECONDS. */

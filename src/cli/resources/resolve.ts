@@ -37,11 +37,11 @@ export type Described<Item extends { id: string }> = Resource<Item> & {
   listView?: View
   /** Normalises a name as the gateway does. Throws a usage error for an invalid name. */
   toReference?(given: string): string
-  /** The name cannot change. A file for an update may contain it. */
+  /** The name cannot change. A file for an update may contain the current name. */
   keepsName?: true
 }
 
-/** No name, username or role name is longer than an email may be. */
+/** Emails may be longer than all other names. */
 const LONGEST_NAME_CHARS = EMAIL_CHARS
 
 const ID = /^[0-9a-f]{24}$/i
@@ -70,7 +70,7 @@ export async function findNamed<Item extends { id: string }>(
 ): Promise<Item | undefined> {
   if (resource.takesNames) return (await findById(context, resource, given))?.item
   const { path, listPath = path, itemsKey, isCalled, sharesNames, isWhole, noun } = resource
-  // Trimmed, as the gateway does. The gateway rejects a search text that is empty or longer than any name.
+  // The gateway also trims names. It rejects a search text that is empty or longer than the longest allowed name.
   const name = given.trim()
   if (name === '' || (isWhole !== true && name.length > LONGEST_NAME_CHARS)) return undefined
   // Sorted oldest first, so that a resource created during the search does not shift others to the next page.
@@ -120,7 +120,7 @@ async function getNamed<Item extends { id: string }>(
   })
 }
 
-/** `API key` as error codes spell it: `API_KEY`. */
+/** Converts a noun to the form of error codes: `API key` to `API_KEY`. */
 export const toCode = (noun: string): string => noun.toUpperCase().replaceAll(' ', '_')
 
 async function findById<Item extends { id: string }>(
@@ -187,7 +187,7 @@ export const showItem = async <Item extends { id: string }>(
   given: string,
 ): Promise<void> => showFound(context, resource, await getItem(context, resource, given))
 
-/** Prints a resource. `--raw` fetches it by id if it came from a list. */
+/** Prints a resource. With `--raw`, fetches the resource by id if it came from a list. */
 export async function showFound<Item extends { id: string }>(
   context: CliContext,
   resource: Described<Item>,

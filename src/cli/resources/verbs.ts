@@ -25,7 +25,7 @@ const creating = () => import('./creation.ts')
 const changing = () => import('./changes.ts')
 const resolving = () => import('./resolve.ts')
 
-/** Looks up the id for a name or id of this resource, for flags that take one. */
+/** Returns a lookup from a name or id of this resource to its id, for flags. */
 export const idOf =
   <Item extends { id: string }>(resource: Resource<Item>) =>
   async (context: CliContext, given: string): Promise<string> =>
@@ -221,7 +221,7 @@ type SecretVerb<Item extends object> = {
   done(item: Item): string
 }
 
-/** POST to the route `<name>` of one resource. The response contains a secret that is shown once. */
+/** POST to the route `<name>` of one resource. The response contains a secret, which is shown only once. */
 export const secretVerb =
   <Item extends object>(resource: Described<{ id: string }>, verb: SecretVerb<Item>): CommandFactory =>
   (context) => {

@@ -4,7 +4,7 @@ import { treeRoot } from './merkle.ts'
 /** A chain in an export. `head` is the hash of its last entry, `root` is the root of its tree. Both are hex. */
 export type ExportedChain = { chain: string; size: number; head: string; root: string }
 
-/** The root of an export: RFC 6962 over its chains in their order (docs/evidence.md, Exports). */
+/** The RFC 6962 root over the chains of an export, in their order (docs/evidence.md, Exports). */
 export const exportRoot = (chains: readonly ExportedChain[]): Buffer => {
   const leaves = chains.map(({ chain, size, head, root }) =>
     leafHash(['aigw-export-v1', chain, String(size), head, root]),

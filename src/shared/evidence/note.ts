@@ -8,7 +8,7 @@ export type Checkpoint = { origin: string; size: number; root: string }
 /** One signature line of a signed note. */
 export type NoteSignature = { name: string; keyHash: Buffer; signature: Buffer }
 
-/** The text is not a valid note, or no known key has signed it. The message states the cause. */
+/** Thrown if a text is not a valid note, or no known key has signed it. The message states the cause. */
 export class NoteError extends Error {
   override name = 'NoteError'
 }

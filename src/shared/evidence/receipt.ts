@@ -45,7 +45,10 @@ export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow
   }
 }
 
-/** Verifies that one of the keys has signed this receipt. Returns the first fault if not. Never throws. */
+/**
+ * Verifies that one of the keys has signed this receipt. If the receipt is invalid, returns the first fault. Never
+ * throws.
+ */
 export function verifyReceipt(
   receipt: unknown,
   keys: readonly PublishedKey[],

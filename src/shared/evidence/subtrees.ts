@@ -64,6 +64,6 @@ async function rangeRoot(from: number, to: number, read: SubtreeReader): Promise
 /** The largest power of two that is smaller than `size`, for sizes above 1. */
 function largestPowerBelow(size: number): number {
   const power = 2 ** Math.floor(Math.log2(size - 1))
-  // The logarithm is rounded. Just below a power of two above 2^48 it may be rounded up.
+  // The logarithm may be rounded up if `size` is just below a power of two above 2^48.
   return power < size ? power : power / 2
 }

@@ -38,7 +38,10 @@ export const ModelId = storableText('a model')
 export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limit', 'timeout'] as const
 export type FailoverTrigger = (typeof FAILOVER_TRIGGERS)[number]
 
-/** Timeouts of an attempt. Request, key and chain entry use the same names. Values out of range are clamped. */
+/**
+ * Timeouts of an attempt. A request, a key and an entry of a model chain use the same names. Values out of range are
+ * clamped.
+ */
 export const attemptTimeouts = {
   timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
   first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
@@ -183,7 +186,7 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
-/** Fields that all chat surfaces share, with the same meaning and bounds. */
+/** Fields that all chat APIs share, with the same meaning and bounds. */
 export const SHARED_CHAT_FIELDS = ChatRequest.pick({
   model: true,
   models: true,
@@ -219,8 +222,8 @@ export const FailoverAttempt = z.object({
 export type FailoverAttempt = z.infer<typeof FailoverAttempt>
 
 /**
- * Content that was withheld from the model: tool results by the prompt shield; passages by the shield or by a blocking
- * rule.
+ * Content that was withheld from the model. The prompt shield withholds tool results and passages. Blocking rules
+ * withhold only passages.
  */
 const Withheld = z.object({ tool_results: z.int(), passages: z.int() })
 
@@ -279,8 +282,7 @@ export const Change = z
 export type Change = z.infer<typeof Change>
 
 /**
- * The `gateway` member of responses on the other surfaces. It contains data that the contracts of these surfaces do not
- * define.
+ * The `gateway` member of OpenAI-style and Anthropic-style responses. It contains data that those APIs do not define.
  */
 export const GatewayExtension = ChatMetadata.pick({
   served_model: true,

@@ -40,8 +40,8 @@ function unknownMember({ keys, path = [], inst }: UnknownKeys): string {
 }
 
 /**
- * Members that only the gateway sets. A PUT accepts them, so that the output of GET can be edited and sent back; the
- * handler rejects other values (`changesIn`).
+ * Members that only the gateway sets. A PUT accepts them unchanged, so that the output of GET can be edited and sent
+ * back. The handler rejects changed values (`changesIn`).
  */
 export const readOnlyMembers = <const Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name) => [name, ReadOnly])) as Record<Name, typeof ReadOnly>

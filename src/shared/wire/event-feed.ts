@@ -6,7 +6,7 @@ import { EventEnvelope } from './events.ts'
 export const EVENT_FEED_PATH = '/api/admin/webhooks/recent-events'
 export const TRIGGER_PATH = '/api/admin/webhooks/trigger'
 
-/** A time, or the position after an event, given as its time and id. */
+/** A time, or the position after an event: the event's time and id. */
 const Cursor = z
   .string({ error: 'since must be a time or a cursor' })
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z(\/evt_[0-9a-z_]{1,64})?$/, {

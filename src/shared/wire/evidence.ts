@@ -104,7 +104,7 @@ export const KeySetResponse = z.object({
   ),
 })
 
-// Stored rows, for verifiers of the log (docs/evidence.md). Not part of the contract.
+// Stored rows, for verifiers of the log (docs/evidence.md). These schemas are not part of the contract.
 
 /** The chains of a tenant: its changes, and its requests on each daemon. */
 const CHAIN_NAME = /^(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?)$/

@@ -56,7 +56,7 @@ export const UpdateIndexRequest = z
   .refine(notBoth, BOTH)
   .meta({ id: 'UpdateIndexRequest' })
 
-/** The embedding progress of an index. Not part of the contract. */
+/** The embedding progress of an index, which is not part of the contract. */
 export const IndexEmbedding = z
   .object({
     model: z.string().meta({ description: 'The embedding model that is configured' }),
@@ -104,7 +104,7 @@ export const CreateIndexResponse = z.object({ success: z.literal(true), message:
 export const UpdateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: Index })
 export const ShowIndexResponse = z.object({ success: z.literal(true), index: Index })
 
-/** The counts of a rebuild. Not part of the contract. */
+/** The counts of a rebuild, which are not part of the contract. */
 export const RebuildIndexResponse = z.object({
   success: z.literal(true),
   message: z.string(),
@@ -181,7 +181,7 @@ export const TrainResponse = z.object({
 
 export const DOCUMENT_SORTS = ['createdAt', 'name'] as const
 
-/** Query of GET /indexes/{indexName}/documents. Not part of the contract. */
+/** Query of GET /indexes/{indexName}/documents, which is not part of the contract. */
 export const ListDocumentsQuery = listQuery(DOCUMENT_SORTS, PAGE_LIMIT.large)
 
 /** A document of an index, in responses to readers of the index. */

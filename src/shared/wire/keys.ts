@@ -134,7 +134,7 @@ export const KeySettings = z.object({
 })
 export type KeySettings = z.output<typeof KeySettings>
 
-/** The settings of a key when no setting is given. */
+/** The settings of a key whose request contains no settings. */
 export const DEFAULT_KEY_SETTINGS: KeySettings = Object.freeze(KeySettings.parse({}))
 
 /** A key in responses to administrators. Its secret is shown only when it is created or rotated. */
@@ -172,7 +172,7 @@ const expiresAt = z.iso
 const orDefault = <T extends z.ZodType>(schema: z.ZodDefault<T>) =>
   schema.nullable().transform((value) => (value === null ? schema.parse(undefined) : value))
 
-/** Strict only for requests: a stored row may have members that a later version has written. */
+/** Requests may not contain unknown members. Stored rows may, because a later version may have written them. */
 const closed = {
   failoverDefaults: closedObject(failoverDefaults, IS_FAILOVER).nullable(),
   enforceSMLTPPolicies: z

@@ -37,7 +37,7 @@ export const period = {
 /** A name that must match completely. */
 const word = (name: string) => storableText(name).max(256, { error: `${name} may have at most 256 characters` })
 
-/** `404`, or `4xx` for a whole class. */
+/** A status such as `404`, or `4xx` for a whole class. */
 const httpStatus = z
   .string()
   .regex(/^[1-5](\d\d|xx)$/, { error: 'status must be an HTTP status such as 404, or a class such as 4xx' })

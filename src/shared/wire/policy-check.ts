@@ -30,8 +30,8 @@ const skipped = z.object({ skipped: z.literal(true) })
 const checkOf = <Shape extends z.ZodRawShape>(shape: Shape) => z.union([passedOrNot(shape), skipped])
 
 /**
- * Response of POST /policy-check. `content` is not part of the contract: the findings of DLP and PII rules in the
- * request.
+ * Response of POST /policy-check. `content` contains the findings of DLP and PII rules in the request. It is not part
+ * of the contract.
  */
 export const PolicyCheckResponse = z
   .object({

@@ -138,7 +138,10 @@ const scanContext = z.object(
   { error: 'context must be an object {chatbotId, conversationId, language}' },
 )
 
-/** Body of POST /prompt-shield/scan. The route itself checks that `prompt` is a text, because its error differs. */
+/**
+ * Body of POST /prompt-shield/scan. The route checks that `prompt` is a string, because that error differs from other
+ * validation errors.
+ */
 export const ShieldScanRequest = z
   .object({ prompt: z.unknown().optional(), context: optional(scanContext), options: optional(scanOptions) }, anObject)
   .meta({ id: 'ShieldScanRequest' })

@@ -25,7 +25,7 @@ import { EventEnvelope } from './events.ts'
 export const SUBSCRIPTIONS = [ALL_EVENTS, ...SUBSCRIBABLE_EVENTS] as const
 export type Subscription = (typeof SUBSCRIPTIONS)[number]
 
-/** A webhook endpoint. The signing secret is not part of it: only create and rotate return a secret, once. */
+/** A webhook endpoint. It does not contain the signing secret, which only create and rotate return, once. */
 export const Webhook = z
   .object({
     id: z.string(),

@@ -22,8 +22,8 @@ export type Question = {
    */
   idempotencyKey: string | undefined
   /**
-   * Stops the answer. The gateway aborts the request only if it has no idempotency key, because other requests may wait
-   * for that key's answer.
+   * Also aborts the request at the gateway, unless the request has an idempotency key. Other requests may wait for the
+   * answer of that key.
    */
   stop?: AbortSignal
 }

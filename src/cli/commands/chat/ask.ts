@@ -37,7 +37,7 @@ export type Ask = {
   model: string
   /** The output: the streamed text, one code block, the raw frames, or the whole response. */
   show: 'text' | 'code' | 'frames' | 'envelope'
-  /** The code block to print if there are several. */
+  /** Which code block to print if the answer contains several. */
   block: 'first' | 'last'
   render: Render
   idempotencyKey: string | undefined

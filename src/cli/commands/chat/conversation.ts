@@ -63,7 +63,7 @@ export async function moveConversation(env: Env, profile: string, to: string): P
   const everKept = { ...env, AIGW_NO_HISTORY: '' }
   const [from, target] = await Promise.all([findPath(everKept, profile), findPath(everKept, to)])
   if (from === undefined || target === undefined) return
-  // An earlier profile with the new name may have left a conversation, which is removed first.
+  // First removes the conversation that an earlier profile with the new name may have left.
   await rm(target, { force: true }).catch(() => {})
   await rename(from, target).catch(() => forgetConversation(env, profile))
 }

@@ -27,7 +27,7 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
   let pending = ''
   let kindBefore = 'blank'
   let code: Fence | undefined
-  /** The last list, if it may continue. */
+  /** The last list, if more items may follow. */
   let list: { ordered: boolean; next: number } | undefined
   let isFirst = true
 
@@ -142,8 +142,8 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
 }
 
 /**
- * Returns the kind of block that a line may begin. A new kind completes the previous block. Indented lines belong to a
- * list item.
+ * Returns the kind of block that a line may begin. A line of another kind completes the previous block. Indented lines
+ * belong to a list item.
  */
 function kindOf(line: string): string {
   if (line.trim() === '') return 'blank'

@@ -7,12 +7,12 @@ export class OwnNetworkRefused extends Error {
   override name = 'OwnNetworkRefused'
 }
 
-/** Addresses that are not public: private, loopback, link-local and special ones (RFC 6890). */
+/** Addresses that are not public: private, loopback, link-local and special addresses (RFC 6890). */
 const OWN = new BlockList()
 for (const subnet of [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4', '::/127', 'fc00::/7', 'fe80::/9', 'ff00::/8'],
-  // The same IPv4 networks behind NAT64 (RFC 6052) and 6to4 (RFC 3056).
+  // The same IPv4 networks as NAT64 (RFC 6052) and 6to4 (RFC 3056) addresses.
   ...['64:ff9b::/104', '64:ff9b::a00:0/104', '64:ff9b::7f00:0/104', '64:ff9b::a9fe:0/112', '64:ff9b::ac10:0/108'],
   ...['64:ff9b::c0a8:0/112', '64:ff9b:1::/48', '2002:a00::/24', '2002:7f00::/24', '2002:a9fe::/32', '2002:ac10::/28'],
   '2002:c0a8::/32',

@@ -4,7 +4,7 @@ import type { CliContext } from '../../context.ts'
 import { fetchReceipt } from '../../evidence/receipt-file.ts'
 import { columns, findAtPath } from '../../output/formats.ts'
 
-/** Formats attempts. Example: `openai/gpt-4o timeout 8000 3, local/extract ok 3`. */
+/** Formats attempts with their latency in ms. Example: `openai/gpt-4o timeout failed 8000, local/extract served 3`. */
 const toAttempts = (attempts: unknown): unknown =>
   Array.isArray(attempts)
     ? attempts

@@ -99,7 +99,7 @@ async function noteClosedPanel(context: CliContext, role: Role): Promise<void> {
 
 const SECTION_VIEW = { columns: columns({ SECTION: 'section', LEVELS: 'levels' }), idPath: 'section' }
 
-/** Needs no gateway, because the API defines the sections. */
+/** Sends no request, because the API defines a fixed list of sections. */
 function sectionsCommand(context: CliContext): Command {
   return new Command('sections')
     .description('List the permission sections and their levels. Needs no gateway.')

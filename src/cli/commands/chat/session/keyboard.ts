@@ -37,7 +37,7 @@ export type KeyboardOptions = {
 
 type Entered = { kind: 'line' | 'edit' | 'clear' | 'end'; text: string }
 
-/** Takes over the terminal in raw mode. The caller must close it. */
+/** Takes over the terminal in raw mode. The caller must call `close`. */
 export function openKeyboard({ io, history, complete, howToLeave, edit }: KeyboardOptions): Keyboard {
   const { stdin, stdout } = io
   const folding = createFolding()
@@ -50,7 +50,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
   }
   const keys = Object.assign(new Readable({ read() {} }), { isTTY: true, setRawMode: setRaw })
   const type = (text: string) => {
-    // Each write has at most one line, because readline discards the rest of a write after a line.
+    // Each write contains at most one line, because readline discards any text after the first line of a write.
     for (const piece of text.split(/(?<=[\r\n])/)) if (piece !== '') keys.push(piece)
   }
   const onData = (chunk: Buffer | string) => {

@@ -247,7 +247,10 @@ const COMMANDS: SlashCommand[] = [
   { name: 'exit', args: '', summary: 'leave, like Ctrl-D', run: () => ({ leave: true }) },
 ]
 
-/** Returns undefined if the line is a message, such as a path. Throws a usage error for an unknown command. */
+/**
+ * Returns undefined if the line is a message, for instance if it begins with a path. Throws a usage error for an
+ * unknown command.
+ */
 export function findSlashCommand(message: string): { command: SlashCommand; rest: string } | undefined {
   const [, name, rest = ''] = /^\/([a-z-]+)(?:\s+(.*))?$/s.exec(message.trimEnd()) ?? []
   if (name === undefined) return undefined

@@ -25,7 +25,7 @@ export type SessionState = {
 export const toRequest = ({ input, defaults, turns }: SessionState) =>
   toChatRequest(input, { messages: fitMessages(toMessages(turns), input.system) }, defaults, true)
 
-/** How many messages do not fit into the request. */
+/** The number of messages that do not fit into the request. */
 export const countLeftOut = ({ input, turns }: SessionState): number =>
   turns.length - fitMessages(turns, input.system).length
 
