@@ -9,7 +9,7 @@ export type Io = {
   clock: Clock
   /** Signals sent to this process, for a command that forwards them. */
   signals: Signals
-  /** Aborted by SIGINT, SIGTERM or a closed stdout. The reason distinguishes the three. */
+  /** Aborted by SIGINT, SIGTERM or a closed stdout. The abort reason tells which of these happened. */
   signal: AbortSignal
 }
 

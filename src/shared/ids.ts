@@ -21,8 +21,7 @@ export function newId(now: number = Date.now()): string {
 }
 
 /**
- * The buffer is filled in bulk: one call of the system's random source per id would take longer than the other work for
- * an id.
+ * The buffer is filled in bulk, because one call of the system's random source per id would dominate the cost of an id.
  */
 const randomPool = new Uint32Array(1024)
 let poolAt = randomPool.length

@@ -19,7 +19,7 @@ export type Level = (typeof LEVELS)[number]
 
 export type Permission = { section: Section; level: Level }
 
-/** The roles that every tenant has; they cannot be changed. */
+/** The roles that every tenant has and that cannot be changed. */
 export const SYSTEM_ROLES = ['admin', 'user', 'globalReader'] as const
 export type SystemRole = (typeof SYSTEM_ROLES)[number]
 
@@ -107,7 +107,7 @@ export const mayUse = (rights: Rights, section: Section, level: Level): boolean 
 export const mayWriteIndexes = (rights: Rights): boolean =>
   rights.indexAccess === 'write' || mayUse(rights, 'index-management', 'admin')
 
-/** Whether every section is open for changes, as it is for the system role `admin`. */
+/** Whether the caller has level `admin` in every section, like the system role `admin`. */
 export const administersAll = (rights: Rights): boolean => SECTIONS.every((section) => mayUse(rights, section, 'admin'))
 
 /** The rights in `granted` that `own` lacks, as texts for an error message. */

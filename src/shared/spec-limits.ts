@@ -61,7 +61,7 @@ export const BODY_COPIES = { ascii: 4, other: 7 } as const
 export const STREAM_BUFFER_BYTES = 262_144
 
 // Provider streams
-/** Maximum size of one SSE event of a provider; a larger event is a provider error. */
+/** Maximum size of one SSE event of a provider. A larger event is a provider error. */
 export const PROVIDER_EVENT_BYTES = 16_777_216
 
 // Knowledge
@@ -147,7 +147,10 @@ export const LISTEN_PING_MS = 15_000
 export const WEBHOOK_ATTEMPT_MS = 5_000
 /** Waits before attempts 1, 2 and 3. The waits before attempts 2 and 3 start when the previous attempt ends. */
 export const WEBHOOK_WAITS_MS = [0, 10_000, 60_000] as const
-/** The endpoint is disabled after this many consecutive deliveries whose attempts all failed. */
+/**
+ * Number of consecutive failed deliveries after which the endpoint is disabled. A delivery fails if all its attempts
+ * fail.
+ */
 export const WEBHOOK_FAILURES_BEFORE_DISABLE = 20
 /** Ours, like everything below. */
 export const WEBHOOK_URL_CHARS = 2_048
@@ -204,7 +207,7 @@ export const RERANKED_PASSAGES = 50
 export const GUARD_RULES = 100
 /** Maximum length of a pattern, and of its compiled program. Both limits bound the run time of the pattern. */
 export const GUARD_PATTERN = { chars: 500, program: 250 } as const
-/** Maximum length of a pattern's match. A stream is delayed by up to this many characters. */
+/** Maximum length of a pattern's match. This is also the maximum delay of a stream in characters. */
 export const GUARD_MATCH_CHARS = { min: 1, max: 1_024, default: 256 } as const
 export const GUARD_WORDS = { max: 2_000, chars: 200, totalChars: 20_000 } as const
 /** Limits of the samples of one simulation. */
@@ -220,8 +223,8 @@ export const EVIDENCE_PAGE = 1_000
 /** Maximum delay until a daemon uses another daemon's new evidence key. */
 export const EVIDENCE_KEY_CACHE_MS = 2_000
 /**
- * A chain gets a checkpoint after this many new entries. A chain with fewer new entries gets a checkpoint this long
- * after its last checkpoint.
+ * A chain gets a checkpoint after `entries` new entries. With fewer new entries, it gets one `ms` after its last
+ * checkpoint.
  */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
 /** Retention of the content of requests' entries. */

@@ -5,7 +5,7 @@ export type Timer = { cancel(): void }
 export type Clock = {
   /** Milliseconds since 1970, UTC. */
   now(): number
-  /** Milliseconds that never jump back; only differences are meaningful. */
+  /** Milliseconds that never jump back. Only differences are meaningful. */
   monotonic(): number
   /** Calls `run` once after `ms`. Never keeps the process alive. */
   after(ms: number, run: () => void): Timer
@@ -30,7 +30,7 @@ let knownText = ''
 export function isoTime(ms: number): string {
   const whole = Math.trunc(ms)
   const second = Math.floor(whole / 1000)
-  // The text of the last second is cached: a request formats several times within the same second, and toISOString
+  // The text of the last second is cached. A request formats several times, mostly within one second, and toISOString
   // costs as much as hashing 2 KB.
   if (second !== knownSecond) {
     knownText = new Date(second * 1000).toISOString().slice(0, -4)

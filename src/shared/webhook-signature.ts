@@ -58,7 +58,7 @@ const TIMESTAMP = /^(0|[1-9]\d{0,14})$/
 /** SHA-256 in lower-case hex. */
 const SIGNATURE = /^[0-9a-f]{64}$/
 
-/** Parses the header, or returns its fault. Unknown names are ignored; `v1` may be repeated. */
+/** Parses the header, or returns its fault. Unknown names are ignored, and `v1` may be repeated. */
 function parseHeader(header: string): { timestamp: number; signatures: Buffer[] } | string {
   if (header === '') return 'the signature header is empty'
   const times: string[] = []

@@ -78,7 +78,7 @@ export async function checkedNote(
   return checkpoint
 }
 
-/** The result of one chain, as it is printed. */
+/** The printed result of one chain. */
 export const toRow = ({ chain, ok, size, head, root, expunged, checkpointsHeld, firstBad }: CheckedChain) => ({
   chain,
   ok,

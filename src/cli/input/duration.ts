@@ -3,7 +3,7 @@ import { usageError } from '../errors.ts'
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 
-/** Milliseconds of `500ms`, `8s`, `1.5m` or `2h`; undefined for anything else. */
+/** Milliseconds of `500ms`, `8s`, `1.5m` or `2h`. Undefined for any other text. */
 export function findDuration(text: string): number | undefined {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? []
   const unitMs = unit === undefined ? undefined : UNIT_MS[unit]

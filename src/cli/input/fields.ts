@@ -64,7 +64,10 @@ export function addFields(command: Command, fields: readonly Field[]): Command {
   return command
 }
 
-/** Makes `--<name>` together with `--no-<name>` a usage error. By default, commander applies the last of the two. */
+/**
+ * Makes `--<name>` together with `--no-<name>` a usage error. By default, commander would apply only the last of these
+ * two flags.
+ */
 function exclusive(command: Command, name: string): void {
   const given = new Set<string>()
   for (const flag of [name, `no-${name}`]) {

@@ -5,7 +5,7 @@ import { forTerminalLine } from './terminal-text.ts'
 /** A column shows the value at a path of the resource. `--fields` and `--field` use the same paths. */
 export type Column = {
   path: string
-  /** The header on a terminal; by default the path in capitals. */
+  /** The header on a terminal. By default, the path in capitals. */
   title?: string
   /** Whether the column is truncated to the remaining width of the terminal. */
   flexible?: boolean
@@ -139,7 +139,7 @@ export function toJson(value: unknown, { indent, terminal }: { indent: number; t
   return `${text.replace(/[\x7f-\x9f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`
 }
 
-/** The text of one cell on a terminal: one line without control characters; a dash if it is empty. */
+/** The text of one cell on a terminal: one line without control characters. An empty cell shows a dash. */
 export const toTerminalCell = (value: unknown): string => forTerminalLine(toText(value)) || '-'
 
 /** The title of a column on a terminal. */

@@ -58,7 +58,7 @@ export async function remove<Item extends { id: string }>(
   try {
     const { raw } = await withId(context, resource, given, async (id) => {
       if (!settings.dryRun) await context.confirm(question)
-      // Repeatable only with `ignoreNotFound`: if the response is lost, a retry finds nothing to delete.
+      // Retried only with `ignoreNotFound`: if the response was lost, the retry fails with 404.
       return api.send({ method: 'DELETE', path: itemPath(resource, id), repeatable: ignoreNotFound })
     })
     if (settings.raw) await output.bytes(raw)

@@ -166,7 +166,7 @@ async function readTexts(
 
 type StateChange<Item> = Pick<Update<Item>, 'description' | 'note'> & { name: string; changes: object }
 
-/** PUT of a state, such as `{ enabled: false }`. Repeating the command changes nothing. */
+/** PUT of a fixed body, such as `{ enabled: false }`. Repeating the command changes nothing. */
 export const setVerb =
   <Item extends { id: string }>(
     resource: Described<Item>,
@@ -183,7 +183,7 @@ type Create<Item extends object> = Verb &
   Creation<Item> & {
     /** Throws a usage error for flags that this resource does not allow. */
     assertFlags?(flags: Record<string, unknown>): void
-    /** The member that identifies the resource; `name` by default. */
+    /** The member that identifies the resource, by default `name`. */
     key?: string
     /** Returns the request for the input of flags, file and prompts. By default, sends the input unchanged. */
     toRequest?(context: CliContext, input: Fields): Fields | Promise<Fields>

@@ -23,7 +23,7 @@ export type ChainReport = {
   size: number
   /** Root of the Merkle tree, hex. */
   root: string
-  /** The hash of the last entry, hex; GENESIS_HASH for an empty chain. */
+  /** The hash of the last entry, hex. GENESIS_HASH for an empty chain. */
   head: string
   expunged: number
   /** The position of the first missing or altered row. */
@@ -38,7 +38,7 @@ export type ChainCheckOptions = {
   /** If given, every row must come with its commit, and one of these keys must have signed the commit. */
   keys?: readonly PublishedKey[]
   /**
-   * Maximum number of concurrent signature checks; default 8. Further checks wait. The limit is small, because a
+   * Maximum number of concurrent signature checks, by default 8. Further checks wait. The limit is small, because a
    * daemon's request commits use the same thread pool and would queue behind the checks.
    */
   signaturesAtOnce?: number
@@ -89,7 +89,7 @@ export class ChainCheck {
   }
 
   /**
-   * Checks the next row; rows after the first bad one are ignored. Await a returned promise before adding the next row.
+   * Checks the next row. Rows after the first bad row are ignored. Await a returned promise before adding the next row.
    */
   add(row: ChainRow, commit?: CommitRow): Promise<void> | undefined {
     this.#size += 1

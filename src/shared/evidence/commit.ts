@@ -31,7 +31,7 @@ export const commitText = ({
     root: Buffer.from(root, 'hex').toString('base64'),
   })
 
-/** The root over entries; `leaves` are their hex hashes, concatenated. Returns hex. */
+/** The root over entries. `leaves` contains their hex hashes, concatenated. Returns hex. */
 export const rootOfEntries = (leaves: string): string => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
 
 /** The first fault of a commit: its number of leaves, its root or its signature. Undefined if the commit is valid. */

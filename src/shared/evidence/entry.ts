@@ -9,7 +9,7 @@ export const isHash = (value: unknown): value is string => typeof value === 'str
 /** A number of entries, or a position in a tree. */
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
-/** The chain of administrative changes; chains of requests are named `requests-…`. */
+/** The chain of administrative changes. The chains of requests are named `requests-…`. */
 export const CHANGES_CHAIN = 'changes'
 
 /** An entry without its payload (docs/evidence.md, Entries). `seq` counts from 0 in its chain. */

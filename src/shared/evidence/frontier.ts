@@ -42,7 +42,7 @@ export class Frontier {
     return new Frontier(size, this.#roots.slice(0, oneBits(size)).map(alone))
   }
 
-  /** Appends concatenated leaves of 32 bytes each; do not modify the buffer afterwards. */
+  /** Appends concatenated leaves of 32 bytes each. Do not modify the buffer afterwards. */
   append(leaves: Buffer, completed?: OnSubtree): void {
     for (let from = 0; from < leaves.length; ) {
       const level = this.#levelThatFits((leaves.length - from) / HASH_BYTES)

@@ -1,6 +1,6 @@
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto'
 
-/** A current or retired key that signs evidence. Times are ISO 8601; `retiredAt` is null for the current key. */
+/** A current or retired key that signs evidence. Times are ISO 8601. `retiredAt` is null for the current key. */
 export type PublishedKey = { kid: string; name: string; publicKey: Buffer; createdAt: string; retiredAt: string | null }
 
 /** Thrown if the key set is invalid. */

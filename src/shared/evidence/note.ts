@@ -13,7 +13,7 @@ export class NoteError extends Error {
   override name = 'NoteError'
 }
 
-/** The origin of a chain's checkpoints. It reveals neither tenant nor chain, and never changes. */
+/** The origin of a chain's checkpoints. It never changes and does not reveal the names of tenant and chain. */
 export const chainOrigin = (name: string, tenantId: string, chain: string): string =>
   `${name}/logs/${logId(tenantId, chain)}`
 
@@ -36,7 +36,10 @@ export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
 /** The start of each signature line (C2SP signed-note). */
 export const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
-/** Maximum number of signatures per note, far above the number in real notes. It bounds the verifications per note. */
+/**
+ * Maximum number of signatures per note, far above the number in real notes. This bounds the number of signature checks
+ * per note.
+ */
 const MAX_SIGNATURES = 100
 
 /**
@@ -71,7 +74,7 @@ function parseSignature(line: string): NoteSignature {
   return { name, keyHash: bytes.subarray(0, KEY_HASH_BYTES), signature: bytes.subarray(KEY_HASH_BYTES) }
 }
 
-/** Decodes canonical base64 with padding; undefined for any other text. */
+/** Decodes canonical base64 with padding. Returns undefined for any other text. */
 export function decodeBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64')
   return bytes.toString('base64') === text ? bytes : undefined

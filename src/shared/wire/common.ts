@@ -63,7 +63,7 @@ export const storableText = (name: string) =>
     .string({ error: `${name} must be a string` })
     .refine(isStorable, { error: `${name} must not contain NUL or unpaired surrogates` })
 
-/** A free text about a resource; may be empty. */
+/** A free text about a resource, possibly empty. */
 export const description = storableText('description')
   .trim()
   .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
@@ -106,7 +106,7 @@ export const objectId = (name: string) =>
     .regex(/^[0-9a-fA-F]{24}$/, { error: `${name} must be an id of 24 hex characters` })
     .transform((value) => value.toLowerCase())
 
-/** A required, non-blank text; trimmed. */
+/** A required text, which is trimmed and must not be blank. */
 export const label = (name: string, maxChars: number) =>
   storableText(name)
     .trim()
@@ -133,7 +133,7 @@ export const tokenLimit = (name: string) =>
     .min(1, { error: `${name} must be at least 1` })
     .max(ANSWER_TOKENS_MAX, { error: `${name} must be at most ${ANSWER_TOKENS_MAX}` })
 
-/** A number in a query string; clamped when out of range. */
+/** A number in a query string, which is clamped to the range. */
 const pageNumber = (name: string, max: number) =>
   z.coerce
     .number({ error: `${name} must be a whole number` })

@@ -39,7 +39,7 @@ export const EventFeedFrame = z
   .meta({ id: 'EventFeedFrame' })
 export type EventFeedFrame = z.infer<typeof EventFeedFrame>
 
-/** A request to send a sample event; `data` overrides members of the sample. */
+/** A request to send a sample event. `data` overrides members of the sample. */
 export const TriggerRequest = z
   .object({
     type: oneOf('type', SUBSCRIBABLE_EVENTS),

@@ -105,7 +105,7 @@ export type EventData<Type extends EventType> = z.infer<(typeof EVENT_DATA)[Type
 /** The body posted to an endpoint. `type` determines the shape of `data`. */
 export type WebhookEvent = {
   [Type in EventType]: {
-    /** `evt_…`, or `evt_test_…` for a test event; the same for all attempts. */
+    /** `evt_…`, or `evt_test_…` for a test event. All attempts send the same id. */
     id: string
     type: Type
     /** Unix seconds. */
@@ -116,7 +116,7 @@ export type WebhookEvent = {
 
 const EVENT_TYPES = [...SUBSCRIBABLE_EVENTS, TEST_EVENT] as const
 
-/** The envelope in responses; EVENT_DATA describes its `data`. */
+/** The envelope in responses. EVENT_DATA describes its `data`. */
 export const EventEnvelope = z
   .object({ id: z.string(), type: z.enum(EVENT_TYPES), created: z.int(), data: z.looseObject({}) })
   .meta({ id: 'EventEnvelope' })

@@ -10,7 +10,7 @@ export const hash = (description?: string) =>
     .meta({ ...(description !== undefined && { description }) })
 const hashes = z.array(hash())
 
-// Receipts and their public proof; docs/evidence.md describes how to verify them.
+// Receipts and their public proof. docs/evidence.md describes how to verify them.
 
 /** The decisions on one request, and its position in the log. */
 export const Receipt = z

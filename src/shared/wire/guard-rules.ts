@@ -103,7 +103,7 @@ const ruleDocument = {
   simulate: fields.simulate.default(false),
 }
 
-/** A rule without its name; its members must be consistent. */
+/** A rule without its name. The members must be consistent. */
 export const GuardRuleDocument = z.object(ruleDocument, anObject).superRefine(fitsTogether)
 export type GuardRuleDocument = z.output<typeof GuardRuleDocument>
 

@@ -125,7 +125,7 @@ export const ListIndexesResponse = z.object({
   pagination: Pagination,
 })
 
-/** GET /indexes: the indexes that this key may query; `id` is the value for `index` in chat requests. */
+/** GET /indexes: the indexes that this key may query. `id` is the value for `index` in chat requests. */
 export const DiscoverIndexesResponse = z.object({
   success: z.literal(true),
   indexes: z.array(
@@ -202,7 +202,7 @@ export const ListDocumentsResponse = z.object({
   pagination: Pagination,
 })
 
-/** Query of GET /indexes/{indexName}/search; numbers arrive as text. */
+/** Query of GET /indexes/{indexName}/search. Numbers arrive as text. */
 export const SearchQuery = z.object({
   query: z.string({ error: 'query is required' }).pipe(required('query')),
   top_k: z.coerce

@@ -218,7 +218,7 @@ export const KEY_READ_ONLY = [
 ] as const satisfies (keyof ApiKey)[]
 
 /**
- * Body of PUT /api/admin/api-keys/{keyId}: the named members are changed; `rateLimit` and `usageByModel` are merged
+ * Body of PUT /api/admin/api-keys/{keyId}: the named members are changed. `rateLimit` and `usageByModel` are merged
  * member by member. Null clears a nullable field. For other fields, null means "not set".
  */
 export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {

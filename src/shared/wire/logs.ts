@@ -21,7 +21,7 @@ export const EXPUNGED = 'expunged'
 
 const A_DAY = /^\d{4}-\d{2}-\d{2}$/
 
-/** A time, or the start or end of a day; normalised to ISO 8601 with milliseconds, UTC. */
+/** A time, or the start or end of a day. Normalised to ISO 8601 in UTC with milliseconds. */
 const boundary = (name: string, addedMs: number) =>
   z
     .union([z.iso.date(), z.iso.datetime({ offset: true })], {
@@ -46,7 +46,7 @@ const httpStatus = z
     return { min, max: text.endsWith('xx') ? min + 99 : min }
   })
 
-/** Query of GET /audit-logs and GET /activity-logs; members from `apiKeyId` on are not part of the contract. */
+/** Query of GET /audit-logs and GET /activity-logs. `apiKeyId` and all later members are not part of the contract. */
 export const ListLogsQuery = listQuery(['timestamp'], PAGE_LIMIT.large).extend({
   ...period,
   type: word('type').optional(),

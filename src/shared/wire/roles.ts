@@ -18,7 +18,7 @@ import { UserReference } from './groups.ts'
 
 const permission = { section: oneOf('section', SECTIONS), level: oneOf('level', LEVELS) }
 
-/** A role; `createdBy` is null for system roles. */
+/** A role. `createdBy` is null for system roles. */
 export const Role = z
   .object({
     id: z.string(),
@@ -64,7 +64,7 @@ export const CreateRoleRequest = requestBody('CreateRoleRequest', {
   ...rights,
 })
 
-/** Members of a role that requests cannot change; the name is fixed because scripts refer to it. */
+/** Members of a role that requests cannot change. The name is fixed because scripts refer to it. */
 export const ROLE_READ_ONLY = [
   'id',
   'name',

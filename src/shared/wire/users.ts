@@ -68,7 +68,7 @@ const usageByModel = closedObject(
 const password = z.null({ error: 'passwords are not supported: users authenticate with API keys' }).optional()
 
 /**
- * Body of POST /users. `name` and `email` are required; the handler checks them, because the contract fixes the
+ * Body of POST /users. `name` and `email` are required. The handler checks them, because the contract fixes the error
  * message.
  */
 export const CreateUserRequest = requestBody('CreateUserRequest', {
@@ -97,7 +97,7 @@ export const USER_READ_ONLY = [
   'lastActive',
 ] as const satisfies (keyof User)[]
 
-/** Body of PUT /users/{userId}: the named members are changed; `roleId: null` removes the custom role. */
+/** Body of PUT /users/{userId}: the named members are changed. `roleId: null` removes the custom role. */
 export const UpdateUserRequest = requestBody('UpdateUserRequest', {
   name: optional(name),
   username: optional(username),

@@ -50,8 +50,8 @@ type Collected = { documents: Document[]; skipped: Skipped[] }
 type Found = { size: number; isFile(): boolean }
 
 /**
- * The documents of the paths; folders are read recursively. Inside folders, unsupported files, hidden entries and links
- * are skipped. Throws a usage error for an unsupported file that the command line names.
+ * Finds the documents at the paths. Folders are read recursively. Inside folders, unsupported files, hidden entries and
+ * links are skipped. Throws a usage error for an unsupported file that the command line names.
  */
 export async function collectDocuments(paths: string[]): Promise<Collected> {
   const collected: Collected = { documents: [], skipped: [] }

@@ -73,7 +73,7 @@ async function rename(context: CliContext, name: string, newName: string): Promi
   const { dryRun } = await context.settings()
   if (dryRun) return context.note(`Would rename profile '${name}' to '${newName}'.`)
   const key = entryOf(credentials, name)
-  // The key is stored under both names until the profile has moved, so an interruption loses nothing.
+  // The key is stored under both names until the profile is renamed, so an interruption cannot lose it.
   if (key !== undefined) await editCredentials(env, [{ path: ['keys', newName], value: key }])
   await editConfig(env, [
     { path: ['profiles', newName], value: profiles[name] },

@@ -67,7 +67,7 @@ export function withoutLastQuestion(state: SessionState): SessionState {
   return isAnswered ? { ...state, turns: state.turns.slice(0, at) } : state
 }
 
-/** The conversation for `--continue`; undefined before the first answer. */
+/** The conversation for `--continue`. Undefined before the first answer. */
 export function toConversation({ input, turns }: SessionState): Conversation | undefined {
   const { conversation, system } = input
   if (conversation === undefined || turns.length === 0) return undefined
