@@ -1,4 +1,4 @@
-/** The sections of the administration that a role can open. */
+/** The sections of the administration API that a role can open. */
 export const SECTIONS = [
   'home',
   'user-management',

@@ -189,7 +189,7 @@ export const SHIELD_SNIPPETS = 20
 export const SHIELD_POLICIES = 200
 
 // Vectors of passages. All ours.
-/** Passages in one call to an embedding model. */
+/** Number of passages in one call to an embedding model. */
 export const EMBEDDING_BATCH = { max: 2_048, default: 64 } as const
 /** Maximum number of dimensions of a stored vector. */
 export const EMBEDDING_DIMENSIONS = 8_192
@@ -202,7 +202,7 @@ export const VECTOR_CANDIDATES = 2_000
 /** Number of top passages that are reranked. */
 export const RERANKED_PASSAGES = 50
 
-// Rules of data loss prevention and personal data. All ours.
+// Rules for data loss prevention and personal data. All ours.
 /** Maximum number of rules of one tenant. It is limited because the list shows all rules. */
 export const GUARD_RULES = 100
 /** Maximum length of a pattern, and of its compiled program. Both limits bound the run time of the pattern. */
@@ -223,8 +223,8 @@ export const EVIDENCE_PAGE = 1_000
 /** Maximum delay until a daemon uses another daemon's new evidence key. */
 export const EVIDENCE_KEY_CACHE_MS = 2_000
 /**
- * A chain gets a checkpoint after `entries` new entries. With fewer new entries, it gets one `ms` after its last
- * checkpoint.
+ * A chain gets a checkpoint after `entries` new entries. With fewer new entries, the next checkpoint follows `ms` after
+ * the last.
  */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
 /** Retention of the content of requests' entries. */

@@ -68,7 +68,7 @@ export type Api = {
   close(): void
 }
 
-/** Thrown by `--dry-run` instead of sending the request. The program then prints the request. */
+/** With `--dry-run`, the client throws this instead of sending the request. The program then prints the request. */
 export class DryRun extends Error {
   override name = 'DryRun'
   readonly request: object

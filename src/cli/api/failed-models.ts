@@ -30,7 +30,7 @@ const adviceFor = (attempt: unknown): string | undefined => {
   return ADVICE[String(findAtPath(attempt, 'reason'))]?.(model, model.slice(0, Math.max(0, model.indexOf('/'))))
 }
 
-/** One line for each failed attempt of a chain, then the advice for the operator. */
+/** Returns one line for each failed attempt of a chain, then the advice for the operator. */
 export const attemptHints = (attempts: readonly unknown[]): string[] => [
   ...attempts.map(
     (attempt) =>

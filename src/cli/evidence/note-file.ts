@@ -37,7 +37,7 @@ export function splitNotes(text: string): Notes {
   return notes
 }
 
-/** Whether a line is a complete signature, valid or not. */
+/** Whether a line is a complete signature, which need not be valid. */
 const isWholeSignature = (line: string): boolean =>
   line.startsWith(SIGNATURE_MARK) && line.length - line.lastIndexOf(' ') > SIGNATURE_CHARS
 

@@ -25,7 +25,7 @@ const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the exp
 /** The error of an invalid argument. */
 class ArgumentError extends Error {}
 
-/** Text from the files must have no effect on a terminal. */
+/** Text from the files must not control the terminal. */
 const harmless = (line: string): string =>
   line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 const say = (line: string): boolean => process.stdout.write(`${harmless(line)}\n`)

@@ -1,4 +1,4 @@
-/** Resources in the output formats. */
+/** Formats resources for output. */
 import { usageError } from '../errors.ts'
 import { forTerminalLine } from './terminal-text.ts'
 
@@ -18,7 +18,7 @@ type ToCell = NonNullable<Column['toCell']>
 /** The path of a column, alone or with the conversion of its values. */
 type ColumnSource = string | [path: string, toCell: ToCell] | Column
 
-/** Makes one column for each title, in the order of the records. */
+/** Makes one column for each title, in the order of `groups`. */
 export const columns = (...groups: Record<string, ColumnSource>[]): Column[] =>
   groups
     .flatMap((group) => Object.entries(group))
@@ -108,7 +108,7 @@ function unknownField(path: string, names: string[]): Error {
   return usageError(`there is no field '${path}'`, [`Fields:  ${names.join(', ')}`])
 }
 
-/** Returns the path of ids. Throws a usage error for resources without ids. */
+/** Returns the path of the id in each row. Throws a usage error for resources without ids. */
 export function getIdPath({ idPath }: View): string {
   if (idPath === undefined) throw usageError('this output has no ids', ['Use another format: -o table, json or tsv.'])
   return idPath

@@ -28,7 +28,7 @@ export async function toTable(rows: object[], { columns, headers, width, painter
     return table.toString().split('\n')
   }
 
-  // Titles are ASCII and padded to their column, so the first line has the true width, even with wide characters below.
+  // The first line gives the width of the table, because titles are padded and ASCII. Rows may contain wide characters.
   const fixed = columns.filter((column) => column.flexible !== true)
   const [ruler = ''] = draw(
     fixed.map(titleOf),

@@ -18,7 +18,7 @@ const STRING_ENDS = new Set([0x07, 0x9c, 0x18, 0x1a])
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/
 
 type TerminalText = {
-  /** Returns the printable part of `chunk`. Recognises a sequence that two chunks split. */
+  /** Returns the printable part of `chunk`. Recognises a sequence that is split across chunks. */
   push(chunk: string): string
 }
 

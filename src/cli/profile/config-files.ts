@@ -27,7 +27,7 @@ export type ConfigFile = {
 /** Keys by profile. Each key is sent only to its own origin. */
 export type Credentials = Record<string, { origin: string; key: string }>
 
-/** The entry with this name, without inherited members. */
+/** The entry with this name. Inherited properties are ignored. */
 export const entryOf = <Entry>(entries: Record<string, Entry> | undefined, name: string): Entry | undefined =>
   entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined
 

@@ -30,7 +30,7 @@ export async function listAll<Row extends object>(
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const wanted = all ? Number.POSITIVE_INFINITY : limit
   const rows: Row[] = []
-  // All pages have one size, because a smaller last page would change the numbering of pages.
+  // All pages have the same size, because page numbers depend on the size.
   for await (const page of readPages<Row>(context, { ...source, isPatient: all }, Math.min(PAGE_LIMIT.max, wanted))) {
     rows.push(...page.rows.slice(0, wanted - rows.length))
     if (settings.raw) await output.list(rows, view, page.raw)

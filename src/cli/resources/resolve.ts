@@ -139,8 +139,8 @@ async function findById<Item extends { id: string }>(
 }
 
 /**
- * Runs `act` on the resource with this id or exact name. Text in the form of an id is first used as an id, and then as
- * a name if the gateway does not find it. Throws exit 3 if not found.
+ * Runs `act` on the resource with this id or exact name. Text in the form of an id is tried as an id first. If the
+ * gateway finds no such id, the text is tried as a name. Throws exit 3 if not found.
  */
 export async function withId<Item extends { id: string }, T>(
   context: CliContext,

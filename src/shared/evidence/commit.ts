@@ -38,7 +38,7 @@ export const rootOfEntries = (leaves: string): string => treeRoot(Buffer.from(le
 export const commitProblem = (commit: CommitRow, keys: readonly PublishedKey[]): string | undefined =>
   treeProblem(commit) ?? signatureProblem(commit, keys)
 
-/** The first fault of a commit, except for its signature. */
+/** The first fault of a commit, without checking its signature. */
 export function treeProblem({ leaves, tree_size: size, root }: CommitRow): string | undefined {
   if (leaves.length !== size) return `names ${size} entries but contains ${leaves.length}`
   if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'contains an invalid hash'

@@ -5,8 +5,8 @@ const FORMULA = /^[=+\-@\t\r]/
 export const LOG_COLUMNS: readonly string[] = ['Entry ID', 'Timestamp', 'Event', 'Actor', 'Status', 'Details']
 
 /**
- * A row as CSV (RFC 4180), with its line break. A cell that a spreadsheet would execute gets an apostrophe as prefix,
- * because callers choose the names that a log contains.
+ * A row as CSV (RFC 4180), with its line break. Callers choose some names in a log, so a cell that a spreadsheet would
+ * evaluate as a formula gets an apostrophe as prefix.
  */
 export const toCsvLine = (cells: readonly string[]): string => `${cells.map(toCell).join(',')}\r\n`
 

@@ -22,7 +22,9 @@ export type EntryFields = {
   created_at: string
 }
 
-/** Length-prefixed texts, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes. */
+/**
+ * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
+ */
 export function netstrings(texts: readonly string[]): string {
   let all = ''
   for (const text of texts) all += `${text.length}:${text},`

@@ -27,7 +27,7 @@ export class Frontier {
     return this.#size
   }
 
-  /** A copy that later appends do not change. */
+  /** A copy that is independent of later appends. */
   copy(): Frontier {
     return new Frontier(this.#size, this.#roots)
   }

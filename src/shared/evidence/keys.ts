@@ -63,7 +63,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 export const isSignerName = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 
-// Key objects are cached: creating a key object from 32 bytes takes a large part of the time of a verification.
+// Key objects are cached, because creating a key object is a large part of the cost of a verification.
 const keyObjects = new WeakMap<PublishedKey, KeyObject>()
 
 /** Whether the key signed the UTF-8 bytes of this text with Ed25519 (RFC 8032). */

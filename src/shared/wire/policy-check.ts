@@ -14,7 +14,7 @@ export const PolicyCheckRequest = z
   .looseObject({}, anObject)
   .meta({ id: 'PolicyCheckRequest', description: 'A body of POST /chat/completions' })
 
-/** Added to a failed check: the error that the real call would return. */
+/** A failed check also contains the error that the real call would return. */
 const failure = { status: z.int(), error: z.string(), message: z.string() }
 
 const passedOrNot = <Shape extends z.ZodRawShape>(shape: Shape) =>

@@ -120,7 +120,7 @@ async function printStream(context: CliContext, api: Api, answer: OpenAnswer): P
   }
 }
 
-/** Prints JSON, or the chosen format. The columns are the fields of the response. */
+/** Prints the response as JSON or in the chosen format. The columns are the fields of the response. */
 async function printShaped(context: CliContext, value: object, raw?: Buffer): Promise<void> {
   const [{ createOutput }, settings] = await Promise.all([import('../../output/output.ts'), context.settings()])
   const rows: object[] = Array.isArray(value) ? value : [value]

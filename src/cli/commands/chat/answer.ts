@@ -17,8 +17,8 @@ const WHOLE_ANSWER_TIMEOUT_MS = ATTEMPT_TIMEOUT_MS.max * MODELS_PER_CHAIN
 export type Question = {
   body: { stream: boolean; redundancy?: { commit?: CommitPoint } }
   /**
-   * A request with a repeated key gets the first answer and is not billed again. By default, the key is random, or
-   * omitted if `stop` is set.
+   * A request with a repeated key gets the first answer and is not billed again. By default, sends a random key, or no
+   * key if `stop` is set.
    */
   idempotencyKey: string | undefined
   /**

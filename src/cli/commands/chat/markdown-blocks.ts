@@ -84,7 +84,7 @@ const wrapped = (text: string, width: number): string[] => text.split('\n').flat
 
 const narrower = (look: Look, by: number): Look => ({ ...look, width: Math.max(SMALLEST_WIDTH, look.width - by) })
 
-/** Nested blocks, with a blank line only between paragraphs. */
+/** The lines of nested blocks, with a blank line only between paragraphs. */
 function blocksLines(tokens: Token[], look: Look): string[] {
   const lines: string[] = []
   let before: string | undefined

@@ -4,7 +4,7 @@ import { failureWords } from '../../api/failed-models.ts'
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)}s`
 
-/** One line for each model that failed before another model answered. */
+/** Returns one line for each model that failed before another model answered. */
 export function failoverLines({ failover, served_model }: ChatMetadata): string[] {
   const attempts = failover?.attempts ?? []
   return attempts

@@ -104,7 +104,7 @@ const toWords = ({ timestamp, type, outcome, user, description }: ActivityLog): 
 const WHOLE_LOG = { startDate: '1970-01-01T00:00:00.000Z' }
 const MOST_ENTRIES = 100
 
-/** GET /activity-logs for one request. Throws exit 3 if the log has no entry of the request. */
+/** GET /activity-logs for one request. Throws exit 3 if the log has no entry for the request. */
 function showCommand(context: CliContext): Command {
   return new Command('show')
     .description('Show the log entries of one request: its kind, its author and its result.')

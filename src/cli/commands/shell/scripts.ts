@@ -34,7 +34,7 @@ const singleQuoted = (text: string, escapedQuote: string): string => `'${text.re
 const spellings = ({ word, short }: CompletionNode['flags'][number]): string[] =>
   short === undefined ? [word] : [short, word]
 
-/** Lists the flags with choices, each once, with all spellings. */
+/** Lists each flag with choices once, with all its spellings. */
 function choicesIn(nodes: CompletionNode[]): [string[], string[]][] {
   const flags = nodes.flatMap((node) => node.flags.filter(({ values }) => values.length > 0))
   return [...new Map(flags.map((flag) => [flag.word, flag])).values()].map((flag) => [spellings(flag), flag.values])

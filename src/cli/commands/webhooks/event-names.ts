@@ -12,7 +12,7 @@ export function getEvent(name: string): SubscribableEvent {
 
 /**
  * Returns a function that checks whether an event matches any of these names or patterns (`pii:*`). An empty list
- * matches every event. Throws a usage error for a pattern without any matching event.
+ * matches every event. Throws a usage error for a pattern that matches no event.
  */
 export function eventMatcher(patterns: string[]): (event: string) => boolean {
   const matches = (pattern: string, event: string) =>
