@@ -17,7 +17,7 @@ export type Manifest = {
   rowCount: number
   /** Hex. */
   merkleRootOfExport: string
-  /** The `kid` of the key that signed. */
+  /** The `kid` of the key that signed the manifest. */
   signingKeyFingerprint: string
   files: FileSum[]
 }

@@ -5,7 +5,7 @@ import type { CliContext } from '../context.ts'
 import { CliError, EXIT, failedToRead, usageError } from '../errors.ts'
 import { type TrustedKeys, withKeys } from './key-set.ts'
 
-/** The length of a key hash and an Ed25519 signature in Base64. A shorter text was truncated. */
+/** The length of a key hash and an Ed25519 signature in Base64. A shorter signature is truncated. */
 const SIGNATURE_CHARS = 92
 
 /** The complete notes of a file, and the notes that a crash truncated. */

@@ -19,7 +19,7 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
 
-/** The checks in their order. A failure is attributed to the first check without a result. */
+/** The checks, in the order in which they run. A failure is attributed to the first check without a result. */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
 
 /** The error of an invalid argument. */

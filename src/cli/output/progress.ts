@@ -15,8 +15,8 @@ export type Progress = {
 const SILENT: Progress = { show: () => {}, end: () => {} }
 
 /**
- * Shows a spinner with one line on stderr, after 300 ms. Shows no spinner without a terminal, in CI, or with `-q`, `-o
- * json` or a trace.
+ * Shows a spinner with one line on stderr, after 300 ms. Shows no spinner in CI, without a terminal, or with `-o json`,
+ * `-q` or a trace.
  */
 export function createProgress(io: Io, settings: Settings): Progress {
   const { quiet, format, verbose, debug } = settings

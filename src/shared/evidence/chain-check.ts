@@ -131,7 +131,7 @@ export class ChainCheck {
     if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it belongs to another chain'
     if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
-    // Retention removes only payloads of requests. Payloads of changes are kept.
+    // The retention period applies only to payloads of requests. Payloads of changes are kept.
     if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'

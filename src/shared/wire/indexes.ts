@@ -9,7 +9,10 @@ export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
 const required = (name: string) =>
   storableText(name).refine((value) => value.trim() !== '', { error: `${name} is required` })
 
-/** `null` means not assigned. If both user and group are null, the index is general. */
+/**
+ * `null` means not assigned. If both user and group are null, the index is general: every user of the tenant may read
+ * it.
+ */
 const assignee = (name: string) => objectId(name).nullable().optional()
 
 const assignable = {
