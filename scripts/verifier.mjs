@@ -16,7 +16,7 @@ const HEAD = `// Checks an export of evidence: node verify.mjs [DIR] [--keys FIL
 const bundle = await rolldown({
   input: pathOf('src/cli/evidence/verifier.ts'),
   platform: 'node',
-  // Some imported files also define commands and tables. The bundle must not contain their packages.
+  // Some imported files also define commands and tables. The bundle must not contain the packages that those need.
   treeshake: { moduleSideEffects: false, propertyReadSideEffects: false },
   logLevel: 'warn',
 })

@@ -1,4 +1,4 @@
-/** Sends requests to the gateway: retries, timeouts, dry runs. */
+/** Sends requests to the gateway, with retries, timeouts and dry runs. */
 import http from 'node:http'
 import https from 'node:https'
 import { Readable } from 'node:stream'

@@ -325,7 +325,7 @@ export const ChatResponse = z
   .meta({ id: 'ChatResponse' })
 export type ChatResponse = z.infer<typeof ChatResponse>
 
-/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`, or without it after an `error` frame. */
+/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`, except after an `error` frame. */
 export const ChatFrame = z
   .discriminatedUnion('type', [
     z.object({

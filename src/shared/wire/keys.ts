@@ -134,7 +134,7 @@ export const KeySettings = z.object({
 })
 export type KeySettings = z.output<typeof KeySettings>
 
-/** The settings of a key whose request contains no settings. */
+/** The settings of a key that was created without settings. */
 export const DEFAULT_KEY_SETTINGS: KeySettings = Object.freeze(KeySettings.parse({}))
 
 /** A key in responses to administrators. Its secret is shown only when it is created or rotated. */

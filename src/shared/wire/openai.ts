@@ -234,7 +234,7 @@ const OpenAiErrorObject = z.object({
 export const OpenAiError = z.looseObject({ error: OpenAiErrorObject }).meta({ id: 'OpenAiError' })
 export type OpenAiError = z.infer<typeof OpenAiError>
 
-/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`, or without it after an error. */
+/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`, except after an error. */
 export const OpenAiChunk = z
   .union([
     z.object({
