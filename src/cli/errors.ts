@@ -60,7 +60,7 @@ export class CliError extends Error {
 export const usageError = (message: string, hints: string[] = []): CliError =>
   new CliError(EXIT.usage, message, { code: 'USAGE', hints })
 
-/** The user or the system stopped the program. */
+/** Thrown when the user or the system stops the program. */
 export class Interrupted extends Error {
   override name = 'Interrupted'
   readonly exitCode: number

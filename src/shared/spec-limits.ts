@@ -197,7 +197,10 @@ export const EMBEDDING_DIMENSIONS = 8_192
 export const QUERY_VECTOR_MS = { default: 500, max: 10_000 } as const
 /** Maximum length of the query text that is embedded or reranked. */
 export const QUERY_VECTOR_CHARS = 4_000
-/** Number of passages whose full vectors are compared. All passages are first compared by signature. */
+/**
+ * Number of passages whose full vectors are compared. All passages are first compared by the signatures of their
+ * vectors.
+ */
 export const VECTOR_CANDIDATES = 2_000
 /** Number of top passages that are reranked. */
 export const RERANKED_PASSAGES = 50

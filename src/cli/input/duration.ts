@@ -3,7 +3,7 @@ import { usageError } from '../errors.ts'
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 
-/** Milliseconds of `500ms`, `8s`, `1.5m` or `2h`. Undefined for any other text. */
+/** Returns the milliseconds of `500ms`, `8s`, `1.5m` or `2h`. Undefined for any other text. */
 export function findDuration(text: string): number | undefined {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? []
   const unitMs = unit === undefined ? undefined : UNIT_MS[unit]
@@ -17,7 +17,7 @@ export function getDuration(text: string, name: string): number {
   throw usageError(`${name} must be a duration, not '${text}'`, ['Write 500ms, 30s, 2m or 1h.'])
 }
 
-/** Seconds of a flag: `300`, or a duration such as `5m`. Throws a usage error that names the flag. */
+/** Parses a flag in seconds: `300`, or a duration such as `5m`. Throws a usage error that names the flag. */
 export function toSeconds(text: string, flag: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text)
   const durationMs = findDuration(text)
@@ -25,7 +25,7 @@ export function toSeconds(text: string, flag: string): number {
   throw usageError(`${flag} must be seconds or a duration, not '${text}'`, ['Write 300, 90s, 5m or 24h.'])
 }
 
-/** Unix seconds of a flag: `1767225600`, or `2026-01-01T00:00:00Z`. Throws a usage error that names the flag. */
+/** Parses a time as Unix seconds: `1767225600`, or `2026-01-01T00:00:00Z`. Throws a usage error that names the flag. */
 export function toUnixSeconds(text: string, flag: string): number {
   if (/^\d{1,12}$/.test(text)) return Number(text)
   const ms = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN

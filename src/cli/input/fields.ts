@@ -20,7 +20,10 @@ export type Field = {
   isList?: true
   /** Attribute names of the flags that cannot be combined with this flag. */
   conflicts?: string | string[]
-  /** Returns the member for the typed text, or a promise of it. Throws a usage error that names the flag. */
+  /**
+   * Converts the typed text to the value of the member, or to a promise of that value. Throws a usage error that names
+   * the flag.
+   */
   parse?: (text: string, flag: string, context: CliContext) => unknown
   /**
    * The members that a flag without a value sets. By default, the flag sets its member to true, or to false for
@@ -53,7 +56,7 @@ function toOption({ flag, help, choices, initially, isList, conflicts }: Field):
   return isList ? repeatable(option) : option
 }
 
-/** Adds the flags and arguments in their order. `--x` together with `--no-x` is a usage error. */
+/** Adds the flags and arguments in the given order. `--x` together with `--no-x` is a usage error. */
 export function addFields(command: Command, fields: readonly Field[]): Command {
   for (const field of fields) {
     if (isArgument(field)) command.argument(field.flag, field.help)

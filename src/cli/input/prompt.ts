@@ -16,7 +16,7 @@ export async function assertConfirmed(question: string, settings: Settings, io: 
   if (settings.yes) return
   if (!mayPrompt(settings, io)) throw usageError(`${question} Pass --yes to confirm (prompting needs a terminal)`)
   const { confirm } = await import('@inquirer/prompts')
-  // Escaped, because the question may contain names from the gateway.
+  // The question is escaped, because it may contain names from the gateway.
   const agreed = await confirm({ message: forTerminalLine(question), default: false }, promptContext(io)).catch(
     toInterrupted,
   )

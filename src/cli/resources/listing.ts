@@ -102,7 +102,7 @@ export async function waitingFor<T>(context: CliContext, send: () => Promise<T>)
       return await send()
     } catch (error) {
       const asked = error instanceof CliError ? error.retryAfterSeconds : undefined
-      // At least one second, so that a zero cannot cause a busy loop.
+      // Waits at least one second, so that a zero cannot cause a busy loop.
       const seconds = Math.max(1, asked ?? Number.POSITIVE_INFINITY)
       if (seconds > left) throw error
       left -= seconds

@@ -73,7 +73,8 @@ export async function findNamed<Item extends { id: string }>(
   // The gateway also trims names. It rejects a search text that is empty or longer than the longest allowed name.
   const name = given.trim()
   if (name === '' || (isWhole !== true && name.length > LONGEST_NAME_CHARS)) return undefined
-  // Sorted oldest first, so that a resource created during the search does not shift others to the next page.
+  // The list is sorted oldest first, so that a resource created during the search does not shift others to the next
+  // page.
   const query = { sortOrder: 'asc' }
   const matches = (item: Item) => isCalled(item, name)
   let found: Item | undefined

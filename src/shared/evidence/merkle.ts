@@ -32,7 +32,7 @@ export function treeRoot(leaves: Buffer): Buffer {
       if (at + 1 === size) level.copy(level, to, from, from + HASH_BYTES)
       else {
         level.copy(nodeInput, 1, from, from + 2 * HASH_BYTES)
-        // `binary`, one character for each byte, is the cheapest way to pass bytes from one call to the next.
+        // The encoding `binary`, with one character per byte, is the cheapest way to pass the hash to `write`.
         level.write(hash('sha256', nodeInput, 'binary'), to, 'binary')
       }
     }
