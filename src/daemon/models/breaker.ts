@@ -5,9 +5,9 @@ import { type FailureReason, isOperatorReason, isTrigger, OPERATOR_REASONS } fro
 /** A model's circuit opens after CIRCUIT_FAILURES consecutive failures within CIRCUIT_WINDOW_MS. */
 export const CIRCUIT_FAILURES = 5
 export const CIRCUIT_WINDOW_MS = 60_000
-/** The wait before an open circuit is probed: `min` at first, then doubled after each probe, up to `max`. */
+/** The wait before an open circuit is probed. It starts at `min` and doubles after each probe, up to `max`. */
 export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
-/** Maximum number of circuits. The circuits with the oldest failure are evicted. */
+/** Maximum number of circuits. Above this number, the least recently used circuit is evicted. */
 const CIRCUITS_KEPT = 10_000
 
 /**
@@ -81,13 +81,13 @@ export type Breaker = {
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
   firstToken(tenantId: string, modelId: string): void
-  /** Call this after a complete answer. */
+  /** Removes the entry of a model. Call this after a complete answer. */
   succeeded(tenantId: string, modelId: string): void
   failed(tenantId: string, modelId: string, reason: FailureReason): void
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
-  // Contains only failing models. Normally the map is empty, and a request does four lookups in it.
+  // Contains only failing models. Normally the map is empty, which saves each request four lookups.
   const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_KEPT })
   const keyOf = (tenantId: string, modelId: string) => `${tenantId} ${modelId}`
 

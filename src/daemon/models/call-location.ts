@@ -2,7 +2,9 @@ import type { ProviderConfig } from './config.ts'
 import type { CallLocation } from './provider.ts'
 import { bedrockBaseUrl } from './providers/bedrock/address.ts'
 
-/** Returns a function from the provider's name of a model to the location of its calls. */
+/**
+ * Returns a function that maps a model, by the provider's name of it, to the location where its calls are processed.
+ */
 export function locationsOf(config: ProviderConfig): (model: string) => CallLocation {
   if (config.kind === 'local') return () => 'here'
   const region = config.region?.toLowerCase()
@@ -16,7 +18,10 @@ export function locationsOf(config: ProviderConfig): (model: string) => CallLoca
 
 const hostOf = (url: string): string => new URL(url).hostname
 
-/** Prefixes of inference profiles. Amazon distributes the calls of such a profile over the regions of one geography. */
+/**
+ * Maps prefixes of inference profiles to regions. Amazon distributes a profile's calls over the regions of one
+ * geography.
+ */
 const GEOGRAPHIES: Readonly<Record<string, string>> = {
   eu: 'eu',
   us: 'us',

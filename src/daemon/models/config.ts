@@ -14,7 +14,7 @@ export type EndpointConfig = {
   baseUrl: string
   apiKey: string | undefined
   headers: Readonly<Record<string, string>>
-  /** Offered models, by the upstream's names. Undefined: any name is passed on. */
+  /** The upstream's names of the offered models. Undefined: any name is passed on. */
   models: readonly string[] | undefined
   /**
    * The region where data is processed, such as `eu` or `eu-west-1`. Policies with a residency check it. Undefined:
@@ -69,7 +69,7 @@ export type ScriptStep =
   | { wait: number }
   | { text: string }
   | { reasoning: string }
-  /** Skipped if the request offers no tools, because other models also call tools only if the request offers them. */
+  /** Skipped if the request offers no tools, because real models call only tools that the request offers. */
   | { tool_call: { name: string; arguments: string } }
   /** Token counts that override the gateway's own count. */
   | { usage: { input: number; output: number } }
@@ -77,7 +77,7 @@ export type ScriptStep =
   | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }
   /** The connection breaks. */
   | { break: true }
-  /** No output until a timeout expires or the client disconnects. */
+  /** Sends no output until a timeout expires or the client disconnects. */
   | { stall: true }
 
 /** Scripts by name. */

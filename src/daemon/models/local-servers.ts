@@ -61,7 +61,7 @@ export function createLocalServers(
   }
 }
 
-/** Returns the models of GET /models. Empty if no server responds or the response is not a model list. */
+/** Returns the models that GET /models lists. Empty if no server responds or the response is not a model list. */
 async function askForModels(baseUrl: string, clock: Clock): Promise<string[] | 'late'> {
   const giveUp = new AbortController()
   const timer = clock.after(LOCAL_PROBE_MS, () => giveUp.abort())

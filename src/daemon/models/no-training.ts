@@ -4,8 +4,8 @@
 export const NO_TRAINING_HEADER = 'x-no-training'
 
 /**
- * Returns the headers (alternating names and values) with the no-training header. It overrides a configured header,
- * because a policy requires it.
+ * Returns the headers (alternating names and values) with the no-training header. This header replaces a configured
+ * header of the same name, because a policy requires its value.
  */
 export function withNoTraining(headers: readonly string[]): string[] {
   const others = headers.filter((_, at) => headers[at - (at % 2)] !== NO_TRAINING_HEADER)

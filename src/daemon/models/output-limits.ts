@@ -1,9 +1,10 @@
 import { UNKNOWN_OUTPUT_TOKENS } from '../../shared/spec-limits.ts'
 
 /**
- * Maximum output tokens of well-known models. From general knowledge on 2026-11-22, not from the providers' pages:
- * verify before a release. A name also covers its editions (`gpt-4o` covers `gpt-4o-2024-08-06`), unless a longer name
- * matches. If the editions have different limits, the lowest limit is listed.
+ * Maximum output tokens of well-known models. The figures come from general knowledge on 2026-11-22, not from the
+ * providers' pages. Verify them before a release. A name also covers its editions (`gpt-4o` covers
+ * `gpt-4o-2024-08-06`), unless a longer name matches. If the editions have different limits, the lowest limit is
+ * listed.
  */
 const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 4_096,
@@ -45,7 +46,7 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
 
 /**
  * Context windows of models whose provider rejects a request if the prompt and the output limit together exceed the
- * window. From general knowledge, as above.
+ * window. These figures also come from general knowledge.
  */
 const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 16_385,
@@ -58,17 +59,17 @@ const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'deepseek-reasoner': 64_000,
 }
 /**
- * A low estimate, because real prompts have more bytes per token. So the computed space for the answer is never too
+ * Estimated bytes per token of a prompt. Real prompts have more, so the computed space for the answer is never too
  * large.
  */
 const BYTES_PER_TOKEN = 3
 /** The minimum output limit that is requested, even if the prompt is long. */
 const LEAST_BESIDE_PROMPT = 1_024
 
-/** Region, vendor and path in front of a model name, as used by Bedrock and resellers. */
+/** Matches the path, region and vendor that Bedrock and resellers write before a model name. */
 const BEFORE_NAME = /^(?:.*\/)?(?:(?:[a-z]+\.)?(?:anthropic|amazon|openai|google)\.)?/
 
-/** Variants whose limits differ from those of the base model. A variant without its own row is unknown. */
+/** Matches variants whose limits differ from the limits of the base model. A variant without its own row is unknown. */
 const VARIANT = /-(?:audio|chat|image|preview|realtime|tts)(?=-|$)/
 
 /** Returns the row of a model, by the provider's name of the model. Undefined if the model is not listed. */
@@ -108,8 +109,8 @@ export type OutputLimit = {
 
 /**
  * Decides the output limit of one call. A requested limit applies, up to the operator's limit. Without a requested
- * limit, one is added only if the operator, a budget or the provider's API requires it: the lowest of the operator's,
- * the budget's and the model's limits. `why` names that limit.
+ * limit, a limit is added only if the operator, a budget or the provider's API requires one. It is the lowest of the
+ * operator's, the budget's and the model's limits. `why` names that limit.
  * @param ofModel returns the model's maximum output, if known
  * @param covered tokens that the payer's budget covers; undefined if no budget limits this request
  * @param isRequired whether the provider's API requires a limit

@@ -26,10 +26,10 @@ export function openPool(url: string | URL): Pool {
     allowH2: false,
     maxHeaderSize: PROVIDER_HEAD_BYTES,
     connect: { timeout: PROVIDER_CONNECT_TIMEOUT_MS },
-    // A server may close an idle connection without notice, even before the announced time.
+    // The limit is short, because a server may close an idle connection without notice, even before the announced time.
     keepAliveTimeout: PROVIDER_IDLE_CONNECTION_MS,
     keepAliveMaxTimeout: PROVIDER_IDLE_CONNECTION_MS,
-    // `stream/silence.ts` limits each call, on the daemon's clock.
+    // undici's timeouts are off, because `stream/silence.ts` limits each call on the daemon's clock.
     headersTimeout: 0,
     bodyTimeout: 0,
     factory: (origin, options) => new Connection(origin, options as ConnectionOptions),
@@ -62,7 +62,7 @@ class Connection extends Client {
             code = error.code
             if (code !== CLOSED_BY_UNDICI) error.code = RECOVERABLE
           })
-          // This call adds undici's own listeners.
+          // This call adds undici's own listeners, which read the changed code.
           done(...result)
           socket.on('error', (error: NodeJS.ErrnoException) => {
             if (code === undefined) delete error.code

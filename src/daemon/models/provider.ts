@@ -8,8 +8,8 @@ import type { GenerationOptions, Message } from './conversation.ts'
 export type GroundingPassage = { number: number; source: string; headings?: string; text: string }
 
 /**
- * Checks, right before a call is sent, that this body may be sent to this model. Each check allows one call, and
- * expires after a short time.
+ * Checks that this body may be sent to this model. Called right before the call is sent. A successful check allows one
+ * call, and expires after a short time.
  * @throws the error that rejects the call; asynchronously if a lookup is needed
  */
 export type Entitled = (model: string, body: string) => Promise<void> | undefined
@@ -78,8 +78,8 @@ export type ChatPart =
   /** `logprobs` in the provider's form, if requested. */
   | { type: 'text'; text: string; logprobs?: unknown }
   /**
-   * Signed or encrypted reasoning is returned to its origin in the next turn (conversation.ts). With
-   * `isSignatureOfPart`, `data` signs a part of the answer instead of reasoning text.
+   * Signed or encrypted reasoning is returned to its origin in the next turn (conversation.ts). If `isSignatureOfPart`
+   * is set, `data` signs a part of the answer instead of reasoning text.
    */
   | {
       type: 'reasoning'
@@ -94,13 +94,13 @@ export type ChatPart =
    * the earlier parts.
    */
   | { type: 'tool_call'; index: number; id?: string; name?: string; arguments: string }
-  /** The counts so far. They are used if the answer breaks off, or if no later counts arrive. */
+  /** The token counts so far. They are used if the answer breaks off, or if no later counts arrive. */
   | { type: 'usage'; usage: TokenUsage }
   | {
       type: 'end'
       outcome: 'complete' | 'length' | 'filtered'
       nativeFinishReason: string
-      /** The counts of the whole answer. Undefined if the provider sent none after the last content. */
+      /** The token counts of the whole answer. Undefined if the provider sent no counts after the last content. */
       usage: TokenUsage | undefined
     }
 

@@ -88,7 +88,8 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
       return openAiProvider(config, { clock })
     case 'azure':
       return azureProvider(config, { clock })
-    // Loaded on demand, so that start-up does not wait for code that many installations never use.
+    // The other providers are loaded on demand: many installations never use them, and start-up need not wait for their
+    // code.
     case 'anthropic':
       return providerOnDemand(
         config,

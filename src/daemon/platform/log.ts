@@ -16,7 +16,7 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
 export type DaemonLog = Log & {
   fatal(facts: object, message: string): void
   /**
-   * Resolves when every line so far is written, or when its reader is closed. It never resolves while a reader is
+   * Resolves when every line so far is written, or when the reader is closed. It never resolves while a reader is
    * stalled.
    */
   flush(): Promise<void>
@@ -72,7 +72,7 @@ export function createLog(level: LogLevel, out: Writable = process.stdout): Daem
 }
 
 // Lines are written through a stream, because file writes use libuv's threads. A thread that blocks on a pipe without a
-// reader cannot be cancelled. It would keep the process from ending, and the store could not use it.
+// reader cannot be cancelled. Such a thread would keep the process from ending, and it would be lost to the store.
 function createLineWriter(out: Writable): { write(line: string): void; flush(): Promise<void> } {
   let turn = ''
   let dropped = 0

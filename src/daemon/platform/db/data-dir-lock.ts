@@ -116,7 +116,8 @@ async function readHolder(file: string): Promise<DataDirHolder | undefined> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as DataDirHolder
   } catch {
-    // The other daemon is starting or stopping. The lock alone decides whether the directory is in use.
+    // The file is missing or incomplete while the other daemon starts or stops. Only the lock shows whether the
+    // directory is in use.
     return undefined
   }
 }

@@ -34,7 +34,7 @@ export type ColumnTraits = {
 export type WriteFailure = 'row' | 'busy' | 'transient' | 'other'
 
 /**
- * One statement that replaces several. `setUp` runs once before its first use. Then `sql` takes the parameters of all
+ * One statement that replaces several. `setUp` runs once before its first use. `sql` takes the parameters of all
  * replaced statements, in order.
  */
 export type JoinedStatement = { setUp: readonly string[]; sql: string }
@@ -45,14 +45,16 @@ export type Engine = {
   /** @param onConflict the conflict clause in portable SQL, or an empty string */
   bulkInsert(table: string, columns: readonly string[], onConflict: string, traits?: ColumnTraits): BulkInsert
   /**
-   * Joins several statements of `bulkInsert` into one. Only for engines where one statement is cheaper than a
-   * transaction.
+   * Joins several statements of `bulkInsert` into one. Defined only if one statement is cheaper than a transaction.
    * @param name unique among the joined statements of a connection
    */
   joinInserts?(name: string, statements: readonly string[]): JoinedStatement
-  /** A table of rows to join with: the SQL before and after its only parameter, which is the rows as JSON arrays. */
+  /** Returns the SQL of a table to join with: the text before and after its only parameter, the rows as JSON arrays. */
   rowList(columns: Readonly<Record<string, 'text' | 'integer'>>): { before: string; after: string }
-  /** A property of a JSON object in a column: its value as text if it is a text or a number, otherwise null. */
+  /**
+   * Returns the SQL that reads a property of a JSON object in a column. A text or a number is read as text, any other
+   * value as null.
+   */
   jsonMember(column: string, name: string): string
   failureOf(error: unknown): WriteFailure
   /**

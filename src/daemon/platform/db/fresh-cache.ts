@@ -50,7 +50,7 @@ export function createFreshCache<T extends object>({
       if (startedIn === generation) cache.set(name, { value, loadedAtMs })
       return value
     } catch (error) {
-      // Evict if the value was not found, but not if the store is down.
+      // The entry is evicted if the value was not found, but kept if the store is down.
       if (startedIn === generation && error instanceof GatewayError) cache.delete(name)
       throw error
     }

@@ -23,7 +23,7 @@ export type OnConflict<Table extends keyof Tables> = 'ignore' | { replace: Colum
 
 /**
  * Inserts many rows in one statement, all or none. Returns the number of rows written. Without `onConflict`, one
- * duplicate key rejects all rows. Two of the rows must not replace the same existing row.
+ * duplicate key rejects all rows. Each existing row may be replaced by only one of the new rows.
  *
  * Accepts text, null and integers. Fractions are rejected because SQLite returns about one fraction in ten thousand
  * slightly changed. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
@@ -75,7 +75,7 @@ export function toInsert(
   const columns = Object.keys(rows[0] as object)
   const values: unknown[][] = []
   for (const row of rows) {
-    // The properties of a table's rows are nearly always in the same order. Then values are read by position, which is
+    // The properties of a table's rows are nearly always in the same order. Values are then read by position, which is
     // three times faster than by name.
     const inOrder = isSameList(Object.keys(row), columns)
     values.push(checked(table, columns, inOrder ? Object.values(row) : columns.map((column) => row[column])))

@@ -9,7 +9,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 const IDLE_TIMEOUT_MS = 30_000
 /** Maximum run time of a statement, and maximum idle time of a transaction that may have locks. */
 const STATEMENT_TIMEOUT_MS = 30_000
-// A live server would have ended the statement by then, so the connection is closed.
+// After this time, the connection is closed, because a live server would have ended the statement earlier.
 const SILENCE_TIMEOUTS: SilenceTimeouts = { runningMs: STATEMENT_TIMEOUT_MS + 2_000, closingMs: 5_000 }
 
 /** Type ids (pg_type) of int8, and of numeric, the type of sum() over an int8 column. */
@@ -52,8 +52,8 @@ export async function openPostgresDialect(
   // end the process, so every client gets a listener.
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.error({ err: error }, 'a PostgreSQL connection broke'))
-    // pg's query_timeout would return the connection to the pool while the lost query still runs on it, so the next
-    // query would wait for the lost one. The socket's timeout costs nothing per query and closes the connection.
+    // pg's query_timeout would return the connection to the pool while the lost query still runs on it. The next query
+    // would then wait for the lost query. The socket's timeout costs nothing per query and closes the connection.
     const socket = client.connection.stream as Socket
     socket.setTimeout(silence.runningMs, () => socket.destroy(new Error('PostgreSQL did not answer in time')))
     sockets.add(socket)
@@ -104,7 +104,7 @@ const postgresEngine: Engine = {
     // SQLSTATE classes: 22 data, 23 constraint, 54 limits; 08 connection, 40 deadlock, 57P0 shutdown. Any other code
     // comes from the socket.
     if (/^(22|23|54)...$/.test(code)) return 'row'
-    // A lock timeout or a statement timeout.
+    // 55P03 is a lock timeout, and 57014 is a statement timeout.
     if (code === '55P03' || code === '57014') return 'busy'
     return /^(08|40)...$|^57P0.$/.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? 'transient' : 'other'
   },

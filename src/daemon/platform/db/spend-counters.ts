@@ -25,7 +25,7 @@ const inSpendOrder = <Row extends SpendCounterKey>(rows: readonly Row[]): Row[] 
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .map(({ row }) => row)
 
-/** Inserts that add to these counters. Each counter may occur once; a missing counter starts at 0. */
+/** Returns inserts that add to these counters. Each counter may occur once; a missing counter starts at 0. */
 export const toSpendInsert = (rows: readonly SpendCounterRow[]): TableRows<'spend_counters'> => ({
   table: 'spend_counters',
   rows: inSpendOrder(rows),
@@ -52,7 +52,7 @@ export async function findSpend(db: Db, key: SpendCounterKey): Promise<SpendCoun
 export async function lockSpend(tx: Db, keys: readonly SpendCounterKey[], waitMs: number): Promise<SpendCounterRow[]> {
   await sql`select set_config('lock_timeout', ${String(waitMs)}, true)`.execute(tx)
   const rows = JSON.stringify(inSpendOrder(keys).map(emptySpend))
-  // The update changes no value: only a written row is locked and returned.
+  // The update writes the old value again, because only a written row is locked and returned.
   const locked = sql<SpendCounterRow>`
     insert into spend_counters (tenant_id, holder, holder_id, period, nanos, points)
     select tenant_id, holder, holder_id, period, nanos, points
@@ -76,7 +76,7 @@ export async function sumReservations(tx: Db, keys: readonly SpendCounterKey[]):
 
 /**
  * Creates reservations that expire after `leaseMs` unless they are renewed. Existing reservations of the same request
- * are accepted: they may remain if its Idempotency-Key claim was lost and reclaimed. PostgreSQL only.
+ * are accepted: they may remain if the request's Idempotency-Key claim was lost and reclaimed. PostgreSQL only.
  */
 export async function insertReservations(tx: Db, rows: readonly Reservation[], leaseMs: number): Promise<void> {
   if (rows.length === 0) return

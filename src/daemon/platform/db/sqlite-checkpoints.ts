@@ -15,9 +15,9 @@ export type Checkpoints = {
 
 /**
  * Checkpoints the write-ahead log in parallel with commits, over a separate connection. By default, SQLite checkpoints
- * inside the commit that fills 1,000 pages: one chat in 65 then took 2 to 10 ms longer, which determined the p99 of
- * chats. A running checkpoint uses one of the `readers`. One thread stays free for commits, because every request waits
- * for one.
+ * inside the commit that fills 1,000 pages. One chat in 65 then took 2 to 10 ms longer, which determined the p99 of
+ * chats. A running checkpoint occupies one of the `readers`, so that one thread stays free for commits, which every
+ * request waits for.
  */
 export function createCheckpoints(
   connection: SqliteConnection,
@@ -42,8 +42,8 @@ export function createCheckpoints(
       writes = 0
       running = true
       writeBack()
-        // The next checkpoint retries. Once the log is long, a commit checkpoints instead, and its error reports the
-        // disk's fault. Closing the store also checkpoints.
+        // The next checkpoint retries. Once the log is long, a commit checkpoints instead, and the commit's error
+        // reports the disk's fault. Closing the store also checkpoints.
         .catch(() => undefined)
         .finally(() => {
           running = false

@@ -147,7 +147,7 @@ const sqliteEngine: Engine = {
     return { before: `(select ${values.join(', ')} from jsonb_each(`, after: '))' }
   },
   // Creates a view whose trigger runs the statements with the view's columns. BEGIN and COMMIT would need four or five
-  // thread switches instead of one. These switches are most of a commit's cost (measured: a third of its CPU time).
+  // thread switches instead of one. The switches take a third of a commit's CPU time (measured).
   joinInserts(name, statements) {
     const columns: string[] = []
     const steps = statements.map((statement, position) => {
@@ -189,8 +189,8 @@ function removeColumns(row: unknown[], columns: readonly string[], names: readon
 }
 
 /**
- * Concatenates the long texts of a column and replaces each text in its row by its start position. Embedded as JSON
- * strings, they would be escaped and unescaped (20 µs per 2 KB).
+ * Concatenates the long texts of a column and replaces each text in its row by its start position. If the texts were
+ * JSON strings, they would be escaped and unescaped (20 µs per 2 KB).
  */
 function withSeparateTexts(values: unknown[][], column: number): [json: string, texts: Buffer] {
   const texts = values.map((row) => row[column])
@@ -198,7 +198,7 @@ function withSeparateTexts(values: unknown[][], column: number): [json: string, 
   // a high surrogate and a following low surrogate from merging into one character.
   const together = `.${texts.map((text) => (typeof text === 'string' ? `${text}.` : '')).join('')}`
   const bytes = Buffer.from(together)
-  // The usual case: every character is one byte, so positions in the text equal positions in the buffer.
+  // In the usual case, every character is one byte, so positions in the text equal positions in the buffer.
   const isAscii = bytes.length === together.length
   let begin = 1
   for (let at = 0; at < values.length; at++) {
@@ -253,7 +253,7 @@ class SqliteKyselyDriver {
   }
 }
 
-/** A Kysely connection. It borrows an SQLite connection for each statement, or for the duration of a transaction. */
+/** A Kysely connection that borrows an SQLite connection for each statement, or for the duration of a transaction. */
 class SqliteSession implements DatabaseConnection {
   readonly #pools: Pools
   #transaction: { pool: ConnectionPool<SqliteConnection>; connection: SqliteConnection } | undefined

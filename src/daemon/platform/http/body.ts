@@ -23,8 +23,8 @@ const JSON_VALUE_BYTES = 64
 export const DISCARD_BYTES = { known: 64 * 1024 * 1024, unknown: 8 * 1024 * 1024 } as const
 
 /**
- * Reads a whole body. `share` counts its memory, BODY_COPIES.ascii for each byte: in one step if the length is
- * declared, otherwise as bytes arrive.
+ * Reads a whole body. `share` counts the body's memory, BODY_COPIES.ascii for each byte. A declared length is counted
+ * in one step, other bytes as they arrive.
  * @param proceed called before anything is read, unless the declared length is rejected
  * @throws OVERLOADED if `share` has no room. PAYLOAD_TOO_LARGE above `limit` bytes. REQUEST_TIMEOUT if less than
  * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS. INVALID_HTTP if the client disconnects before the end. The signal's

@@ -35,7 +35,7 @@ import type { Router } from './router.ts'
 const RUNNING_REQUESTS = 10_000
 /** Bodies larger than this are parsed one at a time, in steps that yield to other requests. */
 const LARGE_BODY_BYTES = 1_048_576
-/** After the drain timeout, how long aborted requests may take to end. */
+/** Maximum time that aborted requests may take to end after the drain timeout. */
 const DRAIN_ABORT_MS = 1_000
 
 export type EdgeOptions = {
@@ -70,7 +70,7 @@ export class Edge {
   constructor(options: EdgeOptions) {
     this.#options = options
     this.#bodies = options.bodies ?? new BodyMemory(defaultBodyMemory())
-    // Every running request may add a listener; above ten, Node would warn of a leak.
+    // Every running request may add a listener, and Node would warn of a leak above ten listeners.
     setMaxListeners(0, this.#shutdown.signal)
   }
 
@@ -124,7 +124,7 @@ export class Edge {
     }
   }
 
-  /** Probes are always handled; other requests only while there is capacity. */
+  /** Probes are always handled. Other requests are handled only while there is capacity. */
   #refuseWhenBusy(): void {
     if (this.draining) throw shuttingDown()
     if (this.#running.count <= (this.#options.runningMax ?? RUNNING_REQUESTS)) return
@@ -134,8 +134,8 @@ export class Edge {
   }
 
   /**
-   * The controller that is aborted when the client disconnects. Requests on one connection are sequential and share it:
-   * creating an AbortController for each request would cost more than authenticating the request.
+   * Returns the controller that is aborted when the client disconnects. Requests on one connection are sequential and
+   * share it: creating an AbortController for each request would cost more than authenticating the request.
    */
   #connectionOf(socket: Socket): AbortController {
     const known = this.#connections.get(socket)
@@ -174,7 +174,7 @@ export class Edge {
   }
 
   /**
-   * This is a separate function so that the raw bytes can be freed while the handler runs. A streaming handler would
+   * This is a separate function, so that the raw bytes can be freed while the handler runs. A streaming handler would
    * retain the bytes for minutes.
    */
   async #readBody(route: Route, limit: number, schema: z.ZodType, exchange: Exchange): Promise<void> {

@@ -5,8 +5,8 @@ import { invalidField } from '../../../shared/errors.ts'
 const MOVING: ReadonlySet<string> = new Set(['updatedAt', 'lastUsedAt', 'lastActive', 'userCount'])
 
 /**
- * The changes that a PUT body requests: the body without the properties in `readOnly`, which a client may send back
- * unchanged. Null means "not sent".
+ * Returns the changes that a PUT body requests. These are the body without the properties in `readOnly`, which a client
+ * may send back unchanged. Null means "not sent".
  * @param shown the resource as GET returns it now
  * @throws VALIDATION_ERROR if a read-only property has another value
  */

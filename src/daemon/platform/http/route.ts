@@ -65,8 +65,8 @@ export type RequestContext<Body = unknown, Query = unknown> = {
 }
 
 /**
- * A documented response: its JSON schema, the frames if the response can be a text/event-stream, and the media type if
- * it can be another text.
+ * A documented response. `schema` describes the JSON body, `stream` the frames of a text/event-stream. `text` is the
+ * media type of any other text.
  */
 export type ResponseDoc = {
   description: string
@@ -137,7 +137,7 @@ export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.Z
   const { bodyRequired, ...described } = options
   const { bodyLimit = DEFAULT_BODY_BYTES, rate = 'general', body } = described
   const responses = { ...refusalsOf({ ...described, bodyLimit }), ...described.responses }
-  // A PUT with {} changes nothing. A missing body means that the client has lost it, so the request must fail.
+  // A PUT with {} changes nothing. A missing body means that the client has lost its body, so the request must fail.
   const mayBeLeftOut = described.method === 'POST' || described.method === 'DELETE'
   const bodyOptional = mayBeLeftOut && !bodyRequired && bodyLimit !== 'unread' && body?.safeParse({}).success === true
   return { ...described, bodyLimit, bodyOptional, rate, responses } as Route

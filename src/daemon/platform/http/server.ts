@@ -42,7 +42,7 @@ export type HttpServer = {
   close(): Promise<void>
 }
 
-/** The server, for modules that open before it listens. */
+/** The HTTP server as a handle for modules that open before it listens. */
 export type Http = {
   /** The port; undefined until the server listens. */
   port(): number | undefined
@@ -71,7 +71,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     {
       maxHeaderSize: HEADER_BYTES,
       headersTimeout: limits.headersTimeoutMs ?? HEADERS_TIMEOUT_MS,
-      // The upper limit for uploads. For other bodies, readBody enforces REQUEST_TIMEOUT_MS.
+      // This limit is meant for uploads. For other bodies, readBody enforces REQUEST_TIMEOUT_MS.
       requestTimeout: UPLOAD_TIMEOUT_MS,
       keepAliveTimeout: limits.keepAliveTimeoutMs ?? KEEP_ALIVE_TIMEOUT_MS,
       // How often Node checks connections for timeouts. Its default of 30 s would apply the limits above far too late.

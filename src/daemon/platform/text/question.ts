@@ -10,8 +10,8 @@ export type Question = { own: string; inContext: string | undefined }
 const QUESTION_CHARS = 2_000
 const CONTEXT_CHARS = 300
 /**
- * The number of previous messages that a question may refer to. In "How do I install it on Linux?", "And on Windows?",
- * "And on a Mac?", the third refers to the first.
+ * The number of previous messages that a question may refer to. Example: in "How do I install it on Linux?", "And on
+ * Windows?", "And on a Mac?", the third question refers to the first.
  */
 const CONTEXT_TURNS = 3
 /** A previous question with fewer content words than this refers to the question before it. */

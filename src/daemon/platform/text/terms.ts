@@ -11,7 +11,9 @@ import { characterBorder, withoutInvisible, wordPieces } from './words.ts'
  * them.
  */
 export type IndexTerm = { term: string; further: readonly Further[] }
-/** `exact`: the word with its diacritics. `prefix`: its first characters. `part`: one or more of its characters. */
+/**
+ * `exact`: the word with its diacritics. `prefix`: its first characters. `part`: one or more of the word's characters.
+ */
 export type Further = { kind: 'exact' | 'prefix' | 'part'; term: string }
 
 /**
@@ -37,7 +39,7 @@ export function indexTermsOf(text: string): IndexTerm[] {
 
 const RUN = /[\p{L}\p{N}\p{M}]+/gu
 const ASCII = /^[\0-\x7f]*$/
-/** Optional characters: Hebrew and Arabic vowel marks, and the tatweel that lengthens Arabic words. */
+/** Matches optional characters: Hebrew and Arabic vowel marks, and the tatweel, which lengthens Arabic words. */
 const VOWEL_POINTS = /[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]/g
 /** The group makes split() keep the separators. */
 const UNSPACED =
@@ -47,7 +49,10 @@ export const isUnspaced = (term: string): boolean => UNSPACED.test(term)
 
 const CHINESE_OR_JAPANESE = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー々]/u
 
-/** After normalization, one character may be several words, or numbers with a sign between them. */
+/**
+ * Adds the words of a normalized run. Normalization may turn one character into several words, or into numbers with a
+ * sign between them.
+ */
 function addRun(indexTerms: IndexTerm[], normalized: string): void {
   for (const [run] of normalized.matchAll(RUN)) {
     for (const piece of run.split(UNSPACED)) addPiece(indexTerms, piece)
@@ -61,7 +66,7 @@ function addPiece(indexTerms: IndexTerm[], piece: string): void {
   else addWord(indexTerms, piece)
 }
 
-/** Skips accents without a base letter, which are not a word. */
+/** Adds the term of a word. Accents without a base letter are skipped, because they are not a word. */
 function addWord(indexTerms: IndexTerm[], word: string): void {
   const indexTerm = indexTermOf(word)
   if (indexTerm.term !== '') indexTerms.push(indexTerm)

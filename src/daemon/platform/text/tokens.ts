@@ -2,10 +2,14 @@ import { estimateTokenCount } from 'tokenx'
 
 /** Maximum number of characters counted in one step, which takes at most a few milliseconds. */
 const PIECE_CHARS = 8_192
-/** Cutting after a blank does not change the count, because words are counted separately. */
+/**
+ * Matches the blanks after which a text may be cut. Words are counted separately, so such a cut does not change the
+ * count.
+ */
 const BLANK = /\s(?=\S)/g
 /**
- * How many characters before the end of a piece to search for a blank. If there is none, the piece is cut at its end.
+ * Number of characters before the end of a piece in which to search for a blank. Without a blank, the piece is cut at
+ * its end.
  */
 const LOOK_BACK_CHARS = 256
 

@@ -30,7 +30,9 @@ const DELTAS = {
   tool_use: ['input_json_delta'],
 }
 
-/** A block in progress. `input` contains the arguments of the start event; it is used if no argument pieces follow. */
+/**
+ * A block in progress. `input` contains the arguments of the start event, which are used if no argument pieces follow.
+ */
 type Block =
   | { type: 'text' }
   | { type: 'thinking'; signature: string }
@@ -102,7 +104,8 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       }
       case 'message_delta': {
         const { stop_reason: reason } = objectIn(event, 'delta')
-        // The counts of this event replace the counts of the start event. Without them, the output count is unknown.
+        // The counts of this event replace the counts of the start event. If this event has no output count, the output
+        // count is unknown.
         counts = withCounts(counts, event.usage)
         if (isObject(event.usage) && tokens(event.usage.output_tokens) !== undefined) draft.usage = toTokenUsage(counts)
         if (typeof reason !== 'string') return
@@ -162,7 +165,7 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
 
 function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
   if (block.type === 'thinking') {
-    // Other thinking deltas are ignored, because this does not shorten the answer.
+    // Other thinking deltas are ignored: without them, the answer is not shorter.
     if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
     else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
     else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside their call')

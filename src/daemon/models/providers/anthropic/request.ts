@@ -32,7 +32,7 @@ export function toAnthropicRequest(call: ProviderCall): object {
 const READ_BY_THE_MODEL = ['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'] as const
 
 /**
- * The body of POST /v1/messages/count_tokens for a call, without generation options, which that route rejects.
+ * The body of POST /v1/messages/count_tokens for a call. Omits the generation options, because that route rejects them.
  * @throws ProviderError as `toAnthropicRequest` does
  */
 export function toCountRequest(call: ProviderCall): object {
@@ -122,7 +122,7 @@ export function toThinking(
   const known = EFFORTS.get(asked)
   if (!known) throw badRequest(`accepts as reasoning_effort only none, ${[...EFFORTS.keys()].join(', ')}`)
   if (leastThinkingTokens(model) === 0) {
-    // By default, newer models stream no thinking, and the silence could be mistaken for a stall.
+    // Requests summaries: by default, newer models stream no thinking, and the silence could be mistaken for a stall.
     return { thinking: { type: 'adaptive', display: 'summarized' }, effort: known.effort }
   }
   if (maxTokens === undefined || maxTokens <= THINKING_MIN_TOKENS) {

@@ -2,7 +2,7 @@
 import { isObject, type Json, tokenCount as tokens } from '../../../platform/text/json.ts'
 import type { TokenUsage } from '../../provider.ts'
 
-/** Counts that are known from the start. Some servers send zeros for these counts at the end. */
+/** Counts that the start event contains. Some servers send zeros for these counts at the end, which are ignored. */
 const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
 
 /**
@@ -16,8 +16,8 @@ export function withCounts(before: Json, usage: unknown): Json {
 }
 
 /**
- * Converts counts. Anthropic's input count excludes cached tokens; its output count includes thinking. Some servers
- * send zero for input and output as a placeholder.
+ * Converts counts. Anthropic's input count excludes cached tokens; its output count includes thinking. Undefined if a
+ * count is missing, or if both are zero: some servers send zeros as a placeholder.
  */
 export function toTokenUsage(counts: Json): TokenUsage | undefined {
   const freshTokens = tokens(counts.input_tokens)

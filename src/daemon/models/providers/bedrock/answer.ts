@@ -50,7 +50,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       case 'contentBlockStart': {
         draft.ending = undefined
         const start = objectIn(event, 'start')
-        // Text blocks have no start event, but some servers send an empty one.
+        // In the protocol, text blocks have no start event, but some servers send an empty start event.
         if (Object.keys(start).length === 0) return
         const block = startBlock(start, calls, draft.parts)
         if (block.type === 'tool_use') calls++

@@ -10,7 +10,7 @@ type Family = {
   name: string
   maxTexts: number
   toRequest(call: EmbedCall): object
-  /** One vector for each text, not yet validated. */
+  /** Returns one vector for each text, not yet validated. */
   vectorsOf(body: Record<string, unknown>): unknown
 }
 
@@ -32,7 +32,7 @@ const FAMILIES: readonly Family[] = [
       embedding_types: ['float'],
       output_dimension: dimensions,
     }),
-    // The vectors are grouped by type if types were requested. Some model versions omit this level.
+    // The vectors are grouped by type if types were requested. Some model versions return them without this grouping.
     vectorsOf: ({ embeddings }) => member(embeddings, 'float') ?? embeddings,
   },
 ]

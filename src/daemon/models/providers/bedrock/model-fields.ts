@@ -7,7 +7,7 @@ import { badRequest } from './messages.ts'
 /**
  * Returns the model-specific fields of Converse: top-k sampling and thinking. The model id contains the family, also in
  * an inference profile id. Undefined if neither option is set.
- * @throws ProviderError `bad_request` if the model does not support an option, or its field is unknown
+ * @throws ProviderError `bad_request` if the model does not support an option, or if the option's field is unknown
  */
 export function toModelFields({ model, maxTokens, options = {} }: ProviderCall): object | undefined {
   const { topK } = options

@@ -162,7 +162,10 @@ function toEnding(finishReason: unknown): Ending | undefined {
   return endingOf(OUTCOMES, String(finishReason))
 }
 
-/** Returns the only requested candidate. Undefined in responses that contain only usage or feedback. */
+/**
+ * Returns the candidate of a response. Only one is requested. Undefined in responses that contain only usage or
+ * feedback.
+ */
 function firstCandidate({ candidates }: Json): Json | undefined {
   if (!Array.isArray(candidates)) return undefined
   const ours = candidates.filter((candidate): candidate is Json => isObject(candidate) && (candidate.index ?? 0) === 0)

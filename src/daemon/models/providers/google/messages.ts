@@ -11,7 +11,7 @@ type ToolMessage = Extract<Message, { role: 'tool' }>
 
 /**
  * Google's documented placeholder for a missing signature. A signature is missing if another model made the call, or if
- * the client lost it.
+ * the client lost the signature.
  */
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 

@@ -2,10 +2,12 @@ import type { GenerationOptions, ResponseFormat, Tool, ToolChoice } from '../../
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toContents } from './messages.ts'
 
-/** Older models use a thinking budget in tokens, and accept unsigned tool calls. */
+/** Matches models older than Gemini 3. They use a thinking budget in tokens, and accept unsigned tool calls. */
 const BEFORE_GEMINI_3 = /gemini-[12]\.|gemini-robotics-er-1\.|gemma|learnlm/
 
-/** Models that think by default and can disable thinking. All other models either never think or always think. */
+/**
+ * Matches models that think by default and can disable thinking. All other models either never think or always think.
+ */
 const MAY_NOT_THINK = /gemini-2\.5-flash(?!-image)/
 
 const THINKING_LEVELS = new Set(['minimal', 'low', 'medium', 'high'])

@@ -5,8 +5,8 @@ export const ORIGIN = 'google'
 
 /**
  * Google signs parts of an answer instead of reasoning steps, and requires each signature on the same part again. So
- * the signature of a call or a text is sent to the caller as encrypted reasoning. It names its part: the id of the
- * call, or empty for text.
+ * the signature of a call or a text is sent to the caller as encrypted reasoning. `data` begins with the id of the
+ * signed call, which is empty for a text.
  */
 export const signatureOf = (callId: string, signature: string): Extract<ChatPart, { type: 'reasoning' }> => ({
   type: 'reasoning',

@@ -12,8 +12,8 @@ const ANSWER_SHARE = 0.42
 /** A further statement is quoted if its score is at least this share of the best score. */
 const FURTHER_SHARE = 0.9
 /**
- * A further statement is also quoted if its score is at least the share `score` of the best score, and it covers a
- * share `news` of the question that the other statements do not cover.
+ * A further statement is also quoted if it meets two conditions. Its score is at least the share `score` of the best
+ * score. It covers at least the share `news` of the question that the other statements do not cover.
  */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
 /** The search term of a word: without accents and endings. Words of scripts without spaces are unchanged. */
@@ -39,7 +39,7 @@ const CODE_FACTOR = 0.8
 const POINTER_FACTOR = 0.6
 const HOW =
   /^[\s\p{P}]*(?:(?:how|wie|comment|c[oó]mo|come|hoe|jak|как|πώς|nasıl)(?![\p{L}\p{N}])|如何|怎么|怎麼|怎样|怎樣|どうやって|어떻게)/iu
-/** Maximum number of words that are used of a question. More words cost time and add no information. */
+/** Maximum number of a question's words that are used. More words cost time and add no information. */
 const QUESTION_WORDS = 64
 const QUOTED_CHARS = 700
 
@@ -136,7 +136,7 @@ function weigh(
       [words, heading, above].some((of) => of.has(word)),
     ).length
     if (found === 0 && !wanted.has(word)) continue
-    // A word that occurs in no statement has the highest weight, because the passages are then about another topic.
+    // A word without any matching statement has the highest weight, because the passages are then about another topic.
     weights.set(word, Math.log(1 + (candidates.length + 1) / (found + 0.5)))
   }
   return weights
@@ -179,7 +179,7 @@ function withoutRepeats(statements: readonly Statement[]): Statement[] {
   })
 }
 
-/** Groups statements by passage. Completes statements that announce the next ones. */
+/** Groups statements by passage. Adds the statements that a chosen statement announces. */
 function toQuotations(chosen: readonly Statement[], all: readonly Statement[], asksHow: boolean): Quotation[] {
   const quotations = new Map<GroundingPassage, Set<Statement>>()
   for (const statement of chosen) {

@@ -29,7 +29,7 @@ export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock)
   }
 }
 
-/** Creates the request of a call. Its body is the canonical JSON of the call, because local models send no bytes. */
+/** Creates the request of a call. Local models send no bytes, so the body is the canonical JSON of the call. */
 function toRequest(call: ProviderCall, entitle: Entitle): Pick<UpstreamRequest, 'body' | 'governed'> {
   const { model, system, messages, grounding, temperature, maxTokens, stream, options } = call
   const asked = { model, system, messages, grounding, temperature, max_tokens: maxTokens, stream, options }

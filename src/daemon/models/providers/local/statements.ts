@@ -24,7 +24,7 @@ const LINK_FIRST = /^(?:see (?:also )?)?\[[^\]]{1,300}\]\(/i
 const LINK = /\[[^\]]{1,300}\]\([^)]{0,500}\)/g
 const ITEM = /^\s*(?:[-*+]|\d{1,9}[.)])\s+/
 const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
-/** Badges, images, tags and bare links. They never answer a question. */
+/** Matches badges, images, tags and bare links, which never answer a question. */
 const DECORATION = [/!\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /<[^>]{0,500}>/g]
 
 /** An item up to this length is quoted whole. A longer item is split into sentences. */
@@ -84,7 +84,7 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
   }
 
   for (const line of passage.text.split('\n')) {
-    // Code inside a list is indented.
+    // The indentation is ignored, because code inside a list is indented.
     const unindented = line.trimStart()
     if (code !== undefined) {
       if (endsFence(unindented, fence)) endCode()

@@ -43,10 +43,10 @@ type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: bool
 const nothingSeen = (): Seen => ({ chars: 0, lastText: '', reasoning: false, refusal: false, calls: undefined })
 
 /**
- * Finish reasons and their outcomes. In addition to OpenAI's reasons: Together `eos`, Hugging Face `eos_token` and
- * `stop_sequence`, Mistral `model_length`, Z.ai `sensitive` and `model_context_window_exceeded`, and the reasons of
- * Anthropic, Google and Cohere, which some servers pass on. An unknown reason is a failure, because the model may have
- * been stopped early.
+ * Finish reasons and their outcomes. Other servers have reasons of their own: Together `eos`, Hugging Face `eos_token`
+ * and `stop_sequence`, Mistral `model_length`, Z.ai `sensitive` and `model_context_window_exceeded`. Some servers pass
+ * on the reasons of Anthropic, Google and Cohere. An unknown reason is a failure, because the model may have been
+ * stopped early.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['stop', 'complete'],
@@ -224,7 +224,7 @@ function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tool
     seen.chars += part.text.length
     seen.lastText = part.text
   }
-  // Content after a call shows that the call is complete. The content is added after the call.
+  // Content after a call shows that the call is complete, so the call is added first.
   if (tools && seen.calls && parts.length > start) {
     const said = parts.splice(start)
     seen.calls.release(parts)
@@ -310,8 +310,8 @@ function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: As
 }
 
 /**
- * Servers report errors as `error` in a chunk or a choice, as an `error` event, as an object with `object: "error"`
- * (vLLM), or in `x_groq`, where Groq reports why it stopped a stream.
+ * Throws the error that a server reports, if any. Servers report errors as `error` in a chunk or a choice, as an
+ * `error` event, or as an object with `object: "error"` (vLLM). Groq reports in `x_groq` why it stopped a stream.
  */
 function throwReported(value: Json, eventName?: string): void {
   if (isFilled(value.error)) throw reportedError(value.error)
@@ -332,8 +332,8 @@ function isFilled(value: unknown): boolean {
 }
 
 /**
- * Returns the only requested choice. Some proxies split it into two, one with text and one with tool calls. Empty for
- * chunks that contain only usage or filter results.
+ * Returns the requested choice as a list. Some proxies split it into two choices, one with text and one with tool
+ * calls. Empty for chunks that contain only usage or filter results.
  */
 function ourChoices({ choices }: Json): Json[] {
   if (choices === undefined || choices === null) return []

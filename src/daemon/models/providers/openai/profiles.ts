@@ -1,6 +1,6 @@
 /**
- * Options that some servers do not support. A profile lists an option only if the server does not reject it with a
- * clear message.
+ * Options that some servers do not support. A profile omits options that the server itself rejects with a clear
+ * message.
  */
 export type Ability =
   | 'tools'
@@ -50,7 +50,7 @@ export type Profile = {
   lacks: readonly Ability[]
 }
 
-/** The profile of an unknown server. It passes on all options, and the server decides. */
+/** The profile of an unknown server. All options are passed on, and the server decides which to accept. */
 const DEFAULT: Profile = {
   origin: 'openai',
   tokensField: 'max_tokens',

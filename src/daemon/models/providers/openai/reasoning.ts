@@ -45,8 +45,8 @@ function toDetails({ text, data }: Reasoning): Json[] {
 }
 
 /**
- * Returns the signed or encrypted members of a detail, and its identifying members. Drops all other members, because
- * guards do not inspect this data, so it must not contain readable text. Undefined if nothing is signed or encrypted.
+ * Returns the signed or encrypted members of a detail, and its identifying members. Drops all other members: guards do
+ * not inspect this data, so it must not contain readable text. Undefined if nothing is signed or encrypted.
  */
 function toSealed(detail: Json | undefined): Json | undefined {
   if (detail === undefined) return undefined

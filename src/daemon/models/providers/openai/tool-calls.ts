@@ -15,14 +15,14 @@ export type ToolCallReader = {
   readonly held: ChatPart | undefined
   /** Whether there was any call. */
   readonly any: boolean
-  /** Whether a call came without a name, so that it cannot be executed. */
+  /** Whether a call has no name and therefore cannot be executed. */
   readonly unnamed: boolean
 }
 
-/** `text` contains the arguments so far, which may arrive before the name. `name` is empty until it arrives. */
+/** `text` contains the arguments so far, which may arrive before the name. `name` is empty until the name arrives. */
 type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: string; text: string }
 
-/** Empty arguments. Some servers send them as a placeholder before the real arguments. Groq writes `null`. */
+/** Empty arguments. Some servers send `{}` as a placeholder before the real arguments. Groq writes `null`. */
 const NO_ARGUMENTS = '{}'
 const PLACEHOLDER = /^\{\}(?=\{)/
 
@@ -64,13 +64,14 @@ export function createToolCallReader(): ToolCallReader {
     const isUntold = call.name === '' || call.text === '' || call === held
     call.text += text
     if (isUntold) call.text = call.text.replace(PLACEHOLDER, '')
-    // The caller has already received the first part of the name.
+    // The name cannot be extended, because the caller has already received its first part.
     if (call.name !== '' && name !== undefined && name !== call.name) {
       throw unreadableError('the name of a tool in pieces')
     }
     if (call.name === '' && name === undefined) return
     held = isUntold && call.text === NO_ARGUMENTS ? call : undefined
-    // Held arguments are passed on as an empty part, because any content after a finish reason revokes that reason.
+    // While arguments are held, an empty part is added instead: a first part after a finish reason would revoke that
+    // reason.
     const told = held ? '' : isUntold ? call.text : text
     if (name === undefined || call.name !== '') {
       if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: told })

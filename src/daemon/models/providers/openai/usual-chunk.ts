@@ -15,7 +15,7 @@ export type UsualChunks = {
 }
 
 /**
- * Maximum number of learned chunks. If it is reached, learning stops, because the server changes other members in each
+ * Maximum number of learned chunks. At this number, learning stops: the server evidently changes other members in each
  * chunk.
  */
 const LESSONS = 8
@@ -28,8 +28,7 @@ export function createUsualChunks(): UsualChunks {
   return {
     textOf(chunk) {
       const end = chunk.length - after.length
-      // Compares slices, because V8 compiles `startsWith` to a loop over characters (measured: ten times the
-      // work).
+      // Slices are compared, because V8 compiles `startsWith` to a loop over characters (measured: ten times the work).
       if (before === '' || chunk.slice(0, before.length) !== before || chunk.slice(end) !== after) return undefined
       return parseText(chunk.slice(before.length, end))
     },
@@ -37,7 +36,7 @@ export function createUsualChunks(): UsualChunks {
       const start = lessonsLeft > 0 ? startOf(chunk, text) : undefined
       if (start === undefined) return
       lessonsLeft -= 1
-      // Copied, because a slice retains the whole text of a network read.
+      // The slices are copied, because a slice retains the whole text of a network read.
       before = copyOf(chunk.slice(0, start))
       after = copyOf(chunk.slice(start + text.length + 2))
     },
@@ -50,7 +49,7 @@ function parseText(json: string): string | undefined {
     const text: unknown = JSON.parse(json)
     return typeof text === 'string' && text !== '' ? text : undefined
   } catch {
-    // The chunk is not the learned chunk, because another member follows the text.
+    // The chunk differs from the learned chunk in more than the text: another member follows the text.
     return undefined
   }
 }
@@ -58,8 +57,8 @@ function parseText(json: string): string | undefined {
 const copyOf = (text: string) => Buffer.from(text).toString()
 
 /**
- * Returns the offset of the text in the JSON of its chunk. Undefined if the position is ambiguous. JSON without a
- * backslash has only one spelling, so a name that occurs once is the delta's.
+ * Returns the offset of the text in the JSON of its chunk. Undefined if the position is ambiguous. In JSON without a
+ * backslash, a name has only one spelling. So if "content" occurs once, it is the name in the delta.
  */
 function startOf(chunk: string, text: string): number | undefined {
   if (chunk.includes('\\')) return undefined

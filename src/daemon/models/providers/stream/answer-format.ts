@@ -7,7 +7,7 @@ export type AnswerDraft = {
   parts: ChatPart[]
   /** The finish reason, once received. Without a finish reason, the answer is incomplete. */
   ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string } | undefined
-  /** The latest counts. A later event replaces them. */
+  /** The latest token counts. A later event replaces them. */
   usage: TokenUsage | undefined
   /** The provider's end marker was received. */
   done: boolean

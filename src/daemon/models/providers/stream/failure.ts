@@ -31,8 +31,8 @@ const UNKNOWN_MODEL_NAMES =
 const AUTH_400_NAMES =
   /api_key_invalid|invalid.?api.?key|failed_precondition|incompletesignature|notauthorized|requestexpired/
 /**
- * Messages of providers that send no error name. Each pattern matches only the beginning, because a message may quote
- * the request after its first sentence, and a caller's words must not alert the operator.
+ * Messages of providers that send no error name. Each pattern matches only the beginning of a message, because the rest
+ * may quote the request. A caller's words must not alert the operator.
  */
 const QUOTA_SENTENCES =
   /^(your credit balance is too low|you have reached your specified api usage limits|key limit exceeded|insufficient balance|out of call volume quota|you have (run out of credits|exceeded your monthly included credits)|your newly created team doesn.t have any credits|your team \S+ has either used all available credits|account \S+ is suspended, possibly due to reaching the monthly spending limit)/
@@ -80,7 +80,7 @@ const SHOWN_CODE = /^[\w.-]{1,64}$/
 export function statusError(status: number, headers: IncomingHttpHeaders, body: string, nowMs: number): ProviderError {
   const details = errorDetails(parseJson(body), headers['x-amzn-errortype'], nowMs)
   const reason = statusReason(status, details)
-  // Rate-limit headers are in every response, so they specify a wait only after a 429.
+  // Every response has rate-limit headers, but only with a 429 do they specify a wait.
   const resetSeconds = status === 429 ? limitResetSeconds(headers, nowMs) : undefined
   // If the daily quota is exhausted, Google's RetryInfo still contains the wait for the limit per minute.
   const limitSeconds = isOperatorReason(reason) ? undefined : (details.retryAfterSeconds ?? resetSeconds)
@@ -103,7 +103,9 @@ export function reportedError(error: unknown): ProviderError {
   })
 }
 
-/** Classifies a connection failure. With `answering`, the answer had begun, so it is truncated. */
+/**
+ * Classifies a connection failure. If `answering` is set, the answer had already begun, so its outcome is `truncated`.
+ */
 export function connectionError(cause: Error, answering: boolean): ProviderError {
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
   const what = answering ? 'The connection to the provider broke' : 'The provider could not be reached'

@@ -12,7 +12,10 @@ import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './u
 
 /** Maximum size of a whole answer. */
 export const PROVIDER_BODY_BYTES = 33_554_432
-/** Maximum size of all events of one stream: more than twice a body, because each event repeats its envelope. */
+/**
+ * Maximum size of all events of one stream. It is more than twice the maximum of a body, because each event repeats its
+ * envelope.
+ */
 const PROVIDER_STREAM_BYTES = 67_108_864
 /** Maximum bytes to read of a provider's error body. Only its error code is needed. */
 const PROVIDER_ERROR_BODY_BYTES = 65_536
@@ -69,11 +72,12 @@ export async function readJson(
 
 // This iterator is hand-written, because a generator would add three microtask turns to every network read.
 class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
-  /** Cleared at the start of the call, because the request may be large and is no longer needed. */
+  /** Cleared when the call starts, because the request may be large and is then no longer needed. */
   #call: AnswerCall | undefined
   readonly #clock: Clock
   readonly #signal: AbortSignal
-  // Created once instead of for each read, because with thousands of idle streams, pending callbacks dominate memory.
+  // These callbacks are created once instead of for each read: with thousands of idle streams, they would dominate
+  // memory.
   readonly #onBytes = (bytes: Buffer | null) => this.#take(bytes) ?? this.#readOn()
   readonly #onFailure = (error: unknown) => this.#fail(error)
   #upstream: Upstream | undefined
@@ -137,7 +141,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
   /** Waits for the next read of a stream. Returns null at its end. */
   #nextBytes(): Promise<Buffer | null> {
-    // This limit is for a stream without pauses, because the watch limits only silence.
+    // This limit ends a stream that never pauses, because the watch limits only silence.
     if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
     const state = this.#assembly?.state()
     if (state === 'broken') return NOTHING
@@ -198,7 +202,8 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
 const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefined })
 
-// One shared instance, because creating an Error captures a stack, and this error is not a fault.
+// All calls share this instance: creating an Error captures a stack, which is useless here, because this is not a
+// fault.
 const GIVEN_UP = new Error('the answer is not read further')
 
 const NOTHING: Promise<null> = Promise.resolve(null)

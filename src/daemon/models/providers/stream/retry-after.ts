@@ -23,9 +23,9 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): 
 
 /**
  * Returns the seconds until the exceeded limit resets, from the rate-limit headers. `x-ratelimit-reset[-<limit>]` and
- * `ratelimit-reset` are in seconds, a duration such as "6m0s", or a time; `ratelimit` has `t` or `reset`;
- * `anthropic-ratelimit-<limit>-reset` is a date. The result is the longest wait of the exhausted limits. Otherwise, the
- * result is the shortest wait of all limits.
+ * `ratelimit-reset` are a number of seconds, a duration such as "6m0s", or a time. `ratelimit` has a member `t` or
+ * `reset`. `anthropic-ratelimit-<limit>-reset` is a date. The result is the longest wait of the exhausted limits.
+ * Otherwise, the result is the shortest wait of all limits.
  */
 export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const waits: number[] = []
@@ -78,7 +78,7 @@ function resetSeconds(value: string, nowMs: number): number | undefined {
   return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
 }
 
-/** Removes the window after a reset, as in `12;w=60`; extracts the reset from a header with several members. */
+/** Returns the reset in a header: without a window, as in `12;w=60`, and without the other members of `ratelimit`. */
 const resetOf = (name: string, value: string): string =>
   (name === 'ratelimit' ? /\b(?:t|reset)=(\d+)/.exec(value)?.[1] : value.split(';')[0]?.trim()) ?? ''
 

@@ -7,7 +7,7 @@ export type Timeouts = { attemptMs: number; firstTokenMs: number; stallMs: numbe
 
 /** The timeouts of a provider call. Every method is cheap enough to be called once per network read. */
 export type SilenceWatch = {
-  /** Starts a wait for bytes. Only this time counts; the time of a slow client does not. */
+  /** Starts a wait for bytes. Only the time of these waits counts, not the time that a slow client takes. */
   waiting(): void
   heard(): void
   /** The first content has arrived. From now on, the limit applies to the silence between reads. */
@@ -18,9 +18,9 @@ export type SilenceWatch = {
 }
 
 /**
- * Calls `expire` at most once. It is called if the provider takes longer than attemptMs in total, a stream has no
- * content after firstTokenMs, a running stream is silent for stallMs, or a finished stream does not end in time. Every
- * limit applies to the time spent waiting for the provider, which begins with the call itself.
+ * Calls `expire` at most once. It is called if the provider takes longer than attemptMs in total, or if a stream has no
+ * content after firstTokenMs. It is also called if a running stream is silent for stallMs, or if a finished stream does
+ * not end in time. Every limit applies to the time spent waiting for the provider, which begins with the call itself.
  *
  *   first ──committed──▶ running ──finishing──▶ ending        (not streamed: running from the start, without a stall limit)
  *                           ▲─────committed────────┘           (text after a finish reason revokes it)
@@ -47,14 +47,14 @@ export function watchSilence(
   }
 
   // Bytes only postpone the deadline. So the timer is not reset on each read; when it fires, it is set to the remaining
-  // time. It keeps running while the client is slow, and the next wait sets it again.
+  // time. The timer keeps running while the client is slow, and the next wait sets it again.
   function arm(sinceMs: number): void {
     const endMs = sinceMs + Math.min(attemptMs, phaseLimitMs()) - waitedMs
     if (timer && endMs >= armedForMs) return
     timer?.cancel()
     armedForMs = endMs
     timer = undefined
-    // Node treats an infinite timeout as 1 ms.
+    // An infinite timeout needs no timer, and Node would treat it as 1 ms.
     if (!Number.isFinite(endMs)) return
     timer = clock.after(Math.max(0, Math.ceil(endMs - clock.monotonic())), fired)
   }

@@ -17,9 +17,9 @@ export type SseReader = {
 
 /**
  * Parses server-sent events (WHATWG HTML, 9.2) from bytes that may be split anywhere, even inside a character or a
- * CRLF. Comments and fields other than data and event are dropped. It throws a ProviderError if an event exceeds
- * PROVIDER_EVENT_BYTES, for an error outside of an event, and for other text that may belong to the answer. Events
- * before the error are yielded first.
+ * CRLF. Comments and fields other than data and event are dropped. Throws a ProviderError for an event over
+ * PROVIDER_EVENT_BYTES, an error outside of an event, and other text that may belong to the answer. Events before the
+ * error are yielded first.
  */
 export function createSseReader(): SseReader {
   // StringDecoder takes half the time of a streaming TextDecoder, but does not strip the byte order mark.

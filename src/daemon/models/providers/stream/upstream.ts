@@ -11,7 +11,7 @@ export type UpstreamRequest = {
   path: string
   headers: readonly string[]
   body: string
-  /** For a governed call: its model, and the check before it is sent. */
+  /** Set for a governed call: its model, and the check that runs before the call is sent. */
   governed?: { model: string; entitled: Entitled } | undefined
 }
 
@@ -22,7 +22,7 @@ export const governed = (
 ): UpstreamRequest['governed'] => entitle && { model, entitled: entitle(model, body) }
 
 /**
- * Checks, right before a call is sent, that it is allowed.
+ * Checks that a call is allowed. Call this right before the call is sent.
  * @throws the error that rejects the call, synchronously or asynchronously
  */
 export const mayLeave = ({ governed, body }: Pick<UpstreamRequest, 'body' | 'governed'>): Promise<void> | undefined =>
@@ -33,14 +33,13 @@ export type UpstreamHead = { status: number; headers: IncomingHttpHeaders }
 /** One HTTP call in flight. It has one reader, which first awaits `takeHead` and then calls `next` sequentially. */
 export type Upstream = {
   /**
-   * Returns status and headers. Works only once, so that a stream does not retain them for minutes. Rejects with a
-   * ProviderError.
+   * Returns status and headers. Works only once, so that a stream does not retain the headers for minutes. Rejects with
+   * a ProviderError.
    */
   takeHead(): Promise<UpstreamHead>
   /**
-   * Returns all bytes since the last call, or null at the end of the body. At most STREAM_BUFFER_BYTES are buffered;
-   * then reading pauses. After a failure, first returns the bytes received before it, then rejects with a
-   * ProviderError.
+   * Returns all bytes since the last call, or null at the end of the body. Reading pauses while STREAM_BUFFER_BYTES are
+   * buffered. After a failure, first returns the bytes received before it, then rejects with a ProviderError.
    */
   next(): Promise<Buffer | null>
   /** Ends the call with `error`, drops buffered bytes and closes the connection. No effect after the end. */
@@ -60,8 +59,8 @@ const SOCKET_READ_BYTES = 65_536
 const HELD_PIECES = 1_024
 
 /**
- * POSTs directly on the pool: fetch, Web Streams and Readable cost several times as much as the call itself. An aborted
- * signal closes the connection immediately, in any state.
+ * Sends a POST directly on the pool: fetch, Web Streams and Readable cost several times as much as the call itself. An
+ * aborted signal closes the connection immediately, in any state.
  */
 export function openUpstream(pool: Dispatcher, request: UpstreamRequest, signal: AbortSignal): Upstream {
   return new UpstreamCall(pool, request, signal)
@@ -97,7 +96,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
       return
     }
     signal.addEventListener('abort', this.#onAbort, { once: true })
-    // undici never writes to the headers.
+    // The cast is safe, because undici never writes to the headers.
     const call: PooledCall = { method: 'POST', path, headers: headers as string[], body, watch: this.#watch }
     pool.dispatch(call, this)
   }
@@ -148,7 +147,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     controller.rawHeaders = null
     this.#answering = true
     this.#resolveHead({ status, headers })
-    // Both functions retain the promise, and thus the headers.
+    // Both functions are replaced, because they retain the promise and thus the headers.
     this.#resolveHead = ignore
     this.#rejectHead = ignore
   }

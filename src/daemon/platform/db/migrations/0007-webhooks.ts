@@ -63,7 +63,7 @@ export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
   'update outbox_events set fanned_out_at = created_at',
   'create index outbox_events_waiting on outbox_events (created_at, id) where fanned_out_at is null',
 
-  // Contains one encrypted row. A daemon with another master key cannot decrypt it, and fails before it encrypts
+  // Contains one encrypted row. A daemon with another master key cannot decrypt this text, and fails before it encrypts
   // anything.
   `create table master_key_check (
     id ${text} primary key,

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Embeddings of passages. `documents.embedded_by` is the model that has embedded the whole document, or 0, so an index
- * finds pending work. Each vector is stored twice: a search scans every `signature` (see
+ * Embeddings of passages. `documents.embedded_by` is the model that has embedded the whole document, or 0. An index on
+ * this column finds pending work. Each vector is stored twice: a search scans every `signature` (see
  * `knowledge/vectors/signature.ts`), and reads the full vectors of a few candidates.
  */
 export const vectors: MigrationStep = ({ engine, text, integer, tableEnd }) => {

@@ -34,8 +34,8 @@ export const evidence: MigrationWithData = {
       leaves ${text} not null,
       signature ${text} not null
     )${tableEnd}`,
-    // Contains only commits of this migration, until a daemon has opened its signing key. All later commits are signed
-    // when they are written.
+    // This index contains only the unsigned commits of this migration, until a daemon has opened its signing key. All
+    // later commits are signed when they are written.
     `create index evidence_commits_unsigned on evidence_commits (id) where signature = ''`,
     `create table evidence_checkpoints (
       tenant_id ${text} not null,
