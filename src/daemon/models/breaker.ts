@@ -54,8 +54,8 @@ export function afterFirstToken(circuit: Circuit, nowMs: number): Circuit {
 
 /**
  * Decides whether a request must skip this model. The first request after the probe time of an open circuit is sent as
- * a probe, and the wait until the next probe doubles. A probe does not wait for the result of an earlier probe, so a
- * lost probe does not keep the circuit open.
+ * a probe, and the wait until the next probe doubles. Probes do not wait for the results of earlier probes, so one lost
+ * probe cannot keep the circuit open.
  */
 export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit: Circuit } {
   if (circuit.probeAtMs === undefined) return { skip: false, circuit }

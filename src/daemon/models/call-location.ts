@@ -2,9 +2,7 @@ import type { ProviderConfig } from './config.ts'
 import type { CallLocation } from './provider.ts'
 import { bedrockBaseUrl } from './providers/bedrock/address.ts'
 
-/**
- * Returns a function that maps a model, by the provider's name of it, to the location where its calls are processed.
- */
+/** Returns a function that maps the provider's name of a model to the location of the model's calls. */
 export function locationsOf(config: ProviderConfig): (model: string) => CallLocation {
   if (config.kind === 'local') return () => 'here'
   const region = config.region?.toLowerCase()

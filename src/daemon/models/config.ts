@@ -17,8 +17,8 @@ export type EndpointConfig = {
   /** The upstream's names of the offered models. Undefined: any name is passed on. */
   models: readonly string[] | undefined
   /**
-   * The region where data is processed, such as `eu` or `eu-west-1`. Policies with a residency check it. Undefined:
-   * unknown.
+   * The region where data is processed, such as `eu` or `eu-west-1`. Policies with a residency requirement check this
+   * region. Undefined: unknown.
    */
   region?: string | undefined
   /** Azure OpenAI only: the dated API version. Undefined: the undated API. */
@@ -33,7 +33,7 @@ export type PriceConfig = {
   output: number
   cacheRead?: number | undefined
   cacheWrite?: number | undefined
-  /** Points per answer. Default: the value of the bundled list, or 1. */
+  /** Points per answer. Default: the points in the bundled price list, or 1. */
   points?: number | undefined
 }
 

@@ -14,7 +14,7 @@ const LOCAL_MODELS_BYTES = 1_048_576
 export type LocalServer = { name: string; baseUrl: string }
 
 export type LocalServers = {
-  /** The servers that responded to the last `look`, by name, with the models that they listed. */
+  /** The servers that responded to the last `look`, by name. Each offers the models that it listed. */
   readonly found: ReadonlyMap<string, Provider>
   /** Probes all servers simultaneously, for at most LOCAL_PROBE_MS. Never rejects. */
   look(): Promise<void>
@@ -31,7 +31,7 @@ export function createLocalServers(
   { clock, log, servers = LOCAL_SERVERS }: { clock: Clock; log: Log; servers?: readonly LocalServer[] },
 ): LocalServers {
   const wanted = servers.filter(({ name }) => !configured.includes(name))
-  // Entries are never removed, so that answers in flight survive while a server is temporarily unreachable.
+  // Entries are never removed: answers in flight must survive while a server is temporarily unreachable.
   const providers = new Map<string, Provider>()
   const found = new Map<string, Provider>()
 

@@ -35,7 +35,10 @@ export type ProviderCall = {
   grounding: { index: string; passages: readonly GroundingPassage[] } | null
   /** Undefined: the model's default. */
   temperature: number | undefined
-  /** True if the caller did not set the temperature. It is then dropped for models that do not accept a temperature. */
+  /**
+   * True if the caller did not set the temperature. A default temperature is dropped for models that reject
+   * temperatures.
+   */
   temperatureIsDefault?: boolean | undefined
   /** Undefined: no limit is sent, and the model's default limit applies. */
   maxTokens: number | undefined
@@ -44,7 +47,7 @@ export type ProviderCall = {
   options?: GenerationOptions | undefined
   /** Asks the provider not to train on this call. */
   noTraining?: boolean | undefined
-  /** Required to send a governed call. Undefined for calls that the gateway makes for itself. */
+  /** Must be set to send a governed call. Undefined for calls that the gateway makes for itself. */
   entitle?: Entitle | undefined
   /** Called with the head of the HTTP response, whatever its status. */
   onHead?: OnHead | undefined

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 
 /**
- * Step budget of a tenant's patterns. Each request and each answer has its own budget. Each character costs as many
- * steps as the compiled pattern executes for it. A step takes about 20 ns. Text beyond the budget counts as a match.
- * Streams charge the full cost for new text, and at least a sixteenth of it for re-read text.
+ * Step budget of a tenant's patterns. Each request and each answer has its own budget. Each character costs one step
+ * per instruction of the compiled pattern. A step takes about 20 ns. Text beyond the budget counts as a match. Streams
+ * charge the full cost for new text, and at least a sixteenth of it for re-read text.
  */
 const GUARD_SCAN_STEPS = 200_000_000
 

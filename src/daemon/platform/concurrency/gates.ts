@@ -35,7 +35,7 @@ type Gate = {
   queues: Map<string, Waiting[]>
 }
 
-/** @param the text before "at once" in the error message, such as "this key may run 100 chats" */
+/** @param what the text before "at once" in the error message, such as "this key may run 100 chats" */
 export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, clock: Clock, what: string): Gates {
   const gates = new Map<string, Gate>()
 

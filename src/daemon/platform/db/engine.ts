@@ -45,7 +45,8 @@ export type Engine = {
   /** @param onConflict the conflict clause in portable SQL, or an empty string */
   bulkInsert(table: string, columns: readonly string[], onConflict: string, traits?: ColumnTraits): BulkInsert
   /**
-   * Joins several statements of `bulkInsert` into one. Defined only if one statement is cheaper than a transaction.
+   * Joins several statements of `bulkInsert` into one. Only an engine on which one statement is cheaper than a
+   * transaction defines this function.
    * @param name unique among the joined statements of a connection
    */
   joinInserts?(name: string, statements: readonly string[]): JoinedStatement

@@ -9,7 +9,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 const IDLE_TIMEOUT_MS = 30_000
 /** Maximum run time of a statement, and maximum idle time of a transaction that may have locks. */
 const STATEMENT_TIMEOUT_MS = 30_000
-// After this time, the connection is closed, because a live server would have ended the statement earlier.
+// By `runningMs`, a live server would have ended the statement, so the connection is closed.
 const SILENCE_TIMEOUTS: SilenceTimeouts = { runningMs: STATEMENT_TIMEOUT_MS + 2_000, closingMs: 5_000 }
 
 /** Type ids (pg_type) of int8, and of numeric, the type of sum() over an int8 column. */

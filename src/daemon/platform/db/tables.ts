@@ -198,7 +198,7 @@ export type Tables = {
     document_id: string | null
     /** Only `published` segments are searched. */
     state: 'draft' | 'published'
-    /** The segment that will replace this one. */
+    /** The segment that will replace this segment. */
     merged_into: string | null
     passage_count: number
     page_count: number
@@ -352,9 +352,11 @@ export type WebhookEndpointRow = {
   failure_count: number
   /** Total number of held deliveries that were dropped because the limit was exceeded. */
   held_dropped: number
-  /** Encrypted (secrets/seal.ts): the `whsec_…` text. */
+  /** The `whsec_…` text, encrypted (secrets/seal.ts). */
   secret: string
-  /** Encrypted like `secret`. It also signs until `previous_secret_until` if a rotation requested an overlap. */
+  /**
+   * Encrypted like `secret`. If a rotation requested an overlap, this secret also signs until `previous_secret_until`.
+   */
   previous_secret: string | null
   previous_secret_until: string | null
   created_at: string

@@ -49,7 +49,8 @@ export class Exchange implements RequestContext {
     this.bodyHeldBack = bodyHeldBack
     this.shutdown = shutdown
     this.#connection = connection
-    // 'close' signals a broken socket. Without a listener, 'error' would end the process.
+    // 'error' is ignored, because 'close' also signals a broken socket. Without a listener, 'error' would end the
+    // process.
     response.on('error', ignore)
     request.on('error', ignore)
   }

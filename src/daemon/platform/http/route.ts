@@ -103,7 +103,7 @@ export type Route = {
   unnamedParameters?: true
   /** The route supports the Idempotency-Key header. */
   takesIdempotencyKey?: true
-  /** Schemas of the documented responses by status; shown in /openapi.json and checked by the tests. */
+  /** Schemas of the documented responses, by status. They are shown in /openapi.json and checked by the tests. */
   responses: Record<number, ResponseDoc>
   /** Maximum size of a JSON body in bytes. With `'unread'`, the body is not read before the handler runs. */
   bodyLimit: number | 'unread'

@@ -88,13 +88,14 @@ function withoutWords(text: string, furtherIn: (line: string) => ReadonlySet<str
 
 const NO_WORDS: ReadonlySet<string> = new Set()
 /**
- * Words that begin English questions but do not begin sentences in other common languages, unlike "was", "will" and
- * "die". This check is needed because everyday words also occur in other languages, such as German "See" (lake).
+ * Words that begin English questions but do not begin sentences in other common languages. So "was", "will" and "die"
+ * are not in the list. This check is needed because everyday words also occur in other languages, such as German "See"
+ * (lake).
  */
 const ENGLISH_QUESTION =
   /^[\s\p{P}]*(?:how|what|which|when|where|who|whom|whose|why|can|could|do|does|did|is|are|should|may|must|tell me|show me|explain|describe)(?![\p{L}\p{N}])/iu
 
-/** Also matches the part after an apostrophe, which is not a word on its own. */
+/** Matches words, and the part after an apostrophe, which is not a word on its own. */
 const WORD_OR_REST = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|[\p{L}\p{N}\p{M}]+/giu
 const APOSTROPHE = /^['’]/
 const OTHER_THAN_CAPITAL = /[\p{Ll}\p{Lo}]/u

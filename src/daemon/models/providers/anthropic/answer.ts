@@ -87,7 +87,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         const delta = objectIn(event, 'delta')
         let block = blocks.get(event.index)
         if (!block) throw unreadableError('a piece of a block that is not open')
-        // Some servers send text deltas in the preceding thinking block.
+        // A text delta ends a thinking block, because some servers send the text deltas in that block.
         if (block.type === 'thinking' && delta.type === 'text_delta') {
           stopBlock(block, draft.parts)
           block = { type: 'text' }
@@ -109,7 +109,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         counts = withCounts(counts, event.usage)
         if (isObject(event.usage) && tokens(event.usage.output_tokens) !== undefined) draft.usage = toTokenUsage(counts)
         if (typeof reason !== 'string') return
-        // Some servers omit the stop events of blocks, or send them later.
+        // All blocks are ended here, because some servers omit the stop events of blocks or send them later.
         for (const block of blocks.values()) stopBlock(block, draft.parts)
         blocks.clear()
         draft.ending = toEnding(OUTCOMES, reason)
@@ -165,7 +165,7 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
 
 function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
   if (block.type === 'thinking') {
-    // Other thinking deltas are ignored: without them, the answer is not shorter.
+    // Other thinking deltas are ignored, which does not shorten the answer.
     if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
     else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
     else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside their call')
@@ -185,7 +185,8 @@ function stopBlock(block: Block, parts: ChatPart[]): void {
   if (block.type === 'thinking' && block.signature !== '') {
     parts.push({ type: 'reasoning', text: '', origin: ANTHROPIC_ORIGIN, signature: block.signature })
   }
-  // A tool without parameters has no argument pieces, but callers expect valid JSON.
+  // Without argument pieces, the arguments of the start event are used: callers expect valid JSON even from a call
+  // without arguments.
   if (block.type === 'tool_use') addArguments(block, block.input, parts)
 }
 

@@ -40,7 +40,10 @@ export function toCountRequest(call: ProviderCall): object {
   return Object.fromEntries(READ_BY_THE_MODEL.map((name) => [name, request.get(name)]))
 }
 
-/** Penalties of 0 and `logprobs: false` have no effect, and many clients always send them. */
+/**
+ * Rejects unsupported options. Penalties of 0 and `logprobs: false` are accepted: they have no effect, and many clients
+ * always send them.
+ */
 function refuseUnknown(options: GenerationOptions, temperature = 0): void {
   const asked = {
     frequency_penalty: Boolean(options.frequencyPenalty),
@@ -91,7 +94,10 @@ function toFormat(format: GenerationOptions['responseFormat']): object | undefin
   return { type: 'json_schema', schema: description === undefined ? schema : { description, ...schema } }
 }
 
-/** Claude 4.7 and later reject a temperature. In the model name, the version follows the family. */
+/**
+ * Whether the model rejects a temperature, as Claude 4.7 and later do. In the model name, the version follows the
+ * family.
+ */
 export function hasFixedTemperature(model: string): boolean {
   const [, major = 0, minor = 0] = /claude-[a-z]+-(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)/.exec(model)?.map(Number) ?? []
   return major > 4 || (major === 4 && minor >= 7)

@@ -175,7 +175,8 @@ function stopBlock(block: Block, parts: ChatPart[]): void {
     if (signature !== '') parts.push({ ...part, signature })
     if (redacted.length > 0) parts.push({ ...part, data: Buffer.concat(redacted).toString('base64') })
   }
-  // A tool without parameters has no argument pieces, but callers expect valid JSON.
+  // Without argument pieces, the block's initial arguments are used: callers expect valid JSON even from a call without
+  // arguments.
   if (block.type === 'tool_use') addArguments(block, block.input, parts)
 }
 

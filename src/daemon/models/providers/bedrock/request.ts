@@ -30,7 +30,10 @@ export function toBedrockRequest(call: ProviderCall): object {
   }
 }
 
-/** Penalties of 0 and `logprobs: false` have no effect, and many clients always send them. */
+/**
+ * Rejects unsupported options. Penalties of 0 and `logprobs: false` are accepted: they have no effect, and many clients
+ * always send them.
+ */
 function rejectUnknownOptions(options: GenerationOptions, temperature = 0): void {
   const asked = {
     frequency_penalty: Boolean(options.frequencyPenalty),

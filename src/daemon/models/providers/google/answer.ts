@@ -163,7 +163,7 @@ function toEnding(finishReason: unknown): Ending | undefined {
 }
 
 /**
- * Returns the candidate of a response. Only one is requested. Undefined in responses that contain only usage or
+ * Returns the response's candidate: each call requests only one. Undefined in responses that contain only usage or
  * feedback.
  */
 function firstCandidate({ candidates }: Json): Json | undefined {

@@ -35,8 +35,8 @@ export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origi
 }
 
 /**
- * The content of one answer so far. A final message repeats the whole text if it has the same length and ends with the
- * last text chunk.
+ * The content of one answer so far. A final message counts as a repetition of the text if both have the same length and
+ * the message ends with the last chunk.
  */
 type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
 
@@ -81,7 +81,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
 
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
-    // Text after a tool call uses the slow path, because the held part of the call must be added before the text.
+    // After a tool call, text uses the slow path, which first adds the held part of the call.
     const usualText = name === undefined && !seen.calls ? usual.textOf(trimmed) : undefined
     if (usualText !== undefined) {
       draft.parts.push({ type: 'text', text: usualText })

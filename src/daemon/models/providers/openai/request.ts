@@ -37,7 +37,7 @@ function toFields(options: NonNullable<ProviderCall['options']>, profile: Profil
   const effort = profile.effortField === 'reasoning' ? reasoningEffort && { effort: reasoningEffort } : reasoningEffort
   const hasTools = options.tools !== undefined && options.tools.length > 0
   return {
-    // Servers reject tool options without tools.
+    // Servers reject tool options if the request has no tools.
     ...(hasTools && {
       tools: options.tools?.map(toTool),
       tool_choice: toToolChoice(options.toolChoice),

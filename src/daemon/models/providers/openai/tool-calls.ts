@@ -57,7 +57,7 @@ export function createToolCallReader(): ToolCallReader {
     const call = callOf(key, position, piece)
     if (held !== call) release(parts)
     const text = call.text === '' && piece.text === 'null' ? NO_ARGUMENTS : piece.text
-    // Some servers repeat the whole arguments at the end.
+    // Repeated arguments are skipped: some servers send the whole arguments again at the end.
     if (text !== '' && text === call.text && parseObject(text)) return
     call.id ??= id
     call.hasOwnId ||= id !== undefined
@@ -99,7 +99,7 @@ export function createToolCallReader(): ToolCallReader {
     },
     take(pieces, whole, parts) {
       if (pieces === undefined || pieces === null) return
-      // For a long time, Text Generation Inference sent a single object instead of a list.
+      // A single object is accepted: for a long time, Text Generation Inference sent an object instead of a list.
       const list = isObject(pieces) ? [pieces] : pieces
       if (!Array.isArray(list)) throw unreadableError('tool calls of an unknown kind')
       list.forEach((piece, position) => {

@@ -9,9 +9,9 @@ import { createCallCheck } from './tool-arguments.ts'
 export type AnswerAssembly = {
   /**
    * `finishing`: the finish reason was received. Only usage and the end marker may follow, and the answer is complete
-   * without them. `open`: content may follow. A finish reason that arrives with content, or before any content, keeps
-   * the state `open`, because some servers send a finish reason with every chunk. `broken`: the next `take` throws,
-   * whatever its argument.
+   * without them. `open`: content may follow. The state remains `open` if a finish reason arrives with content or
+   * before any content, because some servers send one with every chunk. `broken`: the next `take` throws, whatever its
+   * argument.
    */
   state(): 'open' | 'finishing' | 'broken' | 'ended'
   /**

@@ -5,13 +5,13 @@ import type { SseEvent } from './sse-event.ts'
 /** The data that marks the end of a stream. */
 export const END_MARK = '[DONE]'
 
-/** Keep-alive data without content: empty, or a comment in the data. */
+/** Whether the data is a keep-alive without content: empty, or a comment in the data. */
 export const isHeartbeat = (data: string): boolean => data === '' || data.startsWith(':')
 
 /**
  * Returns the events inside an event whose data has several lines. This is the event itself, or one event per line if
- * the server separates events by one newline instead of two. JSON cannot continue after a line that is an object, so
- * this is unambiguous.
+ * the server separates events by one newline instead of two. The two cases cannot be confused, because JSON ends after
+ * a line that is a whole object.
  */
 export function eventsIn(event: SseEvent): SseEvent[] {
   const lines = event.data.split('\n').map((line) => line.trim())

@@ -4,8 +4,8 @@ import { type FailureReason, isOperatorReason, type OperatorReason, ProviderErro
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 
 /**
- * The details of a provider's error, independent of the provider's format. They are used only to classify the error;
- * callers see only the code.
+ * The details of a provider's error, independent of the provider's format. They are used only to classify the error.
+ * Callers receive only the code.
  */
 type ErrorDetails = {
   code: string | undefined
@@ -42,7 +42,7 @@ const AUTH_SENTENCES =
   /^(incorrect api key|invalid api key|api key (not valid|expired)|(this|your) (organization|account) has been disabled)/
 /**
  * Messages of a 429 about credit, a spending limit or a quota of a day or more. A 429 never quotes the request.
- * "Exceeded your current quota" is missing, because Google also uses it for limits per minute.
+ * "Exceeded your current quota" is not in the list, because Google also uses this message for limits per minute.
  */
 const QUOTA_WORDS =
   /insufficient balance|credit balance is too low|used all available credits|monthly included credits|(run out of|have any) credits|spending limit|specified api usage limits|too many (tokens|requests) per day|free-models-per-day|calls \/ month/
@@ -80,7 +80,7 @@ const SHOWN_CODE = /^[\w.-]{1,64}$/
 export function statusError(status: number, headers: IncomingHttpHeaders, body: string, nowMs: number): ProviderError {
   const details = errorDetails(parseJson(body), headers['x-amzn-errortype'], nowMs)
   const reason = statusReason(status, details)
-  // Every response has rate-limit headers, but only with a 429 do they specify a wait.
+  // Rate-limit headers are in every response, but they specify a wait only after a 429.
   const resetSeconds = status === 429 ? limitResetSeconds(headers, nowMs) : undefined
   // If the daily quota is exhausted, Google's RetryInfo still contains the wait for the limit per minute.
   const limitSeconds = isOperatorReason(reason) ? undefined : (details.retryAfterSeconds ?? resetSeconds)

@@ -45,7 +45,7 @@ export function createSseReader(): SseReader {
       else if (bare === '' && line.trimEnd() !== '{') failure ??= lostLine(line)
       else {
         bare += line
-        // Lines inside a pretty-printed object are indented.
+        // An unindented brace ends the object, because the lines inside a pretty-printed object are indented.
         if (line.startsWith('}')) failBare()
       }
     },
@@ -88,8 +88,8 @@ function* thenFail(events: readonly SseEvent[], failure: ProviderError): Iterabl
 const tooLong = () => unreadableError(`an event over ${PROVIDER_EVENT_BYTES} bytes`)
 
 /**
- * Classifies a line without a known field: an error line of llama.cpp, bare JSON (Google's has several lines), or
- * possible text of the answer. Undefined for a line that the standard says to ignore.
+ * Classifies a line without a known field: an error line of llama.cpp, JSON outside of an event (in several lines from
+ * Google), or possible text of the answer. Undefined for a line that the standard says to ignore.
  */
 function lostLine(line: string): ProviderError | undefined {
   const trimmed = line.trim()

@@ -2,7 +2,7 @@ import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Groups, roles, permissions and usage of keys, the log of administrative changes, and the outbox. Audit entries,
- * counters and events have no foreign key to an account: they outlive it, and inserts need no look-up.
+ * counters and events have no foreign key to an account: these rows outlive the account, and inserts need no look-up.
  */
 export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
   `alter table tenants add column status ${text} not null default 'Active'`,
@@ -20,7 +20,7 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
   `alter table users add column search_text ${text} not null default ''`,
   `update users set search_text = lower(name) || '\n' || email || '\n' || username`,
   'create unique index users_by_name on users (tenant_id, name)',
-  // Covering index: lists scan it in their sort order, and searches read only the index.
+  // This is a covering index: lists scan the index in their sort order, and searches read only the index.
   'create index users_by_age on users (tenant_id, created_at, id, search_text)',
   'create index users_by_change on users (tenant_id, updated_at, id)',
   'create index users_by_role on users (tenant_id, role, created_at, id)',
@@ -138,7 +138,7 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
 /**
  * Lets PostgreSQL search for substrings of names through an index. Every usual installation includes the extension, and
  * the owner of a database may create it. Without the extension, a search reads all rows of a tenant. Managed databases
- * often install extensions in a separate schema, which is not on the search path.
+ * often install extensions in a separate schema that is not on the search path.
  */
 const TRIGRAM_SEARCH = `do $$ declare place text; begin
   create extension if not exists pg_trgm;

@@ -2,7 +2,7 @@ import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * The cost of each request, the monthly spend of each account and key, and the reservations of running requests. Money
- * is in nano-dollars. Spend counters have no foreign key to the account, because they outlive it.
+ * is in nano-dollars. Spend counters have no foreign key to the account, because they outlive the account.
  */
 export const billing: MigrationStep = ({ text, integer, tableEnd }) => [
   `alter table users add column usage_by_model ${integer} not null default 0`,

@@ -41,7 +41,7 @@ export const vectors: MigrationStep = ({ engine, text, integer, tableEnd }) => {
       primary key (passage_id, model_id)
     )${tableEnd}`,
     ...(engine === 'sqlite'
-      ? // A covering index: scanning the signatures reads no table rows.
+      ? // This is a covering index: scanning the signatures reads no table rows.
         [
           'create index passage_vectors_by_index on passage_vectors (tenant_id, index_id, model_id, passage_id, signature)',
         ]

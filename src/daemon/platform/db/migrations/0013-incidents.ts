@@ -1,6 +1,6 @@
 import type { MigrationStep } from '../migration-step.ts'
 
-/** Findings of guards. They have no foreign key to a key, user or policy, because findings outlive these. */
+/** Findings of guards. They outlive their key, user and policy, so they have no foreign keys to these. */
 export const incidents: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table incidents (
     id ${text} primary key,
