@@ -96,7 +96,7 @@ function requestHeaders({ apiKey, headers }: BedrockOptions, host: string): Read
   return {
     host,
     'content-type': 'application/json',
-    // Asks for uncompressed responses, because the gateway does not decompress and some proxies compress by default.
+    // Requests uncompressed responses, because the gateway does not decompress and some proxies compress by default.
     'accept-encoding': 'identity',
     'user-agent': 'aigw',
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),

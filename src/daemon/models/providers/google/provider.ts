@@ -75,7 +75,7 @@ const resourceOf = (model: string): string =>
 function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Asks for uncompressed responses, because the gateway does not decompress and some proxies compress by default.
+    // Requests uncompressed responses, because the gateway does not decompress and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

@@ -110,7 +110,7 @@ const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, ''
 function requestHeaders(configured: EndpointConfig['headers'], key: Ways['key']): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Asks for uncompressed responses, because the gateway does not decompress and some proxies compress by default.
+    // Requests uncompressed responses, because the gateway does not decompress and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

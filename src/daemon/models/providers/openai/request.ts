@@ -6,7 +6,7 @@ import type { Ability, Profile } from './profiles.ts'
 
 /**
  * Returns the body of POST /chat/completions for a call, as JSON. The JSON is written member by member, because a
- * single JSON.stringify takes more than twice as long.
+ * single JSON.stringify of a long text and a few settings takes more than twice as long.
  * @throws ProviderError `bad_request` for options that the server is known not to support; the message uses the
  * caller's option names
  */

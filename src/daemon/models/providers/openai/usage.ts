@@ -2,8 +2,8 @@ import { isObject, member, tokenCount as tokens } from '../../../platform/text/j
 import type { TokenUsage } from '../../provider.ts'
 
 /**
- * Returns the token usage. Undefined if the provider sent none. Some servers send zero for input and output as a
- * placeholder.
+ * Returns the token usage. Undefined if a count is missing, or if input and output are zero: some servers send zeros as
+ * a placeholder.
  */
 export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined

@@ -203,7 +203,9 @@ function errorDetails(body: unknown, errorType?: string | string[], nowMs = Numb
   }
 }
 
-/** The reasons and quota ids in google.rpc.ErrorInfo and google.rpc.QuotaFailure among the details of an error. */
+/**
+ * Returns the reasons and quota ids from google.rpc.ErrorInfo and google.rpc.QuotaFailure in the details of an error.
+ */
 function googleDetails(details: unknown): { reasons: unknown[]; quotaIds: unknown[] } {
   const known = Array.isArray(details) ? details.filter(isObject) : []
   const violations = known.flatMap(({ violations: broken }) => (Array.isArray(broken) ? broken.filter(isObject) : []))

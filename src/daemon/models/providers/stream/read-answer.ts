@@ -244,7 +244,7 @@ async function readJsonBody(upstream: Upstream, opening?: Buffer): Promise<unkno
   }
 }
 
-/** RFC 8259 §8.1: senders must not add a byte order mark to JSON, and parsers may ignore it. */
+/** Removes a byte order mark. RFC 8259 §8.1: senders must not add it to JSON, but parsers may ignore it. */
 const withoutMark = (bytes: Buffer) => (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes)
 
 /** Returns the whole body, or undefined if it is longer than `limit` bytes. */

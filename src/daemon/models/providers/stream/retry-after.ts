@@ -78,7 +78,7 @@ function resetSeconds(value: string, nowMs: number): number | undefined {
   return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
 }
 
-/** Returns the reset in a header: without a window, as in `12;w=60`, and without the other members of `ratelimit`. */
+/** Extracts the reset from a header, without a window as in `12;w=60` and without the other members of `ratelimit`. */
 const resetOf = (name: string, value: string): string =>
   (name === 'ratelimit' ? /\b(?:t|reset)=(\d+)/.exec(value)?.[1] : value.split(';')[0]?.trim()) ?? ''
 
