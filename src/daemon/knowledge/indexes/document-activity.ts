@@ -4,7 +4,10 @@ import type { IndexRow } from './store.ts'
 
 type DocumentOperation = 'train' | 'delete_document'
 
-/** `facts` reveal nothing about the content. `content`, such as the hash, can identify the document. */
+/**
+ * `facts` contains values that reveal nothing about the content. `content` contains values that can identify the
+ * document, such as its hash.
+ */
 type DocumentChange = {
   operation: DocumentOperation
   document: { id: string; source: string }
@@ -19,8 +22,8 @@ const SENTENCES: Readonly<Record<DocumentOperation, (index: string, document: st
 
 /**
  * Returns the log entry for a document that was added to an index or removed from it. Readers of the log may lack
- * access to the index. So the entry contains the document's name only if the index is general. For other indexes it
- * contains only the document's id.
+ * access to the index. So the entry contains the document's name only if the index is general. For other indexes, the
+ * entry contains only the document's id.
  */
 export function documentActivity(index: IndexRow, { operation, document, facts, content }: DocumentChange): Activity {
   const isOpen = typeOf(index) === 'general'

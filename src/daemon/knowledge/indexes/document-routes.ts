@@ -19,7 +19,7 @@ import type { IndexRow } from './store.ts'
 
 /** Maximum number of concurrent trainings of one tenant in one daemon. Each training may use a gigabyte of disk. */
 const TRAININGS = 8
-/** `Retry-After` if no training slot is free. */
+/** The `Retry-After` of the response if the tenant already has TRAININGS concurrent trainings. */
 const TRAINING_RETRY_AFTER_SECONDS = 5
 
 export type DocumentDeps = TrainDeps &
@@ -76,7 +76,7 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
             request.setTimeout(0)
             const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
             const screening = createDocumentScreening(rules, caller.tenantId, guards)
-            // Also runs if the training fails: documents stored before the failure remain.
+            // Incidents are recorded even if the training fails, because documents stored before the failure remain.
             const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
               record(screening.incidents()),
             )

@@ -1,4 +1,4 @@
-// Rows of documents and their passages. This file is long, because it contains all queries on documents and passages.
+// Queries on documents and their passages. This file is long, because it contains all of these queries.
 import { type Expression, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { newId } from '../../../shared/ids.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -10,7 +10,7 @@ import type { DocumentKey, Draft, IndexKey, NewDocument } from './document-types
 import type { Run } from './segment.ts'
 import { deleteSegments, publishSegments } from './segment-store.ts'
 
-/** Returns the documents of the index with these names, by name: content hash and number of passages. */
+/** Returns the content hash and the number of passages of the published documents with these names, by name. */
 export async function findDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -34,8 +34,8 @@ export async function findDocuments(
 }
 
 /**
- * PostgreSQL gets one array parameter. PostgreSQL plans each statement separately, and a hundred parameters take twice
- * as long (measured: 1 ms).
+ * On PostgreSQL, all names are one array parameter. PostgreSQL plans each statement separately, and a hundred
+ * parameters would take twice as long (measured: 1 ms).
  */
 const isNamed = (db: Db, sources: readonly string[]): Expression<SqlBool> =>
   engineOf(db).name === 'sqlite'
@@ -134,8 +134,8 @@ function passagesToRows(draft: Draft, passages: readonly Passage[]): Tables['pas
 }
 
 /**
- * Publishes a draft. From now on, searches find the draft instead of the published document of the same name. Requires
- * a transaction.
+ * Publishes a draft. Searches then find the draft instead of the published document of the same name. Requires a
+ * transaction.
  * @returns the replaced document, if there is one
  * @throws Error if the draft was discarded in the meantime
  */
@@ -274,8 +274,8 @@ export async function deleteDiscarded(tx: Db, { tenantId, indexId, documentId }:
 }
 
 /**
- * Returns the buried documents of an index and the ids of their passages. Only their terms in shared segments still
- * exist.
+ * Returns the buried documents of an index and the ids of their passages. Only the terms of these documents still
+ * exist, in shared segments.
  */
 export async function findBuried(
   db: Db,
@@ -305,7 +305,7 @@ export async function deleteBuried(db: Db, { tenantId, indexId, documentId }: Do
     .execute()
 }
 
-/** Returns a published document of any tenant that is not in a segment yet. Undefined if there is none. */
+/** Returns a published document, of any tenant, that no segment contains yet. Undefined if there is none. */
 export async function findUnindexed(
   db: Db,
 ): Promise<{ index: IndexKey; documentId: string; document: Omit<NewDocument, 'passageCount' | 'now'> } | undefined> {
@@ -325,7 +325,7 @@ export async function findUnindexed(
   )
 }
 
-/** A published document of an index, and the ids of its passages. Lists are ordered by passage ids. */
+/** A published document of an index, and the ids of its passages. Lists of this type are ordered by passage ids. */
 export type DocumentRun = Run & { documentId: string; source: string; title: string }
 
 export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<DocumentRun[]> {
@@ -349,7 +349,7 @@ export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise
 
 const MARKED_AT_ONCE = 500
 
-/** Marks documents whose terms are in shared segments, or will be soon. */
+/** Marks documents whose terms a shared segment contains, or will soon contain. */
 export async function markShared(db: Db, { tenantId, indexId }: IndexKey, ids: readonly string[]): Promise<void> {
   for (let start = 0; start < ids.length; start += MARKED_AT_ONCE) {
     await db
@@ -363,7 +363,7 @@ export async function markShared(db: Db, { tenantId, indexId }: IndexKey, ids: r
   }
 }
 
-/** Returns the passages of a document from a position on (inclusive), in order. */
+/** Returns the passages of a document in order, starting at a position (inclusive). */
 export function readPassages(
   db: Db,
   { tenantId, indexId, documentId }: DocumentKey,

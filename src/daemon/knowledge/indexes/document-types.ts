@@ -1,6 +1,6 @@
 // The keys of indexes and documents, and the types of documents that are being written.
 export type IndexKey = { tenantId: string; indexId: string }
-/** A document to store: `contentHash` is the SHA-256 of its text, hex; `now` is ISO 8601. */
+/** A document to store. `contentHash` is the SHA-256 of its text in hex. `now` is ISO 8601. */
 export type NewDocument = { source: string; title: string; contentHash: string; passageCount: number; now: string }
 /** One document of an index, published or not. */
 export type DocumentKey = IndexKey & { documentId: string }

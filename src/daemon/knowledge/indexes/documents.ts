@@ -19,7 +19,7 @@ type DocumentFilter = Page & {
 
 const SORT_COLUMNS = { createdAt: 'created_at', name: 'source' } as const
 
-/** Returns one page of an index's documents, and their total number. `search` is a part of the name. */
+/** Returns one page of an index's documents, and their total number. `search` matches any part of the name. */
 export async function listDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -46,7 +46,7 @@ export async function listDocuments(
 }
 
 /**
- * Deletes one document from an index. After the commit, searches no longer find it. Its passages are deleted
+ * Deletes one document from an index. After the commit, searches no longer find it. The document's passages are deleted
  * afterwards.
  * @throws DOCUMENT_NOT_FOUND
  */

@@ -12,7 +12,7 @@ import type { IndexRow } from './store.ts'
 /**
  * Returns the index with this name if the caller may read it. Readable indexes are general indexes, the caller's own
  * indexes, and indexes of the caller's active groups. The key's allowlist must permit the index as well. Administrators
- * get no exception: to read an index they must assign it to themselves, which leaves a log entry.
+ * get no exception: they must first assign the index to themselves, which creates a log entry.
  */
 export async function findReadableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
   // Validate the name first, because databases reject some texts.
@@ -21,8 +21,8 @@ export async function findReadableIndex(db: Db, caller: Caller, name: string): P
 }
 
 /**
- * Same as `findReadableIndex`, but throws if the index is not readable. A missing index and another user's index get
- * the same response.
+ * Same as `findReadableIndex`, but throws if the index is not readable. A missing index and another user's index cause
+ * the same error.
  * @throws INSUFFICIENT_PERMISSIONS for a name outside the key's list, whether the index exists or not; INDEX_NOT_FOUND
  */
 export async function getReadableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
@@ -36,7 +36,7 @@ export async function getReadableIndex(db: Db, caller: Caller, name = ''): Promi
 }
 
 /**
- * Same as `getReadableIndex`, for callers that change the documents of the index.
+ * Same as `getReadableIndex`, but also requires the right to change the documents of the index.
  * @throws INSUFFICIENT_PERMISSIONS also for an index that the caller may only read
  */
 export async function getWritableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
@@ -88,8 +88,8 @@ const usableIndexes = (db: Db, { tenantId, userId }: Caller) =>
     )
 
 /**
- * The owner is the user to whom a personal index is assigned, not its creator: administrators create indexes for the
- * applications that read them.
+ * Throws unless the caller may change the index. The owner of a personal index is the assigned user, not the creator:
+ * administrators create indexes for the applications that read them.
  */
 function requireWritable({ rights, userId }: Caller, { name, assigned_user_id }: IndexRow): void {
   if (assigned_user_id === userId || mayWriteIndexes(rights)) return

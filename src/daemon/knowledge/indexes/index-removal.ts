@@ -28,7 +28,7 @@ export async function purgeDeletedIndexes(db: Db): Promise<void> {
   for (const { tenant_id, id } of indexes) await emptyIndex(db, { tenantId: tenant_id, indexId: id })
 }
 
-/** Whether the index is deleted. If so, a failed write to the index is not an internal error. */
+/** Whether the index is deleted. A write that fails because of the deletion is not an internal error. */
 export async function isDeleted(db: Db, { tenantId, indexId }: IndexKey): Promise<boolean> {
   const row = await db
     .selectFrom('indexes')
@@ -40,8 +40,8 @@ export async function isDeleted(db: Db, { tenantId, indexId }: IndexKey): Promis
 }
 
 async function emptyIndex(db: Db, { tenantId, indexId }: IndexKey): Promise<void> {
-  // Delete the documents first. Otherwise a training that is still writing a document would add segments after this
-  // deletion.
+  // Discard the drafts first. Otherwise a training that is still writing a document would add segments after the
+  // segments were deleted.
   await db
     .updateTable('documents')
     .set({ state: 'discarded' })

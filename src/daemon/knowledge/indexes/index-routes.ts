@@ -211,7 +211,8 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         await change(deps, context, async ({ tx, record }) => {
           const index = await getActive(tx, caller.tenantId, id)
           const now = isoTime(clock.now())
-          // The name is available immediately. The index's data is removed in steps (index-removal.ts).
+          // Another index can use the name immediately. The deleted index's data is removed in steps
+          // (index-removal.ts).
           await updateIndex(tx, {
             id,
             tenant_id: caller.tenantId,

@@ -4,7 +4,7 @@ import { deletedOrdinals, type Run, type SegmentPassages } from './segment.ts'
 export type SegmentSize = { id: string; passageCount: number }
 
 /**
- * Number of segments of similar size that are merged into one. This limits both the segments per search and the
+ * Number of segments of similar size that are merged into one. The number limits both the segments per search and the
  * rewrites per passage.
  */
 const FAN_IN = 8
@@ -13,7 +13,10 @@ const MERGED_PASSAGES = FAN_IN ** 4
 /** If deleted passages exceed this share of a segment, the segment is rewritten without them. */
 const DELETED_SHARE = 0.25
 
-/** Returns the segments to merge next, oldest first. Undefined if no merge is needed. `sizes`: oldest first. */
+/**
+ * Returns the segments to merge next, oldest first. Undefined if no merge is needed. `sizes` must be ordered oldest
+ * first.
+ */
 export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | undefined {
   const ofSize = new Map<number, SegmentSize[]>()
   for (const segment of sizes) {
@@ -28,7 +31,7 @@ export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | 
   return undefined
 }
 
-/** Whether enough passages of a segment are deleted to rewrite it. `deleted`: ascending. */
+/** Whether enough passages of a segment are deleted to rewrite it. `deleted` must be in ascending order. */
 export function needsRewrite(segment: SegmentPassages, deleted: readonly Run[]): boolean {
   const mask = deletedOrdinals(segment, deleted)
   return mask !== undefined && mask.reduce((sum, one) => sum + one, 0) > segment.lengths.length * DELETED_SHARE

@@ -45,8 +45,8 @@ export async function mergeSegments(db: Db, index: IndexKey, now: string): Promi
 }
 
 /**
- * Releases the segments of interrupted merges: merges that began before `before` (ISO 8601) and did not end because of
- * a crash.
+ * Abandons merges that a crash has interrupted, and releases their segments. A merge counts as interrupted if it was
+ * begun or last renewed before `before` (ISO 8601).
  */
 export async function removeAbandonedMerges(db: Db, tenantId: string, before: string): Promise<void> {
   for (const id of await findAbandonedMerges(db, tenantId, before)) {
@@ -57,7 +57,7 @@ export async function removeAbandonedMerges(db: Db, tenantId: string, before: st
 /** Thrown if another daemon or training has claimed or deleted the segments. */
 export class SegmentsTaken extends Error {}
 
-/** Merges these segments. Returns false if another process had claimed the segments, or took over this claim. */
+/** Merges these segments. Returns false if another process has claimed the segments or taken over this claim. */
 async function merge(db: Db, index: IndexKey, ids: readonly string[], now: string): Promise<boolean> {
   const { tenantId } = index
   const id = newId()
@@ -70,7 +70,8 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
         .sort((one, other) => (one.ids[0] ?? 0) - (other.ids[0] ?? 0))
       const { ordinals, passages } = renumber(sources, await findDeletedRuns(tx, index))
       const pageCount = pageCountOf(passages.lengths.length)
-      // The draft is written in the same transaction as the claim. After a crash, it shows which segments to release.
+      // The draft is written in the same transaction as the claim. After a crash, the draft identifies the segments to
+      // release.
       await insertSegment(tx, index, { id, documentId: null, state: 'draft', ...passages, pageCount }, now)
       return { sources, ordinals, pageCount }
     })
@@ -82,15 +83,17 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
     return true
   } catch (error) {
     const wasThere = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
-    // A missing draft explains the failed write: the index was deleted, or the merge took too long.
+    // If the draft is missing, the write failed because the index was deleted or the merge took too long.
     if (error instanceof SegmentsTaken || (isClaimed && !wasThere)) return false
     throw error
   }
 }
 
-/** Merging the terms of one slice blocks the thread. More slices make each pause shorter. */
+/** Maximum number of slices of a merge. Merging a slice blocks the thread, so smaller slices block it for less time. */
 const SLICES = 32
-/** A page has about 3 KB. With one commit per slice, commits would take most of the time for small segments. */
+/**
+ * Pages per transaction. A page has about 3 KB. For small segments, one commit per slice would take most of the time.
+ */
 const PAGES_PER_TRANSACTION = 32
 
 type Merge = { sources: readonly Segment[]; ordinals: readonly Int32Array[]; pageCount: number }

@@ -8,8 +8,8 @@ import { mergeSegments } from './merge.ts'
 export type Merger = {
   /**
    * Merges segments of an index (`mergeSegments`) in the background. Resolves when the previous merge of the index has
-   * ended, so segments are not written faster than they are merged. Never throws: a failure is logged, and the next
-   * call repeats the merge.
+   * ended. Callers that await it cannot write segments faster than segments are merged. Never throws: a failure is
+   * logged, and the next call repeats the merge.
    */
   merge(index: IndexKey): Promise<void>
   /** Waits for the merge in progress. */

@@ -9,7 +9,7 @@
 /** The occurrences of a term: ordinal, frequency, ordinal, frequency, … with ascending ordinals. */
 export type Postings = number[]
 
-/** Keeps the size of a page near 3 KB, about the size of a database page. */
+/** With this number, a page has about 3 KB, close to the size of a database page. */
 const PASSAGES_PER_PAGE = 8
 
 /** Returns the number of pages of a segment with this many passages. */
@@ -26,7 +26,7 @@ export function pageCountOf(passages: number): number {
 export function pageOf(term: string, pages: number): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < term.length; at++) hash = Math.imul(hash ^ term.charCodeAt(at), 0x01000193)
-  // The low bits of FNV-1a depend only on the low bits of the text.
+  // Mix in the high bits, because the low bits of FNV-1a depend only on the low bits of the text.
   return (hash ^ (hash >>> 15)) & (pages - 1)
 }
 
@@ -64,8 +64,8 @@ export function* decodePage(page: Uint8Array): Generator<[term: string, postings
 }
 
 /**
- * Finds the postings of the requested terms in the page. Calls `found` for each term with the `id` of the request and
- * the postings.
+ * Finds the postings of the requested terms in the page. For each term found, calls `found` with the term's `id` in
+ * `wanted` and its postings.
  */
 export function findInPage(
   page: Uint8Array,

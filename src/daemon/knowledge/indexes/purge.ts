@@ -18,8 +18,8 @@ type PurgeDeps = {
 }
 
 /**
- * Removes leftovers that no request can read: the data of deleted indexes, of replaced or deleted documents, and of the
- * uploads, trainings and merges of a killed daemon. Safe to interrupt.
+ * Removes leftovers that no request can read: the data of deleted indexes, of replaced or deleted documents, and of a
+ * killed daemon's uploads, trainings and merges. Safe to interrupt.
  */
 export async function purgeKnowledge({ db, clock, uploadsDir, aloneSince = 0 }: PurgeDeps): Promise<void> {
   await purgeDeletedIndexes(db)

@@ -39,18 +39,18 @@ type RebuildDeps = {
   inPublication: InPublication
 }
 
-/** The size of one task for the worker thread, and the size of one new segment. */
+/** Number of passages in one task for the worker thread, and in one new segment. */
 const PASSAGES_PER_TASK = 512
 const PASSAGES_PER_SEGMENT = 4_096
 /**
- * Maximum number of attempts. A training may have claimed a segment, so the rebuild is retried, each time after a
- * longer pause.
+ * Maximum number of attempts. If another process, such as a training, has claimed a segment, the rebuild is retried.
+ * Each pause between attempts is longer than the previous pause.
  */
 const ATTEMPTS = 4
 
 /**
  * Rebuilds the search index of a knowledge base from its passages, in the format of this gateway version. Searches use
- * the old index until the rebuild is complete. Concurrent trainings and deletions take effect. Passages, their ids and
+ * the old index until the rebuild is complete. Concurrent trainings and deletions are not lost. Passages, their ids and
  * their vectors do not change. Safe to interrupt.
  * @throws REBUILD_CONFLICT if the index kept changing; the reason of `signal`
  */
@@ -124,8 +124,8 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
       const isAbandoned = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
       if (id === rebuild) wasThere = isAbandoned
     }
-    // A missing claim means that the index was deleted, or that the rebuild took too long. The next attempt determines
-    // the cause.
+    // If the claim is missing, the index was deleted or the rebuild took too long. The next attempt determines the
+    // cause.
     throw wasThere || error instanceof GatewayError ? error : new SegmentsTaken()
   } finally {
     await lease.stop()
@@ -162,9 +162,9 @@ function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promi
 async function claimAll(db: Db, index: IndexKey, rebuild: string, now: string): Promise<ReadonlySet<string>> {
   return db.transaction().execute(async (tx) => {
     const ids = (await findUnmerged(tx, index)).map(({ id }) => id)
-    // A document may be in several segments, so a claim is useful only if it covers all segments.
+    // The claim must cover all segments, because a document may be in several segments.
     if ((await findSegments(tx, index)).length !== ids.length) throw new SegmentsTaken()
-    // Insert an empty segment. After a crash, it shows which segments to release.
+    // Insert an empty segment. After a crash, this segment identifies the segments to release.
     const nothing = { ids: new Float64Array(), lengths: new Uint16Array(), pageCount: 1 }
     await insertSegment(tx, index, { id: rebuild, documentId: null, state: 'draft', ...nothing }, now)
     if (ids.length > 0 && !(await claimForMerge(tx, index.tenantId, ids, rebuild))) throw new SegmentsTaken()

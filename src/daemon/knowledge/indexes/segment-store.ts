@@ -54,7 +54,7 @@ export async function insertPages(
   if (rows.length > 0) await db.insertInto('postings').values(rows).execute()
 }
 
-/** Publishes the document's segments. From now on, searches find them. */
+/** Publishes the document's segments, so that searches read them. */
 export async function publishSegments(tx: Db, tenantId: string, documentId: string): Promise<void> {
   await tx
     .updateTable('segments')
@@ -162,8 +162,8 @@ export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Pro
 }
 
 /**
- * Claims segments for a merge. Returns false if some segments are not available. The available segments are then
- * claimed. Requires a transaction.
+ * Claims segments for a merge. Returns false if some segments are not available. The caller must then roll back,
+ * because the other segments are claimed. Requires a transaction.
  */
 export async function claimForMerge(tx: Db, tenantId: string, ids: readonly string[], into: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
@@ -178,8 +178,8 @@ export async function claimForMerge(tx: Db, tenantId: string, ids: readonly stri
 }
 
 /**
- * Publishes the merged segment: searches read it instead of its `count` sources. Returns false, and deletes the
- * remaining sources, if a source was deleted in the meantime. Requires a transaction.
+ * Publishes the merged segment: searches read it instead of its `count` sources. Returns false if a source was deleted
+ * in the meantime. The caller must then roll back, because the other sources are deleted. Requires a transaction.
  */
 export async function publishMerged(tx: Db, tenantId: string, id: string, count: number): Promise<boolean> {
   const sources = await tx
@@ -208,9 +208,9 @@ export async function publishMerged(tx: Db, tenantId: string, id: string, count:
 }
 
 /**
- * Publishes the rebuilt segments: searches read them instead of the `sources` that were claimed for `rebuild`, which is
- * an empty segment. Returns false, and deletes the remaining sources, if a source was deleted in the meantime. Requires
- * a transaction.
+ * Publishes the rebuilt segments: searches read them instead of the `sources` that were claimed for the empty segment
+ * `rebuild`. Returns false if a source was deleted in the meantime. The caller must then roll back, because the other
+ * sources are deleted. Requires a transaction.
  */
 export async function publishRebuilt(
   tx: Db,
@@ -251,7 +251,7 @@ export async function abandonMerge(tx: Db, tenantId: string, id: string): Promis
   return numDeletedRows === 1n
 }
 
-/** Renews these drafts, so that they count as still being written at `now` (ISO 8601). */
+/** Renews these drafts: records that they were still being written at `now` (ISO 8601). */
 export async function renewDrafts(db: Db, tenantId: string, ids: readonly string[], now: string): Promise<void> {
   await db
     .updateTable('segments')

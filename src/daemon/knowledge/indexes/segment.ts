@@ -13,7 +13,7 @@ export type SegmentPassages = { ids: Float64Array; lengths: Uint16Array }
  */
 export type SegmentTerms = { lengths: Uint16Array; pages: Uint8Array[] }
 
-/** A word in a heading counts as this many occurrences in the body. */
+/** One occurrence in a heading counts as this many occurrences in the body. */
 const HEADING_WEIGHT = 2
 const LENGTH_MAX = 0xffff
 
@@ -62,11 +62,15 @@ function toPages(terms: Map<string, Postings>, pageCount: number): Uint8Array[] 
   return pages.map(encodePage)
 }
 
-/** Marks each deleted passage of a segment with 1. Undefined if no passage is deleted. `deleted`: ascending. */
+/**
+ * Returns a mask with 1 for each deleted passage of a segment. Undefined if no passage is deleted. `deleted` must be in
+ * ascending order.
+ */
 export function deletedOrdinals({ ids }: SegmentPassages, deleted: readonly Run[]): Uint8Array | undefined {
   if (deleted.length === 0) return undefined
   let mask: Uint8Array | undefined
-  // `next` is kept between ids: consecutive ids are mostly in the same run, or between the same two runs.
+  // `next` keeps its value from id to id, because consecutive ids are mostly in the same run or between the same two
+  // runs.
   let next = 0
   for (let ordinal = 0; ordinal < ids.length; ordinal++) {
     const id = ids[ordinal] as number
@@ -96,7 +100,7 @@ function firstBehind(runs: readonly Run[], id: number): number {
 /** Maps ordinals of the source segments to ordinals of the merged segment. Deleted passages map to -1. */
 export type Renumbering = { ordinals: Int32Array[]; passages: SegmentPassages }
 
-/** Concatenates the passages of several segments, without deleted passages. `deleted`: ascending. */
+/** Concatenates the passages of several segments, without deleted passages. `deleted` must be in ascending order. */
 export function renumber(segments: readonly SegmentPassages[], deleted: readonly Run[]): Renumbering {
   const ids: number[] = []
   const lengths: number[] = []
@@ -115,8 +119,8 @@ export function renumber(segments: readonly SegmentPassages[], deleted: readonly
 }
 
 /**
- * Returns the pages of a merged segment for one slice of its sources. `pages[n]` are the pages of the nth source, which
- * together contain all terms of the slice. Terms without postings are dropped.
+ * Returns the pages of a merged segment for one slice of its sources. `pages[n]` contains all pages of the nth source
+ * that belong to the slice. Terms without postings are dropped.
  */
 export function mergePages(
   pages: readonly (readonly Uint8Array[])[],

@@ -55,7 +55,7 @@ export async function updateIndex(
       .where('deleted_at', 'is', null)
       .execute()
   } catch (cause) {
-    // The name is the only unique column.
+    // The violated key can only be the name's, because no other column is unique.
     if (engineOf(tx).uniqueKeyOf(cause) === undefined) throw cause
     throw nameExists(columns.name ?? '', cause)
   }
@@ -87,8 +87,8 @@ export async function countPersonalIndexes(db: Db, tenantId: string, userId: str
 const SORT_COLUMNS = { createdAt: 'created_at', updatedAt: 'updated_at', name: 'name' } as const
 
 /**
- * Returns one page of a tenant's indexes, newest first by default, and their total number. `search` is a part of the
- * name.
+ * Returns one page of a tenant's indexes, newest first by default, and their total number. `search` matches any part of
+ * the name.
  */
 export async function listIndexes(
   db: Db,

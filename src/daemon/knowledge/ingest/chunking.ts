@@ -2,29 +2,33 @@ import { outlineOf, type Section, type TextFormat } from './markdown.ts'
 import { markdownSpans, proseSpans, type Span } from './spans.ts'
 
 /**
- * A part of a document that is retrieved and quoted independently. `headings` are the headings above it, joined by " >
- * ". `page` is the page on which it begins, in documents with pages.
+ * A part of a document that is retrieved and quoted independently. `headings` contains the headings above the passage,
+ * joined by " > ". `page` is the page on which the passage begins, if the document has pages.
  */
 export type Passage = { position: number; headings: string; body: string; page?: number | null }
 type ChunkedText = { title: string; passages: Iterable<Passage> }
 
 /**
- * The target length of a passage in characters. A passage of this length fits one thought with its reasons. Eight such
- * passages fit into a prompt.
+ * The target length of a passage in characters. A passage of this length can contain one thought with its reasons.
+ * Eight such passages fit into a prompt.
  */
 export const PASSAGE_CHARS = 1_000
-/** The maximum overlap of consecutive passages in characters. The overlap gives sentences their context. */
+/**
+ * The maximum overlap of consecutive passages in characters. The overlap provides context for the first sentence of a
+ * passage.
+ */
 export const OVERLAP_CHARS = 200
 
 /**
  * Cuts a document into passages at the best boundary near PASSAGE_CHARS: a heading, paragraph, line or sentence. A
- * passage has at most PASSAGE_CHARS + OVERLAP_CHARS characters, plus the fences added to a cut block of code. Passages
- * are created lazily and in linear time, so a large document can be read in parts. All text is kept in the bodies, the
- * headings, or the front matter of a Markdown file.
+ * passage has at most PASSAGE_CHARS + OVERLAP_CHARS characters, plus the fences that are added if a code block is cut.
+ * Passages are created lazily and in linear time, so a large document can be read in parts. Every part of the text is
+ * in a body, in a heading, or in the front matter of a Markdown file.
  */
 export function chunkText(text: string, format: TextFormat): ChunkedText {
   let lines = text.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n')
-  // The pattern matches one newline at a time: a quantifier overflows the stack on millions of empty lines.
+  // The pattern matches one newline at a time, because a quantifier would overflow the stack on millions of empty
+  // lines.
   if (lines.includes('\n\n\n\n')) lines = lines.replace(/(?<=\n\n\n)\n/g, '')
   const { title, sections } = outlineOf(lines, format)
   const spansOf = format === 'markdown' ? markdownSpans : proseSpans
@@ -63,15 +67,15 @@ function* fill(text: string, source: Iterable<Span>): Generator<Span[]> {
   if (spans.length > fresh) yield take(spans.length)
 }
 
-/** Whether the next passage may repeat this span. Parts of a block of code and empty lines are never repeated. */
+/** Whether the next passage may repeat this span. Parts of a code block and empty lines are never repeated. */
 function mayRepeat(text: string, span: Span | undefined): boolean {
   if (span === undefined || span.code || span.end - span.start > OVERLAP_CHARS) return false
   return text.slice(span.start, span.end).trim() !== ''
 }
 
 /**
- * Returns the number of spans for the passage: up to the last paragraph end in its second half, otherwise up to the
- * last line end, otherwise all.
+ * Returns the number of spans for the passage: up to the last paragraph end in the passage's second half, otherwise up
+ * to the last line end in that half, otherwise all.
  */
 function bestCut(spans: readonly Span[], fresh: number): number {
   const half = (spans[fresh]?.start ?? 0) + PASSAGE_CHARS / 2
@@ -85,7 +89,7 @@ function bestCut(spans: readonly Span[], fresh: number): number {
   return spans.length
 }
 
-/** Returns the source text of the spans. Adds fences where a block of code was cut. */
+/** Returns the source text of the spans. Adds fences where a code block was cut. */
 function bodyOf(text: string, spans: readonly Span[]): string {
   const first = spans[0]
   const last = spans.at(-1)

@@ -14,8 +14,8 @@ const AHEAD_MS = 20
 
 /**
  * Limits the rate of uploads. Otherwise a fast client would keep the thread that serves chats busy, and fill buffers
- * faster than the garbage collector frees them. Uses the machine's real time, because the limit protects the machine's
- * capacity.
+ * faster than the garbage collector frees them. Uses real time instead of the daemon's `Clock`, because the limit
+ * protects the machine's capacity.
  */
 export function createIntake(bytesPerSecond = UPLOAD_BYTES_PER_SECOND): Intake {
   let takenUntilMs = 0

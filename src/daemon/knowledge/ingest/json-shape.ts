@@ -1,7 +1,7 @@
 /**
- * Returns the nesting depth of a JSON text, and an upper bound of its number of values. Brackets and commas in strings
- * are ignored. Check this before parsing: a parser allocates outside of the heap, where no limit applies, and creates
- * an object for every pair of brackets. Accepts any text, even invalid JSON.
+ * Returns the nesting depth of a JSON text, and an upper bound on the number of its values. Brackets and commas in
+ * strings are ignored. Check both before parsing. A parser allocates memory outside of the heap, where no limit
+ * applies, and creates an object for every pair of brackets. Accepts any text, even invalid JSON.
  */
 export function jsonShape(source: string): { depth: number; values: number } {
   let deepest = 0

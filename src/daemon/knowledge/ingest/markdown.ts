@@ -6,12 +6,15 @@ export type TextFormat = 'text' | 'markdown'
 export type Section = { headings: readonly string[]; start: number; end: number }
 type Outline = { title: string; sections: Iterable<Section> }
 
-/** A longer line that begins with # counts as text, because a heading is repeated in every passage below it. */
+/**
+ * Maximum length of a heading. A longer line that begins with # counts as text, because every passage below a heading
+ * repeats it.
+ */
 const HEADING_CHARS = 200
 
 /**
- * Returns the sections in order. Together they contain all of the text except headings and front matter. Plain text is
- * one section.
+ * Returns the sections in order. Together the sections contain all of the text except headings and front matter. Plain
+ * text is one section.
  */
 export function outlineOf(text: string, format: TextFormat): Outline {
   if (format === 'text') return { title: '', sections: [{ headings: [], start: 0, end: text.length }] }
@@ -23,7 +26,7 @@ export function outlineOf(text: string, format: TextFormat): Outline {
 function* sectionsOf(text: string, from: number): Generator<Section> {
   const path: { level: number; title: string }[] = []
   let start = from
-  // A heading without text below it becomes a separate section. Otherwise the heading would be lost.
+  // A heading without text below it becomes a separate section, because otherwise the heading would be lost.
   let loneHeading: { start: number; end: number } | undefined
   for (const heading of headingsOf(text, from)) {
     const hasText = isFilled(text, start, heading.start)
@@ -68,7 +71,9 @@ function* headingsOf(text: string, from: number): Generator<Heading> {
   }
 }
 
-/** `content` is the line without trailing space. For a long line it is only the beginning, and `whole` is false. */
+/**
+ * `content` is the line without trailing space. For a long line, `content` is only the beginning, and `whole` is false.
+ */
 export type Line = { content: string; whole: boolean; start: number; end: number }
 
 const LINE_CHARS = HEADING_CHARS + 10
@@ -135,7 +140,10 @@ function findFrontMatter(text: string): { title: string; end: number } | undefin
   }
 }
 
-/** Only this much of the text is searched for the document's title. A later heading is not the title. */
+/**
+ * Number of characters at the start of the text that are searched for the document's title. A later heading is not the
+ * title.
+ */
 const TITLE_CHARS = 100_000
 
 function firstHeading(text: string, from: number): string {

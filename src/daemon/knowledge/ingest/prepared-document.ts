@@ -5,7 +5,8 @@ import type { Passage } from './chunking.ts'
 
 /**
  * A document that is ready to be stored: its passages in batches (`unpackPassages`), and the segments of its inverted
- * index. Both are bytes, which are transferred between threads without a copy and cost the garbage collector little.
+ * index. Both are stored as bytes, which can be transferred between threads without a copy and add little work for the
+ * garbage collector.
  */
 export type PreparedDocument = {
   title: string
@@ -18,13 +19,13 @@ export type PreparedDocument = {
 export type PackedSegment = { first: number; lengths: Uint16Array; pages: Uint8Array; ends: Uint32Array }
 
 /**
- * Passages per transaction. The number is small, because the billing of every chat waits for SQLite's single writer.
+ * Passages per transaction. The number is small, because the billing of each chat must wait for SQLite's single writer.
  */
 const PASSAGES_PER_BATCH = 50
 /** Passages per segment: the maximum size that merging creates, so segments of a large document are never merged. */
 const PASSAGES_PER_SEGMENT = 4_096
 
-/** Maximum number of passages of one document: 1.5 times the number for 50 MB of prose. */
+/** Maximum number of passages of one document: 1.5 times the number of passages in 50 MB of prose. */
 export const DOCUMENT_PASSAGES = 100_000
 
 /**
@@ -119,7 +120,7 @@ function packSegment(first: number, { lengths, pages }: SegmentTerms): PackedSeg
 export const pagesOf = ({ pages, ends }: PackedSegment): Uint8Array[] =>
   Array.from(ends, (end, at) => pages.subarray(at === 0 ? 0 : ends[at - 1], end))
 
-/** Joins segments into one. It contains their passages in sequence, counted from 0. */
+/** Joins segments into one segment that contains all their passages in sequence, counted from 0. */
 export function joinSegments(segments: readonly PackedSegment[]): PackedSegment {
   let count = 0
   const ordinals = segments.map(({ lengths }) => {

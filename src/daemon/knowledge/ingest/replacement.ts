@@ -19,11 +19,11 @@ import { insertPages, insertSegment } from '../indexes/segment-store.ts'
 import { type PackedSegment, type PreparedDocument, pagesOf, unpackPassages } from './prepared-document.ts'
 
 /**
- * Rows per deleting transaction. The number is small, because the billing of every chat waits for SQLite's single
+ * Rows per deleting transaction. The number is small, because the billing of each chat must wait for SQLite's single
  * writer.
  */
 const DELETED_PER_TRANSACTION = 200
-/** A page has about 3 KB. */
+/** Pages per inserting transaction. A page has about 3 KB. */
 const PAGES_PER_TRANSACTION = 32
 
 /** Runs `publish` in a transaction and commits it together with the caller's own writes about this document. */
@@ -105,7 +105,7 @@ export async function writePages(
 /**
  * Replaces small documents in one transaction, unlike `replaceDocument`. After the commit, searches find these
  * documents instead of the old documents with the same `source`. `segment` contains all their passages.
- * @returns the ids in order, and the replaced documents. The replaced documents are discarded; remove them after the
+ * @returns the ids in order, and the replaced documents. The replaced documents are discarded. Remove them after the
  * commit (`removeDocument`). The index may then have segments to merge.
  */
 export async function publishTogether(

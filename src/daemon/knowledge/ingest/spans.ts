@@ -6,11 +6,11 @@ import { linesOf, type Section } from './markdown.ts'
 const SPAN_CHARS = 1_000
 const FENCE_CHARS = 20
 
-/** A range of text that is never cut further. `border` rates the end of the range as a cut position. */
+/** A range of text that is never cut further. `border` states at which kind of boundary the range ends. */
 export type Span = { start: number; end: number; border: 'sentence' | 'line' | 'paragraph'; code?: CodePart }
 /**
- * For a block of code: `fence` is its marker; `first` and `last` state whether the span contains its first and last
- * line.
+ * The part of a code block in a span. `fence` is the block's marker. `first` and `last` state whether the span contains
+ * the block's first and last line.
  */
 type CodePart = { fence: string; first: boolean; last: boolean }
 type Range = { start: number; end: number }
@@ -42,7 +42,7 @@ export function* proseSpans(text: string, { start, end }: Range): Generator<Span
   let open = start
   for (const line of linesOf(text, start, end)) {
     if (line.content === '') {
-      // A further empty line belongs to the next span, because a span must not be empty.
+      // A second empty line becomes part of the next span, because a span must contain more than an empty line.
       if (open === line.start) continue
       yield* sentenceSpans(text, open, line.end, 'paragraph')
       open = line.end
@@ -61,7 +61,7 @@ function* sentenceSpans(text: string, start: number, end: number, border: Span['
   }
 }
 
-/** A block of code is one span if it fits. Otherwise it is cut between lines. */
+/** A code block is one span if it fits. Otherwise it is cut between lines. */
 function* codeSpans(text: string, { start, end }: Range, mark: string): Generator<Span> {
   const fence = mark.slice(0, FENCE_CHARS)
   if (end - start <= SPAN_CHARS) {

@@ -40,8 +40,8 @@ export type TrainedDocument = z.infer<typeof TrainResponse>['results']['document
  * that cannot be read is `failed`. Its older version and the other documents are not affected. Each published document
  * gets an audit entry.
  *
- * If the daemon is killed midway, published documents remain, and unfinished documents stay invisible. A repeated
- * upload continues from there, because stored documents are then `unchanged`.
+ * If the daemon is killed midway, published documents remain, and unfinished documents stay invisible. If the upload is
+ * repeated, published documents are `unchanged`, and only the other documents are processed.
  */
 export async function trainIndex(
   uploads: readonly Upload[],
@@ -83,7 +83,7 @@ export async function trainIndex(
 /** An upload to read, its name in the index, and its position in the training. */
 type NewUpload = Upload & { source: string; position: number }
 
-/** Determines the outcomes that do not require reading. `outcomes` has gaps for the documents to read. */
+/** Determines the outcomes of documents that need not be read. `outcomes` has gaps for the documents to read. */
 async function sortOut(
   uploads: readonly Upload[],
   index: IndexRow,
@@ -197,7 +197,7 @@ const trained = (
     content: { contentHash },
   })
 
-/** Maximum time to write a document. An older unpublished document is the leftover of a crash. */
+/** Maximum time to write a document. An unpublished document that is older was left by a crash. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
 /** Returns a hash of everything that determines the result: the bytes, the extension and type, and the rules. */
@@ -220,7 +220,8 @@ const UNNAMEABLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u
 
 /**
  * Returns the stored name of a document. A name is a label and is never opened as a path. Folders are kept, so that two
- * README.md can coexist. The name is Unicode-normalized, because systems encode the same letters differently.
+ * files named README.md can coexist. The name is Unicode-normalized, because operating systems encode the same letters
+ * differently.
  */
 function documentName(name: string): string {
   return name

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /**
  * Runs `use` with an empty directory below `parent`, and removes the directory afterwards. `parent` is in the data
- * directory, because many machines keep the temporary directory in memory, and an upload may have a gigabyte.
+ * directory: many machines keep the temporary directory in memory, and an upload may take a gigabyte.
  */
 export async function withUploadDirectory<T>(parent: string, use: (directory: string) => Promise<T>): Promise<T> {
   await mkdir(parent, { recursive: true, mode: 0o700 })

@@ -22,8 +22,8 @@ import { jsonShape } from './json-shape.ts'
 /** Maximum size of all `text_inputs` together. Longer texts must be sent as files. */
 export const TRAIN_TEXT_BYTES = 10_485_760
 /**
- * Maximum depth and number of values of `text_inputs` before parsing. Both exceed the limits of the schema, so that a
- * validation error can still name the fault.
+ * Maximum depth and number of values of `text_inputs` before parsing. Both limits are higher than the schema's limits,
+ * so that slightly invalid input still gets the schema's exact error.
  */
 const TEXT_INPUTS_DEPTH = 4
 const TEXT_INPUTS_VALUES = 10_000
@@ -33,8 +33,8 @@ export const TRAIN_OTHER_PART_BYTES = 65_536
 export const TRAIN_BODY_BYTES = 4_294_967_296
 
 /**
- * A received document. `content` is the path of its file, or its text. `contentHash` is its SHA-256, hex. If the
- * document is too large, only the beginning is kept.
+ * A received document. `content` is the path of its file, or its text. `contentHash` is the SHA-256 of its bytes in
+ * hex. If the document is too large, only the beginning is kept.
  */
 export type Upload = {
   name: string
@@ -74,7 +74,7 @@ export async function receiveUpload(
   for (const part of parts) {
     const { fileName, type, path, bytes, contentHash, isTooLarge } = part
     if (isTextInputs(part)) uploads.push(...(await readTextInputs(part)))
-    // An empty file input is sent without a name and without content.
+    // Skip an empty file input, which browsers send without a name and without content.
     else if (fileName !== undefined && (fileName !== '' || bytes > 0)) {
       uploads.push({ name: fileName, type: typeOf(fileName, type), content: path, bytes, contentHash, isTooLarge })
     }
@@ -118,7 +118,7 @@ async function receiveParts(
           stream.on('limit', () => {
             part.isTooLarge = true
           })
-          // The parser itself reports a malformed body.
+          // Ignore errors of the part, because the parser itself reports a malformed body.
           stream.on('error', () => {})
           saves.push(save(stream, part, stop.signal).catch((error) => stop.abort(error)))
         },
@@ -170,7 +170,7 @@ const PARTS = TRAIN_FILES + 20
 
 const isTextInputs = ({ field, fileName }: Part): boolean => field === 'text_inputs' && fileName === undefined
 
-/** Clients and the parser set a default type, so the extension is more reliable. */
+/** The extension is more reliable than the type, because clients and the parser set a default type. */
 const typeOf = (fileName: string, type: string): string =>
   /\.[^./\\]+$/.test(fileName) || type === 'application/octet-stream' ? '' : type
 
@@ -198,9 +198,9 @@ const nowhere = new MessageChannel().port1
 nowhere.close()
 
 /**
- * Frees the memory of written chunks immediately, by transferring it to a closed port, which drops it. The garbage
- * collector would free the memory only after much has accumulated, and would then scan the whole heap for 3 to 30 ms
- * (measured: after every 50 MB).
+ * Frees the memory of written chunks immediately, by transferring the buffer to a closed port, which drops the buffer.
+ * The garbage collector would free the memory only after much has accumulated, and would then scan the whole heap for 3
+ * to 30 ms (measured: after every 50 MB).
  */
 function giveBack({ buffer, byteLength }: Buffer): void {
   // A larger buffer is kept, because other data may use the rest of it.

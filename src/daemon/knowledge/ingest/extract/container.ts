@@ -7,8 +7,8 @@ export const CONTAINER_ENTRIES = 10_000
 /** Maximum unpacked size of the text parts of a ZIP-based file. */
 export const CONTAINER_UNPACKED_BYTES = 104_857_600
 
-// The libraries for DOCX and XLSX unpack a whole ZIP into memory and trust its declared sizes. So they get a repacked
-// ZIP: it contains only the parts with text, already unpacked by a reader that enforces the limits.
+// The libraries for DOCX and XLSX unpack a whole ZIP into memory and trust its declared sizes. So these libraries get a
+// repacked ZIP. It contains only the parts with text, already unpacked by a reader that enforces the limits.
 
 /** The kind of a ZIP file: a supported format, or the extension of a known unsupported format. */
 export type ContainerKind = 'docx' | 'xlsx' | 'xlsb' | 'pptx' | 'odt' | 'ods' | 'odp' | 'epub' | 'zip'

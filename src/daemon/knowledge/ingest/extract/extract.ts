@@ -6,7 +6,9 @@ import { jsonText } from './json.ts'
 import { decodeText, looksLikeHtml } from './text.ts'
 import { damaged, UnreadableDocument } from './unreadable.ts'
 
-/** The text of a file. `title` is empty if the file has none. `pageStarts` is the offset of each page in the text. */
+/**
+ * The text of a file. `title` is empty if the file has none. `pageStarts` lists the offset of each page in the text.
+ */
 export type Extracted = { title: string; text: string; format: TextFormat; pageStarts?: readonly number[] }
 
 /**
@@ -22,8 +24,8 @@ export async function extract(file: RawDocument): Promise<Extracted> {
 }
 
 /**
- * Removes characters that a database rejects or changes: unpaired surrogates, and NUL, which escapes in JSON and
- * workbooks can produce.
+ * Removes unpaired surrogates and NUL, which a database rejects or changes. Escapes in JSON and workbooks can produce
+ * them.
  */
 function storable(extracted: Extracted): Extracted {
   const { title, text, pageStarts } = extracted
@@ -49,7 +51,7 @@ const KINDS: Readonly<Partial<Record<Format, string>>> = {
   xls: 'Excel workbook',
 }
 
-/** Large libraries are loaded when the first file needs them. */
+/** Reads a file of a known format. Large libraries are loaded when the first file needs them. */
 async function readAs(format: Format, bytes: Buffer): Promise<Extracted> {
   switch (format) {
     case 'pdf':

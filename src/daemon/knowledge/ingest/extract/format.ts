@@ -7,13 +7,15 @@ import { damaged, UnreadableDocument } from './unreadable.ts'
 /** The supported formats. */
 export type Format = 'text' | 'markdown' | 'html' | 'csv' | 'json' | 'pdf' | 'docx' | 'xlsx' | 'xls'
 type TextFormat = Extract<Format, 'text' | 'markdown' | 'html' | 'csv' | 'json'>
-/** The format according to the bytes. `text` stands for all text formats, which only the name distinguishes. */
+/**
+ * The format according to the bytes. `text` stands for all text formats, because their bytes do not distinguish them.
+ */
 type Content = 'text' | Exclude<Format, TextFormat>
 
 /**
  * A document before it is read. `type` is its MIME type in lower case, or empty if the client set none. A text type
- * takes precedence over the name: a client that extracted "handbook.pdf" itself sends the text under that name. With
- * ANY_TEXT, the name decides which text format applies.
+ * takes precedence over the name, because a client may extract "handbook.pdf" itself and send the text under that name.
+ * With ANY_TEXT, the name decides which text format applies.
  */
 export type RawDocument = { name: string; type: string; bytes: Buffer }
 const ANY_TEXT = 'text/*'
@@ -116,7 +118,7 @@ async function contentOf(bytes: Buffer): Promise<Content> {
   if (start.startsWith('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return compoundContent(bytes)
   if (start.startsWith('{\\rtf')) throw new UnreadableDocument(`Cannot read ${CONVERT.rtf}.`)
   if (isUtf8(bytes) || isUtf16(bytes)) return 'text'
-  // This check comes last: a text that begins with "BM" looks like a picture by its first bytes.
+  // This check comes last, because it would detect a text that begins with "BM" as a picture.
   const found = await fileTypeFromBuffer(bytes)
   if (found && !found.mime.startsWith('text/')) {
     throw new UnreadableDocument(`This is a file of the type ${found.mime}; ${READABLE}.`)
@@ -130,7 +132,10 @@ async function zipContent(bytes: Buffer): Promise<Content> {
   throw new UnreadableDocument(`Cannot read ${CONVERT[kind]}.`)
 }
 
-/** Detects the format of a compound file: old Office files and encrypted new Office files are file systems. */
+/**
+ * Detects the format of a compound file. Old Office files and encrypted new Office files are such files, each with its
+ * own file system.
+ */
 async function compoundContent(bytes: Buffer): Promise<Content> {
   const streams = new Set((await compoundPaths(bytes)).map((path) => path.slice(path.indexOf('/') + 1)))
   if (streams.has('EncryptedPackage')) {

@@ -30,15 +30,17 @@ const BLOCKS = new Set([
 const HEADING = /^h([1-6])$/
 const HIDING_STYLE =
   /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\s*(?:!\s*important\s*)?(?:;|$)/i
-/** Elements that contain the whole page. If they are hidden, a script shows them later. */
+/** Elements that contain the whole page. They count as visible even if hidden, because a script shows them later. */
 const WHOLE_PAGE = new Set(['html', 'body'])
 
-/** Whether an element is hidden from readers. Hidden text may be intended only for the model. */
+/**
+ * Whether an element is hidden from readers. Hidden text is not indexed, because it may be intended only for the model.
+ */
 function isHidden(name: string, attributes: Readonly<Record<string, string>>): boolean {
   if (UNSEEN.has(name)) return true
   if (WHOLE_PAGE.has(name)) return false
   const { hidden, style = '', 'aria-hidden': isAriaHidden = '' } = attributes
-  // `until-found` content is shown to a user who searches for it, so it is indexed.
+  // Browsers show `until-found` content to a user who searches the page for it, so it is indexed.
   if (hidden !== undefined && hidden.toLowerCase() !== 'until-found') return true
   return isAriaHidden.toLowerCase() === 'true' || HIDING_STYLE.test(style.replace(/\/\*.*?\*\//gs, ''))
 }
@@ -77,7 +79,7 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       if (name === 'title' && title === '') inTitle = true
       const heading = HEADING.exec(name)
       if (code !== undefined) {
-        // In a block of code, all content is text, line by line.
+        // In a code block, all content is text, and block elements end a line.
         if (BLOCKS.has(name) || heading || name === 'pre' || name === 'br') code += '\n'
       } else if (cells > 0 && name !== 'tr' && name !== 'td' && name !== 'th') {
         // A cell becomes one line, whatever elements it contains.

@@ -6,7 +6,7 @@ import { UnreadableDocument } from './unreadable.ts'
 /** Maximum number of pages of a PDF. */
 export const PDF_PAGES = 5_000
 
-/** `pageStarts` is the offset of each page in the text. */
+/** `pageStarts` lists the offset of each page in the text. */
 export type PdfText = { title: string; text: string; pageStarts: number[] }
 
 Object.assign(globalThis, { DecompressionStream: BoundedInflate })
@@ -61,7 +61,7 @@ function pageText(items: readonly Item[]): string {
     line = ''
     if (words === '' || !lineTop) return
     const border = borderOf(text.at(-1), words, last, lineTop)
-    // Joins a word that was hyphenated at the end of a line.
+    // Join a word that was hyphenated at the end of a line.
     if (border === ' ' && /^\p{Ll}/u.test(words) && /\p{Ll}[-\u00ad]$/u.test(text.slice(-3)))
       text = text.slice(0, -1) + words
     else text += border + words

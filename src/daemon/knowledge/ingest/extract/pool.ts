@@ -26,7 +26,10 @@ export const EXTRACT_IDLE_MS = 60_000
 /** The tenant that the work is for, and the signal that cancels the work. Waiting tenants are served round-robin. */
 export type WorkFor = { tenantId: string; signal: AbortSignal }
 
-/** A document that is ready to be stored, or the reason why it cannot be read. `hits` are the rules' hits in it. */
+/**
+ * A document that is ready to be stored, or the reason why it cannot be read. `hits` lists the rules' hits in the
+ * document.
+ */
 export type ReadFile = { document: PreparedDocument | UnreadableDocument; hits: readonly GuardHit[] }
 
 /**
@@ -37,10 +40,10 @@ export type ReadFiles = { files: ReadFile[]; together: PackedSegment | undefined
 
 export type Extractor = {
   /**
-   * Reads files of any kind in a separate process, with limits of time and memory. Applies the rules to their text and
-   * prepares them to be stored. The results are in the order of the files. A file that cannot be read, that a rule
-   * blocks or that exceeds a limit results in an UnreadableDocument. Send several files in one call only if they are
-   * small: for small files, a message costs more than the work.
+   * Reads files of any kind in a separate process, with limits on time and memory. Applies the rules to the text of the
+   * files and prepares the documents to be stored. The results are in the order of the files. A file that cannot be
+   * read, that a rule blocks or that exceeds a limit results in an UnreadableDocument. Send only small files together
+   * in one call: for them, a message costs more than the work.
    * @param rules RuleSources in JSON; if undefined, no rule is applied
    * @throws the reason of `signal`
    */
@@ -89,7 +92,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
     if (next) {
       const [tenantId, [first, ...others]] = next
       waiting.delete(tenantId)
-      // Moves the tenant to the end of the queue, so that the other tenants are served first.
+      // Move the tenant to the end of the queue, so that the other tenants are served first.
       if (others.length > 0) waiting.set(tenantId, others)
       first?.(slot)
       return
@@ -132,7 +135,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
       return { files: read, together }
     } catch (error) {
       if (!(error instanceof UnreadableDocument)) throw error
-      // One of these files crashed the process. The others may be readable.
+      // One of these files crashed the process. The other files may be readable, so each file is read separately.
       if (files.length === 1) return { files: [{ document: error, hits: [] }], together: undefined }
       const alone: ReadFiles[] = []
       for (const file of files) alone.push(await read([file], by, rules))
@@ -158,7 +161,10 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
   }
 }
 
-/** Starts a process. It gets neither our environment nor our flags. The output of its libraries is discarded. */
+/**
+ * Starts a process. The process gets an empty environment and none of the daemon's flags. The output of its libraries
+ * is discarded.
+ */
 function startReader(
   slot: Slot,
   {
@@ -179,7 +185,7 @@ function startReader(
   })
   reader.unref()
   reader.channel?.unref()
-  // An error after the process was abandoned must not crash the daemon.
+  // Without this listener, an error after the process was abandoned would crash the daemon.
   reader.on('error', () => {})
   reader.on('exit', () => {
     if (slot.reader === reader) slot.reader = undefined
@@ -200,7 +206,10 @@ async function endReader(slot: Slot): Promise<void> {
 type Answer = Exclude<WorkerMessage, { kind: 'part' }>
 type Outcome = { answer: Answer } | { error: unknown }
 
-/** Runs one task. It always ends, at the latest by a timeout. After an `error`, the process cannot be used again. */
+/**
+ * Runs one task. The task always ends, at the latest with a timeout. After an `error`, the process cannot be used
+ * again.
+ */
 function workWith(reader: ChildProcess, task: WorkerTask, stop: AbortSignal, clock: Clock): Promise<Outcome> {
   return new Promise((resolve) => {
     const parts: Part[] = []

@@ -25,11 +25,12 @@ function lowerPriority(): void {
     try {
       setPriority(thread, LOWEST_PRIORITY)
     } catch {
-      // Setting the priority is forbidden, or the thread has just ended.
+      // Ignored: a sandbox forbids setting the priority, or the thread has just ended.
     }
   }
-  // SCHED_IDLE: a waking thread preempts an idle task immediately, but a low-priority task sometimes only after its
-  // time slice. Node cannot set this policy, so `chrt` sets it. Without `chrt`, only the low priority applies.
+  // Use the policy SCHED_IDLE as well. A waking thread preempts a task with this policy immediately, but may wait for
+  // the time slice of a task that only has low priority. Node cannot set this policy, so `chrt` sets it. Without
+  // `chrt`, only the low priority applies.
   if (process.platform === 'linux') spawnSync('chrt', ['-a', '-i', '-p', '0', String(process.pid)], { stdio: 'ignore' })
 }
 
@@ -65,7 +66,7 @@ process.on('message', (task: WorkerTask) => {
   atMost = process.memoryUsage.rss() + growthBytes
   worker.postMessage(task)
 })
-// The heap limit does not cover memory outside of the heap: a stream of a PDF may unpack to gigabytes.
+// The heap limit does not cover memory outside of the heap. Example: a stream of a PDF may unpack to gigabytes.
 setInterval(() => {
   if (process.memoryUsage.rss() > atMost) failed('memory', 'the process used too much memory')
 }, EXTRACT_WATCH_MS)

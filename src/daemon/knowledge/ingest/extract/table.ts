@@ -3,7 +3,7 @@ import { createTextParts, plainLine } from './text-parts.ts'
 /** The cells of a table, row by row. */
 export type Rows = Iterable<readonly string[]>
 
-/** Converts a table to rows that are understandable on their own. */
+/** Converts a table to lines of text, one per row, that are understandable on their own. */
 export function tableText(rows: Rows): string {
   const text = createTextParts()
   let header: string[] | undefined
@@ -15,7 +15,7 @@ export function tableText(rows: Rows): string {
     else text.add(`${plainLine(rowText(cells, header))}\n\n`)
     first = false
   }
-  // A table may have only a header.
+  // If the table has only a header, return the header as text.
   if (text.length === 0 && header) text.add(rowText(header, undefined))
   return text.toString()
 }

@@ -11,7 +11,8 @@ const PIECE_CHARS = 65_536
 /** Creates an empty text. `add` throws UnreadableDocument if the text exceeds EXTRACT_TEXT_CHARS. */
 export function createTextParts(): TextParts {
   const pieces: string[] = []
-  // Millions of long-lived short strings would keep the garbage collector busy, on other threads as well.
+  // Short parts are joined into larger pieces. Millions of long-lived short strings would keep the garbage collector
+  // busy, even on other threads.
   let parts: string[] = []
   let partsLength = 0
   let length = 0

@@ -6,7 +6,7 @@ export class UnreadableDocument extends Error {
 }
 
 /**
- * Converts an error that a library throws while it reads a file of this format. Each library has its own errors for
+ * Returns a function that converts a library's error to an UnreadableDocument. Each library has its own errors for
  * broken files, and some have several.
  */
 export const damaged =
@@ -16,7 +16,7 @@ export const damaged =
     throw new UnreadableDocument(`This ${kind} is damaged; it could not be read.`, { cause: error })
   }
 
-/** Returns the error for a document that a rule blocks. It names the kind of match, never the matched text. */
+/** Returns the error for a document that a rule blocks. The message names the kind of match, never the matched text. */
 export function blockedBy(hits: readonly GuardHit[]): UnreadableDocument {
   const types = new Set(hits.filter(({ action }) => action === 'block').map(({ type }) => type))
   return new UnreadableDocument(

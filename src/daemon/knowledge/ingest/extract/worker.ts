@@ -45,7 +45,7 @@ port.on('message', async (task: WorkerTask) => {
 /** The maximum size of a part. A part that is a single segment may be larger, about 2 MB. */
 const PART_BYTES = 262_144
 
-/** Sends the contents of a large document, and removes the contents from the document. */
+/** Sends the contents of a large document to the daemon, and removes them from the document. */
 function sendParts(document: PreparedDocument, file: number): void {
   let batches: Uint8Array[] = []
   let bytes = 0
