@@ -18,12 +18,12 @@ import type { Search } from './search/search.ts'
 import type { RetrievalConfig } from './search/vectors/config.ts'
 import { openRetrieval } from './search/vectors/retrieval.ts'
 
-/** The programs that read files: their path, and whether they run at low priority. */
+/** The program that reads files: its path, and whether it runs at low priority. */
 export type Extraction = Pick<ExtractorDeps, 'program' | 'lowPriority'>
 
 export type KnowledgeRoom = { search: Search; routes: Route[]; jobs: Job[]; close(): Promise<void> }
 
-/** Opens the module. First indexes the documents that an older version stored without an index. */
+/** Opens the module. Before that, indexes the documents that an older version stored without an inverted index. */
 export async function openKnowledge(
   config: {
     knowledge?: RetrievalConfig | undefined

@@ -32,7 +32,7 @@ export type RecordsRoom = {
   receipts: boolean
   /** Calls `listener` after each commit that stored events for webhooks. */
   onEvents(listener: () => void): void
-  /** Call it after storing events without the ledger. */
+  /** Notifies the listeners of `onEvents`. Call this after storing events without the ledger. */
   announceEvents(): void
   /**
    * @param access the dependencies of changes in this module, and the lookup of user names, which a higher layer

@@ -110,8 +110,8 @@ async function sortOut(
 }
 
 /**
- * Returns an upload with its name in the index, or with the reason to skip it. The name never contains a match of a
- * rule.
+ * Returns an upload with its name in the index, or with the reason to skip it. The rules are applied to the name,
+ * unless the document is skipped anyway.
  */
 function toNamed(upload: Upload, screening: DocumentScreening): Upload & { source: string; fault: string | undefined } {
   const name = documentName(upload.name)

@@ -60,7 +60,7 @@ type Receiving = { intake: Intake; signal: AbortSignal }
 
 /**
  * Receives a multipart body into files in `directory`. Processing starts when the body is complete, so a rejected or
- * broken upload changes nothing. The bytes of a file beyond TRAIN_FILE_BYTES are skipped.
+ * broken upload changes nothing. Bytes of a file beyond the first TRAIN_FILE_BYTES are skipped.
  * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE (the body as a whole, or `text_inputs`), VALIDATION_ERROR (malformed,
  * too many, nothing sent), and the reason of `signal` if the client disconnected
  */

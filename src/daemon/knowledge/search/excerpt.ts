@@ -23,7 +23,7 @@ function hitsIn(text: string, query: string): Hit[] {
   const hits: Hit[] = []
   for (const { 0: run, index } of text.matchAll(RUN)) {
     const indexTerms = indexTermsOf(run)
-    // A run without spaces consists of many tokens of similar length.
+    // Estimate the position of each token: a run without spaces consists of many tokens of similar length.
     const termChars = run.length / Math.max(indexTerms.length, 1)
     for (const [at, { term, further }] of indexTerms.entries()) {
       const found = [term, ...further.map(({ term }) => term)].find((one) => weights.has(one))
@@ -35,12 +35,12 @@ function hitsIn(text: string, query: string): Hit[] {
   return hits
 }
 
-/** The weight of a repeated word. It is so small that it only decides between equal windows. */
+/** The weight of a repeated word. The weight is so small that it only decides between otherwise equal windows. */
 const AGAIN_SHARE = 0.001
 
 /**
- * Returns the start of the window with the most weight of the query, with its matches centred. If windows are equal,
- * returns the first.
+ * Returns the start of the window whose matches have the most weight. The matches are centred in the window. If windows
+ * are equal, the first window is used.
  */
 function bestStart(hits: readonly Hit[], length: number, chars: number): number {
   const counts = new Map<string, number>()

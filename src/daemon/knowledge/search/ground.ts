@@ -9,7 +9,7 @@ type Grounding = {
   passages: GroundingPassage[]
   /** The best documents, at most SOURCES_RETURNED. Each has the score of its best passage. */
   sources: { source: string; score: number }[]
-  /** The number of documents that the passages come from. */
+  /** The number of documents that contain the passages. */
   documentsRetrieved: number
   /** The number of passages that `screen` has removed. */
   withheld: number
@@ -26,8 +26,8 @@ export type ScreenPassages = (matches: readonly Match[]) => readonly Match[] | P
 
 const PASSAGES = 8
 /**
- * Number of candidates. The search fetches more than PASSAGES, because copies are dropped, and so are matches of only
- * one of the two searches.
+ * Number of matches that each search returns. The number exceeds PASSAGES, because copies are dropped, and because a
+ * match that only one of the two searches finds gets half of its score.
  */
 const FOUND = 32
 /**
@@ -107,7 +107,7 @@ function withoutCopies(matches: readonly Match[]): Match[] {
   const seen = new Set<string>()
   return matches.filter(({ headings, body }) => {
     const normalized = body.normalize('NFKC').replace(/\s+/gu, ' ').trim().toLowerCase()
-    // A short text such as "Yes." has another meaning under another heading.
+    // Compare the headings as well, because a short text such as "Yes." has another meaning under another heading.
     const key = normalized.length < SELF_EXPLAINING_CHARS ? `${headings}\n${normalized}` : normalized
     const isCopy = seen.has(key)
     seen.add(key)
@@ -131,7 +131,7 @@ function withinBudget(matches: readonly Match[]): Match[] {
 }
 
 /**
- * Groups the passages of each section in the order of the document. The group keeps its ranks: only the order within
+ * Groups the passages of each section in the order of the document. The group keeps its ranks. Only the order within
  * the group changes.
  */
 function sectionsInOrder(matches: readonly Match[]): Match[] {
@@ -147,7 +147,7 @@ const locationOf = ({ source, headings }: { source: string; headings?: string })
 
 /**
  * Puts each passage between two lines with `fence`, which an author of passages cannot guess. So a passage cannot end
- * its own quotation and imitate the system prompt. The text after the passages states that it is from the gateway.
+ * its own quotation and imitate the system prompt. After the last passage, the prompt states the number of passages.
  * @param withheld the number of passages that guards have removed; the prompt contains this number once
  */
 export function passagesPrompt(

@@ -4,7 +4,7 @@ import type { Match } from './search.ts'
 
 /** Screens the matches that a search returns. Incidents are durable before the matches are returned. */
 export async function screenMatches(matches: readonly Match[], { rules, record }: RulesOfCall): Promise<Match[]> {
-  // Screens the whole body although only an excerpt is shown, because a sensitive value may extend beyond the excerpt.
+  // Screen the whole body and not only the excerpt, because a sensitive value may extend beyond the excerpt.
   const { kept, incidents } = await screenShownPassages(matches, rules)
   await record(incidents)
   return kept

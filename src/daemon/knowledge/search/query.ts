@@ -4,29 +4,35 @@ import { characterBorder, joinedWords, topicOf } from '../../platform/text/words
 /** Maximum length of a search query in characters. The rest is ignored. */
 export const QUERY_CHARS = 4_000
 
-/** A search term. Only `required` terms must occur in a passage. */
+/**
+ * A search term. If no passage of the index contains the term, it lowers all scores if `required`, and is ignored
+ * otherwise.
+ */
 export type QueryTerm = { term: string; weight: number; required: boolean }
 /**
- * `pairs` are adjacent words of the query, ignoring stop words. `fillers` are these stop words, which match nothing by
- * themselves.
+ * `pairs` lists words that are adjacent in the query after its stop words are removed. `fillers` lists these stop
+ * words. A stop word alone does not match a passage.
  */
 export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[]; fillers: string[] }
 
-/** Maximum number of words. More words make a query slow and hardly better. */
+/** Maximum number of words. More words would slow a query down and hardly improve its results. */
 const QUERY_WORDS = 64
 const JOINED_WORDS = 16
 
-/** Weight of a term without its diacritics. Users type diacritics on purpose, but many texts omit them. */
+/**
+ * Weight of a term without its diacritics. The weight is low, because users type diacritics on purpose. It is not 0,
+ * because many texts omit diacritics.
+ */
 const FOLDED_WEIGHT = 0.3
 const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }
 
 /**
- * Returns the terms of a query. Any text is valid: it consists of the words of its first QUERY_CHARS characters, never
- * of operators.
+ * Returns the terms of a query. Any text is valid: its first QUERY_CHARS characters are read as words, never as
+ * operators.
  */
 export function queryOf(whole: string): Query {
-  // The text is cut twice, because NFKC expands some characters up to eighteenfold. It is not normalized as a whole,
-  // because it may be long.
+  // The text is cut before normalization, because it may be long. It is cut again afterwards, because NFKC expands some
+  // characters up to eighteenfold.
   const text = beginning(beginning(whole).normalize('NFKC'))
   const all = indexTermsOf(text)
   const contentWords = meaningful(text, all)
@@ -42,7 +48,7 @@ export function queryOf(whole: string): Query {
     add(terms, { term, weight: weight * (isFolded ? FOLDED_WEIGHT : 1), required: true })
     for (const { kind, term } of further) add(terms, { term, weight: weight * FURTHER_WEIGHT[kind], required: false })
   }
-  // "back up" → "backup", a common alternative spelling.
+  // Also search for joined words: "backup" is a common alternative spelling of "back up".
   for (const joined of [...joinedWords(text).keys()].slice(0, JOINED_WORDS)) {
     for (const { term } of indexTermsOf(joined)) add(terms, { term, weight: 1, required: false })
   }
@@ -60,7 +66,9 @@ function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
   })
 }
 
-/** Removes stop words and the everyday verbs of questions, unless there are no other words. */
+/**
+ * Returns the words other than stop words and the common verbs of questions. Returns all words if there are no others.
+ */
 function meaningful(text: string, all: IndexTerm[]): IndexTerm[] {
   const indexTerms = indexTermsOf(topicOf(text))
   return indexTerms.length > 0 ? indexTerms : all
@@ -72,7 +80,7 @@ function fillersOf(all: readonly IndexTerm[], contentWords: readonly IndexTerm[]
   return [...left].slice(0, QUERY_WORDS)
 }
 
-/** Reduces a long query to its longest words, because they are the rarest. Keeps their order. */
+/** Reduces a long query to its longest words, because these tend to be the rarest. Keeps their order. */
 function longest(indexTerms: IndexTerm[]): IndexTerm[] {
   const words = [...new Set(indexTerms.map(({ term }) => term))]
   if (words.length <= QUERY_WORDS) return indexTerms

@@ -9,7 +9,7 @@ import type { Query, QueryTerm } from './query.ts'
 // collection.
 const K1 = 1.2
 const B = 0.75
-/** The share of the neighbouring passages' matches that is added to a passage's own matches. */
+/** The share of the matches in neighbouring passages that is added to a passage's own matches. */
 const NEIGHBOUR_SHARE = 0.3
 /** The weight of two query words near each other, relative to a single word of the same rarity. */
 const PAIR_WEIGHT = 0.3
@@ -22,9 +22,9 @@ const NEAR_SHARE = 0.5
 
 /** The weight of the words in the best heading of a passage, relative to words in the passage. */
 const HEADINGS_WEIGHT = 0.3
-/** The factor of a higher heading, such as the title of the document. */
+/** The factor for a heading above the passage's own heading, such as the title of the document. */
 const ABOVE_SHARE = 0.5
-/** The factor of a passage that is not the first passage of its section. */
+/** The factor for a passage that is not the first passage of its section. */
 const FURTHER_DOWN_SHARE = 0.5
 
 /** The postings of each query term: `found[term][segment]`. */
@@ -102,7 +102,7 @@ export class Ranking {
         const score = (scores[ordinal] as number) / this.#whole
         if (score <= 0 || score < least || mask?.[ordinal]) continue
         best.push({ id: ids[ordinal] as number, score, segment, ordinal })
-        // Sort only when the list has doubled, because sorting after each insertion costs more.
+        // Sort only when the list has twice the limit, because sorting after each insertion costs more.
         if (best.length >= limit * 2) cut()
       }
     }
@@ -111,8 +111,8 @@ export class Ranking {
   }
 
   /**
-   * Returns the score of a passage with its neighbours in the document: a share of the neighbours' matches and length
-   * counts. `document` is the range of the ids of all passages of the document.
+   * Returns the score of a passage including a share of the matches and lengths of its neighbours in the document.
+   * `document` is the range of the document's passage ids.
    */
   withNeighbours({ id, segment, ordinal }: Candidate, document: Run): number {
     const { ids, lengths } = this.#segments[segment] as SegmentPassages
@@ -151,8 +151,8 @@ export class Ranking {
   }
 
   /**
-   * Returns the score bonus of a passage for words that are adjacent both in the query and in the passage, and for the
-   * query's fillers ("categories for", "not at all").
+   * Returns the score bonus of a passage for words that are adjacent in both the query and the passage, and for the
+   * query's fillers. Examples: "categories for", "not at all".
    */
   ofText({ positions, length }: PassageText, fillers: readonly Filler[]): number {
     const positionsOf = (term: string) => positions.get(term) ?? []
@@ -170,8 +170,8 @@ export class Ranking {
 
   /**
    * Returns the score bonus of a passage whose headings name the topic of the query. The passage's own heading, which
-   * is the last, counts in full; higher headings count less. A heading that also names other things counts less. A
-   * passage further down in its section (`leads` is false) counts less, too.
+   * is the last, counts in full. Higher headings count less. A heading that also names other things counts less. A
+   * passage that is not the first in its section (`leads` is false) counts less, too.
    */
   ofHeadings(headings: readonly string[], leads: boolean): number {
     const scores = headings.map((heading, at) => this.#ofHeading(heading, at === headings.length - 1 ? 1 : ABOVE_SHARE))

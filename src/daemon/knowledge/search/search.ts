@@ -28,7 +28,7 @@ export type SearchOptions = {
   mayAsk?: MayAsk | undefined
   /** The query in the form that external models may read. */
   outsideQuery?: string | undefined
-  /** Passages must not be sent out unchanged, so the reranker is not used. */
+  /** Whether passages must not be sent out unchanged. If so, the reranker is not used. */
   keepsPassages?: boolean | undefined
 }
 
@@ -44,14 +44,14 @@ const CANDIDATES = 100
 const PASSAGES_READ = 50
 
 /**
- * Returns the best passages of one index for the query, best first. Any text is a valid query. Only its words count;
- * there are no operators. A query without words finds nothing.
+ * Returns the best passages of one index for the query, best first. Any text is a valid query. Only the words of the
+ * query count. There are no operators. A query without words finds nothing.
  *
  * `score` is the share of the query's weight that the passage matches, 0 to 1. The fewer passages of the index contain
- * a word, the more it weighs. A word counts in full only in a passage that repeats it and has few other words (BM25's
- * saturation; words in headings count double). Adjacent query words, a part of the neighbouring passages' scores and,
- * slightly, stop words add to the score. A passage of usual length that contains every query word once scores near
- * 0.45. Scores can be compared between queries and between both engines.
+ * a word, the higher its weight. A word counts in full only in a passage that repeats it and has few other words
+ * (BM25's saturation; words in headings count double). Adjacent query words, a part of the neighbouring passages'
+ * scores and, slightly, stop words add to the score. A passage of usual length that contains every query word once
+ * scores near 0.45. Scores can be compared between queries and between both engines.
  */
 export async function searchPassages(
   db: Db,
@@ -73,8 +73,8 @@ export async function rankPassages(
   { neighbours = true, reader = storedSegments }: { neighbours?: boolean; reader?: SegmentReader | undefined } = {},
 ): Promise<Match[]> {
   if (query.terms.length === 0) return []
-  // All statements read one snapshot: a merge between two of them would delete the pages that the first statement
-  // named.
+  // All statements read one snapshot. Otherwise a merge between two statements could delete the pages that the first
+  // statement named.
   const snapshot = db.transaction().setAccessMode('read only').setIsolationLevel('repeatable read')
   const { ranking, candidates, rows } = await snapshot.execute(async (tx) => {
     const ranking = await readRanking(tx, index, query, reader)
@@ -130,7 +130,7 @@ async function readRanking(tx: Db, index: IndexKey, query: Query, reader: Segmen
 
 type Lookup = { name: string; segment: number; terms: { id: number; name: Buffer }[] }
 
-/** Returns the pages of a segment that contain the query's terms, if any. */
+/** Returns the pages of a segment that could contain the query's terms. */
 function lookupsIn({ id, pageCount }: Segment, segment: number, { terms }: Query): Lookup[] {
   const lookups = new Map<number, Lookup>()
   for (const [at, { term }] of terms.entries()) {

@@ -58,7 +58,7 @@ export type Activity = {
 }
 
 /**
- * The caller and the request of a change. They decide whether the change is allowed, and are recorded in the audit
+ * The caller and the request of a change. Both decide whether the change is allowed, and both are recorded in the audit
  * entry.
  */
 export type Actor = Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'access'>
@@ -75,8 +75,8 @@ export type ChangeDeps = {
 }
 
 /**
- * The transaction of a change, and its caller with their current rights. Recorded activities are written at the end of
- * the transaction.
+ * The transaction of a change, and the caller with the caller's current rights. The activities that are passed to
+ * `record` are written at the end of the transaction.
  */
 export type Change = { tx: Db; caller: Caller; record(...activities: Activity[]): Promise<void> }
 
@@ -89,8 +89,9 @@ const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
 ])
 
 /**
- * Runs one administrative change and writes its audit entries in the same transaction, so both become durable or
- * neither. Once it resolves, no request of this daemon uses keys or users that were cached before the change.
+ * Runs one administrative change and writes its audit entries in the same transaction, so that either both become
+ * durable or neither. Once `change` resolves, no request of this daemon uses keys or users that were cached before the
+ * change.
  *
  * Changes of one tenant are serialised. Each change checks the caller's rights again, because the key may have been
  * revoked while the request body was read. `run` may be called twice if the store rolled back the first transaction.
@@ -114,7 +115,7 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
         },
       })
       if (drafts.length === 0) throw new Error(`${actor.endpoint} changed something without an audit entry`)
-      // Audit entries are written last, so that they share one signature and the chain is locked only briefly.
+      // Write the audit entries last, so that they share one signature and the chain is locked only briefly.
       const chains = { keys: deps.signingKeys, clock: deps.clock, lockedTenantId: actor.caller.tenantId }
       await appendChanges(tx, drafts, chains)
       isCommitting = true
@@ -138,14 +139,14 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
 async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Caller> {
   await lockTenant(tx, actor.caller.tenantId)
   const caller = await deps.lookUpAgain(tx, actor.caller)
-  // Every change requires the access of a POST: a GET may require less, because it only reads.
+  // Every change requires the access that a POST requires. A GET may require less, because it only reads.
   requireAccess(caller, actor.access, 'POST')
   return caller
 }
 
 /**
- * The log entry of an activity. Called directly for activities without a transaction, such as activities of a chat
- * request. In the log of another tenant, the caller is recorded only as an operator.
+ * The log entry of an activity. Call this directly for activities without a transaction, such as the activities of a
+ * chat request. In the log of another tenant, the caller is recorded only as an operator.
  */
 export function toEntryDraft(
   { caller, requestId, endpoint }: Omit<Actor, 'access'>,

@@ -26,7 +26,10 @@ export type DlpIncident = EventData<'dlp:incident'>
 /** Personal data that was detected or redacted. */
 export type PiiIncident = EventData<'pii:incident'>
 
-/** `promptshield:attack:blocked`: one per incident. A request may have several, for example one per tool result. */
+/**
+ * `promptshield:attack:blocked`: one per incident. A request may have several incidents, for example one per tool
+ * result.
+ */
 export const attackBlocked = (at: Occurrence, data: ShieldFinding, incidentId: string): OutboxEventRow =>
   inRequest('promptshield:attack:blocked', at, data, incidentId)
 
@@ -60,14 +63,14 @@ export const modelFailover = (at: InRequest & { step: number }, data: ModelFailo
   toRow('api:model_failover', at, data, [at.tenantId, at.requestId, 'api:model_failover', at.step])
 
 /**
- * `webhook:test`: one per call. It is sent to one endpoint, and not to subscribers.
+ * `webhook:test`: one per call. The event is sent only to one endpoint, not to all subscribers.
  * @param now milliseconds since 1970
  */
 export function webhookTest({ tenantId, now }: { tenantId: string; now: number }, endpointId: string): OutboxEventRow {
   return toTestRow(TEST_EVENT, { tenantId, now }, { message: 'This is a test delivery.', endpointId })
 }
 
-/** A sample event for testing a receiver. It is not sent to subscribers. */
+/** A sample event for testing a receiver. The event is not sent to subscribers. */
 export const sampleEvent = <Type extends SubscribableEvent>(
   type: Type,
   at: { tenantId: string; now: number },

@@ -9,7 +9,7 @@ import type { Signer } from './signing-keys.ts'
 /** The end of a chain: its number of entries, and the hash of the last entry. */
 export type ChainHead = { size: number; hash: string }
 
-/** The head of a chain in the store. For a chain without entries, the head of an empty chain. */
+/** Returns the head of a chain in the store. If the chain has no entries, returns the head of an empty chain. */
 export async function findHead(db: Db, tenantId: string, chain: string): Promise<ChainHead> {
   const last = await db
     .selectFrom('evidence_entries')

@@ -27,8 +27,8 @@ export type FileComparison = {
 const ENTRIES_PER_READ = 1_000
 
 /**
- * Compares the store with its checkpoint file at start, while requests are already served. The comparison takes about 3
- * s for 1,000,000 entries.
+ * The comparison of the store with its checkpoint file at start. Requests are already served during the comparison,
+ * which takes about 3 s for 1,000,000 entries.
  */
 export type StartComparison = {
   /**
@@ -48,7 +48,7 @@ export type StartComparisonDeps = {
   log: Pick<Log, 'error'>
 }
 
-/** Compares, logs lost history, and publishes checkpoints that are missing in the file. */
+/** Compares, logs lost history, and publishes checkpoints that are missing from the file. */
 export function startComparison({ db, file, keys, publisher, log }: StartComparisonDeps): StartComparison {
   const stop = new AbortController()
 

@@ -20,8 +20,8 @@ export const listCheckpointsFrom = (
     .execute()
 
 /**
- * A checkpoint in the format of the routes. It omits the tenant, because callers get only checkpoints of their own
- * tenant.
+ * Returns a checkpoint in the format of the responses. The tenant is omitted, because callers get only checkpoints of
+ * their own tenant.
  */
 export const toShownCheckpoint = ({
   chain,

@@ -32,7 +32,7 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
   let hasNew = false
 
   /**
-   * Sends each pending note once, and repeats while new notes arrive. A failed note is retried together with the next
+   * Sends each pending note once. Repeats this while new notes arrive. A failed note is retried together with the next
    * checkpoint.
    */
   async function postAll(target: string): Promise<void> {
@@ -44,18 +44,15 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
           if (waiting.get(origin) === note) waiting.delete(origin)
         } catch (error) {
           log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
-          // After a rejection, the receiver may still accept the other notes. If there is no response, each further
-          // note would take EVIDENCE_POST_MS.
+          // Continue after a rejection, because the receiver may accept the other notes. Stop if there is no response,
+          // because each further note would take EVIDENCE_POST_MS.
           if (!(error instanceof RefusedNoteError)) return putLast(origin)
         }
       }
     } while (hasNew)
   }
 
-  /**
-   * Moves a note to the end, so that the next round starts with the other notes. The receiver may still respond to
-   * these.
-   */
+  /** Moves a note to the end, so that the next round starts with the other notes, to which the receiver may respond. */
   function putLast(origin: string): void {
     const note = waiting.get(origin)
     waiting.delete(origin)
@@ -113,8 +110,8 @@ async function appendNote(path: string, note: string): Promise<void> {
 }
 
 /**
- * The newlines to append if the file ends inside a note, after a crash. Without them, the next note would continue the
- * partial note.
+ * Returns the newlines to append if a crash left a partial note at the end of the file. Without these newlines, the
+ * next note would continue the partial note.
  */
 async function missingEnd(file: FileHandle): Promise<string> {
   const { size } = await file.stat()

@@ -19,7 +19,7 @@ import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 /** Number of chains whose tree a daemon caches, up to the last checkpoint. The trees of other chains are rebuilt. */
 const EVIDENCE_TREES = 1_000
 
-/** Signed heads of the chains. With a checkpoint, anyone can detect if the chain was later cut or rewritten. */
+/** Signed heads of the chains. With a checkpoint, anyone can detect whether the chain was later cut or rewritten. */
 export type Checkpoints = {
   /**
    * Returns checkpoints that cover all current entries of the tenant's chains, or of one chain. Creates missing
@@ -30,7 +30,10 @@ export type Checkpoints = {
   run(): Promise<void>
   /** Schedules a `run` soon. Further calls before the start of the run are coalesced. */
   wake(): void
-  /** Whether any tenant's chain failed the check against its last checkpoint. The check runs before each new one. */
+  /**
+   * Whether any tenant's chain failed the check against its last checkpoint. The check runs before each new checkpoint
+   * is created.
+   */
   foundDamage(): boolean
   /** Waits for work in progress, and starts no new work. */
   close(): Promise<void>
@@ -45,7 +48,9 @@ export type CheckpointDeps = {
 }
 
 const ENTRIES_PER_READ = 1_000
-/** Each complete group of this many entries has a stored node, once a later checkpoint exists. */
+/**
+ * Number of entries per stored node. A complete group of entries has a stored node once a checkpoint covers the group.
+ */
 const NODE_LEAVES = 2 ** BITS_PER_LEVEL
 
 /**
@@ -102,7 +107,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     const id = logId(tenant_id, chain)
     const last = checkpointed > 0 ? await findCheckpoint(db, tenant_id, chain, checkpointed) : undefined
     const known = grown.get(id)
-    // A checkpoint that this daemon signed and that is unchanged needs no verification.
+    // An unchanged checkpoint that this daemon signed needs no verification.
     const own = last && known && isSameRow(known.checkpoint, last) ? known : undefined
     const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
     if (last && size === checkpointed) {
@@ -127,7 +132,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       await insertRows(tx, 'evidence_nodes', nodes, { onConflict: 'ignore' })
       return (await insertRows(tx, 'evidence_checkpoints', [checkpoint], { onConflict: 'ignore' })) === 1
     })
-    // If another daemon has just created this checkpoint, its checkpoint is returned.
+    // If another daemon has just created this checkpoint, that daemon's checkpoint is returned.
     if (!isNew) return (await findCheckpoint(db, tenant_id, chain, size)) ?? checkpoint
     grown.set(id, { checkpoint, root, tree })
     await publisher.publish(checkpoint)
@@ -142,8 +147,8 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       const isDue =
         size < checkpointed ||
         size - checkpointed >= EVIDENCE_CHECKPOINT.entries ||
-        // A time far in the future comes from a wrong clock. Without this condition, such an entry could wait for
-        // years.
+        // A creation time far in the future comes from a wrong clock. Such an entry is due as well, because otherwise
+        // it could wait for years.
         (waiting_since !== null && (waiting_since <= hourAgo || waiting_since >= inAnHour))
       if (!isDue || isClosed) continue
       try {
@@ -209,7 +214,7 @@ function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]
  * new nodes, and the tree up to the last node.
  * @param lastRoot the root of the last checkpoint; undefined if there is none
  * @param known the tree of the last checkpoint up to its last node, if cached
- * @throws DamagedChainError if entries are missing, or the tree differs from the signed one
+ * @throws DamagedChainError if entries are missing, or the tree differs from the signed tree
  */
 async function growTree(
   db: Db,

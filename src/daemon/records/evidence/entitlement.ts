@@ -41,7 +41,7 @@ export type EntitlementTerms = {
   /** The model's name at the provider. */
   model: string
   policyHash: string
-  /** False for a policy in monitor mode: a violation is recorded, but the call is still sent. */
+  /** False if the policy is in monitor mode. A violation is then recorded, but the call is still sent. */
   enforced: boolean
   /** Whether key, user and tenant are still valid and unchanged since the request began. */
   isAccepted(): boolean | Promise<boolean>
@@ -78,11 +78,11 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
       return accepted.then((isGood) => decide(isGood ? 'allowed' : 'revoked'))
     }
 
-    /** The first failed check, in the documented order. */
+    /** Returns the first failed check, in the documented order. */
     function faultOf(sentModel: string, sent: string): EntitlementVerdict | undefined {
       if (clock.now() >= mintedMs + ENTITLEMENT_SECONDS * 1000) return 'expired'
       if (sentModel !== terms.model || model !== terms.model) return 'model_mismatch'
-      // Comparing the strings is enough: an equal string has the hash in the entitlement.
+      // Comparing the strings is enough, because an equal string has the hash that the entitlement contains.
       if (sent !== body) return 'body_mismatch'
       return entitlement.verdict === 'unused' ? undefined : 'replayed'
     }

@@ -27,7 +27,7 @@ export type EntryFilter = {
   searchIn?: readonly SearchedPart[] | undefined
 }
 
-/** The fields that a search covers; `actor` means the ids of user and key. */
+/** The fields that a search covers. `actor` means the ids of user and key. */
 export type SearchedPart = 'description' | 'operation' | 'endpoint' | 'type' | 'actor'
 
 const MEMBERS: Record<SearchedPart, readonly string[]> = {
@@ -47,7 +47,8 @@ export type EntryCount = { type: string | null; severity: string | null; count: 
 /**
  * One page of a tenant's matching entries, ordered by age, and the total. Filters on payload fields exclude entries
  * whose payload was expunged.
- * @param total the number of matches, if known. Then matches are not counted, and no query reads beyond the last match.
+ * @param total the number of matches, if known. If it is set, matches are not counted, and no query reads beyond the
+ * last match.
  */
 export const listEntries = (
   db: Db,
@@ -96,7 +97,7 @@ export const listChainEntries = (
 function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
   const type = sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
   const facts = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])
-  // Grouping in this query would make SQLite parse each payload twice.
+  // Group in a second query, because SQLite would parse each payload twice if this query grouped the rows.
   return db
     .with(
       (name) => name('facts').materialized(),
@@ -109,8 +110,8 @@ function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<En
 }
 
 /**
- * Most entries belong to requests, which have a distinct id prefix. So their type is known without parsing the payload,
- * which is the main cost of a list.
+ * Most entries belong to requests, which have a distinct id prefix. So their type is known without parsing the payload.
+ * Parsing payloads is the main cost of a list.
  */
 const isRequest = sql<SqlBool>`(substr(id, 1, 4) = 'jti-' and payload is not null)`
 const REQUEST_TYPE = 'api_access'
@@ -158,7 +159,7 @@ function matching(db: Db, tenantId: string, filter: EntryFilter) {
   return found
 }
 
-/** A property of a table's payload, as text. `name` is never user input. */
+/** A property of an entry's payload, as text. `name` is never user input. */
 const member = (db: Db, name: string): RawBuilder<string | null> =>
   sql<string | null>`${sql.raw(engineOf(db).jsonMember('payload', name))}`
 

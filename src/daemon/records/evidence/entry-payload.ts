@@ -39,10 +39,13 @@ export type LoggedAttempt = {
   reason?: string
   /** HTTP status of a failed attempt. Missing if there was no response, and in older entries. */
   provider_status?: number
-  /** The provider's request id of a failed attempt. Missing like `provider_status`, and if the provider sent no id. */
+  /**
+   * The provider's request id of a failed attempt. Missing in the same cases as `provider_status`, and if the provider
+   * sent no id.
+   */
   provider_request_id?: string
   latency_ms: number
-  /** Null if no request was to be sent. */
+  /** Null if the attempt had no request to send. */
   entitlement?: object | null
 }
 
@@ -56,7 +59,7 @@ export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): Logge
   }
 }
 
-/** The action as a sentence. For a request, the sentence is generated here instead of being stored. */
+/** Returns the action as a sentence. For a request, the sentence is generated here instead of being stored. */
 export function descriptionOf({ description, operation, result, requested_model, error }: LoggedPayload): string {
   if (description !== undefined) return description
   const what = OPERATIONS.get(operation) ?? 'chat'
@@ -71,7 +74,7 @@ const OPERATIONS = new Map<unknown, string>([
   ['token.count', 'count of tokens'],
 ])
 
-/** The resource of an action; for a request, the requested model. */
+/** The resource of an action. For a request, it is the requested model. */
 export const resourceOf = ({ kind, resource_type, resource_id, requested_model }: LoggedPayload) =>
   kind === 'request' && requested_model !== undefined
     ? { resourceType: 'model', resourceId: requested_model }

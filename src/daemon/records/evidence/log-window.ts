@@ -6,9 +6,9 @@ import { DAY_MS, isoTime } from '../../../shared/time.ts'
 export type Period = { startDate?: string | undefined; endDate?: string | undefined }
 
 /**
- * The period that a list covers. Without a start, it begins LOG_WINDOW_DAYS before its end. Without an end, the end is
- * now. `filter` has an end only if the caller has set one: daemons' clocks differ, so the current time as the end could
- * exclude the newest entries.
+ * The period that a list covers. If the start is missing, the period begins LOG_WINDOW_DAYS before its end. If the end
+ * is missing, the period ends now. `filter` has an end only if the caller has set one: daemons' clocks differ, so the
+ * current time as the end could exclude the newest entries.
  * @throws VALIDATION_ERROR if the period ends before it starts
  */
 export function windowOf({ startDate, endDate }: Period, nowMs: number) {

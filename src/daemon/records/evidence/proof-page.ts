@@ -11,7 +11,7 @@ dt { font-weight: 600 }
 dd { margin: 0 }
 `
 
-/** Headers of the page. They forbid scripts, external resources, framing and referrers. */
+/** Headers of the page. The headers forbid scripts, external resources, framing and referrers. */
 export const PAGE_HEADERS: Record<string, string> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
@@ -25,7 +25,7 @@ export const PAGE_HEADERS: Record<string, string> = {
   'referrer-policy': 'no-referrer',
 }
 
-/** The HTML page of a public proof. It contains the same facts as the JSON. */
+/** The HTML page of a public proof. The page contains the same facts as the JSON response. */
 export function proofPage({ bundle_id, layer1, layer2, layer3 }: PublicProof): string {
   const isWhole = [layer1, layer2, layer3].every(({ state }) => state !== 'failed')
   return page(
@@ -53,7 +53,7 @@ const LOG_STATES: Record<PublicProof['layer3']['state'], string> = {
   failed: 'The entry does not match the checkpoints of its log.',
 }
 
-/** The page that is shown if no proof can be shown. It states the reason. */
+/** The page that is shown instead of a proof. It states why there is no proof. */
 export const problemPage = (problem: string): string => page('No evidence', `<p>${escapeHtml(problem)}</p>`)
 
 const page = (title: string, content: string): string =>

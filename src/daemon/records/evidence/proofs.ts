@@ -52,7 +52,7 @@ export async function frontierOf(db: Db, tenantId: string, chain: string, size: 
   return new Frontier(size, roots)
 }
 
-/** Reads at most 256 rows per subtree if its nodes are stored. */
+/** Returns a reader of subtrees. It reads at most 256 rows per subtree if the nodes of the subtree are stored. */
 function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
   /** Returns the roots of consecutive subtrees, concatenated. */
   async function nodes(level: number, from: number, count: number): Promise<Buffer> {

@@ -72,7 +72,7 @@ async function inCommit(
   }
 }
 
-/** The third layer: the position of the entry in its log, by the first checkpoint that covers it. */
+/** The third layer: the position of the entry in its log, proven by the first checkpoint that covers the entry. */
 async function inLog(
   db: Db,
   keys: readonly PublishedKey[],

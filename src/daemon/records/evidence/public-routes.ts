@@ -112,7 +112,8 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
         429: { description: 'Too many requests with Cache-Control: no-cache from this address', schema: FlatError },
       },
       async handle({ request }) {
-        // A client that finds an unknown kid sends `no-cache`: another daemon may have just rotated the key.
+        // A client that does not know a proof's kid sends `no-cache`, because another daemon may have just rotated the
+        // key.
         const isAnew = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
         const waitSeconds = isAnew ? rate.refuses(clientAddress(request, proxies)) : undefined
         if (waitSeconds !== undefined) throw tooOften(waitSeconds)
@@ -124,7 +125,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
   ]
 }
 
-/** Proofs must not be cached: a pending layer becomes anchored soon. */
+/** Proofs must not be cached, because a pending layer soon becomes anchored. */
 const NOT_KEPT = { 'cache-control': 'no-store' }
 
 const tooOften = (retryAfterSeconds: number) =>

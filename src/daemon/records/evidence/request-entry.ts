@@ -40,22 +40,24 @@ export type RequestFacts = {
   startedAtMs: number
   requestSha256: string
   /**
-   * Callers choose these two names, and entries of rejected requests are never expunged. So only names that exist in
-   * this installation are recorded.
+   * Callers choose the names of model and index, and entries of rejected requests are never expunged. So only names
+   * that exist in this installation are recorded.
    */
   requestedModel: string | null
   index: string | null
   streamed: boolean
   /** Undefined until the policy is known. */
   policy: RecordedPolicy | undefined
-  /** The inspectors that have inspected the request, or will. */
+  /** The inspectors that have inspected or will inspect the request. */
   inspectors: Record<Inspector, boolean>
   incidents: readonly RecordedIncident[]
   documentsRetrieved: number
   attempts: readonly FailoverAttempt[]
-  /** The entitlements of the attempts, by index. */
+  /** The entitlements of the attempts, by index of the attempt. */
   entitlements: (Entitlement | undefined)[]
-  /** The head of the first response of each attempt, by index. Undefined if there was no HTTP response. */
+  /**
+   * The head of the first response of each attempt, by index of the attempt. Undefined if there was no HTTP response.
+   */
   heads: readonly (ProviderHead | undefined)[]
 }
 
@@ -229,8 +231,8 @@ const toHash = (hash: string | null): string => (hash === null ? 'null' : `"${ha
 
 const SHOWN_CHARS = 300
 /**
- * A lone surrogate cannot be encoded in UTF-8. Stores parse payloads as JSON, and some stores reject control
- * characters.
+ * Characters to replace. A lone surrogate cannot be encoded in UTF-8. Stores parse payloads as JSON, and some stores
+ * reject control characters.
  */
 const UNFIT = /[\p{Surrogate}\p{Cc}]/gu
 
@@ -244,7 +246,7 @@ function toText(name: string): string {
   if (found !== undefined) return found
   const text = name.slice(0, SHOWN_CHARS)
   const json = JSON.stringify(text.replace(UNFIT, '\u{fffd}'))
-  // A truncated name is not cached: its key would keep the caller's whole text in memory.
+  // A truncated name is not cached: the cache key would keep the caller's whole text in memory.
   if (text !== name) return json
   if (known.size >= NAMES_KEPT) known.clear()
   known.set(name, json)

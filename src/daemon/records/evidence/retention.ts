@@ -14,7 +14,7 @@ export type Retention = { run(): Promise<void> }
 
 /** @param days age in days at which payloads are expunged; 0 means never */
 export function createRetention({ db, clock, days }: { db: Db; clock: Clock; days: number }): Retention {
-  /** The last entry that was read of each tenant, so that a daemon process reads the kept entries only once. */
+  /** The last entry that was read, by tenant. With it, a daemon process reads each kept entry only once. */
   const seen = new Map<string, { created_at: string; id: string }>()
 
   async function expungePart(tenantId: string, before: string): Promise<number> {
@@ -46,7 +46,7 @@ export function createRetention({ db, clock, days }: { db: Db; clock: Clock; day
       if (days === 0) return
       const before = isoTime(clock.now() - days * DAY_MS)
       for (const { id } of await db.selectFrom('tenants').select('id').execute()) {
-        // Payloads are expunged in batches, so that other writers are not blocked for long.
+        // Expunge the payloads in batches, so that other writers are not blocked for long.
         while ((await expungePart(id, before)) === EVIDENCE_EXPUNGE_ROWS);
       }
     },

@@ -17,7 +17,7 @@ const EVIDENCE_HEADS = 10_000
 /** Entries that are linked into their chains, and the commit that signs them, before they are stored. */
 export type Sealed = {
   inserts: readonly TableRows[]
-  /** Call it once the entries are stored. Later entries are then linked to these. */
+  /** Call this once the entries are stored. Later entries are then linked to these entries. */
   stored(): void
 }
 
@@ -28,7 +28,9 @@ export type Sealed = {
 export type Sealer = {
   /** Synchronous unless a head or the key must be read. @throws errors of the store */
   seal(drafts: readonly EntryDraft[]): Sealed | Promise<Sealed>
-  /** Discards cached heads, because a commit failed or its result is unknown. They are then read from the store. */
+  /**
+   * Discards cached heads, because a commit failed or its result is unknown. The heads are then read from the store.
+   */
   forgetHeads(): void
   /** Starts new chains, because another process writes to the chains of this daemon. */
   leaveChains(): void
@@ -45,7 +47,7 @@ export type SealerDeps = {
 }
 
 const OF_ALL = ['chain', 'commit_id'] as const
-/** Columns that are equal in all rows if all entries of a batch belong to one tenant. */
+/** Columns that have the same value in all rows if all entries of a batch belong to one tenant. */
 const OF_ONE_TENANT = ['chain', 'commit_id', 'tenant_id'] as const
 
 export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps): Sealer {
@@ -99,7 +101,7 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
       }
       const signer = keys.current()
       if (signer instanceof Promise) {
-        // Marks a rejection as handled, because the caller awaits the promise later.
+        // Mark a rejection as handled, because the promise is awaited only later.
         signer.catch(() => {})
         return readAndSeal(drafts, signer, known)
       }

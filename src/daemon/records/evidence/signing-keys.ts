@@ -80,7 +80,7 @@ export async function openSigningKeys(
     await lockKeys(tx)
     const isFirst = !(await hasKeys(tx))
     const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
-    // Decrypts the key now, so that a wrong master key fails at start and not at the first request.
+    // Decrypt the key now, so that a wrong master key is detected at start and not at the first request.
     const signer = toSigner(masterKey, row)
     if (isFirst) await signWhatIsUnsigned(tx, signer, clock)
   })
@@ -117,7 +117,10 @@ export async function openSigningKeys(
   }
 }
 
-/** Only one daemon has this lock at a time. On SQLite, our transactions are already serialised. */
+/**
+ * Takes the lock that only one daemon can have at a time. On SQLite, the transactions of the daemon are already
+ * serialised.
+ */
 async function lockKeys(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table evidence_keys in exclusive mode`.execute(tx)
 }
@@ -139,7 +142,7 @@ async function countUnsigned(db: Db): Promise<number> {
 
 /**
  * Signs entries that a migration has converted. Called only with the first key of a store. Unsigned entries that appear
- * later are not ours, and signing them would make a forgery look genuine.
+ * later are not from the gateway, and signing them would make a forgery look genuine.
  */
 async function signWhatIsUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
   const commits = await tx

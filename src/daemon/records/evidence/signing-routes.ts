@@ -22,9 +22,9 @@ import { rootOfChain } from './proofs.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { listChains, measureChains, readChain } from './store.ts'
 
-/** Large enough for an export of EVIDENCE_PAGE chains. */
+/** Maximum size of a request body. It is large enough for an export of EVIDENCE_PAGE chains. */
 const SIGN_EXPORT_BODY_BYTES = 524_288
-/** Maximum duration of an export of the log. Entries older than this must be in the export. */
+/** Maximum duration of an export of the log. Entries that are older must be in the export. */
 export const EVIDENCE_EXPORT_MS = 3_600_000
 
 export type SigningRouteDeps = ChangeDeps & {

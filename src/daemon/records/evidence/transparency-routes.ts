@@ -161,14 +161,14 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
 
 type Chains = Awaited<ReturnType<typeof listChains>>
 
-/** The root over all checkpoints, computed like the root of an export. Null without checkpoints. */
+/** The root over all checkpoints, computed like the root of an export. Null if there are no checkpoints. */
 async function rootOfCheckpoints(db: Db, tenantId: string, chains: Chains): Promise<string | null> {
   const covered = await Promise.all(
     chains.map(async ({ chain, checkpoint }) => {
       if (!checkpoint) return []
       const { tree_size: size, root } = checkpoint
       const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
-      // A chain with missing entries is skipped: this route is not a proof. A verification of the log reports missing
+      // Skip a chain with missing entries, because this route is not a proof. A verification of the log reports missing
       // entries.
       return last ? [{ chain, size, head: last.entry_hash, root }] : []
     }),

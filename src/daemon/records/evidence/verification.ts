@@ -59,7 +59,7 @@ function createKeyRing(
 type ChainScope = { tenantId: string; chain: string; ring: KeyRing }
 
 async function verifyChain(db: Db, { tenantId, chain, ring }: ChainScope): Promise<ChainReport> {
-  // Checkpoints are read before the size, because a later checkpoint would cover entries that are not read.
+  // Read the checkpoints before the size. A checkpoint that was created later could cover entries that are not read.
   const { checkpoints, broken } = await readCheckpoints(db, { tenantId, chain, ring })
   const { size } = await findHead(db, tenantId, chain)
   const check = new ChainCheck(tenantId, chain, { checkpoints, keys: ring.keys })

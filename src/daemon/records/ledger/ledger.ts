@@ -5,7 +5,7 @@ import type { Log } from '../../platform/log.ts'
 import { isPositionTaken, type Sealer } from '../evidence/sealing.ts'
 import { ClaimLostError, type EntryDraft, isStored, type LedgerRecords, writeRecords } from './records.ts'
 
-/** Larger batches are split into several transactions, which bounds the memory of a transaction. */
+/** Larger batches are split into several transactions, to limit the memory use of each transaction. */
 const ENTRIES_PER_COMMIT = 500
 /** Maximum wait of a record for other records to share its commit. */
 const GATHERING_MS = 2
@@ -13,9 +13,9 @@ const GATHERING_MS = 2
 /** Makes the records of requests durable, many in one commit. */
 export type Ledger = {
   /**
-   * Resolves once all of `records` is durable. Rejects if nothing of `records` is durable. If the database rejects a
-   * record, for example because of a duplicate request id, only the records of that request fail. Other requests in the
-   * same transaction are unaffected.
+   * Resolves once all `records` are durable. Rejects if none of them is durable. If the database rejects a record, for
+   * example because of a duplicate request id, only the records of that request fail. Other requests in the same
+   * transaction are unaffected.
    * @throws ClaimLostError if another daemon has taken over the request's Idempotency-Key.
    */
   commit(records: LedgerRecords): Promise<void>
@@ -29,7 +29,7 @@ export type LedgerDeps = {
   db: Db
   clock: Clock
   log: Pick<Log, 'error'>
-  /** Appends evidence to its chains. Without it, records with evidence are rejected. */
+  /** Appends evidence to its chains. Without a sealer, records with evidence are rejected. */
   sealer?: Sealer
   /** Called after a commit that may have stored events. */
   onEvents?(): void
@@ -46,13 +46,16 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
   let flushing: Promise<void> | undefined
   let closed = false
 
-  // Transitions: idle to gathering: a record arrived. Gathering to gathering: another record arrived in this turn of
-  // the event loop. Gathering to flushing: no record arrived, GATHERING_MS have passed, or the ledger is closing.
-  // Flushing to flushing: records arrived during the flush. Flushing to idle: no record arrived during the flush.
+  // Transitions:
+  //   idle -> gathering: a record arrived.
+  //   gathering -> gathering: another record arrived in this turn of the event loop.
+  //   gathering -> flushing: no record arrived in this turn, GATHERING_MS have passed, or the ledger is closing.
+  //   flushing -> flushing: records arrived during the flush.
+  //   flushing -> idle: no record arrived during the flush.
   // There is no timer: a single request waits for one idle turn. During one commit, further records gather for the next
   // commit, so a slower disk makes larger batches. Under concurrent load, a batch waits for records that are about to
-  // arrive and contains nearly all of them. Measured with 50 clients: 47 records per batch, and 28 with half of
-  // GATHERING_MS.
+  // arrive and contains nearly all of them. A measurement with 50 clients showed 47 records per batch, and 28 with half
+  // of GATHERING_MS.
   function schedule(): void {
     if (flushing !== undefined || waiting.length === 0) return
     if (closed) startFlush()
@@ -75,7 +78,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     gathering = undefined
     flushing = flush().finally(() => {
       flushing = undefined
-      // Without this call, records that arrived just after the loop ended would wait for the next request.
+      // Without this call, records that arrived just after the flush loop ended would wait for the next request.
       schedule()
     })
   }
@@ -127,8 +130,8 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
   }
 
   async function settleFailed(batch: readonly Entry[], error: unknown): Promise<void> {
-    // If the connection broke during COMMIT, the result is unknown. Writing again resolves this: either the rows are
-    // inserted now, or the primary keys show that they exist.
+    // If the connection broke during COMMIT, the result is unknown. Writing again resolves the uncertainty: either the
+    // rows are inserted now, or the primary keys show that they exist.
     const mayBeStored = failureOf(error) === 'transient'
     if (failureOf(error) === 'other' || (failureOf(error) === 'row' && batch.length === 1)) {
       for (const { reject } of batch) reject(error)
@@ -141,7 +144,8 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
         resolve()
       } catch (cause) {
         if (failureOf(cause) !== 'row') {
-          // The store is down. Retrying hundreds of requests one by one would delay all of them.
+          // The store is down. Reject the remaining requests, because retrying hundreds of them one by one would delay
+          // all of them.
           for (const { reject: refuse } of batch.slice(position)) refuse(cause)
           return
         }

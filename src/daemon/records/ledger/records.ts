@@ -20,8 +20,8 @@ import type {
 } from '../../platform/db/tables.ts'
 
 /**
- * The records of one request, stored atomically. To add a new kind that is written once, add one line here and one in
- * TABLES.
+ * The records of one request, stored atomically. To add a kind of record that is written once, add one line here and
+ * one line in TABLES.
  */
 export type LedgerRecords = {
   usage?: UsageRecordRow
@@ -33,7 +33,7 @@ export type LedgerRecords = {
   /** Findings of guards. */
   incidents?: readonly IncidentRow[]
   /**
-   * Rate counters that the request has incremented. They are totals, so their values at the start of the commit are
+   * Rate counters that the request has incremented. Counters are totals, so their values at the start of the commit are
    * stored. A counter that several requests share is stored once.
    */
   counters?: readonly RateCounterRow[]
@@ -48,7 +48,9 @@ export type LedgerRecords = {
   claim?: string
 }
 
-/** Thrown if another daemon has taken over the Idempotency-Key. Then no record of this request may be stored. */
+/**
+ * Thrown if another daemon has taken over the Idempotency-Key. No record of this request may be stored in that case.
+ */
 export class ClaimLostError extends Error {
   override name = 'ClaimLostError'
 }
@@ -102,7 +104,7 @@ function toInserts(batch: readonly LedgerRecords[]): TableRows[] {
   return inserts
 }
 
-/** Sums the amounts of each counter into one row, so that many requests of one account need one write. */
+/** Sums the amounts of each counter into one row, so that many requests of one account need only one write. */
 function sumOf(batch: readonly LedgerRecords[]): SpendCounterRow[] {
   const sums = new Map<string, SpendCounterRow>()
   for (const { spend = [] } of batch) {

@@ -57,7 +57,7 @@ const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...p
   latencyMs: times?.latency_ms,
 })
 
-/** The values for an entry whose content was expunged, so that only hashes are left. */
+/** The values that are shown for an entry whose content was expunged. Only its hashes still exist. */
 const EXPUNGED_CONTENT = {
   type: EXPUNGED,
   severity: null,

@@ -6,15 +6,18 @@ import { measureChains, readChain } from '../evidence/store.ts'
 
 /**
  * A read position in the log of a tenant: the number of entries of each chain. Such a position is reliable, because
- * chains only grow at their end. Times are not reliable, because a commit may take long and clocks differ.
+ * chains only grow at their end. Times are not reliable, because a commit may take a long time and clocks differ.
  */
 type Position = {
   atMs: number
-  /** Omits chains without an entry in the last QUIET_MS, because there may be many. */
+  /**
+   * The number of entries by chain. Chains without an entry in the last QUIET_MS are omitted, because there may be
+   * many.
+   */
   sizes: ReadonlyMap<string, number>
 }
 
-/** In an omitted chain, entries younger than this are new. */
+/** Entries of an omitted chain are new if they are younger than this. */
 const QUIET_MS = DAY_MS
 
 /** The text that clients store and send back (wire/logs.ts: LOG_POSITION). */
@@ -40,8 +43,8 @@ export async function endOfLog(db: Db, tenantId: string, nowMs: number): Promise
 }
 
 /**
- * The first `limit` matching entries after a position, oldest first, and the next position. Fewer than `limit` entries
- * mean that the end of the log is reached.
+ * The first `limit` matching entries after a position, oldest first, and the next position. If fewer than `limit`
+ * entries are returned, the end of the log is reached.
  */
 export async function entriesAfter(
   db: Db,

@@ -3,7 +3,7 @@ import type { Log } from '../../../platform/log.ts'
 import { isRefusal } from './embedding-call.ts'
 import type { SemanticMetrics } from './metrics.ts'
 
-/** After a failure or timeout, the service is skipped for this time. */
+/** How long a service is skipped after a failure or timeout. */
 export const SEMANTIC_PAUSE_MS = 10_000
 
 /** Runs an optional step of a search. If the step fails, logs the failure and returns undefined. */
@@ -11,7 +11,7 @@ export type BestEffort = <T>(run: () => Promise<T>) => Promise<T | undefined>
 
 /**
  * A failing server is not called for SEMANTIC_PAUSE_MS, so that an unresponsive server delays only a few searches. A
- * server that only rejects a text is not paused.
+ * server that only rejects a text is still called.
  */
 export function createBestEffort(
   work: 'query' | 'rerank',

@@ -8,10 +8,10 @@ export type RetrievalConfig = {
 export type EmbeddingConfig = {
   /** `<provider>/<model>` */
   model: string
-  /** The requested length of a vector. Undefined: the model's default. */
+  /** The requested length of a vector. Defaults to the model's default. */
   dimensions?: number | undefined
   /** Passages per call. */
   batch: number
-  /** The timeout for the vector of a query. Undefined: QUERY_VECTOR_MS.default. */
+  /** The timeout for the vector of a query. Defaults to QUERY_VECTOR_MS.default. */
   queryTimeoutMs?: number | undefined
 }

@@ -28,9 +28,9 @@ const EMBEDDING_CALLS = 4
 const EMBEDDING_ATTEMPT_MS = 60_000
 /** How often to poll for passages without a vector. */
 export const EMBEDDING_LOOK_MS = 2_000
-/** The wait after a failure: `min` at first, then doubled each time up to `max`. */
+/** The delay after a failure: `min` at first, doubled after each further failure, up to `max`. */
 export const EMBEDDING_RETRY_MS = { min: 1_000, max: 300_000 } as const
-/** Number of documents that are embedded before the next index has its turn. */
+/** Number of documents of an index that are embedded before the next index has its turn. */
 const EMBEDDING_DOCUMENTS = 64
 
 export type Embedder = {
@@ -40,7 +40,7 @@ export type Embedder = {
 
 type EmbedderDeps = EmbeddingDeps & { db: Db; clock: Clock; log: Pick<Log, 'info' | 'warn' | 'error'> }
 
-/** `missing` are passages that got zero vectors. This fault of the model may be temporary. */
+/** `missing` lists passages for which the model returned zero vectors. This fault may be temporary. */
 type Embedded = { vectors: PassageVector[]; missing: number[] }
 
 /** A text that any model can embed. Embedding it shows whether a model rejects one passage or all input. */
@@ -58,8 +58,8 @@ const HARMLESS = 'hello'
 
 /**
  * Continuously embeds published passages that have no vector of this model, in the background. Indexes are served
- * round-robin. Only one of the daemons on a store embeds: the daemon with the lease, which it renews. Stored vectors
- * survive an interruption. A failing model is retried with growing delays.
+ * round-robin. Only one of the daemons that share a store embeds: the daemon that has the lease and renews it. Stored
+ * vectors survive an interruption. A failing model is retried with growing delays.
  */
 export function startEmbedder(model: EmbeddingModel, batch: number, deps: EmbedderDeps): Embedder {
   const { db, clock, log } = deps
@@ -70,7 +70,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   let timer: Timer | undefined
   let running: Promise<void> = look()
 
-  /** Runs when its timer fires. Never runs concurrently. */
+  /** Runs when the timer fires, and never concurrently with itself. */
   async function look(): Promise<void> {
     let waitMs = EMBEDDING_LOOK_MS
     try {
@@ -102,7 +102,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (index) {
         if (!(await claim())) return
         await embedDocuments(index, postponed)
-        // So many failures are a fault of the model, not of single passages.
+        // This many failures indicate a fault of the model, not of single passages.
         if (postponed.length >= EMBEDDING_DOCUMENTS) break
       } else if (last === undefined) break
       last = index
@@ -132,7 +132,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (passages.length === 0) continue
       if (!(await claim())) return
       const calls = await Promise.allSettled([...pieces(passages, batch)].map((some) => embedPassages(index, some)))
-      // Wait for all calls, even if one fails: the vectors that the other calls store need no retry.
+      // Wait for all calls, even if one fails, because the vectors that the other calls store need no retry.
       for (const call of calls) {
         if (call.status === 'rejected') throw call.reason
         missing.push(...call.value)
@@ -172,7 +172,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       for (const [at, numbers] of (await embed(passages.map(passageText))).entries()) {
         const { id: passageId } = passages[at] as PassageText
         const vector = toUnitVector(numbers)
-        // The vectors are converted before the transaction, because the conversion takes longer than the write.
+        // Convert the vectors before the transaction, because the conversion takes longer than the write.
         if (vector) embedded.vectors.push({ passageId, ...toColumns(vector, engineOf(db).name) })
         else embedded.missing.push(passageId)
       }

@@ -12,7 +12,7 @@ export class EmbeddingFault extends Error {
 export type EmbeddingDeps = { providers: ProviderRegistry; metrics: SemanticMetrics }
 
 /**
- * Returns the model's vectors of some texts, one per text and all of one length.
+ * Returns the model's vectors for these texts: one vector per text, all of the same length.
  * @throws ProviderError; EmbeddingFault if no provider offers the model, or the length of the vectors has changed
  */
 export async function embedTexts(
@@ -39,6 +39,6 @@ export async function embedTexts(
   return vectors
 }
 
-/** Whether the model rejects this text, as opposed to a failure of the model. */
+/** Whether this error means that the model rejects the text, and not that the model has failed. */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof ProviderError && ['bad_request', 'context_length', 'content_filter'].includes(error.reason)

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 
-/** `passages` are embedded in the background. `query` and `rerank` are part of a search. */
+/** `passages` is background work: the embedding of passages. `query` and `rerank` are part of a search. */
 export type SemanticWork = 'passages' | 'query' | 'rerank'
 
 export type SemanticMetrics = {

@@ -6,8 +6,8 @@ import type { IndexKey } from '../../indexes/document-types.ts'
 import type { EmbeddingConfig } from './config.ts'
 
 /**
- * The duration of the embedding daemon's lease, longer than two attempts. When the lease expires, another daemon takes
- * over.
+ * The duration of the embedding daemon's lease. It is longer than two attempts. When the lease expires, another daemon
+ * takes over.
  */
 export const EMBEDDING_LEASE_MS = 150_000
 
@@ -28,7 +28,8 @@ export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingCo
       await db.transaction().execute((tx) => chooseForWork(tx, found.id))
       return found
     }
-    // Another daemon may use the number or add the model at the same time. In that case the lookup is repeated.
+    // The insert does nothing if another daemon uses the number or adds the model at the same time. The lookup is then
+    // repeated.
     await sql`
       insert into embedding_models (id, model, asked_dimensions, dimensions)
       select coalesce(max(id), 0) + 1, ${model}, cast(${dimensions} as integer), 0 from embedding_models where true
@@ -48,9 +49,10 @@ async function chooseForWork(tx: Db, modelId: number): Promise<void> {
       conflict.column('id').doUpdateSet({ model_id: modelId }).where('embedding_work.model_id', '<>', modelId),
     )
     .executeTakeFirstOrThrow()
-  // Any index may contain vectors of a model that was replaced before it had embedded all documents.
+  // Mark all indexes, because each may contain vectors of a model that was replaced before it had embedded all
+  // documents.
   if (numInsertedOrUpdatedRows === 1n) await tx.updateTable('index_vectors').set({ is_clean: 0 }).execute()
-  // The previous daemon has ended, because only one daemon can open a SQLite file.
+  // Clear the lease: the previous daemon has ended, because only one daemon can open a SQLite file.
   if (engineOf(tx).name === 'sqlite') await tx.updateTable('embedding_work').set({ lease_owner: null }).execute()
 }
 
@@ -98,7 +100,7 @@ export async function claimWork(
   return numUpdatedRows === 1n
 }
 
-/** Releases the claim, so that the next daemon can claim the work immediately. */
+/** Releases the claim, so that another daemon can claim the work immediately. */
 export async function releaseWork(db: Db, owner: string): Promise<void> {
   await db.updateTable('embedding_work').set({ lease_owner: null }).where('lease_owner', '=', owner).execute()
 }

@@ -9,7 +9,7 @@ import type { Near, Space } from './space.ts'
 import { cosine, fromArrayBytes, fromFloatBytes, toSignatureColumn } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** Passages per read. Each read blocks the thread for some milliseconds, and other work can run in between. */
+/** Passages per read. Each read blocks the thread for some milliseconds. Other work can run between two reads. */
 const SLICE = 5_000
 
 /** Implements `FindNearest` for a database without vector support. */
@@ -22,7 +22,7 @@ export async function nearestPlain(db: Db, space: Space, query: UnitVector, limi
     .slice(0, limit)
 }
 
-/** PostgreSQL counts the bits itself. */
+/** Lets PostgreSQL compare the signatures, because it can count bits itself. */
 async function candidatesFromPostgres(db: Db, space: Space, signature: Buffer): Promise<number[]> {
   const rows = await searchedVectors(db, space)
     .select('passage_id')
@@ -50,7 +50,8 @@ async function candidatesFromSqlite(db: Db, space: Space, signature: Buffer): Pr
 }
 
 /**
- * Reads one row per slice, because creating an object per passage would take ten times as long as the search itself.
+ * Reads a whole slice as one row, because creating an object per passage would take ten times as long as the search
+ * itself.
  */
 async function readSignatures(db: Db, space: Space, after: number): Promise<{ ids: number[]; signatures: Buffer }> {
   const slice = searchedVectors(db, space)

@@ -16,17 +16,20 @@ export const EXTENSION_PAUSE_MS = 60_000
 
 /**
  * Returns the passages whose vectors are nearest to the query's, nearest first. All passages are compared by signature.
- * Then the VECTOR_CANDIDATES nearest passages are compared by vector. So the result is exact for indexes of up to that
- * many passages.
+ * Then the VECTOR_CANDIDATES nearest passages are compared by vector. So the result is exact for indexes of up to
+ * VECTOR_CANDIDATES passages.
  */
 export type FindNearest = (space: Space, query: UnitVector, limit: number) => Promise<Near[]>
 
-/** The implementation: a database extension, or our own code (decision 0020). All return the same results. */
+/**
+ * The implementation: a database extension, or our own code (decision 0020). All implementations return the same
+ * results.
+ */
 export type NearestBy = 'sqlite-vec' | 'pgvector' | 'plain'
 
 /**
- * Detects the database's vector support, installs pgvector if permitted, and uses it. If an extension fails later, for
- * example because a connection lacks it, it is bypassed for EXTENSION_PAUSE_MS, then retried.
+ * Detects the database's vector support and uses it. Installs pgvector if permitted. If the extension fails later, for
+ * example because a connection lacks it, the extension is bypassed for EXTENSION_PAUSE_MS, then retried.
  */
 export async function openNearest(
   db: Db,
@@ -62,8 +65,8 @@ async function findExtension(db: Db): Promise<NearestBy> {
   if (engineOf(db).name === 'sqlite') {
     return (await succeeds(db.selectNoFrom(sql`vec_version()`.as('version')).execute())) ? 'sqlite-vec' : 'plain'
   }
-  // Fails if the server does not have the extension on disk, or the user lacks the permission. The extension may be
-  // installed already.
+  // A failure is ignored, because the extension may already be installed. The statement fails if the server does not
+  // have the extension on disk, or the user lacks the permission.
   await succeeds(sql`create extension if not exists vector`.execute(db))
   return (await succeeds(sql`select '{1}'::real[]::vector <=> '[1]', B'1' <~> B'1'`.execute(db))) ? 'pgvector' : 'plain'
 }

@@ -35,7 +35,8 @@ export function createQueryVectors(
   signal: AbortSignal,
 ): VectorOf {
   const vectors = new LRUCache<string, Promise<UnitVector | undefined>>({ max: QUERY_VECTORS_KEPT })
-  // One per model: during a change of models, a failing provider of one model must not pause the other model.
+  // Each model is paused separately: during a change of models, a failing provider of one model must not pause the
+  // other model.
   const efforts = new Map<number, BestEffort>()
 
   async function embed(model: EmbeddingModel, query: string): Promise<UnitVector> {

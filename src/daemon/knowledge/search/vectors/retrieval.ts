@@ -20,7 +20,7 @@ import { createQueryVectors, type VectorOf } from './query-vector.ts'
 import { createReranker, type Rerank } from './rerank.ts'
 import { countEmbedded, countPending } from './vector-store.ts'
 
-/** The number of top passages of each ranking that are fused. */
+/** The number of top passages of each ranking to fuse. */
 const FUSED_PASSAGES = 100
 
 export type Retrieval = {
@@ -118,7 +118,7 @@ async function fuseMatches(
   const matches = new Map(byWords.map((match) => [match.passageId, match]))
   const others = near.filter((id) => !matches.has(id))
   for (const match of await toMatches(db, index, others)) matches.set(match.passageId, match)
-  // Drops passages that were deleted after their vector was found.
+  // Drop passages that were deleted after their vector was found.
   const rankings = [byWords.map(({ passageId }) => passageId), near.filter((id) => matches.has(id))]
   return fuseRankings(rankings).flatMap(({ id, score }) => {
     const match = matches.get(id)

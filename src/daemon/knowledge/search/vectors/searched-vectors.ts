@@ -3,7 +3,7 @@ import type { Space } from './space.ts'
 
 /**
  * Selects the vectors of a space that searches may find. Excludes documents whose removal is in progress or was
- * interrupted by a crash, because such documents would displace other results.
+ * interrupted by a crash. Otherwise such documents would displace other results.
  */
 export const searchedVectors = (db: Db, { tenantId, indexId, modelId }: Space) =>
   db

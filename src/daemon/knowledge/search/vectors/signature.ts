@@ -1,6 +1,7 @@
 import type { UnitVector } from './unit-vector.ts'
 
-// Stored signatures are compared with those of future queries: the output of this file must never change.
+// The output of this file must never change, because stored signatures are compared with the signatures of future
+// queries.
 
 /** The minimum number of bits of a signature, independent of the vector's length. */
 const SIGNATURE_BITS = 2_048
@@ -53,14 +54,14 @@ function mix(numbers: Float64Array): void {
 const knownFlips = new Map<string, Int8Array>()
 
 /**
- * Returns pseudo-random values 1 and -1, twice as many as a rotated vector has numbers. They are the same in every
- * daemon.
+ * Returns pseudo-random values 1 and -1, twice as many as a rotated vector has numbers. The values are the same in
+ * every daemon.
  */
 function flipsOf(length: number, rotation: number): Int8Array {
   const key = `${length} ${rotation}`
   let flips = knownFlips.get(key)
   if (flips === undefined) {
-    // xorshift32 (Marsaglia, 2003). Its first outputs after a small seed are too similar, so they are skipped.
+    // xorshift32 (Marsaglia, 2003). The first outputs after a small seed are too similar, so they are skipped.
     let state = length * 1_000 + rotation + 1
     const next = () => {
       state ^= state << 13

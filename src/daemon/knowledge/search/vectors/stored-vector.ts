@@ -29,7 +29,7 @@ export function toColumns(vector: UnitVector, engine: Engine['name']): VectorCol
 export const toSignatureColumn = (signature: Buffer, engine: Engine['name']): Buffer | string =>
   engine === 'sqlite' ? signature : `x${signature.toString('hex')}`
 
-/** Little-endian 32-bit floats on SQLite. */
+/** Returns the column of a vector. On SQLite it contains little-endian 32-bit floats. */
 function toVectorColumn(vector: UnitVector, engine: Engine['name']): Buffer | string {
   if (engine === 'postgres') return `{${vector.join(',')}}`
   return toFloatBytes(vector)
@@ -51,7 +51,7 @@ export function fromFloatBytes(bytes: Uint8Array): UnitVector {
 
 /** The header of a one-dimensional array in PostgreSQL's `array_send` format, in bytes. */
 const ARRAY_HEAD_BYTES = 20
-/** The length of the element, then its four bytes. */
+/** Size of an array element in bytes: its length, then its four bytes. */
 const ELEMENT_BYTES = 8
 
 /** Decodes PostgreSQL's `array_send` output of a `real[]`. */

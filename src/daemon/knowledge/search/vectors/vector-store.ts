@@ -11,12 +11,12 @@ export type PassageText = { id: number; headings: string; body: string }
 /** A vector in stored form. See `toColumns`. */
 export type PassageVector = { passageId: number } & VectorColumns
 
-/** Rows deleted per statement. Small, so that other writers can run in between. */
+/** Rows deleted per statement. The number is small, so that other writers can run in between. */
 const ROWS_PER_STATEMENT = 500
 
 /**
- * Returns the next index after `after` with documents for the model, ignoring the documents `except`. The order is
- * round-robin.
+ * Returns the next index after `after`, by tenant and index id, that has documents for the model to embed. Ignores the
+ * documents `except`.
  */
 export async function findPendingIndex(
   db: Db,
@@ -25,7 +25,7 @@ export async function findPendingIndex(
   except: readonly string[] = [],
 ): Promise<IndexKey | undefined> {
   const found: IndexKey[] = []
-  // One query per model, because each query reads only one row of a database index.
+  // With one query per model, each query reads only one row of a database index.
   for (const other of await otherModels(db, modelId)) {
     const row = await pendingDocuments(db, [other], except)
       .select(['tenant_id as tenantId', 'index_id as indexId'])
@@ -44,7 +44,7 @@ export async function findPendingIndex(
 
 const compare = (one: string, other: string): number => (one < other ? -1 : Number(one > other))
 
-/** Returns some documents of an index that the model has not embedded, ignoring the documents `except`. */
+/** Returns up to `limit` documents of an index that the model has not embedded. Ignores the documents `except`. */
 export async function findPendingDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -72,7 +72,10 @@ export async function countPending(db: Db, modelId: number): Promise<number> {
   return Number(count)
 }
 
-/** Returns all values of `documents.embedded_by` except this model: 0 for none, and all other models. */
+/**
+ * Returns all values of `documents.embedded_by` except this model's id: 0, which means no model, and the ids of all
+ * other models.
+ */
 async function otherModels(db: Db, modelId: number): Promise<number[]> {
   const rows = await db.selectFrom('embedding_models').select('id').where('id', '<>', modelId).execute()
   return [0, ...rows.map(({ id }) => id)]
@@ -140,7 +143,7 @@ export async function insertVectors(
       'in',
       vectors.map(({ passageId }) => passageId),
     )
-  // On SQLite this is the only writer. On PostgreSQL the lock prevents deletion.
+  // No passage may be deleted before the insert. SQLite has only one writer. On PostgreSQL, the lock prevents deletion.
   const rows = await (engineOf(tx).name === 'postgres' ? passages.forKeyShare() : passages).execute()
   const there = new Set(rows.map(({ id }) => id))
   const values = vectors
@@ -159,8 +162,8 @@ export async function insertVectors(
     .values(values)
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  // The first vectors of an index are used immediately. The vectors of a later model are used once it has embedded all
-  // documents.
+  // The first vectors of an index are used immediately. The vectors of a later model are used once that model has
+  // embedded all documents.
   await tx
     .insertInto('index_vectors')
     .values({ tenant_id: tenantId, index_id: indexId, model_id: modelId, is_clean: 1 })
@@ -253,6 +256,6 @@ export async function countEmbedded(
     .where('index_id', '=', indexId)
     .where('model_id', '=', modelId)
     .executeTakeFirstOrThrow()
-  // While a document is being removed, its vectors may exist longer than its passages.
+  // The number is capped, because the vectors of a document that is being removed may exist longer than its passages.
   return { passages: Number(passages), embedded: Math.min(Number(vectors), Number(passages)) }
 }
