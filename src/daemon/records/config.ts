@@ -9,9 +9,9 @@ export type EvidenceConfig = {
   name: string | undefined
   /** Whether receipts are served. Receipts are stored in either case. */
   receipts: boolean
-  /** Age in days at which the content of request entries is expunged; 0 means never. */
+  /** Age in days at which the content of request entries is expunged. 0 means never. */
   retentionDays: number
-  /** Additional destinations of checkpoints: a file (absolute path; notes are appended) and a URL (POST). */
+  /** Additional destinations of checkpoints: a file, to which notes are appended (absolute path), and a URL (POST). */
   checkpointFile: string | undefined
   checkpointUrl: string | undefined
 }

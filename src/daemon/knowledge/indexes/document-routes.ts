@@ -17,7 +17,9 @@ import { getReadableIndex, getWritableIndex } from './index-access.ts'
 import { namespaceOf } from './index-view.ts'
 import type { IndexRow } from './store.ts'
 
-/** Maximum number of concurrent trainings of one tenant in one daemon. Each training may use a gigabyte of disk. */
+/**
+ * Maximum number of concurrent trainings of one tenant in one daemon. Each training may use a gigabyte of disk space.
+ */
 const TRAININGS = 8
 /** The `Retry-After` of the response if the tenant already has TRAININGS concurrent trainings. */
 const TRAINING_RETRY_AFTER_SECONDS = 5
@@ -35,7 +37,7 @@ const FORBIDDEN = { description: 'The key may not use an index with this name', 
 const READ_ONLY = { description: 'The key may not use an index with this name, or may only read it', schema: FlatError }
 const NO_INDEX = { description: 'The index does not exist, or the key may not read it', schema: FlatError }
 
-/** The routes of an index's documents. Readers list documents; writers add and delete them. */
+/** The routes of an index's documents. Readers of the index list documents. Writers add and delete documents. */
 export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Route[] {
   const { db, guards } = deps
   const training = new Map<string, number>()
@@ -146,7 +148,7 @@ const tooManyTrainings = () =>
 const countOf = (documents: readonly TrainedDocument[], status: TrainedDocument['status']): number =>
   documents.filter((document) => document.status === status).length
 
-/** The error for a training that indexed no document. It contains the reason for each document. */
+/** The error for a training that indexed no document. The error contains the reason for each document. */
 function nothingTrained(uploads: readonly { isTooLarge: boolean }[], documents: TrainedDocument[]): GatewayError {
   const code = uploads.every(({ isTooLarge }) => isTooLarge) ? 'FILE_TOO_LARGE' : 'VALIDATION_ERROR'
   const reasons = documents.map(({ name, error }) => `${name}: ${error}`).join(' ')

@@ -74,7 +74,7 @@ async function insertDocuments(
   let next = await nextPassageId(tx)
   const drafts = documents.map(({ passageCount }) => {
     const firstPassageId = next
-    // A document without passages also reserves one id, so that the next document gets a different id.
+    // A document without passages also reserves one id, so that the next document gets a different first id.
     next += Math.max(passageCount, 1)
     return { tenantId, indexId, documentId: newId(), firstPassageId }
   })
@@ -294,7 +294,7 @@ export async function findBuried(
   }))
 }
 
-/** Deletes the row of a buried document. Call this once no segment contains its terms. */
+/** Deletes the row of a buried document. Call this once segments no longer contain the document's terms. */
 export async function deleteBuried(db: Db, { tenantId, indexId, documentId }: DocumentKey): Promise<void> {
   await db
     .deleteFrom('documents')
@@ -384,7 +384,10 @@ export function readPassages(
 /** The id of an advisory lock: an arbitrary number, the same in every daemon. */
 const PASSAGE_IDS_LOCK = 0x61696777
 
-/** Serializes the allocation of passage ids between daemons on one PostgreSQL. SQLite has only one writer. */
+/**
+ * Serializes the allocation of passage ids between daemons on one PostgreSQL. SQLite needs no lock, because it has only
+ * one writer.
+ */
 async function lockPassageIds(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`select pg_advisory_xact_lock(${PASSAGE_IDS_LOCK})`.execute(tx)
 }

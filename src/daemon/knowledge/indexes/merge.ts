@@ -105,7 +105,7 @@ async function writeMerged(
   { sources, ordinals, pageCount }: Merge,
 ): Promise<void> {
   // Page counts are powers of two, and the page of a term is its hash modulo the count. So every nth page of the
-  // sources contains exactly the terms of every nth page of the result, and a merge can proceed slice by slice.
+  // sources contains exactly the terms of every nth page of the result. This allows a merge to proceed slice by slice.
   const slices = Math.min(SLICES, pageCount, ...sources.map((source) => source.pageCount))
   let merged = new Map<number, Uint8Array>()
   for (let slice = 0; slice < slices; slice++) {

@@ -127,7 +127,7 @@ export class ByteWriter {
     this.length += bytes.length
   }
 
-  /** Returns the bytes written so far. They are valid until the next write. */
+  /** Returns the bytes written so far. The returned bytes are valid until the next write. */
   bytes(): Uint8Array {
     return this.#buffer.subarray(0, this.length)
   }

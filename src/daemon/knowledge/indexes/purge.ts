@@ -18,12 +18,13 @@ type PurgeDeps = {
 }
 
 /**
- * Removes leftovers that no request can read: the data of deleted indexes, of replaced or deleted documents, and of a
- * killed daemon's uploads, trainings and merges. Safe to interrupt.
+ * Removes data that requests can no longer read: deleted indexes, replaced or deleted documents, and the uploads,
+ * trainings and merges of a killed daemon. Safe to interrupt.
  */
 export async function purgeKnowledge({ db, clock, uploadsDir, aloneSince = 0 }: PurgeDeps): Promise<void> {
   await purgeDeletedIndexes(db)
-  // Writing a document takes at most UPLOAD_TIMEOUT_MS. An upload with its training takes less than twice as long.
+  // Writing a document takes at most UPLOAD_TIMEOUT_MS. An upload and its training together take less than twice as
+  // long.
   const before = (ms: number) => Math.max(clock.now() - ms, aloneSince)
   const written = isoTime(before(UPLOAD_TIMEOUT_MS))
   for (const tenantId of await findTenantsWithDrafts(db, written)) await removeAbandoned(db, tenantId, written)

@@ -20,7 +20,7 @@ import {
   renewDrafts,
 } from './segment-store.ts'
 
-/** A merge or rebuild counts as abandoned if its daemon has not renewed the lease for this time. */
+/** A merge or rebuild counts as abandoned if its daemon has not renewed the lease for this duration. */
 export const MERGE_LEASE_MS = 150_000
 /** How often a rebuild renews its lease, and the delay before a failed rebuild is retried. */
 const REBUILD_RENEW_MS = 30_000

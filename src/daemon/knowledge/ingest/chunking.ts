@@ -74,8 +74,8 @@ function mayRepeat(text: string, span: Span | undefined): boolean {
 }
 
 /**
- * Returns the number of spans for the passage: up to the last paragraph end in the passage's second half, otherwise up
- * to the last line end in that half, otherwise all.
+ * Returns the number of spans for the passage. The passage ends at the last paragraph end in its second half, otherwise
+ * at the last line end in that half, otherwise after all spans.
  */
 function bestCut(spans: readonly Span[], fresh: number): number {
   const half = (spans[fresh]?.start ?? 0) + PASSAGE_CHARS / 2

@@ -7,8 +7,7 @@ const UPLOAD_BYTES_PER_SECOND = 67_108_864
 export type Intake = () => Transform
 
 /**
- * How far an intake may be ahead of its rate. Because of this tolerance, small uploads never wait and few timers are
- * needed.
+ * How far an intake may be ahead of its rate. With this tolerance, small uploads never wait, and few timers are needed.
  */
 const AHEAD_MS = 20
 

@@ -22,7 +22,10 @@ export type PackedSegment = { first: number; lengths: Uint16Array; pages: Uint8A
  * Passages per transaction. The number is small, because the billing of each chat must wait for SQLite's single writer.
  */
 const PASSAGES_PER_BATCH = 50
-/** Passages per segment: the maximum size that merging creates, so segments of a large document are never merged. */
+/**
+ * Passages per segment. This is the maximum size that merging creates, so full segments of a large document are never
+ * merged.
+ */
 const PASSAGES_PER_SEGMENT = 4_096
 
 /** Maximum number of passages of one document: 1.5 times the number of passages in 50 MB of prose. */

@@ -37,8 +37,8 @@ export type TrainedDocument = z.infer<typeof TrainResponse>['results']['document
 
 /**
  * Adds each document to the index, replaces an older document of the same name, and reports the outcome. A document
- * that cannot be read is `failed`. Its older version and the other documents are not affected. Each published document
- * gets an audit entry.
+ * that cannot be read is `failed`. The older version of such a document and the other documents are not affected. Each
+ * published document gets an audit entry.
  *
  * If the daemon is killed midway, published documents remain, and unfinished documents stay invisible. If the upload is
  * repeated, published documents are `unchanged`, and only the other documents are processed.

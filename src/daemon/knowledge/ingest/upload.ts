@@ -199,7 +199,7 @@ nowhere.close()
 
 /**
  * Frees the memory of written chunks immediately, by transferring the buffer to a closed port, which drops the buffer.
- * The garbage collector would free the memory only after much has accumulated, and would then scan the whole heap for 3
+ * The garbage collector would free the memory only after much has accumulated. It would then scan the whole heap for 3
  * to 30 ms (measured: after every 50 MB).
  */
 function giveBack({ buffer, byteLength }: Buffer): void {

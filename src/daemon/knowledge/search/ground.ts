@@ -13,7 +13,7 @@ type Grounding = {
   documentsRetrieved: number
   /** The number of passages that `screen` has removed. */
   withheld: number
-  /** The prompt text with the passages; never empty. */
+  /** The prompt text with the passages. It is never empty. */
   promptText: string
 }
 
@@ -31,8 +31,9 @@ const PASSAGES = 8
  */
 const FOUND = 32
 /**
- * Token budget for passages and their labels. It fits eight passages of usual length in English, and four in Chinese or
- * Japanese, where a character is about a token. Every current model has a context many times as large.
+ * Token budget for passages and their labels. The budget is enough for eight passages of usual length in English, and
+ * for four in Chinese or Japanese, where a character is about a token. The context windows of all current models are
+ * many times as large.
  */
 const PASSAGES_TOKENS = 4_000
 /** A passage with less than this share of the best score is dropped, because it would only distract. */
@@ -148,7 +149,7 @@ const locationOf = ({ source, headings }: { source: string; headings?: string })
 /**
  * Puts each passage between two lines with `fence`, which an author of passages cannot guess. So a passage cannot end
  * its own quotation and imitate the system prompt. After the last passage, the prompt states the number of passages.
- * @param withheld the number of passages that guards have removed; the prompt contains this number once
+ * @param withheld the number of passages that guards have removed, which the prompt states once
  */
 export function passagesPrompt(
   indexName: string,

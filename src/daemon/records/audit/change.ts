@@ -51,9 +51,9 @@ export type Activity = {
   severity?: 'warning'
   /** Defaults to `authorization`, whose entries are never expunged. */
   complianceCategory?: 'data_protection'
-  /** The tenant in whose log the entry is written; defaults to the caller's tenant. */
+  /** The tenant in whose log the entry is written. Defaults to the caller's tenant. */
   tenantId?: string
-  /** Further facts, such as changed fields and their values. Never secrets. */
+  /** Further facts, such as changed fields and their values. Must not contain secrets. */
   metadata?: Record<string, unknown>
 }
 

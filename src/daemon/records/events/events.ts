@@ -8,7 +8,7 @@ import type { OutboxEventRow } from '../../platform/db/tables.ts'
 // One constructor for each event type. The id of an event is derived from its occurrence, so storing the same
 // occurrence twice creates only one event.
 
-/** The time and the tenant of an event; `createdAt` is ISO 8601. */
+/** The time and the tenant of an event. `createdAt` is ISO 8601. */
 type Occurrence = { tenantId: string; createdAt: string }
 /** An occurrence within one request. */
 type InRequest = Occurrence & { requestId: string }

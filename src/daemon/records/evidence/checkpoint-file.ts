@@ -76,8 +76,8 @@ export function startComparison({ db, file, keys, publisher, log }: StartCompari
 
 /**
  * Compares all checkpoints of each chain in a file with the store. A store with missing or different entries was
- * restored from an old backup, or was changed. All hashes up to the last checkpoint are read; stored tree nodes are not
- * trusted. A missing file is not a contradiction.
+ * restored from an old backup, or was changed. All hashes up to the last checkpoint are read, because stored tree nodes
+ * are not trusted. A missing file is not a contradiction.
  * @throws errors of the file and the store, and the reason of the signal
  */
 export async function compareWithFile(

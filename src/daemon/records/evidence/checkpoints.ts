@@ -147,8 +147,8 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       const isDue =
         size < checkpointed ||
         size - checkpointed >= EVIDENCE_CHECKPOINT.entries ||
-        // A creation time far in the future comes from a wrong clock. Such an entry is due as well, because otherwise
-        // it could wait for years.
+        // A creation time far in the future comes from a wrong clock. A chain with such an entry is due as well,
+        // because the entry could otherwise wait for years.
         (waiting_since !== null && (waiting_since <= hourAgo || waiting_since >= inAnHour))
       if (!isDue || isClosed) continue
       try {
@@ -212,7 +212,7 @@ function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]
 /**
  * Computes the root over all entries of a chain, starting from the tree of its last checkpoint. Returns the root, the
  * new nodes, and the tree up to the last node.
- * @param lastRoot the root of the last checkpoint; undefined if there is none
+ * @param lastRoot the root of the last checkpoint. Undefined if there is none.
  * @param known the tree of the last checkpoint up to its last node, if cached
  * @throws DamagedChainError if entries are missing, or the tree differs from the signed tree
  */

@@ -50,7 +50,7 @@ export type EntitlementTerms = {
 /**
  * Entitles one attempt to send exactly the bytes for which the entitlement was issued. The entitlement is valid once,
  * for the model in its terms, within ENTITLEMENT_SECONDS, and while the key is valid.
- * @param minted is called with each entitlement; the verdict changes when the entitlement is used
+ * @param minted is called with each entitlement, whose verdict changes when the entitlement is used
  */
 export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlement: Entitlement) => void): Entitle {
   return (model, body) => {

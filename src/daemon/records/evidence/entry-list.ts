@@ -4,7 +4,7 @@ import { engineOf } from '../../platform/db/engine.ts'
 import { type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
 
-/** The filter of a list of entries. Dates are ISO 8601 in UTC with milliseconds; both ends are inclusive. */
+/** The filter of a list of entries. Dates are ISO 8601 in UTC with milliseconds. Both ends of a range are inclusive. */
 export type EntryFilter = {
   startDate?: string | undefined
   endDate?: string | undefined
@@ -21,7 +21,7 @@ export type EntryFilter = {
   model?: string | undefined
   requestId?: string | undefined
   id?: string | undefined
-  /** HTTP status; both ends are inclusive. */
+  /** Range of HTTP statuses. Both ends are inclusive. */
   status?: { min: number; max: number } | undefined
   search?: string | undefined
   searchIn?: readonly SearchedPart[] | undefined
@@ -66,7 +66,7 @@ export const listEntries = (
     find: (ids) => db.selectFrom('evidence_entries').selectAll().where('id', 'in', ids).execute(),
   })
 
-/** Like `listEntries`, with counts by type and severity. Both are null for expunged entries. */
+/** Like `listEntries`, with counts by type and severity. Type and severity are null for expunged entries. */
 export async function listAndCountEntries(
   db: Db,
   tenantId: string,

@@ -16,8 +16,8 @@ import { requireBundleId } from './receipt-routes.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
 /**
- * Limits on public proofs: requests per address and minute, concurrent look-ups, and addresses that are counted
- * separately.
+ * Limits on public proofs: requests per address and minute, concurrent look-ups, and the number of addresses that are
+ * counted separately.
  */
 export const PUBLIC_PROOF_RATE = { perMinute: 120, atOnce: 8, addresses: 10_000 } as const
 /** Maximum time for which clients may cache the published keys. */
@@ -31,7 +31,7 @@ export type PublicRouteDeps = {
    * A short-lived cache of the published keys. Anyone may request the keys, so most requests must not query the store.
    */
   keySet: Pick<FreshCache<PublishedKey[]>, 'of'>
-  /** Addresses and blocks of trusted proxies, whose X-Forwarded-For header is used; none by default. */
+  /** Addresses and blocks of trusted proxies, whose X-Forwarded-For header is used. By default, no proxy is trusted. */
   trustedProxies?: readonly string[] | undefined
 }
 

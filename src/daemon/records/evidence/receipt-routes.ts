@@ -12,7 +12,7 @@ import { type Route, reply, route } from '../../platform/http/route.ts'
 import { payloadOf } from './entry-payload.ts'
 import { findCommit, findEntry } from './store.ts'
 
-/** @param enabled whether receipts are served; they are created in either case */
+/** @param enabled whether receipts are served. Receipts are created in either case. */
 export function receiptRoutes({ db, enabled }: { db: Db; enabled: boolean }): Route[] {
   return [
     route({

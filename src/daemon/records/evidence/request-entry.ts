@@ -78,7 +78,7 @@ export type RequestEnd = {
   atMs: number
   latencyMs: number
   result: 'success' | 'denied' | 'failure'
-  /** HTTP status; 499 if the client disconnected before there was anything to send. */
+  /** HTTP status. It is 499 if the client disconnected before the response began. */
   status: number
   /** The error code of a rejected or failed request. Undefined for a complete answer. */
   error: ErrorCode | typeof CLIENT_LEFT | 'SHUTDOWN' | undefined
@@ -237,7 +237,7 @@ const SHOWN_CHARS = 300
 const UNFIT = /[\p{Surrogate}\p{Cc}]/gu
 
 const NAMES_KEPT = 1_000
-/** A cache of names as JSON strings: most requests use the same names. */
+/** A cache of names as JSON strings. It is useful because most requests use the same names. */
 const known = new Map<string, string>()
 
 /** A name as a JSON string. Callers choose some of the names, so a name may contain any character. */

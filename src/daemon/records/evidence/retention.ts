@@ -9,10 +9,10 @@ const EVIDENCE_EXPUNGE_ROWS = 500
 /** Categories whose payloads are never expunged. */
 const KEPT_CATEGORIES: ReadonlySet<string> = new Set(['authorization', 'security', 'pii', 'phi'])
 
-/** Expunges the payloads of old request entries. Their hashes are kept, so the chains remain valid. */
+/** Expunges the payloads of old request entries. The hashes of these entries are kept, so the chains remain valid. */
 export type Retention = { run(): Promise<void> }
 
-/** @param days age in days at which payloads are expunged; 0 means never */
+/** @param days age in days at which payloads are expunged. 0 means never. */
 export function createRetention({ db, clock, days }: { db: Db; clock: Clock; days: number }): Retention {
   /** The last entry that was read, by tenant. With it, a daemon process reads each kept entry only once. */
   const seen = new Map<string, { created_at: string; id: string }>()

@@ -37,7 +37,8 @@ async function prevHashOf(db: Db, { tenant_id, chain, seq }: EvidenceEntryRow): 
 }
 
 /**
- * A commit in the form in which it is verified and published. Its leaves may include hashes of other tenants' entries.
+ * A commit in the form in which it is verified and published. The leaves of the commit may include hashes of other
+ * tenants' entries.
  */
 export type StoredCommit = CommitRow & { created_at: string }
 

@@ -19,7 +19,8 @@ const ROWS = 500
  * appended after the start are not read. Memory use does not depend on the size of the chains, except for the root of
  * each checkpoint.
  * @param keys the published keys
- * @param newerKeys reads the published keys again; called if a signature names an unknown key, which may be new
+ * @param newerKeys reads the published keys again. Called if a signature names an unknown key, because that key may be
+ * new.
  */
 export async function verifyTenant(
   db: Db,
@@ -81,7 +82,7 @@ async function verifyChain(db: Db, { tenantId, chain, ring }: ChainScope): Promi
   return firstBad ? { ...report, ok: false, firstBad } : report
 }
 
-/** The checkpoints with a valid signature, and the first checkpoint with an invalid one. */
+/** Returns the checkpoints with a valid signature, and the first checkpoint with an invalid signature. */
 async function readCheckpoints(
   db: Db,
   { tenantId, chain, ring }: ChainScope,

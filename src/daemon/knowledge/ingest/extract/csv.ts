@@ -28,7 +28,10 @@ export function csvText(text: string): string {
   }
 }
 
-/** Returns the most frequent separator of the first lines that occurs equally often in each line. */
+/**
+ * Returns the separator with the highest minimum number of occurrences per line, in the first lines. If separators are
+ * equal, returns the separator with the most occurrences in total.
+ */
 function separatorOf(text: string): string {
   const lines = text.slice(0, SAMPLE_CHARS).split(/\r?\n/, 20).filter(Boolean)
   const counted = SEPARATORS.map((separator) => {

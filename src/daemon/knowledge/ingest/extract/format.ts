@@ -87,7 +87,7 @@ const isTextFormat = (format: Format): format is TextFormat => TEXT_FORMATS.has(
 
 /**
  * Returns the format of a file. The name must match the format that the bytes indicate.
- * @throws UnreadableDocument if the format is unsupported or the name does not match; the message states the remedy
+ * @throws UnreadableDocument if the format is unsupported or the name does not match. The message states the remedy.
  */
 export async function formatOf({ name, type, bytes }: RawDocument): Promise<Format> {
   const extension = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase() ?? ''

@@ -30,7 +30,10 @@ const BLOCKS = new Set([
 const HEADING = /^h([1-6])$/
 const HIDING_STYLE =
   /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\s*(?:!\s*important\s*)?(?:;|$)/i
-/** Elements that contain the whole page. They count as visible even if hidden, because a script shows them later. */
+/**
+ * Elements that contain the whole page. These elements count as visible even if hidden, because a script shows them
+ * later.
+ */
 const WHOLE_PAGE = new Set(['html', 'body'])
 
 /**
@@ -56,7 +59,7 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
   let line = ''
   /** The prefix of the next line: the marker of a heading or of a list item. */
   let mark = ''
-  /** The current depth inside a hidden element; 0 outside. */
+  /** The current nesting depth inside a hidden element. 0 means outside. */
   let hiddenDepth = 0
   let inTitle = false
   let cells = 0

@@ -6,7 +6,7 @@ import { UnreadableDocument } from './unreadable.ts'
 const JSON_DOCUMENT_DEPTH = 100
 
 /**
- * Returns the text of a JSON file: one line per value, with the names on the path to the value. Records become
+ * Returns the text of a JSON file: one line per value, prefixed with the names on the path to the value. Records become
  * paragraphs.
  * @throws UnreadableDocument
  */

@@ -9,8 +9,8 @@ export type FileToRead = { name: string; source: string; type: string; content: 
 export type PassagesToPrepare = { title: string; source: string; passages: readonly Passage[] }
 
 /**
- * A task for a worker: read files in order, with the given RuleSources JSON; create one segment of passages; or join
- * several segments into one.
+ * A task for a worker. `read`: read files in order, with the given RuleSources in JSON. `prepare`: create one segment
+ * of passages. `join`: join several segments into one segment.
  */
 export type WorkerTask =
   | { kind: 'read'; files: readonly FileToRead[]; rules?: string | undefined }

@@ -44,7 +44,7 @@ export type Extractor = {
    * files and prepares the documents to be stored. The results are in the order of the files. A file that cannot be
    * read, that a rule blocks or that exceeds a limit results in an UnreadableDocument. Send only small files together
    * in one call: for them, a message costs more than the work.
-   * @param rules RuleSources in JSON; if undefined, no rule is applied
+   * @param rules RuleSources in JSON. If undefined, rules are not applied.
    * @throws the reason of `signal`
    */
   read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFiles>
@@ -70,11 +70,11 @@ const PROGRAM = new URL('./process.js', import.meta.url)
 /** Number of processes. One core is left for chats. */
 const SLOTS = Math.max(1, Math.min(2, availableParallelism() - 1))
 
-/** Creates an extractor. Its processes start on demand and end after EXTRACT_IDLE_MS without work. */
+/** Creates an extractor. The extractor's processes start on demand and end after EXTRACT_IDLE_MS without work. */
 export function createExtractor(deps: ExtractorDeps): Extractor {
   const { clock, log } = deps
   const slots: Slot[] = Array.from({ length: SLOTS }, () => ({ reader: undefined, idle: undefined, busy: false }))
-  /** The waiting requests by tenant; the first tenant is served next. */
+  /** The waiting requests by tenant. The first tenant is served next. */
   const waiting = new Map<string, ((slot: Slot) => void)[]>()
   const closing = new AbortController()
 
@@ -178,7 +178,7 @@ function startReader(
   const options: ProcessOptions = { worker, heapMb, growthBytes, lowPriority }
   const reader = fork(program, [JSON.stringify(options)], {
     env: {},
-    // A parallel garbage collector would use all cores for tenths of a second.
+    // Use one thread for garbage collection: a parallel collector would use all cores for tenths of a second.
     execArgv: ['--single-threaded-gc'],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

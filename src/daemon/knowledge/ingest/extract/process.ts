@@ -36,8 +36,8 @@ function lowerPriority(): void {
 
 if (lowPriority) lowerPriority()
 
-// Ctrl-C and service managers signal every process. This process ignores the signals, because running requests still
-// need its results.
+// Ctrl-C and service managers signal every process. This process ignores these signals, because requests in flight
+// still need its results.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 

@@ -17,7 +17,7 @@ import type { FileOutcome, FileToRead, PassagesToPrepare, WorkerMessage, WorkerT
 import { cut } from './passages.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-// The worker thread that reads files, one task at a time. It may be terminated at any moment.
+// The worker thread that reads files, one task at a time. The thread may be terminated at any moment.
 
 const port = parentPort
 if (port === null) throw new Error('this file runs as a worker thread only')

@@ -91,8 +91,8 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   }
 
   /**
-   * @throws EmbeddingFault if the only remaining documents have passages that cannot be embedded; these documents stay
-   * pending
+   * @throws EmbeddingFault if the only remaining documents have passages that cannot be embedded. These documents stay
+   * pending.
    */
   async function work(): Promise<void> {
     const postponed: string[] = []

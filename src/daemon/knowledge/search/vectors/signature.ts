@@ -11,7 +11,7 @@ const ROTATED_MIN = 64
 /**
  * Returns the bit signature of a vector: the signs of all its numbers after several random rotations. The wider the
  * angle between two vectors, the more bits differ, in proportion to the angle (Charikar, 2002). Counting bits is far
- * cheaper than comparing vectors. The signs of the vector itself do not suffice: the vector may be short, or all
+ * cheaper than comparing vectors. The signs of the vector itself do not suffice. The vector may be short, or all
  * vectors of a model may have roughly the same direction.
  */
 export function signatureOf(vector: UnitVector): Buffer {

@@ -21,7 +21,10 @@ export function cosine(one: UnitVector, other: UnitVector): number {
 
 export type VectorColumns = { signature: Buffer | string; vector: Buffer | string }
 
-/** Returns the columns of passage_vectors: bytes on SQLite; on PostgreSQL, literals of `bit varying` and `real[]`. */
+/**
+ * Returns the columns of passage_vectors. On SQLite they are bytes. On PostgreSQL they are literals of `bit varying`
+ * and `real[]`.
+ */
 export function toColumns(vector: UnitVector, engine: Engine['name']): VectorColumns {
   return { signature: toSignatureColumn(signatureOf(vector), engine), vector: toVectorColumn(vector, engine) }
 }
