@@ -185,7 +185,10 @@ export async function findUnpublished(db: Db, tenantId: string, before: string):
   return rows.map(({ id, index_id }) => ({ tenantId, indexId: index_id, documentId: id }))
 }
 
-/** Returns the tenants with drafts older than `before` (ISO 8601): documents, or segments of merges and rebuilds. */
+/**
+ * Returns the tenants that have drafts older than `before` (ISO 8601). Such a draft is a document, or a segment of a
+ * merge or rebuild.
+ */
 export async function findTenantsWithDrafts(db: Db, before: string): Promise<string[]> {
   const ofDocuments = db
     .selectFrom('documents')

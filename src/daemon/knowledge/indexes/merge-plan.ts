@@ -31,7 +31,10 @@ export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | 
   return undefined
 }
 
-/** Whether enough passages of a segment are deleted to rewrite it. `deleted` must be in ascending order. */
+/**
+ * Whether a segment must be rewritten, because enough of its passages are deleted. `deleted` must be in ascending
+ * order.
+ */
 export function needsRewrite(segment: SegmentPassages, deleted: readonly Run[]): boolean {
   const mask = deletedOrdinals(segment, deleted)
   return mask !== undefined && mask.reduce((sum, one) => sum + one, 0) > segment.lengths.length * DELETED_SHARE

@@ -16,7 +16,7 @@ export type Merger = {
   close(): Promise<void>
 }
 
-// The merges of one index:
+// State transitions of the merges of one index:
 //   idle -> running: `merge` was called.
 //   running -> running and queued: `merge` was called again. Its caller waits for the running merge only.
 //   queued -> running: the previous merge ended, even with an error.

@@ -1,4 +1,4 @@
-// SQL of segments and their pages.
+// SQL queries on segments and their pages.
 import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'

@@ -1,4 +1,4 @@
-// SQL of indexes.
+// SQL queries on indexes.
 import type { Insertable } from 'kysely'
 import { GatewayError } from '../../../shared/errors.ts'
 import type { INDEX_SORTS } from '../../../shared/wire/indexes.ts'

@@ -51,7 +51,7 @@ function* passagesOf(text: string, sections: Iterable<Section>, spansOf: SpansOf
 /** Collects spans into passages. */
 function* fill(text: string, source: Iterable<Span>): Generator<Span[]> {
   let spans: Span[] = []
-  let fresh = 0 // spans from here on are in no passage yet
+  let fresh = 0 // index of the first span that is not in a passage yet
   function take(count: number): Span[] {
     const taken = spans.slice(0, count)
     const repeated = mayRepeat(text, taken.at(-1)) ? 1 : 0

@@ -110,8 +110,8 @@ async function sortOut(
 }
 
 /**
- * Returns an upload with its name in the index, or with the reason to skip it. The rules are applied to the name,
- * unless the document is skipped anyway.
+ * Returns an upload with its name in the index and, if the upload must be skipped, with the reason. The rules are
+ * applied to the name, unless the document is skipped anyway.
  */
 function toNamed(upload: Upload, screening: DocumentScreening): Upload & { source: string; fault: string | undefined } {
   const name = documentName(upload.name)

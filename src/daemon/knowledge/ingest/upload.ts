@@ -184,7 +184,7 @@ async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): 
     await file.appendFile(chunk)
     giveBack(chunk)
   }
-  // Writes to a Writable: an async iteration would join, and thereby copy, the waiting chunks.
+  // Write to a Writable, because an async iteration would join, and thereby copy, the waiting chunks.
   const target = new Writable({ write: (chunk, _, done) => void keep(chunk).then(() => done(), done) })
   try {
     await pipeline(stream, target, { signal })

@@ -49,9 +49,9 @@ const PASSAGES_READ = 50
  *
  * `score` is the share of the query's weight that the passage matches, 0 to 1. The fewer passages of the index contain
  * a word, the higher its weight. A word counts in full only in a passage that repeats the word and has few other words
- * (BM25's saturation). Words in headings count double. Adjacent query words, a part of the neighbouring passages'
- * scores and, slightly, stop words add to the score. A passage of usual length that contains every query word once
- * scores near 0.45. Scores can be compared between queries and between both engines.
+ * (BM25's saturation). Words in headings count double. Adjacent query words and a part of the neighbouring passages'
+ * scores increase the score. Stop words increase it slightly. A passage of usual length that contains every query word
+ * once scores near 0.45. Scores can be compared between queries and between both engines.
  */
 export async function searchPassages(
   db: Db,

@@ -163,7 +163,7 @@ function matching(db: Db, tenantId: string, filter: EntryFilter) {
 const member = (db: Db, name: string): RawBuilder<string | null> =>
   sql<string | null>`${sql.raw(engineOf(db).jsonMember('payload', name))}`
 
-/** Whether `text` contains `part`, ignoring case. `%` and `_` are literal. */
+/** Whether `text` contains `part`, ignoring case. `%` and `_` are matched literally. */
 function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
   const pattern = `%${part.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   return sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`

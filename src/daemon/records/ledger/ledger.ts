@@ -7,7 +7,7 @@ import { ClaimLostError, type EntryDraft, isStored, type LedgerRecords, writeRec
 
 /** Larger batches are split into several transactions, to limit the memory use of each transaction. */
 const ENTRIES_PER_COMMIT = 500
-/** Maximum wait of a record for other records to share its commit. */
+/** Maximum time that a record waits for other records to share its commit. */
 const GATHERING_MS = 2
 
 /** Makes the records of requests durable, many in one commit. */

@@ -105,8 +105,8 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
 }
 
 /**
- * The entries after a position, as a page of a list. For the position `now`, returns no entries, only the next
- * position.
+ * Returns the entries after a position in the format of a list page. For the position `now`, returns no entries, only
+ * the next position.
  */
 async function newEntries(
   db: Db,

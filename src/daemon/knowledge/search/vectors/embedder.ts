@@ -123,7 +123,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     return isClaimed
   }
 
-  /** Embeds some documents of an index, each as a whole. Adds documents that must be retried to `postponed`. */
+  /** Embeds some documents of an index, each of them completely. Adds documents that must be retried to `postponed`. */
   async function embedDocuments(index: IndexKey, postponed: string[]): Promise<void> {
     const documents = await findPendingDocuments(db, index, model.id, EMBEDDING_DOCUMENTS, postponed)
     const missing: number[] = []

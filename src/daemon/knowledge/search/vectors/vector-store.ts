@@ -188,7 +188,7 @@ export async function markEmbedded(
 }
 
 /**
- * Returns an index that another model's vectors serve, or that may contain vectors of another model. The index may also
+ * Returns an index whose searches use another model's vectors, or that may contain such vectors. The index may also
  * have pending documents.
  */
 export async function findUnfinished(db: Db, modelId: number): Promise<IndexKey | undefined> {
