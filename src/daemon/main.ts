@@ -99,7 +99,7 @@ function openPipe(fd: number): Socket {
   }
 }
 
-/** Ends the process when the log is written, at the latest after LOG_FLUSH_MS. */
+/** Ends the process when the log has been flushed, or after LOG_FLUSH_MS at the latest. */
 function exit(code: number, log: DaemonLog): void {
   setTimeout(() => process.exit(code), LOG_FLUSH_MS)
   log.flush().then(() => process.exit(code))

@@ -18,9 +18,9 @@ type Environment = ConfigSources['env']
 
 /**
  * The settings that only entries of kind bedrock have. `given` contains the entry's name and keys. An entry has an API
- * key or credentials. If it has neither, those of the environment are used. `secret` creates the schema of a secret
- * from the error message for a missing secret. Credentials of the environment are sent only to Amazon, or to the
- * address that the environment sets for the well-known name.
+ * key or credentials. If it has neither, the environment's key or credentials are used. `secret` creates the schema of
+ * a secret from the error message for a missing secret. A key or credentials from the environment are sent to a custom
+ * address only if the entry's name is `bedrock`.
  */
 export function bedrockSettings(
   given: { name: string; keys: ReadonlySet<string> },
@@ -75,7 +75,7 @@ export function bedrockSettings(
 }
 
 /**
- * The provider that the environment configures. This requires a Bedrock API key and a region. AWS credentials alone are
+ * Returns the provider `bedrock` if the environment contains a Bedrock API key and a region. AWS credentials alone are
  * not enough, because they are often set for other purposes. Throws ValueFault.
  */
 export function bedrockOfEnvironment(env: Environment): BedrockConfig | undefined {
@@ -94,7 +94,7 @@ export function bedrockOfEnvironment(env: Environment): BedrockConfig | undefine
 
 const regionVariable = (env: Environment): string | undefined => REGION_VARIABLES.find((variable) => env[variable])
 
-/** Call it only if `regionVariable` returns a variable. */
+/** Call this function only if `regionVariable` returns a variable. */
 function regionOfEnvironment(env: Environment): string {
   const variable = regionVariable(env) ?? ''
   return ofVariable(variable, () => parseRegion(env[variable] ?? ''))
@@ -114,7 +114,7 @@ function secretOfEnvironment(variable: string, env: Environment): string {
   return ofVariable(variable, () => parseApiKey(secret))
 }
 
-/** Validated because the region becomes part of the host that receives the key. */
+/** Validates the region, because it becomes part of the host name that receives the key. */
 function parseRegion(text: string): string {
   if (/^[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}$/.test(text)) return text
   throw new ValueFault(`"${text}" is not the name of an AWS region; write one such as eu-central-1`)

@@ -23,7 +23,10 @@ import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSw
 /** Default time that running requests may take to end after SIGTERM. */
 export const DRAIN_TIMEOUT_MS = 25_000
 
-/** The daemon's configuration. Flags, environment and file are merged and validated; the result is frozen. */
+/**
+ * The daemon's configuration. It contains the merged and validated settings from flags, environment and file, and is
+ * frozen.
+ */
 export type Config = {
   listen: { host: string; port: number }
   /** Absolute path of the directory that contains the SQLite file, the lock and admin.key. */
@@ -45,7 +48,7 @@ export type Config = {
   log: { level: LogLevel }
   /** How long to wait for running requests after SIGTERM. */
   drainTimeoutMs: number
-  /** Maximum number of users per tenant and licence; 0 means unlimited. */
+  /** Maximum number of users per tenant and licence. 0 means unlimited. */
   licenses: LicensePools
   /** Points per month of a user with each licence. Licences missing from this list have unlimited points. */
   points?: PointAllowances | undefined
@@ -89,7 +92,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   const { settings } = file
 
   const value = <T>(source: string, text: string | undefined, parse: (text: string) => T): T | undefined => {
-    // An empty variable counts as not set, because Compose files and shells express "not set" this way.
+    // An empty variable counts as not set, because Compose files and shells often set unused variables to "".
     if (text === undefined || text === '') return undefined
     try {
       return parse(text)
@@ -221,7 +224,7 @@ function defaultDataDir(env: ConfigSources['env']): string | undefined {
   return env.HOME ? join(env.HOME, '.local', 'state', 'aigw') : undefined
 }
 
-/** systemd separates several directories by colons. */
+/** Returns the first directory. systemd separates multiple directories with colons. */
 const firstOf = (directories: string | undefined): string | undefined => directories?.split(':')[0] || undefined
 
 function deepFreeze<T extends object>(value: T): T {

@@ -1,4 +1,5 @@
-// The YAML file: its schema, and all its faults with their lines. The file is long because it lists every section.
+// Defines the schema of the YAML file, and reports all faults with their lines. This module is long because the schema
+// contains every section.
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'
@@ -54,7 +55,7 @@ export type LimitSettings = {
   messages?: number | null | undefined
   max_tokens?: number | null | undefined
   output_tokens?: Record<string, number> | null | undefined
-  /** In milliseconds, like the next two properties. */
+  /** All three timeouts are in milliseconds. */
   first_token_timeout?: number | undefined
   attempt_timeout?: number | undefined
   silence_timeout?: number | undefined
@@ -63,7 +64,7 @@ export type LimitSettings = {
 /** The content of a configuration file; omitted keys are undefined. */
 export type FileSettings = {
   listen?: { host: string; port: number } | undefined
-  /** The path as written. A relative path starts at the folder of the configuration file. */
+  /** The path as written. A relative path is resolved against the folder of the configuration file. */
   data_dir?: string | undefined
   bootstrap_key?: string | undefined
   database?: { url?: string | undefined } | null | undefined
@@ -99,7 +100,7 @@ export type FileSettings = {
 
 /**
  * Parses the text of a configuration file. Each fault is reported in one line with the file, the line number if known,
- * the dotted key, the problem and the remedy. Settings of faulty parts are omitted.
+ * the dotted key, the problem and the remedy. Invalid parts are omitted from the settings.
  */
 export function parseConfigFile(
   text: string,
@@ -107,7 +108,7 @@ export function parseConfigFile(
   sources: ConfigSources,
 ): { settings: FileSettings; faults: string[] } {
   const lines = new LineCounter()
-  // Pretty errors quote the source, which may contain secrets.
+  // `prettyErrors` would quote the source, which may contain secrets.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const nothing: FileSettings = { providers: [], namedProviders: [] }
   const notYaml = [...document.errors, ...document.warnings].map(
@@ -236,8 +237,8 @@ function rootSchema(sources: ConfigSources, path: string) {
         },
         'may contain name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
       ).nullish(),
-      // Providers are parsed separately, so that faults in this schema do not hide faults of a provider. The key is
-      // listed here so that it can be suggested for a misspelt key.
+      // Providers are parsed separately, so that faults in this schema do not hide faults of a provider. The key
+      // `providers` is listed here so that it can be suggested for a misspelt key.
       providers: z.undefined().optional(),
     },
     'must be a mapping of keys',
@@ -337,7 +338,7 @@ function checkPath(path: string): string {
   return path
 }
 
-/** Some messages of the parser end with a part of the file, which may be a secret. */
+/** Removes the excerpt of the file from a parser message, because the excerpt may contain a secret. */
 const withoutSource = (message: string): string => message.replace(/:? *".*$/s, '')
 
 const TOO_MANY_ALIASES = Symbol()
@@ -355,7 +356,7 @@ function toValue(document: Document): unknown {
 const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The line of `key` in the file. If the key does not exist, the line of its deepest existing parent. */
+/** Returns the line of `key` in the file, or of its deepest existing parent if the key does not exist. */
 function lineOf(document: Document, lines: LineCounter, key: readonly PropertyKey[]): number | undefined {
   let node: unknown = document.contents
   let offset: number | undefined

@@ -35,7 +35,7 @@ const OPTIONS = {
 
 const isOption = (name: string): name is keyof typeof OPTIONS => Object.hasOwn(OPTIONS, name)
 
-/** Parses the command line and reports all faults. If a flag is repeated, its last value counts. */
+/** Parses the command line and reports all faults. If a flag is repeated, the last value applies. */
 export function parseFlags(argv: readonly string[]): { flags: Flags; faults: string[] } {
   const { tokens } = parseArgs({ args: [...argv], options: OPTIONS, strict: false, tokens: true })
   const faults: string[] = []

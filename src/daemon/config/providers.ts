@@ -74,7 +74,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   const wellKnown = findWellKnown(name, entry)
   const isAzure = (kindIn(entry) ?? wellKnown?.kind) === 'azure'
   const [keyVariable] = wellKnown?.keyVariables ?? []
-  // A key is optional at a custom address. A well-known provider requires a key at its own address.
+  // The API key is optional at a custom address. A well-known provider requires an API key at its default address.
   const needsKey = keyVariable !== undefined && !hasKey(entry, 'base_url') && !knownKeyVariable(wellKnown, sources.env)
   const kind = z.string({ error: `must be one of ${KINDS.join(', ')}` }).transform(valueFrom(checkKind))
   const apiKey = secret(`is missing; set it here or in the environment variable ${keyVariable}`)
@@ -119,7 +119,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   )
 }
 
-/** The well-known providers that the environment configures completely and that the file does not name. */
+/** Returns the well-known providers that the environment configures completely, except those that the file names. */
 export function providersFromEnvironment(
   env: ConfigSources['env'],
   named: readonly string[],
@@ -162,8 +162,9 @@ function wellKnownOfEnvironment(
 }
 
 /**
- * Returns the defaults of the entry's name. If the entry sets another kind, returns the defaults of that kind. A kind
- * has its company's default address, and the company's key is sent only to this address.
+ * Returns the well-known provider with the entry's name, unless the entry sets a different kind. Otherwise returns the
+ * well-known provider that is named like the kind. An entry with its own `base_url` is not matched by kind, so that a
+ * company's key is sent only to the company's own address.
  */
 function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefined {
   const kind = kindIn(entry)
@@ -183,7 +184,7 @@ const addressVariable = ({ baseUrlVariable }: WellKnownProvider, env: ConfigSour
 const knowsAddress = (wellKnown: WellKnownProvider, env: ConfigSources['env']): boolean =>
   wellKnown.baseUrl !== undefined || addressVariable(wellKnown, env) !== undefined
 
-/** Call it only if `knowsAddress` returns true. */
+/** Call this function only if `knowsAddress` returns true. */
 function knownBaseUrl(wellKnown: WellKnownProvider, env: ConfigSources['env']): string {
   const variable = addressVariable(wellKnown, env)
   return variable === undefined

@@ -18,7 +18,8 @@ export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape, mustB
 }
 
 /**
- * Turns a function that throws ValueFault into a schema step, so that its fault is reported together with all others.
+ * Converts a function that throws ValueFault to a schema transform. Its fault is then reported together with all other
+ * faults.
  */
 export function valueFrom<From, To>(parse: (value: From) => To): (value: From, context: z.core.$RefinementCtx) => To {
   return (value, context) => {

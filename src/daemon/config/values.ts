@@ -66,8 +66,8 @@ export function parseSwitch(text: string): boolean {
 }
 
 /**
- * Parses 32 bytes in hex or base64 to 64 hex characters. Throws ValueFault, which names the file but does not contain
- * the key.
+ * Parses a key of 32 bytes in hex or base64, and returns it as 64 hex characters. Throws ValueFault, which names the
+ * file but does not contain the key.
  */
 export function parseMasterKey(text: string, path: string): string {
   if (/^[0-9a-fA-F]{64}$/.test(text)) return text.toLowerCase()
@@ -111,7 +111,7 @@ export function parseBaseUrl(text: string): string {
   return text.replace(/\/+$/, '')
 }
 
-/** Runs `parse` on an environment variable. A ValueFault then names the variable. */
+/** Runs `parse` for an environment variable, and adds the variable's name to the message of a ValueFault. */
 export function ofVariable<T>(variable: string | undefined, parse: () => T): T {
   try {
     return parse()

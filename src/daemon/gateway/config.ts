@@ -1,7 +1,7 @@
 // Configuration of requests to models: limits and concurrency.
 import { COMPAT_BODY_BYTES, COMPAT_JSON_DEPTH, STALL_TIMEOUT_MS } from '../../shared/spec-limits.ts'
 
-/** Maximum number of concurrent chats of one key, and of waiting chats. */
+/** Maximum number of running chats and of waiting chats, per key. */
 const KEY_CHATS = { running: 100, waiting: 200 } as const
 
 /** Limits of concurrent chats per key and of concurrent calls per provider. 0 means unlimited. */

@@ -26,7 +26,7 @@ export type Admitted = Pick<
   payer: Payer
   conversationId: string
   chain: Chain
-  /** `id` is undefined for Zero-Knowledge (no index). */
+  /** `id` is undefined for Zero-Knowledge, which searches no index. */
   index: { name: string; id: string | undefined }
   policy: AppliedPolicy
   /** Undefined if no prompt shield applies. */

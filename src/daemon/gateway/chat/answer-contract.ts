@@ -8,7 +8,10 @@ export type Envelope = {
   created: number
   model: string
   metadata: ChatMetadata
-  /** Changes that the gateway made to the request before sending it. The compatibility surfaces show them. */
+  /**
+   * Changes that the gateway made to the request before sending it. Compatibility surfaces report these changes in the
+   * response.
+   */
   changed: readonly Change[]
 }
 
@@ -16,8 +19,8 @@ export type Envelope = {
 export type Finish = (typeof FINISH_REASONS)[number]
 
 /**
- * Renders one answer for the client. `add` receives the parts as they arrive. `close` renders the end, which must not
- * be sent before the commit. `send` sends it.
+ * Renders one answer for the client. `add` receives the parts as they arrive. `close` renders the end of the answer.
+ * `send` sends it, and must be called only after the commit.
  */
 export type Answer = {
   /** Returns false if the client is slow: await `drained` before the next `add`. */

@@ -9,7 +9,7 @@ export type AnswerItem =
 
 type ReasoningPart = Extract<ChatPart, { type: 'reasoning' }>
 
-/** Assembles the parts of an answer into items, ordered by the first part of each. */
+/** Assembles the parts of an answer into items. The items are in the order in which their first parts arrived. */
 export function createAnswerItems(): { readonly all: readonly AnswerItem[]; add(part: ChatPart): void } {
   const all: AnswerItem[] = []
   const calls = new Map<number, ToolCall>()
@@ -41,7 +41,7 @@ export function createAnswerItems(): { readonly all: readonly AnswerItem[]; add(
   }
 }
 
-/** Adds a part to a reasoning step: continues `step`, or begins a new step if it is undefined. */
+/** Adds a part to `step`. Begins a new step if `step` is undefined, sealed or from another origin. */
 export const withPart = (step: Reasoning | undefined, part: ReasoningPart): Reasoning => ({
   origin: part.origin ?? '',
   text: step && goesOn(step, part) ? step.text + part.text : part.text,

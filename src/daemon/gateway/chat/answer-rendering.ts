@@ -18,7 +18,7 @@ const headOf = ({ id, created, model }: Envelope): string =>
   `{"success":true,"id":${toJsonString(id)},"object":"chat.completion","created":${created},"model":${toJsonString(model)}`
 
 /**
- * Written member by member, because JSON.stringify takes five times as long here. This saves 3 % of a request's time.
+ * Writes the JSON member by member, which saves 3 % of a request's time: JSON.stringify takes five times as long here.
  * Hashes, bundle ids and policy sources are generated here and need no JSON escaping.
  */
 function metadataJson(metadata: ChatMetadata): string {
@@ -81,7 +81,7 @@ export const streamedAnswer = (envelope: Envelope, context: RequestContext, keep
 
 function classicWording(envelope: Envelope): StreamWording {
   const { id, model } = envelope
-  // Cleared after sending to free memory, because some streams stay open for minutes.
+  // `head` is cleared after sending to free memory, because some streams stay open for minutes.
   let head = `data: {"type":"metadata","data":${headOf(envelope)},"metadata":${metadataJson(envelope.metadata)}}}\n\n`
   // Only the delta of a chunk varies, so the constant part is rendered once.
   const beforeDelta =

@@ -55,8 +55,8 @@ export function planChain(
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {
     const found = usableModel(entry.model, registry, settings.allowedModels)
-    // The last model has no fallback, and some models reason for a long time without output. So an early timeout would
-    // only lose the answer.
+    // An early timeout of the last model would only lose the answer: it has no fallback, and some models reason for a
+    // long time without output.
     const patience = entry === distinct.at(-1) ? 'last' : 'default'
     const wholeMs = limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
     const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs

@@ -8,20 +8,22 @@ import type { LedgerRecords } from '../../records/ledger/records.ts'
 import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './store.ts'
 
 /**
- * With several daemons: the lease of the daemon that runs a request, the interval at which it renews the lease, and the
- * interval at which other daemons poll. Clocks may differ by at most the lease time minus the renewal interval.
+ * Times for daemons that share a store: the lease of the daemon that runs a request, the interval at which this daemon
+ * renews the lease, and the interval at which other daemons poll. Clocks may differ by at most the lease time minus the
+ * renewal interval.
  */
 export const IDEMPOTENCY_LEASE_MS = 10_000
 export const IDEMPOTENCY_RENEW_MS = 3_000
 export const IDEMPOTENCY_POLL_MS = 100
 
-/** The row that claims an Idempotency-Key: the future result without the answer. */
+/** The row that claims an Idempotency-Key. It has the columns of a stored result, except those of the answer. */
 export type ClaimRow = Omit<IdempotencyResultRow, 'status' | 'content_type' | 'body' | 'lease_until'>
 
 /** The exclusive right to run the request of an Idempotency-Key, until that request ends. */
 export type Claim = {
   /**
-   * Add it to the commit of the bill, which ends the claim. If the claim was lost, the commit fails and stores nothing.
+   * Add this to the commit of the bill. The commit ends the claim. If the claim was lost, the commit fails and stores
+   * nothing.
    */
   fence: Pick<LedgerRecords, 'claim'>
   /** Call this when the request has ended. Releases the key unless the commit has already released it. Never throws. */
@@ -31,8 +33,8 @@ export type Claim = {
 /** Prevents daemons that share a store from running one request twice (decision 0005). */
 export type Claims = {
   /**
-   * Claims the key. Undefined if another daemon claimed the key first. `isKnown`: whether the store has an expired
-   * answer or claim of the key.
+   * Claims the key. Returns undefined if another daemon has already claimed the key. `isKnown`: whether the store has
+   * an expired answer or claim of the key.
    */
   take(row: ClaimRow, isKnown: boolean): Promise<Claim | undefined>
   /** Resolves when another daemon's claim ends or its lease expires. Rejects with the signal's reason. */

@@ -24,7 +24,10 @@ export type ChatDeps = {
   ledger: Ledger
   idempotency: Idempotency
   billing: Billing
-  /** Whether a caller's key is still valid. Uses the authenticator's cache, so the result may be stale for as long. */
+  /**
+   * Whether a caller's key is still valid. Uses the authenticator's cache, so the result may be as old as a cache
+   * entry.
+   */
   isAccepted: Authenticator['isAccepted']
   /** Whether receipts are served. If so, answers contain the URL of their receipt. */
   receipts: boolean

@@ -29,7 +29,7 @@ export async function readAnswer(
 ): Promise<Ending> {
   const output: AnswerSoFar = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
-  // No backpressure is needed here, because guards buffer little output, so the backlog of a slow client stays bounded.
+  // Backpressure is not needed here: guards buffer little output, so the backlog of a slow client stays bounded.
   let refused: { error: unknown } | undefined
   const quiet = guard.whenQuiet(
     (parts) => answer.add(parts),
@@ -61,7 +61,7 @@ export async function readAnswer(
 }
 
 /**
- * Flushes the output that the guards buffered of a broken answer. Returns the error if that output is blocked or a
+ * Flushes the output of a broken answer that the guards have buffered. Returns the error if this output is blocked or a
  * guard fails.
  */
 async function flushGuard(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Promise<unknown> {
@@ -131,8 +131,8 @@ function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedV
 }
 
 /**
- * Returns the same failure as an error response. Used if no byte was sent yet, and for requests that wait for the
- * replay.
+ * Returns the error response for a broken answer. It is used if no byte was sent yet, and for requests that wait for
+ * the replay.
  */
 export function toRefusal(failure: unknown, opened: OpenAnswer, traceId: string): unknown {
   if (failure instanceof OutputBlocked) {

@@ -71,14 +71,20 @@ export function beginEvidence(
 
 const NO_ATTEMPTS: Evidence['attempts'] = Object.freeze([])
 
-/** Adds the request's entry to its commit. No other entry is written for the request afterwards. */
+/**
+ * Adds the evidence entry of a request to the records of its commit. No other entry is written for the request
+ * afterwards.
+ */
 export function addEntry(records: LedgerRecords, evidence: Evidence, end: RequestEnd): void {
   evidence.isWritten = true
   const entry = toRequestEntry(evidence, end)
   records.evidence = records.evidence ? [...records.evidence, entry] : [entry]
 }
 
-/** Commits the entry of a request with its other records. If the commit fails, the response names no receipt. */
+/**
+ * Commits the entry of a request with its other records. If the commit fails, clears the bundle id, so that the
+ * response does not refer to a receipt.
+ */
 export async function commitEntry(records: LedgerRecords, context: RequestIds, ledger: Ledger): Promise<void> {
   try {
     await ledger.commit(records)
@@ -172,7 +178,7 @@ export const CLIENT_LEFT_STATUS = 499
 
 export const isOfClient = (error: unknown): boolean => error instanceof RequestAborted && error.by === 'client'
 
-/** Returns an error code that reveals nothing about the request. */
+/** Returns an error code that contains no content of the request. */
 export function errorWord(error: unknown): NonNullable<RequestEnd['error']> {
   if (error instanceof GatewayError) return error.code
   if (error instanceof RequestAborted) return error.by === 'client' ? CLIENT_LEFT : 'SHUTDOWN'

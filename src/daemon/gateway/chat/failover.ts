@@ -28,7 +28,7 @@ const HELD_ANSWER_BYTES = 1_048_576
 /** The pause before a retry of a model that sent no Retry-After. */
 export const RETRY_PAUSE_MS = 250
 
-/** An answer that has begun. No other model may be tried from here on. */
+/** An answer that has reached its commit point. No other model may be tried after this point. */
 export type OpenAnswer = {
   attempt: Attempt
   /** Every attempt of the chain so far. The last attempt is the one that served. */
@@ -77,7 +77,7 @@ type FailoverRun = {
  * Tries the models of the chain in order until one reaches its commit point. A stream commits at its first token. A
  * non-streamed answer commits when it is complete. A stream with `commit: 'complete'` also commits when it is complete,
  * unless it exceeds the buffer limit. Each model has its own timeouts. Time in the provider's queue does not count
- * towards the timeouts. If the first model rejects the request, the rejection is returned. After an earlier model
+ * towards the timeouts. If the first model rejects the request, the caller gets this rejection. If an earlier model has
  * failed, a rejection counts as one more failure. A prompt that is too long for one model is sent to the next model,
  * regardless of the triggers.
  * @throws GatewayError if no model of the chain answered, the request itself is invalid, or the last provider is
@@ -109,13 +109,13 @@ export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<
     if (!(result instanceof ProviderError)) return result
     failures.push(result)
     if (isCallersFault(result)) {
-      // If the earlier models were down, a rejection by a fallback must not hide this.
+      // A rejection by a fallback must not hide that the earlier models were down.
       if (othersFailed || result.reason === 'context_length') continue
       throw rejected(modelId, result)
     }
     if (!isTrigger(result.reason, chain.triggers)) break
   }
-  // A skipped model might have answered. So the request counts as rejected only if every model rejected it.
+  // The request counts as rejected only if every model rejected it, because a skipped model might have answered.
   const [first] = failures
   const wereAsked = failures.length === chain.attempts.length
   if (first && wereAsked && failures.every(isCallersFault)) throw rejected(chain.attempts[0].modelId, first)
@@ -123,8 +123,8 @@ export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<
 }
 
 /**
- * Tries one model. Retries it as long as a retry may help and the timeout leaves room for the pause. Returns the last
- * failure.
+ * Tries one model. Retries the model as long as a retry may help and the timeout leaves enough time for the pause.
+ * Returns the last failure.
  */
 async function tryWithRetries(
   attempt: Attempt,
@@ -297,8 +297,8 @@ function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
 type EndedAttempt = { reason?: string; latencyMs: number; alarm?: boolean }
 
 /**
- * Adds an attempt to the list and logs it. An attempt without `reason` served. Serving attempts are logged at `debug`,
- * because there are many.
+ * Adds an attempt to the list and logs it. An attempt without `reason` served the request. Serving attempts are logged
+ * at `debug`, because there are many.
  */
 function addAttempt(
   { requestId, attempts, heads }: FailoverRun,

@@ -17,8 +17,8 @@ export type Grounded = {
 }
 
 /**
- * Passages are screened after the search. If rules may change the passages, no reranking model may read them before the
- * screening.
+ * Applies the request's policy to searches. Passages are screened only after the search, so reranking models must not
+ * read passages that rules may change.
  */
 function searchOf({ policy, rules }: Screened, search: Search): Search {
   const mayAsk = mayAskUnder(policy)
@@ -26,7 +26,7 @@ function searchOf({ policy, rules }: Screened, search: Search): Search {
   return (index, query, limit, options) => search(index, query, limit, { mayAsk, keepsPassages, ...options })
 }
 
-/** Retrieves passages for the last user turn. Retrieves none for Zero-Knowledge or `use_rag: false`. */
+/** Retrieves passages for the last user turn, except for Zero-Knowledge or `use_rag: false`. */
 export async function groundCall(screened: Screened, deps: ScreenDeps & { search: Search }): Promise<Grounded> {
   const { conversation, index, useRag, temperature, temperatureIsDefault, maxTokens, stream, options, caller } =
     screened

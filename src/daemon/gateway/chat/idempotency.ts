@@ -17,17 +17,17 @@ const IDEMPOTENCY_PURGE_ROWS = 500
 
 /** Stores the result of one request for replay. */
 export type ReplaySlot = Pick<Claim, 'fence'> & {
-  /** Returns the row for the commit that bills the request. It omits the answer if that is too large to store. */
+  /** Returns the row for the commit that bills the request. The row omits an answer that is too large to store. */
   toRow(kept: { status: number; contentType: string; body: string }): IdempotencyResultRow
-  /** Reports a failure: waiting requests get the same error, and a later retry runs the request again. */
+  /** Reports that the request failed. Waiting requests get the same error, and a later retry runs the request again. */
   broke(error: unknown): void
 }
 
 export type Idempotency = {
   /**
    * Runs a request once per Idempotency-Key, API key and route. A retry gets the stored answer byte for byte. If a
-   * retry arrives while the first request runs, it waits for the result, even if another daemon runs the first request
-   * (decision 0005). Without the header, the request always runs.
+   * retry arrives while the first request runs, the retry waits for the result, even if another daemon runs the first
+   * request (decision 0005). Without the header, the request always runs.
    * @param prepare checks whether the request may run, and returns the function that runs it. A rejected request leaves
    * no claim.
    * @throws VALIDATION_ERROR for a malformed key, IDEMPOTENCY_KEY_REUSED for the same key with another body,
@@ -222,7 +222,7 @@ function keyOf({ request }: RequestContext): string | undefined {
 const NOT_KEPT = { status: ERRORS.IDEMPOTENCY_RESULT_TOO_LARGE.status, content_type: '', body: '' }
 
 /**
- * A replay creates no evidence of its own. Its body names the original's evidence.
+ * A replay creates no evidence of its own. Its body refers to the evidence of the original request.
  * @throws IDEMPOTENCY_RESULT_TOO_LARGE
  */
 function replayTo(context: RequestContext, stored: StoredResult): Reply {

@@ -26,7 +26,7 @@ export type ChatInput = {
   temperatureIsDefault?: boolean
   /** Undefined: the request sets no limit. */
   maxTokens: number | undefined
-  /** The names of these fields in the request, if they differ from `max_tokens` and `reasoning_effort`. */
+  /** The names of the two fields in the request, if they are not `max_tokens` and `reasoning_effort`. */
   fields?: { maxTokens?: string; thinking?: string }
   stream: boolean
   options: GenerationOptions | undefined
@@ -91,7 +91,7 @@ function requireIndexAndModel(request: ChatRequest): void {
   requireModel(request)
 }
 
-/** Checks the model fields, on every surface. @throws MODEL_REQUIRED, VALIDATION_ERROR */
+/** Checks the model fields of a request. Every surface uses this check. @throws MODEL_REQUIRED, VALIDATION_ERROR */
 export function requireModel({ model, models, fallback_models: fallbacks }: ChatInput['chain']): void {
   if (models !== undefined && fallbacks !== undefined) {
     throw invalidField('fallback_models', '`fallback_models` cannot be combined with `models`.')
@@ -104,7 +104,10 @@ export function requireModel({ model, models, fallback_models: fallbacks }: Chat
   }
 }
 
-/** Applies the operator's limit on messages of a compatibility surface. @throws VALIDATION_ERROR */
+/**
+ * Checks the operator's limit on the number of messages. Only compatibility surfaces have this limit.
+ * @throws VALIDATION_ERROR
+ */
 export function requireFewMessages(messages: readonly unknown[], { messages: limit }: Pick<RequestLimits, 'messages'>) {
   if (limit === undefined || messages.length <= limit) return
   throw invalidField(

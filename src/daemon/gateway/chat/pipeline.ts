@@ -70,7 +70,7 @@ type Running = {
   surface: Surface
   context: RequestContext
   evidence: Evidence
-  /** Set if the request has an Idempotency-Key: stores the answer for replay. */
+  /** Stores the answer for replay. Set only if the request has an Idempotency-Key. */
   replay: ReplaySlot | undefined
 }
 
@@ -134,7 +134,7 @@ async function answerOnce(
 }
 
 /**
- * Opens the answer and records failovers. If every model fails there is no bill, so the failovers are committed with
+ * Opens the answer and records failovers. If every model fails, there is no bill, so the failovers are committed with
  * the rejection. That commit needs no claim: the failovers happened even if another daemon took over the
  * Idempotency-Key.
  */
@@ -225,7 +225,10 @@ function changesOf(
   return changes
 }
 
-/** The minimum number of output tokens for the requested reasoning, or 0 without reasoning or without a minimum. */
+/**
+ * The minimum number of output tokens for the requested reasoning. 0 if no reasoning is requested or no minimum
+ * applies.
+ */
 const thinkingTokensOf = ({ provider, model }: Attempt, { options = {} }: Order['call']): number => {
   const { reasoningEffort, noReasoning } = options
   const thinks = reasoningEffort !== undefined && reasoningEffort !== 'none' && !noReasoning

@@ -167,7 +167,7 @@ async function checkAll(
 }
 
 const SKIPPED = { skipped: true } as const
-/** Adds the checks that did not run, because an earlier check failed or because they do not apply. */
+/** The results for checks that did not run, because an earlier check failed or the check does not apply. */
 const NOT_LOOKED_AT: Checks = {
   input: { passed: true },
   model_access: SKIPPED,
@@ -185,7 +185,7 @@ function createChecks() {
     checks,
     /**
      * Runs one check and stores its outcome. Returns undefined if the check failed.
-     * @param blame returns the check that an error with this status belongs to
+     * @param blame returns the check to which an error with this status is attributed
      */
     async check<T>(
       name: keyof Checks,

@@ -18,13 +18,13 @@ import type { Surface } from './surface.ts'
 /** A request after input screening, with redactions applied. */
 export type Screened = Admitted &
   GuardedRequest & {
-    /** The unredacted messages. Only the local search uses them; no model receives them. */
+    /** The unredacted messages. Only the local search uses them. They are never sent to a model. */
     asSent: readonly Message[]
     /** The origin that is recorded with incidents. */
     origin: IncidentOrigin
     /** The evidence of this request. */
     evidence: Evidence
-    /** How many tool results were replaced by a notice. */
+    /** Number of tool results that were replaced by a notice. */
     withheldToolResults: number
   }
 

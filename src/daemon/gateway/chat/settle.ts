@@ -127,7 +127,7 @@ export async function settle(served: Served, deps: ChatDeps): Promise<Reply | un
   throw refusal
 }
 
-/** Returns the full output to the client of a broken answer: the frames of the stream, or the error response. */
+/** Returns everything that the client of a broken answer receives: the frames of the stream, or the error response. */
 function toBroken(
   { answer, ending, context, admitted }: Served,
   refusal: unknown,

@@ -20,7 +20,7 @@ export function findResult(
     .executeTakeFirst()
 }
 
-/** Deletes the expired answer of a key, so that a new one can be stored. */
+/** Deletes the expired answer of a key, so that a new answer can be stored. */
 export async function deleteResult(db: Db, scope: ResultScope): Promise<void> {
   await db
     .deleteFrom('idempotency_results')

@@ -4,10 +4,10 @@ import type { RequestContext } from '../../platform/http/route.ts'
 import type { EventStream } from '../../platform/http/sse.ts'
 import type { Answer, AnswerFault, Finish, Rendered } from './answer-contract.ts'
 
-/** Maximum backlog of a client whose response is stored. The limit keeps replays from waiting for a slow client. */
+/** Maximum backlog of a client whose response is stored. The limit prevents replays from waiting for a slow client. */
 const IDEMPOTENCY_BACKLOG_BYTES = 1_048_576
 
-/** How a surface renders a stream. It returns whole frames as text, and keeps the state between frames. */
+/** Renders a stream in the format of a surface. Returns complete frames as text, and keeps state between calls. */
 export type StreamWording = {
   /** Returns frames for these parts. Empty if the surface does not show them. */
   say(parts: readonly ChatPart[]): string
@@ -74,7 +74,7 @@ function createTextHash(): { add(text: string): void; end(): string } {
       hasher.update(waiting)
       waiting = ''
     },
-    // Hash a copy, because the answer is ended again after a failed commit.
+    // Hashes a copy, because the answer is ended a second time if the commit fails.
     end: () => (hasher ? hasher.copy().update(waiting).digest('hex') : hash('sha256', waiting, 'hex')),
   }
 }

@@ -6,9 +6,9 @@ import type { Answer, Envelope } from './answer-contract.ts'
 export type Surface = {
   /** The route in usage records and Idempotency-Keys. */
   path: string
-  /** The operation that evidence records. */
+  /** The name of the operation in evidence. */
   operation: RequestFacts['operation']
-  /** The format of its errors, the same as its route's. */
+  /** The format of error responses. The surface's route uses the same format. */
   errors: ErrorShape
   /** Set for a compatibility surface, where the operator may limit the tokens of an answer. */
   isCompatible?: true

@@ -6,7 +6,7 @@ import { isCurrent, type WindowName, windowAt } from './windows.ts'
 /** Identifies one counter of a key. */
 export type CounterKey = Pick<RateCounterRow, 'tenant_id' | 'api_key_id' | 'counter'>
 
-/** Creates the row of a counter with no requests. */
+/** Creates the row of a counter, with a count of 0. */
 export const emptyRow = (key: CounterKey, window: WindowName, nowMs: number): RateCounterRow => {
   const startsAt = isoTime(windowAt(window, nowMs).startMs)
   return { ...key, window_start: startsAt, used: 0, last_used_at: startsAt }
@@ -15,7 +15,9 @@ export const emptyRow = (key: CounterKey, window: WindowName, nowMs: number): Ra
 /** One counter of a key in its current window. `row` is updated in place and stored without conversion. */
 export class Counter implements Count {
   readonly row: RateCounterRow
-  /** A promise while the event for an exhausted window is being stored; `'durably'` once it is stored. */
+  /**
+   * The state of the event for an exhausted window: a promise while it is being stored, `'durably'` when it is stored.
+   */
   announced: Promise<void> | 'durably' | undefined
   readonly #window: WindowName
   #startMs: number

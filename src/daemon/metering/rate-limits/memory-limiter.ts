@@ -10,10 +10,10 @@ import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { findCounters } from './store.ts'
 import { WINDOWS, type WindowName } from './windows.ts'
 
-/** Above this number of keys, keys that were idle for IDLE_MS are evicted; their counters remain in the store. */
+/** Above this number of keys, keys that were idle for IDLE_MS are evicted. Their counters remain in the store. */
 const KEYS_IN_MEMORY = 10_000
 const IDLE_MS = 60_000
-/** Minimum time between evictions. While most keys are in use, evicting for each new key would be wasted work. */
+/** Minimum time between evictions. While most keys are in use, an eviction for each new key would be wasted work. */
 const SWEEP_EVERY_MS = 10_000
 
 /**
@@ -79,7 +79,7 @@ export function createMemoryLimiter({
         return 'durably' as const
       },
       (error: unknown) => {
-        // The rejection stays valid; the next rejected request retries the event.
+        // The rejection stays valid. The next rejected request tries to store the event again.
         log.error({ error, event: event.id }, 'an event could not be stored')
         return undefined
       },
@@ -95,8 +95,8 @@ export function createMemoryLimiter({
     try {
       await ledger.commit({ counters: rows })
     } catch (error) {
-      // The request has taken effect, so its response is sent. The counters stay in memory and are stored with the next
-      // request.
+      // The request has already taken effect, so its response is sent anyway. The counters stay in memory and are
+      // stored with the next request.
       key.hasUnstored = true
       log.error({ error }, 'counters of a request could not be stored')
     }
@@ -124,7 +124,7 @@ class CountedKey {
   lastUsedMs: number
   readonly #counters = new Map<string, Counter>()
   readonly #stored: Map<string, RateCounterRow>
-  /** Cached by route; cleared when the caller's limits change. */
+  /** Cached by route. Cleared when the caller's limits change. */
   readonly #quotaUsages = new Map<Route, QuotaUsage>()
   #caller: Caller
 
@@ -151,7 +151,7 @@ class CountedKey {
     return quotaUsage
   }
 
-  /** The rows to store after a request: the counters of its quotas. All counters if an earlier commit failed. */
+  /** The rows to store after a request: the counters of its quotas, or all counters if an earlier commit failed. */
   rowsToStore(quotaUsage: QuotaUsage): readonly RateCounterRow[] {
     if (!this.hasUnstored) return quotaUsage.rows
     this.hasUnstored = false

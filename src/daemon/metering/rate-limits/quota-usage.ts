@@ -109,7 +109,7 @@ export class QuotaUsage {
     )
   }
 
-  /** Cached, because the policy changes only when a month of a different length starts. */
+  /** The policy header is cached, because it changes only when a month of a different length starts. */
   #policyAt(nowMs: number): string {
     if (nowMs < this.#policyEndMs) return this.#policy
     this.#policy = this.#quotas

@@ -18,8 +18,8 @@ export type Quota = {
 export type Count = { readonly used: number; readonly endMs: number }
 
 /**
- * The quotas that apply to this key on this route. The first is always the key's minute. Requests with the operator key
- * are counted like all others, but only the limits of administration routes apply to them.
+ * The quotas that apply to this key on this route. The first quota is always the key's quota per minute. Requests with
+ * the operator key are counted like all others, but only the limits of administration routes apply to them.
  */
 export function quotasOf({ settings, isOperator }: Caller, route: Pick<Route, 'method' | 'path' | 'rate'>): Quota[] {
   const { dailyLimit, monthlyLimit, rateLimit } = settings
@@ -46,9 +46,9 @@ export const leftOf = ({ limit }: Quota, { used }: Count): number =>
   limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - used)
 
 /**
- * The index of the quota with the fewest requests left. If several quotas are equal, the one whose window ends last is
- * used. Undefined if no limits apply. The request is allowed if this quota has requests left. If not, the end of this
- * quota's window is the time to retry.
+ * The index of the quota with the fewest requests left. If several quotas have the same number left, the quota whose
+ * window ends last is used. Undefined if no limits apply. The request is allowed if this quota has requests left. If
+ * not, the end of this quota's window is the time to retry.
  */
 export function strictest(quotas: readonly Quota[], counts: readonly Count[]): number | undefined {
   let found: number | undefined

@@ -70,7 +70,8 @@ export function createSharedLimiter({
         return decision
       })
     const { admissions, events } = await attempt().catch((error: unknown) => {
-      // Retry after a lost connection, unless it was lost during COMMIT: then the requests may already be counted.
+      // Retries after a lost connection. If the connection was lost during COMMIT, it does not retry, because the
+      // requests may already be counted.
       if (isDecided || failureOf(error) !== 'transient') throw error
       return attempt()
     })
@@ -81,7 +82,7 @@ export function createSharedLimiter({
 
   async function decideIn(tx: Db, batch: readonly Waiting[]) {
     const counters = await lockAll(tx, batch)
-    // The clock is read after locking, because another daemon may have kept the locks for a while.
+    // The clock is read after locking, because waiting for the locks may have taken a while.
     const nowMs = clock.now()
     const counted = new Set<RateCounterRow>()
     const events = new Map<string, OutboxEventRow>()

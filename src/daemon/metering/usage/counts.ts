@@ -3,7 +3,7 @@ import { countingTokens } from '../../platform/text/tokens.ts'
 import { countingInputTokens, type Input, inputTokensAtMost } from './input-tokens.ts'
 
 /**
- * Limits for a provider's token counts. A count is plausible up to `times` our own estimate plus `beyond`. `output` is
+ * Limits for a provider's token counts. A count is plausible up to `times` × our own estimate + `beyond`. `output` is
  * the assumed maximum of an answer without a limit.
  */
 export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000, output: 128_000 } as const
@@ -34,7 +34,7 @@ export function* counting(
 ): Generator<void, Counts> {
   const input = yield* countSide(usage?.inputTokens ?? 0, isFinal, {
     likely: () => countingInputTokens(call),
-    // Texts are measured only for a count above the fixed bound, which is rare.
+    // The texts are measured only if the count exceeds the fixed bound, which is rare.
     mayBe: (count) => count <= PLAUSIBLE_TOKENS.beyond || count <= plausible(inputTokensAtMost(call)),
   })
   const output = yield* countSide(usage?.outputTokens ?? 0, isFinal, {

@@ -2,10 +2,11 @@ import type { Content } from '../../models/conversation.ts'
 import type { ProviderCall } from '../../models/provider.ts'
 import { countingTokens } from '../../platform/text/tokens.ts'
 
-/** Input tokens to reserve for each message, the tools and each image, in addition to the bytes of the text. */
+/** Input tokens to reserve for each message, for all tools and for each image, in addition to the bytes of the text. */
 export const RESERVED_TOKENS = { message: 32, tools: 1_024, image: 5_000 } as const
 /**
- * Likely input tokens of each message, the tools and each image. Used for estimates if the provider reports no count.
+ * Likely input tokens of each message, of all tools and of each image. Used for estimates if the provider reports no
+ * count.
  */
 export const ESTIMATED_TOKENS = { message: 4, tools: 100, image: 1_000 } as const
 
@@ -35,7 +36,7 @@ export function* countingInputTokens(input: Input): Generator<void, number> {
   return tokens
 }
 
-/** Shared by the bound and the estimate, so that reservation and bill cover the same texts. */
+/** Used for both the upper bound and the estimate, so that reservation and bill cover the same texts. */
 function measure({ system, messages, options }: Input, frames: Frames): { texts: string[]; frameTokens: number } {
   const texts = [system]
   let frameTokens = frames.message

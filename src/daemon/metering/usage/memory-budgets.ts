@@ -14,7 +14,10 @@ import {
   type SpendRequest,
 } from './spend-request.ts'
 
-/** Maximum number of accounts or keys. Above it, entries without a running request are evicted from memory only. */
+/**
+ * Maximum number of accounts or keys in memory. Above this number, entries without a running request are evicted from
+ * memory, but remain in the store.
+ */
 const ACCOUNTS_IN_MEMORY = 20_000
 
 /**
@@ -65,7 +68,7 @@ export function createMemoryBudgets({
     const key = known('key', keyId, period)
     if (user && key) return reserveFrom(request, user, key, period)
     const loads = [user ?? load('user', tenantId, payerId, period), key ?? load('key', tenantId, keyId, period)]
-    // Start again: while the account or the key was loading, the other may have been evicted.
+    // Start again, because the account or the key may have been evicted while the other was loading.
     return Promise.all(loads).then(() => reserve(request))
   }
 

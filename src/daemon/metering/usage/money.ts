@@ -2,7 +2,7 @@
 const DIGITS = 9
 const NANOS_PER_DOLLAR = 10 ** DIGITS
 
-/** Converts by decimal digits, because floating-point multiplication would be off by one for every millionth amount. */
+/** Converts the decimal digits. Floating-point multiplication would be off by one for about one amount in a million. */
 export const toNanos = (dollars: number): number => Number(dollars.toFixed(DIGITS).replace('.', ''))
 
 /**

@@ -12,9 +12,9 @@ export type Payment = {
   readonly coveredNanos: number | undefined
   /** The reservation to delete in the transaction that stores the bill. */
   readonly reserved: ReservedRequest | undefined
-  /** Call it once the bill is durable. */
+  /** Call this when the bill is durable. */
   settled(charge: { amount: SpendAmount }): void
-  /** Releases the reservation. Always call it when the request has ended. Never throws. */
+  /** Releases the reservation. Always call this when the request has ended. Never throws. */
   release(): Promise<void> | undefined
 }
 

@@ -15,7 +15,7 @@ export const POINTS = { free: 0, standard: 1, premium: 2 } as const
 export type Bucket = keyof typeof POINTS
 
 export type ProviderPrices = {
-  /** By bucket, then by the provider's model name without date or version. `*` matches any model. */
+  /** Prices by bucket, then by the provider's model name without date or version. `*` matches any model. */
   models: { readonly [In in Bucket]?: Readonly<Record<string, ListPrice>> }
   /**
    * Dated or numbered editions that are known to cost the same as their model. For other editions, the price of their
@@ -286,10 +286,10 @@ export const PRICE_TABLE: Readonly<Record<string, ProviderPrices>> = {
   },
 }
 
-/** Resellers that charge list prices: the reseller's prefix for each maker → the maker's provider in this table. */
+/** Resellers that charge list prices. Maps a reseller's prefix for each maker to the maker's provider in this table. */
 export const RESOLD: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   openrouter: { openai: 'openai', anthropic: 'anthropic', google: 'google', mistralai: 'mistral', 'x-ai': 'xai' },
 }
 
-/** Providers that serve another provider's models: the provider → the provider in this table. */
+/** Maps a provider to the provider in this table whose models it serves. */
 export const SAME_MODELS: Readonly<Record<string, string>> = { azure: 'openai' }

@@ -24,7 +24,7 @@ export type Price = {
   readonly cacheRead: number
   readonly cacheWrite: number
   readonly points: number
-  /** False if the price is assumed. An edition that gets the price of its model also counts as assumed. */
+  /** False if the price is assumed. If an edition gets the price of its model, the price also counts as assumed. */
   readonly isKnown: boolean
 }
 
@@ -122,7 +122,7 @@ function findListed(provider: string, model: string): Listed | undefined {
 
 /**
  * Removes the prefixes for region and maker from Bedrock's model names. In the names of Claude models, replaces dots
- * and @, with which resellers write versions, by hyphens.
+ * and @ with hyphens, because resellers write versions with these characters.
  */
 function plainName(provider: string, model: string): string {
   if (provider === 'bedrock') return model.replace(/^(?:[a-z]+\.)?(?:anthropic|amazon|cohere)\./, '')

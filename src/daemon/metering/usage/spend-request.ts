@@ -62,7 +62,7 @@ export function limitsOf(
   }
 }
 
-/** Whether a limit applies to the request, so that the request needs a reservation. */
+/** Whether a limit applies to the request. If so, the request needs a reservation. */
 export const isLimited = (request: SpendRequest): boolean =>
   request.mode === 'user-completions'
     ? request.pointsLimit !== null && request.points > 0
@@ -140,7 +140,9 @@ function outOfPoints(
   return `The licence "${license}" has ${pointsLimit} points a month; ${spent} are used, and this request may cost ${points}.${ofBudget}`
 }
 
-/** Names the exhausted budget, in cents. GET /usage has the details. */
+/**
+ * Describes the exhausted budget. Amounts are rounded to cents, except very small amounts. GET /usage has the details.
+ */
 function outOfDollars(request: SpendRequest, { userNanos, keyNanos }: Standing): string {
   const ofUser = !fitsDollars(request, request.userLimitNanos, userNanos)
   const [whose, limit, state] = ofUser

@@ -56,7 +56,7 @@ export function runCount(
 /** Passes the count from the provider to the answer. */
 type Counted = { tokens: number; estimated: boolean }
 
-/** There is no failover, because another model would count differently. */
+/** The chain has only one model, because another model would count differently. */
 function toCountInput(request: CountTokensRequest): ChatInput {
   const input = toChatInput({ ...request, max_tokens: MAX_TOKENS_LIMIT })
   return { ...input, chain: { models: [{ model: request.model as string }] } }

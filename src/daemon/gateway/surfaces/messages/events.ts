@@ -90,7 +90,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
       open.json += json
       return sayJson(json)
     }
-    // A piece of a block that has stopped or never started cannot be rendered in order.
+    // This piece belongs to a block that has ended or never started, so the piece cannot be rendered in order.
     if (id === undefined || name === undefined) {
       if (json.trim() === '') return ''
       throw new ProviderError('server_error', 'The provider sent the pieces of its tool calls out of order.')

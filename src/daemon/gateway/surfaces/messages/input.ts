@@ -11,7 +11,7 @@ import type {
 import { askedOptions, type ChatInput, requireModel } from '../../chat/input.ts'
 import { toReasoning } from './reasoning.ts'
 
-/** A request for a message, or for its token count. */
+/** A request to create a message or to count its tokens. */
 type Asked = Pick<MessagesRequest, 'messages' | 'max_tokens'> & Partial<MessagesRequest>
 type Turn = MessagesRequest['messages'][number]
 type UserBlock = Exclude<Extract<Turn, { role: 'user' }>['content'], string>[number]
@@ -91,7 +91,7 @@ function toAnswers({ content }: Extract<Turn, { role: 'assistant' }>): Message[]
   let current: AssistantBlock[] | undefined
   for (const block of content) {
     const isThinking = block.type === 'thinking' || block.type === 'redacted_thinking'
-    // Reasoning after a tool call begins no new message, because the tool result must be the next message.
+    // Reasoning after a tool call does not begin a new message, because the tool result must be the next message.
     const goesOn = !isThinking || current?.some(({ type }) => type === 'tool_use') || current?.at(-1)?.type !== 'text'
     if (current && goesOn) current.push(block)
     else {

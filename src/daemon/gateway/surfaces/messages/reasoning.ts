@@ -5,16 +5,14 @@ import type { Reasoning } from '../../../models/conversation.ts'
 const ANTHROPIC = 'anthropic'
 
 /**
- * The prefix of the gateway's own signatures. It contains a dot, and Anthropic's signatures do not, because they are
- * base64.
+ * The prefix of the gateway's own signatures. Its dot distinguishes it from Anthropic's signatures, which are base64.
  */
 const MARK = 'aigw.'
 const Foreign = z.object({ origin: z.string(), signature: z.string().optional(), data: z.string().optional() })
 
 /**
  * Returns the signature of a thinking block. Anthropic's own signature is forwarded. For other providers, the signature
- * is MARK followed by the encoded origin and sealed data, because a block has no other field for the origin and the
- * data.
+ * is MARK followed by the encoded origin and sealed data. A block has no other field for the origin and the data.
  */
 export function signatureOf({ origin, signature, data }: Reasoning): string {
   if (origin === ANTHROPIC || origin === '') return signature ?? ''

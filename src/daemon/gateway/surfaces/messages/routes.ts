@@ -18,8 +18,8 @@ import { toChatInput } from './input.ts'
 import { MESSAGES_SURFACE } from './response.ts'
 
 /**
- * Rejects continued threads. Such a request contains only the new turn, and the gateway does not store conversations.
- * So the model would answer without the earlier turns.
+ * Rejects requests that continue a thread. Such a request contains only the new turn, and the gateway does not store
+ * conversations. So the model would answer without the earlier turns.
  * @throws THREAD_NOT_FOUND
  */
 function refuseContinuedThread({ thread }: MessagesRequest): void {

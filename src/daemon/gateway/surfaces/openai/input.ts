@@ -56,7 +56,7 @@ type Instruction = Exclude<InputMessage, { role: 'user' | 'assistant' | 'tool' }
 const isInstruction = (message: InputMessage): message is Instruction =>
   message.role === 'system' || message.role === 'developer'
 
-/** Returns the provider of the first model, to which unsigned reasoning without an origin is attributed. */
+/** Returns the provider of the first model. Unsigned reasoning without an origin is attributed to this provider. */
 function makerOf({ model, models }: OpenAiChatRequest): string {
   const first = models?.[0]?.model ?? model ?? ''
   return first.slice(0, first.indexOf('/'))

@@ -87,9 +87,7 @@ function toMessage(all: readonly AnswerItem[]): OpenAiChatResponse['choices'][nu
   }
 }
 
-/**
- * Joins the logprobs of the pieces. Each piece has token lists by name (`content`, `refusal`), which are concatenated.
- */
+/** Joins the logprobs of all pieces. The token lists with the same name (`content` or `refusal`) are concatenated. */
 function toLogprobs(all: readonly AnswerItem[]): Record<string, unknown> | null {
   const pieces = all.flatMap((items) => (items.type === 'text' ? items.logprobs : []))
   if (pieces.length === 0) return null
