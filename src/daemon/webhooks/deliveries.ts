@@ -53,8 +53,8 @@ export async function resend(deps: WebhookDeps, actor: Actor, deliveryId: string
 }
 
 /**
- * Requeues the failed and held deliveries of an endpoint since a time, and creates the missed ones: up to
- * WEBHOOK_RECOVERED in total per call.
+ * Requeues an endpoint's failed and held deliveries that were created since a given time, and creates missed
+ * deliveries. Each call handles at most WEBHOOK_RECOVERED deliveries in total.
  * @throws WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED
  */
 export async function recover(

@@ -27,7 +27,7 @@ export type WebhookDeps = ChangeDeps & {
   masterKey: MasterKey
   /** @throws VALIDATION_ERROR if the address is not allowed */
   checkTarget(url: string): Promise<void>
-  /** Called when an endpoint or its pending deliveries changed. It is called after the commit. */
+  /** Called after the commit if an endpoint or its pending deliveries have changed. */
   onChange(endpointId: string): void
 }
 

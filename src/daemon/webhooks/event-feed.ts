@@ -15,8 +15,8 @@ const LISTEN_LATE_MS = 5_000
 export const LISTEN_EVENTS = 100
 
 /**
- * Returns the cursor that clients use for a position: `<time>/<id>`. A cursor without an id is before all events of
- * that time.
+ * Returns the cursor that clients use for a position: `<time>/<id>`. A cursor without an id precedes all events of that
+ * time.
  */
 const toCursor = ({ createdAt, id }: EventPosition): string => (id === '' ? createdAt : `${createdAt}/${id}`)
 
@@ -90,7 +90,7 @@ export async function followEvents(
     return { createdAt: isoTime(reachedMs - LISTEN_LATE_MS), id: '' }
   }
 
-  /** Removes ids of events that are too old for later queries. */
+  /** Removes the ids of events that later queries cannot return, because they are too old. */
   function forgetOld(): void {
     const earliest = lookFrom().createdAt
     for (const [id, createdAt] of known) if (createdAt < earliest) known.delete(id)

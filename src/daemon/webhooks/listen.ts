@@ -37,7 +37,7 @@ export function listenRoutes(deps: ListenDeps): Route[] {
       method: 'GET',
       path: EVENT_FEED_PATH,
       // Streams do not count towards the key's daily limit, because a listener may reconnect often. Requests for pages
-      // count.
+      // do count.
       rateOf: (request) => (wantsStream(request) ? 'unmetered' : 'general'),
       summary: 'List the events of this tenant; with `Accept: text/event-stream`, stream new events',
       query: EventFeedQuery,

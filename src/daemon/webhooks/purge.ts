@@ -9,8 +9,9 @@ import type { WebhookEndpointRow } from '../platform/db/tables.ts'
 export const WEBHOOK_PURGE_ROWS = 500
 
 /**
- * Deletes deliveries that were created more than WEBHOOK_KEPT_DAYS ago and are not pending, including held ones. Events
- * without deliveries are deleted one day later. Deletes in batches, so that other writers are not blocked.
+ * Deletes deliveries that were created more than WEBHOOK_KEPT_DAYS ago, except pending deliveries. Held deliveries are
+ * also deleted. Events without deliveries are deleted one day later. Deletes in batches, so that other writers are not
+ * blocked.
  */
 export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = clock.now() - WEBHOOK_KEPT_DAYS * DAY_MS
@@ -23,7 +24,7 @@ export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Pr
 
 /** If an endpoint has more than WEBHOOK_HELD held deliveries, cancels the oldest. */
 export async function trimHeldDeliveries({ db }: { db: Db }): Promise<void> {
-  // The index of held deliveries answers this query, so no table row is read.
+  // The subquery reads only the index of held deliveries, not the table.
   const { rows } = await sql<Pick<WebhookEndpointRow, 'id' | 'tenant_id'>>`
     select id, tenant_id from webhook_endpoints where id in (
       select endpoint_id from webhook_deliveries where state = 'held' and is_test = 0
@@ -77,8 +78,8 @@ const isUnreferred = sql<boolean>`not exists (
 )`
 
 /**
- * Cancels deliveries whose event was deleted, in all tenants. On PostgreSQL, an event can be resent while it is being
- * deleted.
+ * Cancels deliveries whose event was deleted, in all tenants. This is needed because, on PostgreSQL, an event can be
+ * resent while it is being deleted.
  */
 async function cancelLost(db: Db): Promise<number> {
   const { rows } = await sql<{ id: string }>`

@@ -99,7 +99,7 @@ export async function updateEndpoint(
       }),
       ...(enabled === false && {
         enabled: 0,
-        // If the endpoint was disabled automatically, it keeps its reason.
+        // An endpoint that was disabled automatically keeps its reason.
         disabled_reason: sql<'failures' | 'manual'>`coalesce(disabled_reason, 'manual')`,
       }),
     })
@@ -109,8 +109,8 @@ export async function updateEndpoint(
 }
 
 /**
- * Sets the next secret of an endpoint. `previousUntil`: how long the current secret also signs. Null ends it
- * immediately.
+ * Sets the next secret of an endpoint. The current secret also signs until `previousUntil`. If `previousUntil` is null,
+ * the current secret stops signing immediately.
  */
 export async function rotateSecret(
   tx: Db,
@@ -203,8 +203,9 @@ export function listDeliveries(
 }
 
 /**
- * Requeues failed and held deliveries that were created at or after `since`, the oldest first, at most
- * WEBHOOK_RECOVERED. Each delivery keeps its id, and its attempts start again from 0. @returns how many were requeued
+ * Requeues at most WEBHOOK_RECOVERED failed and held deliveries that were created at or after `since`, the oldest
+ * first. Each delivery keeps its id, and its attempts start again from 0.
+ * @returns how many were requeued
  */
 export async function requeueDeliveries(
   tx: Db,

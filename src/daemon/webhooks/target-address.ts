@@ -14,7 +14,7 @@ export type Target = {
   origin: string
   /** Path and query, as they are sent. */
   path: string
-  /** In lower case, without brackets and without a trailing dot. */
+  /** The host in lower case, without brackets and without a trailing dot. */
   host: string
   port: number
   /** The normalized address if the host is an IP address in any spelling. Undefined for a name. */

@@ -20,7 +20,8 @@ export type TargetGuard = {
   /** `WEBHOOKS_ALLOW_PRIVATE`: allows private, loopback and link-local addresses, but not special addresses. */
   allowPrivate: boolean
   /**
-   * Whether the daemon itself listens at this address and port. Deliveries to that address would return as requests.
+   * Whether the daemon itself listens at this address and port. A delivery to this address would arrive at the daemon
+   * as a request.
    */
   isOwn?(address: string, port: number): boolean
 }
@@ -43,8 +44,8 @@ export async function checkTarget(url: string, { guard, clock }: { guard: Target
 }
 
 /**
- * Returns the addresses that may currently be dialled for this URL: all addresses of its host, each checked, in a
- * stable order. Returns a promise only if a DNS query is needed.
+ * Returns all current addresses of the URL's host, in a stable order, after checking that each of them may be dialled.
+ * Returns a promise only if a DNS query is needed.
  * @throws TargetRefused, or an error of the resolver
  */
 export function addressesOf(target: Target, guard: TargetGuard): readonly string[] | Promise<readonly string[]> {
@@ -81,7 +82,7 @@ function refuseAll(target: Target, addresses: readonly string[], guard: TargetGu
   return addresses.length < 2 ? addresses : [...addresses].sort()
 }
 
-/** The system connects 0.0.0.0 and :: to this machine and reports a different peer address. */
+/** Connections to 0.0.0.0 and :: reach this machine, but the system reports a different peer address. */
 const isUnspecified = (address: string): boolean => ['0.0.0.0', '::'].includes(normalAddress(address))
 
 async function resolveInTime(host: string, guard: TargetGuard, clock: Clock): Promise<readonly string[]> {

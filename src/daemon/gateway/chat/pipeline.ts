@@ -98,7 +98,7 @@ async function answerOnce(
   // disconnects.
   const signal = replay ? context.shutdown : context.signal
   const { caller, requestId } = context
-  const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // DLP, PII and prompt shield on the request
+  const screened = await screen(admitted, surface, { caller, requestId, signal, evidence }, deps) // checks the request: DLP, PII, prompt shield
   const grounded = await groundCall(screened, deps) // adds passages and sources; none for Zero-Knowledge
   evidence.documentsRetrieved = grounded.documentsRetrieved
   const order = toOrder(requestId, screened, grounded, surface.isCompatible ? deps.limits : {})
@@ -111,7 +111,7 @@ async function answerOnce(
     const changed = changesOf(order.call, limit, admitted.fields)
     const envelope = toEnvelope(requestId, deps, { screened, grounded, payment, opened, changed })
     const answer = admitted.stream ? surface.streamed(envelope, context, replay !== undefined) : surface.whole(envelope)
-    const guard = guardAnswer(screened, deps) // DLP, PII, canaries and prompt shield on the answer
+    const guard = guardAnswer(screened, deps) // checks the answer: DLP, PII, canaries, prompt shield
     const ending = await readAnswer(opened, guard, answer, signal) // forwards the parts until the answer ends
     const served = {
       context,

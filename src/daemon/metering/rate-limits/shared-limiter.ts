@@ -70,8 +70,7 @@ export function createSharedLimiter({
         return decision
       })
     const { admissions, events } = await attempt().catch((error: unknown) => {
-      // Retries after a lost connection. If the connection was lost during COMMIT, it does not retry, because the
-      // requests may already be counted.
+      // Retry after a lost connection, except during COMMIT, because the requests may already be counted.
       if (isDecided || failureOf(error) !== 'transient') throw error
       return attempt()
     })

@@ -190,7 +190,7 @@ const isClosed = (error: Error): boolean =>
 
 /**
  * Returns a short failure reason for the delivery log. The gateway's own messages are shown in full. For all other
- * errors the code is clearer than the message.
+ * errors, the code is shown, because it is clearer than the message.
  */
 function reasonOf(error: unknown): string {
   if (error instanceof TargetRefused) return error.message

@@ -35,7 +35,8 @@ export async function claimDue(
       const settings = subscriber.enabled === 1 ? reader.settingsOf(subscriber) : undefined
       if (settings) settingsOf.set(subscriber.id, settings)
     }
-    // Reads one more row than wanted. This row shows whether there are more deliveries, and when the next one is due.
+    // Reads one more row than wanted. The extra row shows whether there are more deliveries, and when the next delivery
+    // is due.
     const limits = endpointIds.flatMap((endpointId) => {
       const room = Math.min(wanted.get(endpointId) ?? 0, WEBHOOK_CLAIM_AHEAD)
       return room > 0 && settingsOf.has(endpointId) ? [{ endpointId, limit: room + 1 }] : []

@@ -7,7 +7,10 @@ import type { Target } from '../target-address.ts'
 import { refuseOtherPeer, type TargetGuard } from '../target-guard.ts'
 import { type AnswerGate, gateAnswers } from './answer-gate.ts'
 
-/** The maximum time for which an idle connection may be reused. Servers keep idle connections open for longer. */
+/**
+ * The maximum idle time after which a connection may still be reused. Servers usually keep idle connections open
+ * longer.
+ */
 const WEBHOOK_REUSE_MS = 1_000
 
 /** A connection to one origin at one of the checked addresses. It serves one attempt at a time. */
@@ -51,10 +54,10 @@ type Kept = {
 const DISTRUSTED = 10_000
 
 /**
- * Keeps idle connections for reuse. A connection is reused only if its address was among those just checked. If a host
- * name's addresses change, new connections are opened. It is also reused only if it was idle for less than
- * WEBHOOK_REUSE_MS. If a server closes the connection during a POST, it is unknown whether the server read the POST,
- * and an attempt must not send it twice.
+ * Keeps idle connections for reuse. A connection is reused only if it was idle for less than WEBHOOK_REUSE_MS, and its
+ * address is among the addresses that were just checked. If a host name's addresses change, new connections are opened.
+ * The idle time is short, because an attempt must not send a POST twice. If a server closes the connection during a
+ * POST, it is unknown whether the server read the POST.
  */
 export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
   const { clock } = deps
@@ -184,8 +187,7 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
     }
     const ended = () => failed(new Error('the receiver closed the connection before it was open'))
     socket.once('error', failed).once('close', ended)
-    // Checks the peer address before the first byte is sent. TLS starts on `connect`, so this listener must run before
-    // it.
+    // Checks the peer address before the first byte is sent. TLS starts on `connect`, so this listener must run first.
     socket.prependOnceListener('connect', () => {
       try {
         refuseOtherPeer(socket.remoteAddress, addresses, guard)

@@ -34,14 +34,14 @@ const WEBHOOK_LEASE_MS = 30_000
 /** How often to poll for deliveries and events of other daemons. */
 const WEBHOOK_SWEEP_MS = 5_000
 /**
- * How long a stopping daemon waits for attempts in flight. After this time, it interrupts them, and they are repeated
+ * How long a stopping daemon waits for attempts in flight. After this time, the attempts are aborted, and are repeated
  * later.
  */
 const WEBHOOK_DRAIN_MS = 1_000
 
 /** Sends the events of the outbox to the subscribed endpoints. */
 export type Dispatcher = {
-  /** Call this after committing events. It creates and sends their deliveries. */
+  /** Call this after committing events. The dispatcher then creates and sends their deliveries. */
   wake(): void
   /** Call this after changing an endpoint or its pending deliveries. */
   endpointChanged(endpointId: string): void
@@ -124,7 +124,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       takes(endpointId) {
         const queue = queues.get(endpointId)
         const taken = promised.get(queue) ?? 0
-        // Sends deliveries in the store first, because they are older than the new events.
+        // Deliveries in the store are sent first, because they are older than the new events.
         if (queue.backlog || filling.has(queue) || taken >= queues.room(queue, clock.monotonic())) return false
         promised.set(queue, taken + 1)
         return true
@@ -198,8 +198,8 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     const dropped = ({ claim }: Outcome, error: unknown) =>
       log.error({ error, delivery: claim.id }, 'webhooks: the store rejected a result')
     const settled = await settle(db, batch, { now: now(), dropped }).catch((error) => {
-      // The next sweep retries these outcomes. `renewHeld` keeps their leases valid until then; otherwise another
-      // daemon would send the deliveries again.
+      // The next sweep retries these outcomes. Until then, `renewHeld` renews the leases, so that no other daemon sends
+      // the deliveries again.
       outcomes = [...batch, ...outcomes]
       throw error
     })
@@ -283,7 +283,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     queue.ready.push(claim)
   }
 
-  /** Enqueues the queue for a slot, and requests more deliveries if it runs low. */
+  /** Lets the queue wait for a slot, and requests more deliveries if the queue runs low. */
   function offer(queue: EndpointQueue): void {
     if (queue.backlog && queues.room(queue, clock.monotonic()) > 0 && queue.ready.length === 0) needs(queue)
     queues.enqueue(queue, clock.monotonic())

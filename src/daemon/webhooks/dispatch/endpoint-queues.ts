@@ -20,7 +20,7 @@ export type EndpointSettings = {
   url: string
   /** Signing secrets, the newest first. */
   secrets: readonly string[]
-  /** ISO 8601. The later time identifies the newer of two rows. */
+  /** ISO 8601. Of two rows, the row with the later time is newer. */
   updatedAt: string
   /** Monotonic milliseconds. */
   readAt: number
@@ -52,7 +52,7 @@ export type EndpointQueue = {
   settings: EndpointSettings | undefined
   ready: Claim[]
   running: number
-  /** The number of `running` attempts that already took longer than WEBHOOK_SLOW_MS. */
+  /** The number of `running` attempts that have already taken longer than WEBHOOK_SLOW_MS. */
   runningSlow: number
   pace: Pace
   /** The time at which `pace` expires, in monotonic milliseconds. */
@@ -98,8 +98,8 @@ export type EndpointQueuesOptions = {
   /** Called if the settings of a queue are stale, or if it runs low while the store may have more deliveries. */
   needs(queue: EndpointQueue): void
   /**
-   * Called if the lease of a claim is about to expire. This daemon then does not send the delivery; the daemon that
-   * claims it next does.
+   * Called if the lease of a claim is about to expire. This daemon then does not send the delivery. The next daemon
+   * that claims the delivery sends it.
    */
   lost(claim: Claim): void
   slots?: { brisk: number; stuck: number; slow: number; all: number }
@@ -112,12 +112,12 @@ export type EndpointQueuesOptions = {
  * - brisk: the endpoint has no known problem. After WEBHOOK_SLOW_MS the attempt counts as slow and frees its brisk
  *   slot. If many endpoints stop responding at the same time, other endpoints are delayed only once, by at most
  *   WEBHOOK_SLOW_MS. If no slow slot is free, the attempt keeps its brisk slot.
- * - slow: a brisk attempt that became slow, or an attempt to an endpoint whose last attempt was slow. Apart from the
- *   case above, slow attempts use only slow slots.
+ * - slow: a brisk attempt that became slow, or an attempt to an endpoint whose last attempt was slow. Slow attempts use
+ *   only slow slots, except attempts that became slow while no slow slot was free.
  * - stuck: an attempt to an endpoint whose last attempt timed out. All stuck attempts share a small part of the slots.
  *
  * An endpoint that is not brisk, or has a slow attempt in flight, gets one attempt at a time. The slow attempts of a
- * tenant are limited: above the limit, its brisk attempts wait until some of its slow attempts end.
+ * tenant are limited. Above the limit, the tenant's brisk attempts wait until some of its slow attempts end.
  */
 export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: EndpointQueuesOptions): EndpointQueues {
   const queues = new Map<string, EndpointQueue>()

@@ -39,8 +39,8 @@ export type FannedOut = { made: MadeDelivery[]; more: boolean; passedOn: PassedO
 
 /**
  * Creates a delivery of each pending event for each endpoint that subscribes to the event. Each transaction creates a
- * limited number of deliveries, so that the transaction is short. An event stays pending until all of its deliveries
- * exist. If an endpoint is disabled or its secret is unreadable, its deliveries are created as `held`.
+ * limited number of deliveries, so that it stays short. An event stays pending until all of its deliveries exist. If an
+ * endpoint is disabled or its secret is unreadable, its deliveries are created as `held`.
  */
 export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut> {
   const now = isoTime(options.now)
@@ -65,7 +65,10 @@ export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut>
 
 type WaitingEvent = DeliverableEvent & { tenant_id: string }
 
-/** Chooses at most WEBHOOK_BATCH.deliveries deliveries, and the events that are complete once these are stored. */
+/**
+ * Chooses at most WEBHOOK_BATCH.deliveries deliveries to create. Also returns the events that are complete after these
+ * deliveries are stored.
+ */
 function chooseDeliveries(
   events: readonly WaitingEvent[],
   subscribers: readonly Subscriber[],

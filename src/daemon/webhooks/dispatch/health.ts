@@ -11,7 +11,7 @@ export type Ending = 'delivered' | 'failed'
 
 /**
  * Returns the health of an endpoint after one more delivery has ended. The health of a disabled endpoint does not
- * change: a result that arrives later neither counts nor enables the endpoint.
+ * change, even if a result arrives later.
  */
 export function afterDelivery({ enabled, failures }: Health, ending: Ending): Health {
   if (enabled === 0) return { enabled, failures }
@@ -25,7 +25,7 @@ export const isWarned = ({ enabled, failures }: Health): boolean =>
   enabled === 1 && WEBHOOK_FAILURES_WARNED.includes(failures)
 
 /**
- * Returns the wait after this many failed attempts, in milliseconds from the end of the last attempt. Undefined if
- * there are no more attempts.
+ * Returns the wait before the next attempt, in milliseconds from the end of the last attempt. `attempts` is the number
+ * of failed attempts. Undefined if no more attempts are made.
  */
 export const waitAfter = (attempts: number): number | undefined => WEBHOOK_WAITS_MS[attempts]

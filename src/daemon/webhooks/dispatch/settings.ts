@@ -14,7 +14,10 @@ export type EndpointReader = {
    * signed.
    */
   settingsOf(subscriber: Subscriber): EndpointSettings | undefined
-  /** Returns a test for the event types to which it subscribes. If the row is unreadable, it subscribes to nothing. */
+  /**
+   * Returns a function that tests whether the endpoint subscribes to an event type. If the row is unreadable, the
+   * function always returns false.
+   */
   subscriptionsOf(subscriber: Subscriber): (type: string) => boolean
 }
 
@@ -22,8 +25,8 @@ const KEPT = 10_000
 
 export function createEndpointReader(deps: { masterKey: MasterKey; clock: Clock; log: Log }): EndpointReader {
   const { masterKey, clock, log } = deps
-  // Decryption costs more than signing, so secrets are cached by their encrypted text. Undefined `secrets`: decryption
-  // failed.
+  // Decryption costs more than signing, so secrets are cached by their encrypted text. `secrets` is undefined if
+  // decryption failed.
   const opened = new LRUCache<string, { secrets: readonly string[] | undefined }>({ max: KEPT })
   const complained = new LRUCache<string, true>({ max: KEPT })
 

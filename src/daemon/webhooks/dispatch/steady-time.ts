@@ -5,8 +5,8 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 const WEBHOOK_CLOCK_SLACK_MS = 300_000
 
 /**
- * Returns milliseconds since 1970. The value never decreases. A wait computed with it has the intended duration, even
- * if the system clock is changed during the wait.
+ * Returns milliseconds since 1970. The value never decreases. A wait that is computed from these values has the
+ * intended duration, even if the system clock is changed during the wait.
  */
 export function createSteadyTime(clock: Pick<Clock, 'now' | 'monotonic'>): () => number {
   let zero = Number.NEGATIVE_INFINITY
@@ -18,8 +18,8 @@ export function createSteadyTime(clock: Pick<Clock, 'now' | 'monotonic'>): () =>
 }
 
 /**
- * Whether an attempt is due. An attempt is also due if its due time is further ahead than the longest retry wait,
- * because then the clock was set back after the due time was computed.
+ * Whether an attempt is due. An attempt is also due if its due time is further ahead than the longest retry wait. In
+ * this case, the clock was set back after the due time was computed.
  * @param dueAt ISO 8601 @param now milliseconds since 1970
  */
 export const isDue = (dueAt: string, now: number): boolean =>

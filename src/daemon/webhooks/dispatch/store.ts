@@ -46,10 +46,10 @@ const SUBSCRIBER = [
   'updated_at',
 ] as const
 
-/** The columns of an endpoint that fan-out needs. The endpoint cannot be deleted until `tx` ends. */
+/** The columns of an endpoint that fan-out needs. */
 export type Subscriber = Pick<WebhookEndpointRow, (typeof SUBSCRIBER)[number]>
 
-/** Returns the endpoints of these tenants, sorted by id. */
+/** Returns the endpoints of these tenants, sorted by id. They cannot be deleted until `tx` ends. */
 export async function listSubscribers(tx: Db, tenantIds: readonly string[]): Promise<Subscriber[]> {
   const query = tx.selectFrom('webhook_endpoints').select(SUBSCRIBER).where('tenant_id', 'in', tenantIds).orderBy('id')
   return (engineOf(tx).name === 'postgres' ? query.forKeyShare() : query).execute()
@@ -83,7 +83,7 @@ export async function findDue(
   const found = new Map<string, DueDelivery[]>(wanted.map(({ endpointId }) => [endpointId, []]))
   if (wanted.length === 0) return found
   const lock = engineOf(tx).name === 'postgres' ? sql`for update of d skip locked` : sql``
-  // One statement, in which each part scans the index of one endpoint up to its limit.
+  // Uses a single statement. Each part of it scans the index for one endpoint, up to the endpoint's limit.
   const parts = wanted.map(
     ({ endpointId, limit }) => sql`select * from (
       select d.id, d.tenant_id, d.endpoint_id, d.event_type, d.fence, d.attempts, d.due_at,
