@@ -29,7 +29,7 @@ export type App = {
   /** All routes that the daemon serves, for the OpenAPI document. */
   routes: readonly Route[]
   db: Db
-  /** Tracks the memory of request bodies. */
+  /** Tracks the memory that request bodies use. */
   bodies: BodyMemory
   /** Rejects new requests, waits for running ones within the configured time, then closes everything. */
   drain(): Promise<void>

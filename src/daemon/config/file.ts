@@ -306,7 +306,8 @@ const allowance = z
   .int({ error: 'must be a whole number of points, or null for no limit' })
   .min(0, { error: 'must not be negative' })
 
-// The name must not contain spaces or plus signs, because key files (C2SP signed-note) use both as separators.
+// The name must not contain spaces or plus signs, because key files (C2SP signed-note) use both characters as
+// separators.
 const signerName = z
   .string({ error: 'must be a name, such as gateway.example.com' })
   .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/, {

@@ -97,8 +97,8 @@ export async function updateWebhook(
 }
 
 /**
- * Generates a new secret for an endpoint. The current secret also signs for `overlapSeconds`. Any older secret stops
- * signing immediately.
+ * Generates a new secret for an endpoint. The current secret also signs deliveries for `overlapSeconds`. Any older
+ * secret stops signing immediately.
  * @throws WEBHOOK_NOT_FOUND
  */
 export async function rotateWebhookSecret(

@@ -56,8 +56,8 @@ export function createHostResolver({
   }
 
   /**
-   * After one family has resolved, waits up to WEBHOOK_OTHER_FAMILY_MS for the other, because some DNS servers drop
-   * IPv6 queries.
+   * After one family has resolved, waits up to WEBHOOK_OTHER_FAMILY_MS for the other family, because some DNS servers
+   * drop IPv6 queries.
    */
   function bothFamilies(
     questions: readonly Promise<RecordWithTtl[]>[],

@@ -23,7 +23,7 @@ export type Chain = {
   attempts: [Attempt, ...Attempt[]]
   /** The failure reasons after which the next model is tried. */
   triggers: ReadonlySet<FailoverTrigger>
-  /** The point after which a streamed answer no longer fails over. */
+  /** The point after which a streamed answer no longer fails over to another model. */
   commit: CommitPoint
 }
 

@@ -37,7 +37,10 @@ export type Claims = {
    * an expired answer or claim of the key.
    */
   take(row: ClaimRow, isKnown: boolean): Promise<Claim | undefined>
-  /** Resolves when another daemon's claim ends or its lease expires. Rejects with the signal's reason. */
+  /**
+   * Resolves when another daemon's claim ends or its lease expires. Rejects with the signal's reason if the signal is
+   * aborted.
+   */
   ended(requestId: string, signal: AbortSignal): Promise<void>
   close(): void
 }

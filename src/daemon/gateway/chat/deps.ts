@@ -1,4 +1,4 @@
-// The resources of a chat. The gateway module passes them in.
+// The dependencies of a chat, which the gateway module provides.
 import type { Clock } from '../../../shared/time.ts'
 import type { Authenticator } from '../../identity/keys/authenticate.ts'
 import type { Search } from '../../knowledge/search/search.ts'

@@ -21,7 +21,10 @@ import type { AppliedPolicy } from '../../safety/policies/policies.ts'
 import type { ChatInput } from './input.ts'
 import type { Surface } from './surface.ts'
 
-/** The facts for the evidence of a governed request. Each request has exactly one entry, however it ends. */
+/**
+ * The facts for the evidence of a governed request. Each request has exactly one evidence entry, regardless of how the
+ * request ends.
+ */
 export type Evidence = Omit<RequestFacts, 'policy' | 'incidents'> & {
   policy: AppliedPolicy | undefined
   incidents: GuardIncident[]

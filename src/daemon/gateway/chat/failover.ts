@@ -31,7 +31,7 @@ export const RETRY_PAUSE_MS = 250
 /** An answer that has reached its commit point. No other model may be tried after this point. */
 export type OpenAnswer = {
   attempt: Attempt
-  /** Every attempt of the chain so far. The last attempt is the one that served. */
+  /** Every attempt of the chain so far. The last attempt served the request. */
   attempts: FailoverAttempt[]
   firstTokenMs: number
   /** The parts read so far: the first tokens, or the whole answer if it is buffered until complete. */

@@ -11,7 +11,7 @@ export type Grounded = {
   call: Omit<ProviderCall, 'model' | 'timeouts' | 'entitle'>
   ragEnabled: boolean
   documentsRetrieved: number
-  /** How many passages the guards withheld from the model. */
+  /** Number of passages that the guards withheld from the model. */
   withheldPassages: number
   sources: { source: string; score: number }[]
 }

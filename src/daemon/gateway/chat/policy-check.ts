@@ -29,7 +29,7 @@ type Checks = PolicyCheckResponse['checks']
  */
 export async function checkPolicy(body: unknown, asked: Asked, deps: ChatDeps): Promise<PolicyCheckResponse> {
   const { keyId, isOperator } = asked.caller
-  // The guards cost as much as in a chat, so a dry run waits in the same queue.
+  // The guards need as much time as in a chat, so a dry run waits in the same queue as chats.
   const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, asked.signal)
   if (turn) await turn
   try {

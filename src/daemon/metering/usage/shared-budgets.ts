@@ -31,7 +31,7 @@ import {
 /** Duration of a reservation's lease on PostgreSQL. A daemon renews its leases every RESERVATION_RENEW_MS. */
 export const RESERVATION_LEASE_MS = 60_000
 export const RESERVATION_RENEW_MS = 15_000
-/** Maximum wait of a request for locked counters. After that, the request is decided separately. */
+/** Maximum time that a request waits for locked counters. After that, the request is decided separately. */
 export const SPEND_LOCK_WAIT_MS = 1_000
 
 /**

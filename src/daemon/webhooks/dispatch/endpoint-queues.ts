@@ -4,8 +4,8 @@ import { createTenantRotation } from './tenant-rotation.ts'
 /** Maximum number of concurrent attempts to one endpoint. */
 const WEBHOOK_ENDPOINT_CONCURRENCY = 2
 /**
- * Maximum number of concurrent attempts of one daemon. `all` is the total. `brisk` limits attempts that have not yet
- * taken WEBHOOK_SLOW_MS. `stuck` limits attempts to endpoints whose last attempt timed out. All other slots are for
+ * Maximum number of concurrent attempts of one daemon. `all` is the total. `brisk` limits attempts that have run for
+ * less than WEBHOOK_SLOW_MS. `stuck` limits attempts to endpoints whose last attempt timed out. All other slots are for
  * slow attempts. At most `slow` of these slots are for endpoints that are known to be slow, so that attempts to other
  * endpoints can still become slow.
  */

@@ -214,9 +214,7 @@ export type EndpointHealth = Pick<
   'id' | 'tenant_id' | 'enabled' | 'failure_count' | 'disabled_reason'
 >
 
-/**
- * Reads the health of endpoints and locks it until `tx` ends. Rows are locked in id order, which prevents deadlocks.
- */
+/** Reads the health of endpoints, and locks their rows until `tx` ends. Locking in id order prevents deadlocks. */
 export async function lockHealth(tx: Db, ids: readonly string[]): Promise<EndpointHealth[]> {
   const query = tx
     .selectFrom('webhook_endpoints')

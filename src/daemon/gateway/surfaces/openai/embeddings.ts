@@ -15,8 +15,8 @@ import { jsonAnswer } from '../../chat/json-answer.ts'
 import { runChat } from '../../chat/pipeline.ts'
 
 /**
- * Embeds texts through the same pipeline as a chat: admission, billing, replay and evidence. The pipeline treats the
- * result as an answer without text, from a provider that embeds the texts in its `chat` method.
+ * Embeds texts through the same pipeline as a chat: admission, billing, replay and evidence. The pipeline uses a
+ * provider whose `chat` method embeds the texts and returns an answer without text.
  * @throws GatewayError as `runChat` does
  */
 export function runEmbeddings(

@@ -101,7 +101,7 @@ function toLogprobs(all: readonly AnswerItem[]): Record<string, unknown> | null 
   return merged
 }
 
-/** Renders parts as chunks with one delta each. Only the first chunk has `gateway`. */
+/** Renders parts as chunks with one delta each. Only the first chunk has the field `gateway`. */
 function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording {
   const { id, created, model } = envelope
   // Only the choice of a chunk varies, so the constant part is rendered once.
