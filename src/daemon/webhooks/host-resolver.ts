@@ -32,7 +32,7 @@ export function createHostResolver({
 }: {
   clock: Clock
   systemNames: boolean
-  /** Overrides the DNS servers of this machine, as addresses with ports. */
+  /** Replaces the DNS servers of this machine. Each server is an address with a port. */
   servers?: readonly string[]
 }): HostResolver {
   const resolver = new Resolver(QUESTION)

@@ -29,7 +29,7 @@ export type Chain = {
 
 type Timeouts = { timeout_ms?: number | undefined; first_token_timeout_ms?: number | undefined }
 type ChainEntry = { model: string } & Timeouts
-/** The defaults for every entry; an entry may override them. */
+/** The defaults for all entries. An entry may override them. */
 type ChainOptions = Timeouts & { on?: FailoverTrigger[] | undefined }
 
 const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
@@ -55,8 +55,8 @@ export function planChain(
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {
     const found = usableModel(entry.model, registry, settings.allowedModels)
-    // An early timeout of the last model would only lose the answer: it has no fallback, and some models reason for a
-    // long time without output.
+    // The last model has no fallback, and some models reason for a long time without output. An early timeout would
+    // only lose the answer.
     const patience = entry === distinct.at(-1) ? 'last' : 'default'
     const wholeMs = limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
     const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs

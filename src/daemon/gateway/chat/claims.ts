@@ -8,9 +8,8 @@ import type { LedgerRecords } from '../../records/ledger/records.ts'
 import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './store.ts'
 
 /**
- * Times for daemons that share a store: the lease of the daemon that runs a request, the interval at which this daemon
- * renews the lease, and the interval at which other daemons poll. Clocks may differ by at most the lease time minus the
- * renewal interval.
+ * Times for daemons that share a store: the lease of a request's daemon, the renewal interval of the lease, and the
+ * polling interval of other daemons. Clocks may differ by at most the lease time minus the renewal interval.
  */
 export const IDEMPOTENCY_LEASE_MS = 10_000
 export const IDEMPOTENCY_RENEW_MS = 3_000

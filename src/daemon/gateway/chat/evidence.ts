@@ -99,8 +99,8 @@ export async function commitEntry(records: LedgerRecords, context: RequestIds, l
 
 /**
  * Makes a rejection or failure durable before the caller learns of it, and sets the bundle id in `context`. Writes
- * nothing in three cases: the entry is already in a commit, another daemon took over the request, or an overloaded
- * gateway rejected the request before any model call or guard finding.
+ * nothing if the entry is already in a commit, or another daemon took over the request. Also writes nothing if an
+ * overloaded gateway rejected the request before any model call or guard finding.
  * @returns the error for the caller: `error`, or the reason why a denial could not be recorded
  */
 export async function recordRefusal(
@@ -148,8 +148,8 @@ const isOverloadOnly = (error: unknown, { entitlements, incidents }: Evidence): 
 
 /**
  * Returns the name of a model that was not called, in a form that may be recorded. Other text from the caller must not
- * enter the evidence. The result is the full name if provider, key or policy names the model, `<provider>/*` if the
- * provider accepts any name, and null for an unknown model.
+ * enter the evidence. The result is the full name if provider, key or policy names the model. It is `<provider>/*` if
+ * the provider accepts any name, and null for an unknown model.
  */
 function knownName(
   { requestedModel, policy }: Evidence,

@@ -18,7 +18,7 @@ type Frames = { message: number; tools: number; image: number }
 
 /**
  * An upper bound of the input tokens of this call. Each byte of text counts as one token, the maximum of any tokenizer.
- * Message frames, tools and images are added. Some models count more for images (docs/billing.md).
+ * Tokens for message frames, tools and images are added. Some models count more for images (docs/billing.md).
  */
 export function inputTokensAtMost(input: Input): number {
   const { texts, frameTokens } = measure(input, RESERVED_TOKENS)

@@ -46,7 +46,7 @@ type Decision = SpendDecision | { refusal: GatewayError }
  * Budgets for any number of daemons on one PostgreSQL store. The rows are authoritative, and are locked while requests
  * are decided. So the limits are exact across daemons. Requests that arrive during a transaction are decided together
  * in the next one. Unlimited requests skip the database. Reservations are leases: they are renewed while their request
- * runs, and expire soon after their daemon was killed.
+ * runs, and expire soon after their daemon is killed.
  */
 export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
   const decided = createBatches({

@@ -29,7 +29,7 @@ export type Sender = {
    * ignored.
    */
   send(request: AttemptRequest): Promise<AttemptResult>
-  /** Aborts all attempts in flight. Their result is a failure. */
+  /** Aborts all attempts in flight. These attempts count as failed. */
   close(): Promise<void>
 }
 

@@ -109,7 +109,7 @@ export type EndpointQueuesOptions = {
  * Chooses the next delivery to send, so that no endpoint or tenant starves another. Each endpoint has a queue with a
  * few concurrent attempts. Tenants take turns, and so do the queues of a tenant. There are three kinds of attempts,
  * each with its own slots:
- * - brisk: the endpoint has no known problem. After WEBHOOK_SLOW_MS the attempt counts as slow and frees its brisk
+ * - brisk: the endpoint has no known problem. After WEBHOOK_SLOW_MS, the attempt counts as slow and frees its brisk
  *   slot. If many endpoints stop responding at the same time, other endpoints are delayed only once, by at most
  *   WEBHOOK_SLOW_MS. If no slow slot is free, the attempt keeps its brisk slot.
  * - slow: a brisk attempt that became slow, or an attempt to an endpoint whose last attempt was slow. Slow attempts use

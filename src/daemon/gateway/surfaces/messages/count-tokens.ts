@@ -53,7 +53,7 @@ export function runCount(
   )
 }
 
-/** Passes the count from the provider to the answer. */
+/** Contains the count, which the provider's call sets and the answer renders. */
 type Counted = { tokens: number; estimated: boolean }
 
 /** The chain has only one model, because another model would count differently. */

@@ -37,7 +37,7 @@ export function runEmbeddings(
   )
 }
 
-/** Passes the vectors from the provider to the answer. */
+/** Contains the vectors, which the provider's call sets and the answer renders. */
 type Made = { embeddings: Embeddings | undefined }
 
 function toChatInput(request: EmbeddingsRequest): ChatInput {
