@@ -75,7 +75,7 @@ export function createMemoryBudgets({
   return { reserve, close: () => {} }
 }
 
-// The name includes the month: a look-up that ends after midnight must not overwrite the new month's account.
+// The name includes the month, so that a load that ends after midnight does not overwrite the new month's account.
 const accountName = (id: string, { name }: Period) => `${id} ${name}`
 
 /** Evicts idle accounts. This is safe: their amounts are in the store, and no running request refers to them. */

@@ -47,7 +47,7 @@ const FAILURES: Record<number, ResponseDoc> = {
   503: failure('A required policy or shield is unavailable, or the gateway is overloaded or shutting down'),
 }
 
-/** The routes for Anthropic's clients, also available directly under `/v1`. */
+/** The routes for Anthropic's clients. They are also available directly under `/v1`. */
 export function messagesRoutes(deps: ChatDeps): Route[] {
   const { limits } = deps
   const bodyLimits = { bodyLimit: limits.bodyBytes, jsonDepth: limits.jsonDepth }

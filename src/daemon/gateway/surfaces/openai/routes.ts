@@ -55,7 +55,7 @@ const DISCOVERY_REFUSALS: Record<number, ResponseDoc> = {
 
 const SHOWN_MODEL_CHARS = 200
 
-/** The routes for OpenAI's clients, also available directly under `/v1`. */
+/** The routes for OpenAI's clients. They are also available directly under `/v1`. */
 export function openAiRoutes(deps: ChatDeps): Route[] {
   const startedSeconds = Math.floor(deps.clock.now() / 1000)
   const toModel = (id: string): OpenAiModel => ({
