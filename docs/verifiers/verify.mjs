@@ -58,12 +58,12 @@ const usageError = (message, hints = []) =>
     code: 'USAGE',
     hints,
   })
-/** The reason of a failed file operation in words: `permission denied`. */
+/** The reason of a failed file operation in words, such as `permission denied`. */
 const reasonOf = (error) => {
   const text = error instanceof Error ? error.message : String(error)
   return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
 }
-/** A named file cannot be read; exit 2. */
+/** The error if a named file cannot be read; exit 2. */
 const unreadable = (path, error) => usageError(`cannot read ${path} (${reasonOf(error)})`)
 /** For `catch`: throws that the file cannot be read; exit 2. */
 const failedToRead = (path) => (error) => {
@@ -77,7 +77,9 @@ const HASH_PATTERN = /^[0-9a-f]{64}$/
 const isHash = (value) => typeof value === 'string' && HASH_PATTERN.test(value)
 /** A number of entries, or a position in a tree. */
 const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
-/** Length-prefixed texts, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes. */
+/**
+ * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
+ */
 function netstrings(texts) {
   let all = ''
   for (const text of texts) all += `${text.length}:${text},`
@@ -99,7 +101,7 @@ function entryHash(fields, prevHash, payloadHash) {
 /** The public id of a chain in checkpoints, 32 hex. Anyone who knows the tenant and the chain can compute it. */
 const logId = (tenantId, chain) => hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)
 // src/shared/evidence/keys.ts
-/** The key set is invalid. */
+/** Thrown if the key set is invalid. */
 var KeySetError = class extends Error {
   name = 'KeySetError'
 }
@@ -189,11 +191,11 @@ function treeRoot(leaves) {
 }
 Buffer.alloc(0)
 // src/shared/evidence/note.ts
-/** The text is not a valid note, or no known key has signed it. The message states the cause. */
+/** Thrown if a text is not a valid note, or no known key has signed it. The message states the cause. */
 var NoteError = class extends Error {
   name = 'NoteError'
 }
-/** The origin of a chain's checkpoints. It reveals neither tenant nor chain, and never changes. */
+/** The origin of a chain's checkpoints. It never changes and does not reveal the names of tenant and chain. */
 const chainOrigin = (name, tenantId, chain) => `${name}/logs/${logId(tenantId, chain)}`
 /** The origin of the tree of one commit. */
 const commitOrigin = (name, commitId) => `${name}/commits/${commitId}`
@@ -210,7 +212,10 @@ const noteKeyHash = (name, publicKey) =>
 /** The start of each signature line (C2SP signed-note). */
 const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
-/** Maximum number of signatures per note, far above the number in real notes. It bounds the verifications per note. */
+/**
+ * Maximum number of signatures per note, far above the number in real notes. This bounds the number of signature checks
+ * per note.
+ */
 const MAX_SIGNATURES = 100
 /**
  * Parses a note without checking its signatures. Throws NoteError if the text is not a signed note, or the note does
@@ -255,7 +260,7 @@ function parseSignature(line) {
     signature: bytes.subarray(KEY_HASH_BYTES),
   }
 }
-/** Decodes canonical base64 with padding; undefined for any other text. */
+/** Decodes canonical base64 with padding. Returns undefined for any other text. */
 function decodeBase64(text) {
   const bytes = Buffer.from(text, 'base64')
   return bytes.toString('base64') === text ? bytes : void 0
@@ -284,9 +289,9 @@ const commitText = ({ signer, id, tree_size, root }) =>
     size: tree_size,
     root: Buffer.from(root, 'hex').toString('base64'),
   })
-/** The root over entries; `leaves` are their hex hashes, concatenated. Returns hex. */
+/** The root over entries. `leaves` contains their hex hashes, concatenated. Returns hex. */
 const rootOfEntries = (leaves) => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
-/** The first fault of a commit, except for its signature. */
+/** The first fault of a commit, without checking its signature. */
 function treeProblem({ leaves, tree_size: size, root }) {
   if (leaves.length !== size) return `names ${size} entries but contains ${leaves.length}`
   if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'contains an invalid hash'
@@ -333,7 +338,7 @@ var Frontier = class Frontier {
   get size() {
     return this.#size
   }
-  /** A copy that later appends do not change. */
+  /** A copy that is independent of later appends. */
   copy() {
     return new Frontier(this.#size, this.#roots)
   }
@@ -346,7 +351,7 @@ var Frontier = class Frontier {
     const size = this.#size - (this.#size % leaves)
     return new Frontier(size, this.#roots.slice(0, oneBits(size)).map(alone))
   }
-  /** Appends concatenated leaves of 32 bytes each; do not modify the buffer afterwards. */
+  /** Appends concatenated leaves of 32 bytes each. Do not modify the buffer afterwards. */
   append(leaves, completed) {
     for (let from = 0; from < leaves.length; ) {
       const level = this.#levelThatFits((leaves.length - from) / 32)
@@ -433,7 +438,7 @@ var ChainCheck = class {
     this.#compareRoots()
   }
   /**
-   * Checks the next row; rows after the first bad one are ignored. Await a returned promise before adding the next row.
+   * Checks the next row. Rows after the first bad row are ignored. Await a returned promise before adding the next row.
    */
   add(row, commit) {
     this.#size += 1
@@ -545,7 +550,7 @@ var ChainCheck = class {
 }
 // src/cli/evidence/chains.ts
 /** Verifies one chain of the log. */
-/** Number of pending signature checks, which keeps the verifying threads busy while entries are read. */
+/** Maximum number of pending signature checks, enough to keep the thread pool busy while entries are read. */
 const SIGNATURES_AT_ONCE = 1024
 /**
  * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint.
@@ -592,14 +597,14 @@ function checkpointsOf(tenantId, chain, checkpoints) {
   return checkpoints.filter(({ origin }) => origin.endsWith(end))
 }
 // src/shared/evidence/export-root.ts
-/** The root of an export: RFC 6962 over its chains in their order (docs/evidence.md, Exports). */
+/** The RFC 6962 root over the chains of an export, in their order (docs/evidence.md, Exports). */
 const exportRoot = (chains) => {
   const leaves = chains.map(({ chain, size, head, root }) =>
     leafHash(['aigw-export-v1', chain, String(size), head, root]),
   )
   return treeRoot(Buffer.from(leaves.join(''), 'hex'))
 }
-/** The origin line of an export's signed text; it contains the hash of the manifest. */
+/** The origin line of an export's signed text, with the hash of the manifest. */
 const exportOrigin = (name, manifestSha256) => `${name}/exports/${manifestSha256}`
 // src/cli/output/formats.ts
 /** Returns the value at a dotted path (`users.0.email`). Undefined if the path does not exist. */
@@ -626,8 +631,8 @@ const FORMULA = /^[=+\-@\t\r]/
 /** The columns of a log in compliance reports and exports. */
 const LOG_COLUMNS = ['Entry ID', 'Timestamp', 'Event', 'Actor', 'Status', 'Details']
 /**
- * A row as CSV (RFC 4180), with its line break. A cell that a spreadsheet would execute gets an apostrophe as prefix,
- * because callers choose the names that a log contains.
+ * A row as CSV (RFC 4180), with its line break. Callers choose some names in a log, so a cell that a spreadsheet would
+ * evaluate as a formula gets an apostrophe as prefix.
  */
 const toCsvLine = (cells) => `${cells.map(toCell).join(',')}\r\n`
 function toCell(text) {
@@ -670,7 +675,7 @@ const isCheckpointNote = (json) => isObject(json) && isText(json.chain) && isCou
 const CSV_HEAD = toCsvLine(LOG_COLUMNS)
 /** Returns the payload of an entry. Undefined if it was expunged or is not JSON. */
 const contentsOf = ({ payload }) => (payload === null ? void 0 : parseJson(payload))
-/** Like `toLogLine`, with the parsed payload. */
+/** Like `toLogLine`, for a payload that is already parsed. */
 function logLineOf({ id, created_at, payload }, content) {
   const textAt = (path) => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')
@@ -701,7 +706,7 @@ function hasDoubledMember(json) {
 /** Reads texts from files and stdin. */
 /** Reads a text file. Throws a usage error if it is unreadable or not UTF-8. */
 const readText = async (path) => toUtf8(await readFile(path).catch(failedToRead(path)), path)
-/** Decodes UTF-8 without any change. Throws a usage error for invalid UTF-8. */
+/** Decodes UTF-8 and drops a leading byte order mark. Throws a usage error for invalid UTF-8. */
 function toUtf8(bytes, from) {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -816,7 +821,7 @@ function isManifest(json) {
       .join() === [...COVERED_FILES].sort().join()
   )
 }
-/** Sorted by code units, without duplicates. */
+/** Whether the names are sorted by code units and contain no duplicates. */
 const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
 const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
 // src/cli/evidence/export-reader.ts
@@ -1049,11 +1054,11 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
-/** The checks in their order. A failure is attributed to the first check without a result. */
+/** The checks, in the order in which they run. A failure is attributed to the first check without a result. */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
 /** The error of an invalid argument. */
 var ArgumentError = class extends Error {}
-/** Text from the files must have no effect on a terminal. */
+/** Text from the files must not control the terminal. */
 const harmless = (line) => line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 const say = (line) => process.stdout.write(`${harmless(line)}\n`)
 const messageOf = (error) => (error instanceof Error ? error.message : String(error))
