@@ -25,7 +25,7 @@ def check(holds, problem):
     if not holds:
         raise ValueError(problem)
 
-# Python reads much as hex and as base64; what was written is read here, and nothing else that decodes to the same.
+# Python's decoders accept several notations of hex and base64. These functions accept only the canonical notation.
 def unhex(text):
     check(re.fullmatch("[0-9a-f]{64}", text), "a hash is none")
     return bytes.fromhex(text)
@@ -42,7 +42,7 @@ def members(pairs):
 def parse(text):
     return json.loads(text, parse_int=float, object_pairs_hook=members)
 
-# Ed25519 (RFC 8032, 5.1). Points are (x, y); there is no secret here that the time taken could tell.
+# Ed25519 (RFC 8032, 5.1). Points are (x, y). Verification uses no secret, so it need not run in constant time.
 def decompress(data):
     number = int.from_bytes(data, "little")
     y, odd = number & (1 << 255) - 1, number >> 255
@@ -74,7 +74,7 @@ def check_signature(public_key, text, signature):
     k = int.from_bytes(hashlib.sha512(signature[:32] + public_key + text).digest(), "little") % Q
     check(multiply(s, BASE) == add(decompress(signature[:32]), multiply(k, decompress(public_key))), "the signature is wrong")
 
-# Canonical JSON (RFC 8785): members by UTF-16 code units, numbers as ECMAScript writes a double.
+# Canonical JSON (RFC 8785): members are sorted by UTF-16 code units, and numbers are formatted as in ECMAScript.
 def number(value):
     check(value == value and abs(value) != float("inf"), "a number is none of JSON")
     if value == 0 or 1e-6 <= abs(value) < 1e21:
@@ -93,7 +93,8 @@ def canonical(value):
         return "[" + ",".join(map(canonical, value)) + "]"
     return number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
-# Trees (RFC 9162, 2.1.3.2). From where the ways of this leaf and of the last one meet, each node of the path is on the left.
+# Trees (RFC 9162, 2.1.3.2). Above the node where the paths of this leaf and of the last leaf meet, each sibling is on the
+# left.
 def root_of(leaf, index, size, path):
     index, size = count(index), count(size)
     meet = (index ^ size - 1).bit_length()
@@ -124,7 +125,7 @@ def check_receipt(receipt, keys):
 def check_proof(proof, notes, keys):
     root = root_of(unhex(proof["entry_hash"]), proof["index"], proof["size"], proof["path"])
     head = ["%d" % proof["size"], base64.b64encode(root).decode()]
-    # One note after the other, also of other logs and sizes: text, empty line, lines that begin with a dash.
+    # Reads notes one by one, including notes of other logs and sizes: text, an empty line, lines that begin with a dash.
     for text, lines in re.findall("((?:(?!\u2014 ).+\n)+)\n((?:\u2014 .+\n)+)", notes):
         for name, key in keys.values() if text.split("\n")[1:3] == head else ():
             blob = sha256(name.encode() + b"\n\x01" + key)[:4]

@@ -4,7 +4,7 @@
 /**
  * @param string      $rawBody the unparsed request body: file_get_contents('php://input')
  * @param string|null $header  the value of X-Service-Signature
- * @param array       $secrets the complete secrets (whsec_…); both during a rotation; skips empty and non-text ones
+ * @param array       $secrets the complete secrets (whsec_…); pass both during a rotation; empty ones are skipped
  */
 function verify(string $rawBody, ?string $header, array $secrets, int $tolerance = 300, ?int $now = null): bool
 {

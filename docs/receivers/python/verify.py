@@ -22,7 +22,7 @@ def verify(raw_body, header, secrets, tolerance=300, now=None):
     if not abs(now - int(times[0])) <= tolerance:
         return False
     valid = False
-    # Anyone could forge a signature with an empty key. Iterating over a string would use each character as a key.
+    # Anyone could forge a signature with an empty key. In a string, each character would count as a key.
     for secret in filter(None, [secrets] if isinstance(secrets, str) else secrets):
         signed = times[0].encode() + b"." + raw_body
         expected = hmac.new(secret.encode(), signed, hashlib.sha256).digest()

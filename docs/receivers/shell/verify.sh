@@ -4,7 +4,7 @@
 #   WEBHOOK_SECRET=whsec_… sh verify.sh body.json "$SIGNATURE" && echo genuine
 #
 # WEBHOOK_SECRET contains one or more secrets, separated by spaces. WEBHOOK_TOLERANCE is in seconds, 300 by default.
-# Other users of the machine can see the arguments of openssl. So the script computes the HMAC (RFC 2104) itself and
+# Other users of the machine can see the arguments of openssl. The script therefore computes the HMAC (RFC 2104) and
 # never passes the secret as an argument.
 # Exits with 0 if signature and time are valid, with 1 if not, and with 2 if an input is missing or malformed.
 # Do not use this script on a public server, because it does not compare in constant time.
