@@ -93,8 +93,8 @@ def canonical(value):
         return "[" + ",".join(map(canonical, value)) + "]"
     return number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
-# Trees (RFC 9162, 2.1.3.2). Above the node where the paths of this leaf and of the last leaf meet, each sibling is on the
-# left.
+# Trees (RFC 9162, 2.1.3.2). Above the node where the paths of this leaf and of the last leaf
+# meet, each sibling is on the left.
 def root_of(leaf, index, size, path):
     index, size = count(index), count(size)
     meet = (index ^ size - 1).bit_length()
@@ -125,7 +125,7 @@ def check_receipt(receipt, keys):
 def check_proof(proof, notes, keys):
     root = root_of(unhex(proof["entry_hash"]), proof["index"], proof["size"], proof["path"])
     head = ["%d" % proof["size"], base64.b64encode(root).decode()]
-    # Reads notes one by one, including notes of other logs and sizes: text, an empty line, lines that begin with a dash.
+    # Reads all notes, including those of other logs and sizes: text, an empty line, lines that begin with a dash.
     for text, lines in re.findall("((?:(?!\u2014 ).+\n)+)\n((?:\u2014 .+\n)+)", notes):
         for name, key in keys.values() if text.split("\n")[1:3] == head else ():
             blob = sha256(name.encode() + b"\n\x01" + key)[:4]
