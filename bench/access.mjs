@@ -14,7 +14,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 
 const FULL = { users: 100_000, groups: 10_000, members: 10, largeGroups: 20, largeMembers: 5_000, samples: 40 }
 const QUICK = { users: 20_000, groups: 2_000, members: 10, largeGroups: 20, largeMembers: 2_000, samples: 15 }
-/** Rate limits count per key and route, so the calls rotate through this many keys. */
+/** The calls rotate through this many keys, because rate limits apply to each key and route. */
 const KEYS = 40
 const ROWS_PER_INSERT = 2_000
 const CREATED = Date.parse('2026-01-01T00:00:00Z')
@@ -95,7 +95,7 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
       status: 'Active',
       user_count: plan.largeMembers,
       search_text: toSearchText(name),
-      // Dates these groups in the middle of all groups, so only a list sorted by size begins with them.
+      // Gives these groups creation times in the middle of all groups, so only a list sorted by size begins with them.
       created_at: at(plan.groups / 2),
       updated_at: at(plan.groups / 2),
     }
@@ -128,7 +128,7 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
   )
 }
 
-/** The measured calls of an administrator. `number` differs in each call. */
+/** The measured calls of an administrator. `number` is different in each call. */
 const calls = ({ users, groups }) => {
   const user = (number) => idOf('a', (number * 7919) % users)
   const group = (number) => idOf('b', (number * 7919) % groups)
@@ -250,7 +250,7 @@ async function measureEngine(session, engine, databaseUrl, plan) {
   return times
 }
 
-/** Runs VACUUM ANALYZE, as autovacuum would within a minute of such an import. */
+/** Runs VACUUM ANALYZE: after such an import, autovacuum would run it within a minute. */
 async function analyse(db) {
   const { CompiledQuery } = await import('kysely')
   for (const name of ['users', 'groups', 'group_members', 'roles', 'api_keys']) {

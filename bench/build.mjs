@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** Thrown if a bench cannot produce a figure. The user sees only its message. */
+/** Thrown if a bench cannot produce a figure. The user sees only the error's message. */
 export class BenchError extends Error {
   name = 'BenchError'
 }

@@ -1,5 +1,6 @@
-// Measures the CPU of this build and of other builds. Runs alternate, so that changes in the machine's speed affect all
-// builds alike. Run: npm run bench -- builds --against DIR
+// Measures the CPU of this build and of other builds. The benchmark alternates the builds, so changes in the machine's
+// speed affect all of them alike.
+// Run: npm run bench -- builds --against DIR
 import path from 'node:path'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock } from './candidates.mjs'
@@ -12,7 +13,7 @@ const CASES = [
   { name: 'json-50', connections: 50 },
   { name: 'sse-50', connections: 50, stream: { chunks: 50, intervalMs: 20 } },
 ]
-/** Streams send chunks faster during the warm-up, so that V8 finishes compiling sooner. */
+/** During the warm-up, streams send chunks faster to let V8 finish compiling sooner. */
 const WARM_UP = [CASES[0], { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } }]
 const FULL = { rounds: 12, seconds: 2, warmUpSeconds: 15 }
 const QUICK = { rounds: 5, seconds: 2, warmUpSeconds: 8 }

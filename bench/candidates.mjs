@@ -70,8 +70,8 @@ export async function startBare(session, mock) {
 }
 
 /**
- * Starts the real daemon on an empty store and does not wait until it listens. It has the default settings: key check,
- * SQLite, one durable commit per request.
+ * Starts the real daemon on an empty store. Returns without waiting until the daemon listens. It has the default
+ * settings: key check, SQLite, one durable commit per request.
  * @param {{dir: string, home?: string, key?: string, nodeOptions?: string[], mockUrl?: string, cpu?: number,
  *   databaseUrl?: string, env?: Record<string, string>}} options
  */
@@ -121,7 +121,7 @@ const PORTKEY = {
 const PORTKEY_INSTALL_MS = 180_000
 
 /**
- * Installs Portkey, the most widely used TypeScript gateway on npm, into the run's temporary directory and starts it.
+ * Installs Portkey, the most widely used TypeScript gateway on npm, in the run's temporary directory and starts it.
  * Returns undefined and prints the reason if npm cannot install it.
  */
 export async function startPortkey(session, mock) {
@@ -169,7 +169,7 @@ async function untilAnswers(child, url) {
   throw new BenchError(`${child.name} does not respond. Its output:\n${child.output()}`)
 }
 
-/** Sends one request and compares the answer with the mock's, so that only correct answers are measured. */
+/** Sends one request and checks that the answer is the mock's: only candidates that answer correctly are measured. */
 export async function checkAnswer(mock, { name, url, headers: own, bodyFile }) {
   const headers = { ...own, 'content-type': 'application/json' }
   const ask = async (target, body) => {

@@ -19,8 +19,8 @@ const QUICK = { rounds: 4, seconds: 2, warmUpSeconds: 6, entries: 100_000 }
 const IN_FLIGHT = 50
 
 /**
- * The code that creates evidence, in the built files: [file, code, replacement that disables it]. It computes the
- * hashes of request, call and answer, and creates the receipt with its row, chain entry, tree and signature.
+ * The code in the built files that creates evidence: [file, code, replacement that disables it]. It computes the hashes
+ * of request, call and answer, and creates the receipt with its row, chain entry, tree and signature.
  */
 const CUTS = [
   ['daemon/platform/http/edge.js', "hash('sha256', raw, 'hex')", "''"],
@@ -66,7 +66,7 @@ async function benchRequests(plan, dataDir) {
     }
     return taken
   })
-  // Compares adjacent runs, because the machine's speed changes over minutes.
+  // Compares only adjacent runs, because the machine's speed changes over minutes.
   const addsUs = median(taken.with.map((us, round) => us - taken.without[round]))
   const row = (name, cpuUs) => [
     name,
@@ -140,7 +140,7 @@ async function benchChecks(plan, dataDir) {
 
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
 
-/** Writes requests of the store's tenant, billed and sealed by the daemon's ledger. */
+/** Writes requests of the store's tenant through the daemon's ledger, which bills and seals them. */
 async function fill(dataDir, entries) {
   const { openDatabase } = await built('daemon/platform/db/database.js')
   const { openDaemonId } = await built('daemon/records/evidence/daemon-id.js')

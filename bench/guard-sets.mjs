@@ -1,4 +1,4 @@
-// Builds the output guards of a policy with default settings for secrets, personal data and canaries.
+// Builds the output guards of a policy that has default settings for secrets, personal data and canaries.
 import { createCanaryDetector } from '../dist/daemon/safety/guards/canary/detector.js'
 import { liveCanaries } from '../dist/daemon/safety/guards/canary/marker.js'
 import { DLP_DETECTORS } from '../dist/daemon/safety/guards/dlp/detector.js'
@@ -6,7 +6,7 @@ import { createPiiDetector } from '../dist/daemon/safety/guards/pii/detector.js'
 import { createOutputGuard } from '../dist/daemon/safety/guards/stream/output-guard.js'
 
 /**
- * Returns a function that creates the guard of one answer.
+ * Returns a function that creates the guard for one answer.
  * @returns {() => import('../dist/daemon/safety/guards/stream/output-guard.js').OutputGuard}
  */
 export function createGuards(clock) {

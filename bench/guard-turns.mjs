@@ -1,5 +1,6 @@
-// Measures how long guards block the event loop: the longest turn, in CPU time of the daemon's main thread. It sends
-// the slowest known texts to each API surface, and also as answers of a model. Run: npm run bench -- guards
+// Measures how long guards block the event loop: the longest turn, in CPU time on the daemon's main thread. It sends
+// the slowest known texts to each API surface, and also returns them as answers of a model.
+// Run: npm run bench -- guards
 import { existsSync, readFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -10,7 +11,7 @@ import { spawnDaemon } from './candidates.mjs'
 import { CPU } from './machine.mjs'
 import { figure, table } from './tables.mjs'
 
-/** Sizes just below the limits of all message texts together (256 KB) and of a body (1 MB). */
+/** Sizes just below two limits: 256 KB for all message texts together, and 1 MB for a body. */
 const TEXT_BYTES = 262_000
 const BODY_BYTES = 1_040_000
 const SHOWN = 5
@@ -149,12 +150,14 @@ async function longestTurn({ child, turnsFile }) {
   return read().maxMs
 }
 
-/** Number of texts sent. Clean texts are cached, so each text starts with this number to make it unique. */
+/**
+ * Number of texts sent. Each text starts with this number, which makes it unique: results for clean texts are cached.
+ */
 let measured = 0
 
 async function measure(gateway, upstream, surface, unit) {
   const textOf = (bytes) => `${(measured++).toString(36)} ${filled(unit, bytes - 8)}`
-  // All messages together may not exceed the size of one text. Tool descriptions fill the rest of a 1 MB body.
+  // All messages together are limited to the maximum size of one text. Tool descriptions fill the rest of a 1 MB body.
   const texts = surface.bytes === TEXT_BYTES ? [textOf(TEXT_BYTES)] : [1, 2, 3, 4].map(() => textOf(BODY_BYTES / 4))
   upstream.shape.answer = surface.isAnswer ? texts[0] : 'ok'
   await longestTurn(gateway)

@@ -1,6 +1,6 @@
 // Measures output guards. It alternates the same streams with and without guards to compare their CPU. It also measures
-// the delay of the first token, and the number of pieces in which prose arrives under each policy. Run: npm run bench
-// -- guards
+// two values for each policy: the delay of the first token, and in how many pieces prose arrives.
+// Run: npm run bench -- guards
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -30,7 +30,7 @@ const LIVE_POLICIES = ['public', 'internal-strict', 'confidential', 'hipaa', 'pc
 /** The interval of 50 tokens per second, the speed of many models. */
 const LIVE_INTERVAL_MS = 20
 const LIVE_CHARS = 1_000
-/** A text without line breaks, personal data and secrets. */
+/** A text that has no line breaks, personal data or secrets. */
 const PROSE =
   'the tide went out slowly and left the boats lying on their sides while we sat on the wall and talked about what to do ' +
   'with the rest of the day, since nobody wanted to go back before it was dark and there was still bread and cheese to eat, '
@@ -41,7 +41,10 @@ const corpus = DOCUMENTS.map((name) => readFileSync(path.join(root, 'docs', `${n
   .join('\n')
   .replace(/[ -]{2,}/g, ' ')
 
-/** Cuts `chars` characters of the corpus into chunks by `pattern`. `at` selects the start, always before a word. */
+/**
+ * Cuts `chars` characters of the corpus into chunks by `pattern`. `at` selects the start, which is always the start of
+ * a word.
+ */
 function chunksOf(at, chars, pattern) {
   const begin = corpus.indexOf(' ', (at * 7_919) % (corpus.length - chars - 100)) + 1
   return corpus.slice(begin, begin + chars).match(pattern)
@@ -201,7 +204,7 @@ async function measure({ child, requests }, upstream, kase, way) {
   return cpuUs / STREAMS
 }
 
-/** Measures what delays the first token: CPU work of the guards, and further tokens that must arrive first. */
+/** Measures the two causes of a late first token: CPU work of the guards, and later tokens that the guards wait for. */
 async function firstTokens() {
   const { createGuards } = await import('./guard-sets.mjs')
   const newGuard = createGuards({ monotonic: () => performance.now() })

@@ -79,14 +79,14 @@ async function loopDelay(gateway) {
   return JSON.parse(readFileSync(gateway.loopFile, 'utf8'))
 }
 
-/** The command that sets the lowest priority, as the gateway does for its reader processes. */
+/** The command that sets the lowest CPU priority. The gateway gives its reader processes the same priority. */
 const LOWEST_PRIORITY = spawnSync('chrt', ['--version']).status === 0 ? ['chrt', '--idle', '0'] : ['nice', '-n', '19']
 function atLowestPriority(argv) {
   const [command, ...options] = LOWEST_PRIORITY
   return spawn(command, [...options, process.execPath, ...argv], { stdio: ['ignore', 'pipe', 'inherit'] })
 }
 
-/** Starts an unrelated process that is as busy as a process that reads files. */
+/** Starts an unrelated process that uses as much CPU as a process that reads files. */
 function startBusyNeighbour() {
   const child = atLowestPriority(['-e', 'for (;;);'])
   const ended = new Promise((resolve) => child.once('close', () => resolve({ trainings: 0 })))
@@ -100,7 +100,7 @@ function startBusyNeighbour() {
 
 function startUploads(gateway, file, uploads = Number.MAX_SAFE_INTEGER) {
   const script = path.join(root, 'bench', 'ingest-upload.mjs')
-  // In production the client runs on another machine, so here it must not compete for CPU time.
+  // The client must not compete for CPU time, because in production it runs on another machine.
   const child = atLowestPriority([script, gateway.url, gateway.key, 'bench', file, String(uploads)])
   let output = ''
   child.stdout.on('data', (data) => {

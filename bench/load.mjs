@@ -27,7 +27,8 @@ export function runLoad(binary, candidate, { connections, stream }, seconds, { o
     ...['--conns', String(connections)],
     ...['--seconds', String(seconds)],
     ...['--watch', String(candidate.pid)],
-    // Spreads the starts of streams, as with real clients: streams that start together also pause together.
+    // Spreads the starts of streams, because real clients do not start together, and streams that do also pause
+    // together.
     ...(stream ? ['--chunks', String(stream.chunks), '--ramp-ms', String(rampMs)] : []),
     ...(once ? ['--once', '1'] : []),
   ])

@@ -1,5 +1,6 @@
 // The bench loads this module into a daemon with --import. On SIGUSR2, it writes the longest event loop turn since the
-// previous signal to the file in BENCH_LOOP_TURNS. The file contains JSON: milliseconds of the main thread's CPU time.
+// previous signal to the file in BENCH_LOOP_TURNS. The file contains JSON. The value is the main thread's CPU time in
+// milliseconds.
 import { closeSync, openSync, readSync, renameSync, writeFileSync } from 'node:fs'
 
 const file = process.env.BENCH_LOOP_TURNS

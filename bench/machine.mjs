@@ -25,7 +25,7 @@ export function fileSystemOf(target) {
   return best.type
 }
 
-/** Describes the machine. Every table and every file of figures contains this description. */
+/** Describes the machine. This description is part of every table and of every file of figures. */
 export function describeMachine(dataDir = os.tmpdir()) {
   const fileSystem = fileSystemOf(dataDir)
   return {
@@ -35,12 +35,12 @@ export function describeMachine(dataDir = os.tmpdir()) {
     cpus: os.cpus().length,
     pinned: canPin,
     fileSystem,
-    // On a memory file system, fsync costs nothing, so figures for durable commits would be too low.
+    // On a memory file system, fsync is free, so the measured cost of durable commits would be too low.
     durable: !['tmpfs', 'ramfs'].includes(fileSystem),
   }
 }
 
-// The kernel reports CPU time in ticks of 10 ms, whatever its internal resolution.
+// The kernel always reports CPU time in ticks of 10 ms, even if it measures more precisely.
 const TICK_US = 10_000
 
 /** CPU time of all processes since boot in microseconds, including time stolen by the hypervisor. */

@@ -2,8 +2,9 @@
 // part of HTTP/1.1 on node:net, so it uses a fraction of the CPU of any gateway.
 //
 // POST …/chat/completions responds with a fixed JSON document of about 1 KB or, with "stream":true, with a stream of
-// content chunks. Each chunk contains "@@<CLOCK_MONOTONIC ns, in letters>@@", so that the load generator can detect
-// lost chunks and measure their delay. POST /shape {"chunks": 50, "intervalMs": 20} sets the shape of later streams.
+// content chunks. Each chunk contains "@@<CLOCK_MONOTONIC ns, in letters>@@", from which the load generator detects
+// lost chunks and measures the delay of the others. POST /shape {"chunks": 50, "intervalMs": 20} sets the shape of
+// later streams.
 import net from 'node:net'
 
 const shape = { chunks: 50, intervalMs: 20 }
@@ -47,7 +48,8 @@ const choice = (delta, finishReason) =>
   `${eventStart}"choices":[{"index":0,"delta":${delta},"finish_reason":${finishReason}}]}\n\n`
 const roleEvent = choice('{"role":"assistant","content":""}', 'null')
 /**
- * Returns the time in letters, from a for 0 to j for 9. Guards would treat such long numbers as possible phone numbers.
+ * Returns the time in letters, from a for 0 to j for 9. If the time were written in digits, guards would treat it as a
+ * possible phone number.
  */
 function stamp() {
   let letters = ''

@@ -25,8 +25,8 @@ function locationOf({ url, lineNumber }) {
 }
 
 /**
- * Groups call frames by folder of dist/daemon or by package. Node is one group. Frames without a file are grouped by
- * name.
+ * Groups call frames by their folder in dist/daemon or by their package. Node is one group. Frames without a file are
+ * grouped by name.
  */
 function partOf({ url, functionName }) {
   if (!url) return functionName
@@ -37,7 +37,7 @@ function partOf({ url, functionName }) {
 }
 
 /**
- * Computes the self time of each function, which excludes its callees. Idle time is omitted.
+ * Computes the self time of each function: the time in the function without its callees. Idle time is omitted.
  * @param {{profile: object, fromUs: number, untilUs: number, units: number}} measured a .cpuprofile, the measured time
  *   range, and the number of requests or chunks in it
  * @param {(callFrame: object) => string} keyOf
@@ -66,7 +66,7 @@ async function profileKind({ loadBinary, dataDir }, kind, seconds) {
     await checkAnswer(mock, gateway)
     if (kind.stream) await mock.shape(kind.stream)
     await runLoad(loadBinary, gateway, kind, WARM_UP_SECONDS)
-    // V8's samples and hrtime use the same clock, so start-up and shutdown can be excluded.
+    // Excludes start-up and shutdown, which is possible because V8's samples and hrtime use the same clock.
     const fromUs = Number(process.hrtime.bigint() / 1000n)
     const result = await runLoad(loadBinary, gateway, kind, seconds)
     const untilUs = Number(process.hrtime.bigint() / 1000n)

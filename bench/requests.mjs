@@ -1,5 +1,6 @@
 // Measures CPU time per request and per streamed chunk of the gateway, the bare proxy and, with --portkey, Portkey's
-// gateway. Runs alternate, so that other load on the machine affects all candidates alike. Run: npm run bench
+// gateway. The benchmark alternates the candidates, so other load on the machine affects all of them alike.
+// Run: npm run bench
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock, startPortkey } from './candidates.mjs'
@@ -8,7 +9,8 @@ import { busyCpuUs, describeMachine, processCpuUs, processMemoryMib } from './ma
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
 
-// Chunks of the single stream are 2 ms apart. At 20 ms, the timer delays of an idle process would dominate the figures.
+// Chunks of the single stream are 2 ms apart. With 20 ms, the figures would mainly show the timer delays of an idle
+// process.
 const CASES = [
   { name: 'json-1', connections: 1 },
   { name: 'json-50', connections: 50 },
@@ -33,16 +35,19 @@ const QUICK = { rounds: 2, jsonSeconds: 1, streamSeconds: 2, warmUpSeconds: 4, b
 const WARM_UP_UNITS = 30_000
 const WARM_UP_TIMES = 4
 const REPEATS = 2
-/** Limit for other processes, in percent of one CPU. A run that exceeds it is repeated if time allows. */
+/**
+ * Limit for the CPU use of other processes, in percent of one CPU. If they exceed it during a run and time allows, the
+ * run is repeated.
+ */
 const DISTURBED_PCT = 20
-/** Pause between two runs, so that aborted streams of the previous run can end. */
+/** Pause between two runs, in which aborted streams of the previous run can end. */
 const PAUSE_MS = 150
 
 /**
  * @typedef {{case: string, candidate: string, round: number, cpuUs: number, perSecond: number, p50Us: number,
  *   p99Us: number, delayP50Us: number, delayP99Us: number, broken: number, foreignPct: number}} Run
  *   cpuUs and perSecond count requests, or chunks of a stream. p50Us and p99Us measure the whole answer, or the first
- *   chunk of a stream. The delay of a chunk is measured from the upstream to the client.
+ *   chunk of a stream. The delay of a chunk is its time from the upstream to the client.
  */
 
 /** @returns {Promise<Run>} */
@@ -73,7 +78,7 @@ async function measure({ loadBinary, mock }, candidate, kase, seconds, round) {
   }
 }
 
-/** Returns the least disturbed of up to three runs. `mayRepeat` returns whether there is time for another run. */
+/** Returns the least disturbed of up to three runs. `mayRepeat` returns true if there is time for another run. */
 async function measureUndisturbed(mayRepeat, take) {
   let best = await take()
   for (let repeat = 0; repeat < REPEATS && best.foreignPct > DISTURBED_PCT && mayRepeat(); repeat++) {
@@ -84,7 +89,7 @@ async function measureUndisturbed(mayRepeat, take) {
   return best
 }
 
-/** Warms up the JIT compiler, and fails early if a candidate returns broken responses. */
+/** Warms up the JIT compiler. Throws before the measurement if a candidate returns broken responses. */
 async function warmUp(bench, candidates, seconds) {
   for (const candidate of candidates) {
     await checkAnswer(bench.mock, candidate)

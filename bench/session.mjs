@@ -18,7 +18,7 @@ function startChild({ name, argv, cpu, env = {} }) {
   const startedAt = performance.now()
   const child = spawn(command, args, {
     cwd: root,
-    // Other variables are omitted: a provider key or a setting of the shell could change the measurement.
+    // The caller's other variables are not passed on: a provider key or a shell setting could change the measurement.
     env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -46,7 +46,7 @@ function startChild({ name, argv, cpu, env = {} }) {
     child.once('error', (error) => settle(reject, new BenchError(`${name} cannot be started: ${error.message}`)))
     child.once('close', (code) => settle(reject, new BenchError(`${name} exited with ${code}:\n${output}`)))
   })
-  // Stopping a child early must not crash the bench. Awaiting `listening` still rejects.
+  // If a child exits early, the bench must not crash. Awaiting `listening` still rejects.
   listening.catch(() => {})
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (data) => {
@@ -60,7 +60,9 @@ function startChild({ name, argv, cpu, env = {} }) {
     startedAt,
     listening,
     output: () => output,
-    /** Sends SIGTERM, and SIGKILL after a timeout. Resolves to the exit code, or null after a signal. */
+    /**
+     * Sends SIGTERM and, after a timeout, SIGKILL. Resolves to the exit code, or to null if a signal ended the process.
+     */
     async stop() {
       if (!running()) return child.exitCode
       child.kill('SIGTERM')

@@ -13,7 +13,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 const FULL = { daemonStarts: 9, commandRuns: 25, idleSeconds: 12 }
 const QUICK = { daemonStarts: 3, commandRuns: 9, idleSeconds: 12 }
 
-/** Interval of requests to /readyz until it returns 200. */
+/** Interval between requests to /readyz, which are repeated until it returns 200. */
 const POLL_MS = 2
 
 const cli = path.join(root, 'bin', 'aigw.js')
@@ -42,7 +42,7 @@ const readyStatus = (url) =>
     request.once('error', reject)
   })
 
-/** Returns the milliseconds from the spawn of the daemon to the first 200 of /readyz. */
+/** Returns the milliseconds from spawning the daemon until /readyz first returns 200. */
 async function timeToReady(child) {
   const { url } = await child.listening
   while ((await readyStatus(url)) !== 200) await sleep(POLL_MS)

@@ -10,7 +10,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 
 const FULL = { streams: 5000, chunks: 20, intervalMs: 1000, rampMs: 5000 }
 const QUICK = { streams: 1000, chunks: 8, intervalMs: 1000, rampMs: 1500 }
-/** Without this warm-up, compiled code and the heap of the first requests would count as memory of streams. */
+/** Without this warm-up, compiled code and the heap of the first requests would be counted as stream memory. */
 const WARM_UP = [
   { connections: 50, seconds: 3 },
   { connections: 200, seconds: 4, stream: { chunks: 50, intervalMs: 5 } },

@@ -20,7 +20,7 @@ export function table(headings, rows) {
   return [line(headings), rule, ...rows.map(line)].join('\n')
 }
 
-/** Describes the machine in the line above every table. */
+/** Returns the line that describes the machine. Every table begins with this line. */
 export function machineLine(machine) {
   const cpus = machine.pinned ? 'gateway on CPU 0, load and mock on CPU 1' : 'not pinned'
   const store = machine.durable ? machine.fileSystem : `${machine.fileSystem}: NOT durable, use --data-dir`

@@ -28,7 +28,7 @@ function createRandom(seed) {
   }
 }
 
-/** A vector near one of 500 centres, which stand for topics. The same `at` always gives the same vector. */
+/** A vector near one of 500 centres. Each centre represents a topic. The same `at` always gives the same vector. */
 function vectorAt(at, dimensions) {
   const topic = createRandom(1_000_000 + (at % 500))
   const own = createRandom(at)
@@ -157,7 +157,7 @@ async function fill(db, passages, dimensions) {
   return id
 }
 
-/** Returns the ids of the nearest vectors of each query, by comparing the query with every vector. */
+/** Returns the ids of the vectors that are nearest to each query. Compares each query with every vector. */
 function nearestOf(queryVectors, passages, dimensions, toUnitVector) {
   const best = queryVectors.map(() => [])
   for (let at = 0; at < passages; at++) {
@@ -176,7 +176,7 @@ function nearestOf(queryVectors, passages, dimensions, toUnitVector) {
 }
 
 async function measure(queryVectors, expected, find) {
-  // Warm-up: the first queries read the file from the disk. In a running daemon, it is already in memory.
+  // Warm-up: the first queries read the file from the disk. In a running daemon, the file is already in memory.
   for (const query of queryVectors.slice(0, 5)) await find(query)
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()

@@ -1,5 +1,5 @@
 // The receivers of the webhook bench run in this separate process. Each kind of behaviour has its own port. The sender
-// writes the current time into the event, so that a good receiver can measure the delay. GET /report on the good port
+// writes the current time into the event, from which a good receiver computes the delay. GET /report on the good port
 // responds with {count, p50Ms, p99Ms, maxMs} since the previous report.
 import net from 'node:net'
 

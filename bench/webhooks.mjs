@@ -213,7 +213,7 @@ async function measureDelays(modules, session, urls, { name, tenants, mix, event
         events.push(world.event(ids[sent % ids.length]))
         expected += goodOf(sent % ids.length)
       }
-      // Commits run concurrently, as in requests to the daemon.
+      // Commits run concurrently, as they do for requests to the daemon.
       for (const event of events) world.ledger.commit({ events: [event] }).catch((error) => console.error(error))
       peak = Math.max(peak, process.memoryUsage().rss)
       await sleep(2)
@@ -276,7 +276,9 @@ async function measureChat(session, mock, urls, hanging, seconds, nth) {
       if (from > until - seconds * 1000) tookMs.push(performance.now() - from)
     }
   }
-  /** Sends chats that fail over, so that events are created for each endpoint. These chats are not measured. */
+  /**
+   * Sends chats that fail over, because each failover creates events for the endpoints. These chats are not measured.
+   */
   const makeEvents = async () => {
     while (performance.now() < until) {
       await chat({ model: 'down/x', fallback_models: ['mock/mock-model'] })

@@ -1,5 +1,5 @@
-// Reads collections in BEIR format (corpus.jsonl, queries.jsonl, qrels.tsv) and documents with the character ranges
-// that answer questions. Also computes the measures.
+// Reads collections in BEIR format (corpus.jsonl, queries.jsonl, qrels.tsv). Also reads documents with questions and
+// the character ranges that answer them. Also computes the measures.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
@@ -47,7 +47,7 @@ export function readAnsweredDocuments(dir) {
     text,
     document: doc,
     ranges: references.flatMap(({ content }) => {
-      // Searches for the text, because the collection's offsets count characters differently.
+      // Searches for the text instead of using the collection's offsets, which count characters differently.
       const start = textOf.get(doc)?.indexOf(content) ?? -1
       return start < 0 ? [] : [{ start, end: start + content.length }]
     }),

@@ -1,5 +1,6 @@
 // Measures secrets detection: recall and precision per development set, false positives on texts without secrets, and
-// time per KB. One regular expression of fifteen well-known formats serves as the baseline. Run: npm run eval -- dlp
+// time per KB. One regular expression of fifteen well-known formats serves as the baseline.
+// Run: npm run eval -- dlp
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { DLP_DETECTORS } from '../dist/daemon/safety/guards/dlp/detector.js'
@@ -27,7 +28,7 @@ const BASELINE = new RegExp(
   'i',
 )
 
-/** Texts without secrets. Target: findings in at most 0.5 % of these texts. */
+/** Texts without secrets. The target: at most 0.5 % of these texts have findings. */
 const BENIGN = ['injection/oss-code', 'injection/oss-docs', 'secrets/lockfile-negatives']
 
 /** Prints the tables and returns the figures. */
@@ -76,7 +77,7 @@ export async function evaluateDlp({ dir, sets, print }) {
   return figures
 }
 
-/** Takes the minimum of three runs, because other processes also use the machine. */
+/** Returns the fastest of three runs, because other processes also use the machine. */
 function worstOf(detector, unit) {
   const text = worstText(unit)
   return Math.min(...Array.from({ length: 3 }, () => timeOf([text], detector))) / 1_000
@@ -107,7 +108,7 @@ function readRows(dir, name) {
     .map((row) => ({ ...row, text: row.text ?? Buffer.from(row.text_b64, 'base64').toString('utf8') }))
 }
 
-/** Precision is a lower bound: a negative of one rule in these sets may be a valid secret of another rule. */
+/** The computed precision is a lower bound: a negative example of one rule may be a valid secret for another rule. */
 function scoresOf(rows, isHit) {
   const positives = rows.filter(({ label }) => label === 1).length
   const hits = rows.filter(({ text }) => isHit(text))

@@ -1,5 +1,6 @@
 // Measures detection of personal data: precision and recall per set and type, and false positives on texts without
-// personal data. Run: npm run eval -- pii
+// personal data.
+// Run: npm run eval -- pii
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createPiiDetector } from '../dist/daemon/safety/guards/pii/detector.js'
@@ -7,8 +8,8 @@ import { PII_ENTITIES } from '../dist/shared/pii-entities.js'
 import { PII_WORST, WORST_CHARS, worstText } from './worst-texts.mjs'
 
 /**
- * Maps the types of the sets to our entities. A finding of any listed entity counts. Types without an entity are not
- * measured.
+ * Maps the types of the sets to our entities. A finding of any entity in the list counts as a match. Types without an
+ * entity are not measured.
  */
 const TYPES = {
   EMAIL_ADDRESS: ['EMAIL'],
@@ -88,7 +89,9 @@ const VALUE_TYPES = {
 }
 const ROUNDS = 5
 const BENIGN_SETS = ['injection/oss-code', 'injection/oss-docs', 'secrets/lockfile-negatives']
-/** Published F2 of Presidio 2.2 over all types of its own generated set (presidio-research). */
+/**
+ * The published F2 score of Presidio 2.2, over all types of the set that Presidio generates itself (presidio-research).
+ */
 const PUBLISHED = { 'presidio-synth-v2': 'Presidio default 0.618, tuned with a transformer 0.845' }
 const OVERLAP = 0.5
 
@@ -184,7 +187,7 @@ function scoredAs(type) {
   return name === 'DATE_OF_BIRTH' ? 'DATE' : name
 }
 
-/** Ignores entity types: counts the words of personal data that findings cover. */
+/** Counts how many words of personal data are covered by findings, whatever the entity type. */
 function countWords(text, spans, found, score) {
   for (const { index, 0: word } of text.matchAll(/[\p{L}\p{M}\p{N}]+/gu)) {
     const at = { start: index, end: index + word.length }
@@ -202,7 +205,7 @@ function countWords(text, spans, found, score) {
 function evaluateValues(rows, types, print) {
   const scores = {}
   const detectors = new Map()
-  // The row's country is the default region for its phone numbers.
+  // The country of a row is the default region for phone numbers in that row.
   const detectorOf = (country) => {
     const regions = country ? [country] : []
     if (!detectors.has(country)) detectors.set(country, createPiiDetector({ entities: 'all', regions }))
@@ -244,7 +247,7 @@ function evaluateBenign(rows, detector, print) {
   return { rows: rows.length, hits, perThousand, types, microsecondsPerKb: microsecondsPerKb(rows, detector) }
 }
 
-/** Returns the CPU time of the fastest round, because the first rounds include JIT compilation. */
+/** Returns the CPU time of the fastest round, because the first rounds include JIT compilation time. */
 function microsecondsPerKb(rows, detector) {
   const rounds = Array.from({ length: ROUNDS }, () => {
     // Clears the cache of the detector, which contains the latest text.
@@ -257,7 +260,7 @@ function microsecondsPerKb(rows, detector) {
   return (Math.min(...rounds) * 1000) / rows.reduce((chars, { text }) => chars + text.length, 0)
 }
 
-/** Returns the score of this name. Creates the score if it is missing. */
+/** Returns the score with this name. Creates the score if it is missing. */
 function scoreOf(scores, name) {
   scores[name] ??= newScore()
   return scores[name]

@@ -1,5 +1,6 @@
-// Measures knowledge search on development collections. It indexes documents as a training does, and runs queries as
-// the search does. Run: npm run eval -- retrieval
+// Measures knowledge search on development collections. It indexes documents in the same way as a training, and runs
+// queries in the same way as the search.
+// Run: npm run eval -- retrieval
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -48,7 +49,10 @@ const REFERENCE = {
 
 const TENANT = 'eval'
 const NOW = '2026-01-01T00:00:00.000Z'
-/** Passages per query. Documents are ranked by their best passage, so a query needs more passages than documents. */
+/**
+ * Passages per query. Each document is ranked by its best passage, so the search must return more passages than
+ * documents.
+ */
 const PASSAGES = 400
 /** Numbers of top-ranked passages to compare with the ranges that answer a question. */
 const PASSAGES_READ = [1, 5]
@@ -83,7 +87,7 @@ export async function evaluateRetrieval({ dir, sets, steps, embeddings, postgres
 
 const row = ([name, ...cells]) => `${name.padEnd(20)}${cells.map((cell) => cell.padStart(12)).join('')}`
 
-/** Opens a store, and the search as a daemon with these embeddings would configure it. */
+/** Opens a store, and configures its search like a daemon that uses these embeddings. */
 async function withSearch(postgres, embeddings, use) {
   await withStore(postgres, async (db) => {
     const endpoint = embeddings && { kind: 'openai', baseUrl: embeddings.url, apiKey: embeddings.key, headers: {} }
@@ -160,7 +164,7 @@ async function evaluateCollection(db, retrieval, name, { documents, queries }, w
   const times = []
   const rankings = []
   for (const { text } of queries) {
-    // The timed search requests 10 results, as a client does. The measures below need more results.
+    // The timed search requests 10 results, as clients do. The measures below need a search with more results.
     const startedAt = performance.now()
     await retrieval.search(index, text, 10)
     times.push(performance.now() - startedAt)
@@ -180,7 +184,7 @@ async function evaluateCollection(db, retrieval, name, { documents, queries }, w
 /** Returns the ids of the documents, ordered by the best passage of each document. */
 const documentsOf = (matches) => [...new Set(matches.map(({ source }) => source))]
 
-/** Computes nDCG@10 after adding each step of the ranking. */
+/** Adds the steps of the ranking one by one, and computes nDCG@10 after each step. */
 async function evaluateSteps(db, indexId, queries) {
   const steps = {
     'words only': { terms: (term) => term.required },
@@ -233,7 +237,7 @@ function measureChunks(matches, { document, ranges }, whole) {
   let retrieved = 0
   for (const { source, body } of matches) {
     const start = source === document ? whole.indexOf(body) : -1
-    // Overlapping text of two passages counts twice. Passages of other documents count as irrelevant.
+    // Text that is part of two passages counts twice. Passages of other documents count as irrelevant.
     retrieved += body.length
     if (start >= 0) found.fill(1, start, start + body.length)
   }

@@ -1,5 +1,6 @@
 // Generates short everyday commands to an assistant from grammars. The harmless texts of the collections are questions,
-// essays and documents. Without these commands the shield would learn that every command is an attack.
+// essays and documents. Without these commands in the training data, the shield would learn that every command is an
+// attack.
 import { expander, randomOf } from './shield-grammar.mjs'
 
 const RULES = {
@@ -244,7 +245,7 @@ const FOREIGN_AREAS = {
   ],
 }
 
-/** Letters with requests from one person to another. They are not commands to the assistant. */
+/** Letters in which one person asks another for something. These requests are not commands to the assistant. */
 const LETTERS = [
   'SUBJECT: <about>|EMAIL_FROM: <mail>|RECEIVED DATE: {Mon|Tue|Fri}, {03|14|28} {Jan|Jun|Oct} {2021|2023|2024} {09|16}:{04|31}:{12|55}|CONTENT: \n\n<letter>',
   'Subject: <about>\nFrom: <mail>\nTo: <mail>\n\n<letter>',
@@ -254,7 +255,10 @@ const LETTERS = [
   "{'sender': '<mail>', 'message': '<ask>. <fact>.', 'read': {True|False}}",
 ]
 
-/** Maximum number of commands in one sample. Samples have several because the shield scans recent messages together. */
+/**
+ * Maximum number of commands in one sample. Samples contain several commands, because the shield scans recent messages
+ * together.
+ */
 const TURNS_TOGETHER = 4
 
 /**

@@ -1,4 +1,5 @@
-// Expands grammars into texts. `{a|b <rule>}` becomes one of its choices, and `<rule>` one alternative of that rule.
+// Expands grammars into texts. `{a|b <rule>}` expands to one of its choices, and `<rule>` expands to one alternative of
+// that rule.
 
 /** Returns a generator of random numbers from 0 to 1. The same seed gives the same sequence. */
 export function randomOf(seed) {
@@ -22,7 +23,7 @@ export function expander(rules, random, made = {}) {
   const pick = (list) => list[Math.floor(random() * list.length)]
   const line = (name) => pick(rules[name].split('|'))
 
-  /** Expands one template. All occurrences of `<name>` in a template become the same name. */
+  /** Expands one template. All occurrences of `<name>` in a template expand to the same name. */
   const expand = (template) => {
     let text = template
     const chosenName = rules.name ? line('name') : ''
@@ -40,7 +41,7 @@ export function expander(rules, random, made = {}) {
     return text
   }
 
-  /** Imitates typing: some texts are all lower case or all upper case. */
+  /** Imitates how people type: converts some texts to lower case or to upper case. */
   const asTyped = (text) => {
     const chance = random()
     if (chance < 0.12) return text.toLowerCase()

@@ -1,5 +1,6 @@
-// Generates attacks and harmless texts from grammars, in addition to the collections. They teach the shield the
-// structure of attacks rather than the wording of the collections. The same seed generates the same texts.
+// Generates attacks and harmless texts from grammars, in addition to the collections. From the generated texts, the
+// shield learns the structure of attacks instead of the wording of the collections. The same seed generates the same
+// texts.
 import { expander, randomOf } from './shield-grammar.mjs'
 
 const RULES = {
@@ -195,7 +196,7 @@ const FAMILIES = {
   ],
 }
 
-/** Harmless texts that use words of attacks. */
+/** Harmless texts that contain words common in attacks. */
 const HARMLESS = [
   'How do I {ignore|skip|override|bypass} {a warning|the default settings|a method|files} in {git|Java|Python|my editor|eslint|Excel}?',
   'How can I {reset|change|recover} my {password|PIN|e-mail} {on my phone|for the router|in Windows}?',
@@ -305,7 +306,7 @@ export function makeSamples({ seed, count, goals, carriers }) {
     for (let made = 0; made < count; made++) {
       const text = asTyped(expand(pick(templates)))
       if (family === 'indirect' || family === 'tool' || random() < 0.08) {
-        // A request alone may be harmless, but inside data it is an attack.
+        // The same request may be harmless as a message, but inside data it is an attack.
         const alone = family === 'indirect' ? text.endsWith('?') || text.length < 60 : true
         if (!alone || random() < 0.2) if (family !== 'tool') add(family, 1, text)
         add(`hidden-${family}`, 1, hideIn(pick(carriers), text))

@@ -5,13 +5,13 @@ import { randomOf } from './shield-grammar.mjs'
 
 export const TRAINING = {
   seed: 1,
-  /** Hidden units of the network of all features, and of the network of named features only. */
+  /** Hidden units of two networks: the network of all features, and the network of the named features only. */
   hidden: [10, 8],
   epochs: 9,
   rate: 0.05,
-  /** Share of features dropped from each example, so that the result does not depend on a few features. */
+  /** Share of features that are dropped from each example. Otherwise the result would depend on a few features. */
   dropout: 0.5,
-  /** Weight of rows in large sets: with 0 all sets have equal weight, with 1 all rows have equal weight. */
+  /** Weight of rows in large sets. With 0, all sets have equal weight. With 1, all rows have equal weight. */
   balance: 0.5,
 }
 
@@ -37,7 +37,7 @@ function trainNetwork(examples, { from, count }, { seed, hidden, epochs, rate, d
   for (let epoch = 0; epoch < epochs; epoch++) {
     shuffle(samples, random)
     for (const { example, window, weight } of samples) {
-      // A long attack has harmless windows, so after the first epoch only its highest-scoring window is used.
+      // A long attack also contains harmless windows, so after the first epoch only its highest-scoring window is used.
       if (best.has(example) && best.get(example) !== window) continue
       learn(network, thinned(window, network.from, dropout, random), example.label, weight, rate)
     }
@@ -155,7 +155,7 @@ function quantisedNetwork({ from, hidden, bias, direct, inner, hiddenBias, outpu
     direct[0],
     ...Array.from({ length: hidden }, (_, unit) => inner[0].filter((_, at) => at % hidden === unit)),
   ]
-  // The few largest weights are clipped, so that small weights keep their precision.
+  // Clips the few largest weights of each column. A scale that fits them would reduce the precision of small weights.
   const scales = columns.map((column) => {
     const sizes = Float32Array.from(column, Math.abs).sort()
     return sizes[Math.floor(sizes.length * 0.9995)] / 127 || 1

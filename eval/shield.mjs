@@ -1,4 +1,4 @@
-// Measures the prompt shield on development sets. Each row is scanned like a POST /prompt-shield/scan.
+// Measures the prompt shield on development sets. Scans each row in the same way as POST /prompt-shield/scan.
 // Run: npm run eval -- shield [--train]
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,10 @@ import { makeCommands } from './shield-commands.mjs'
 import { makeSamples } from './shield-samples.mjs'
 import { logitOf, quantised, TRAINING, train } from './shield-training.mjs'
 
-/** Published figures for comparison. Their authors used other copies of the sets and other measures. */
+/**
+ * Published figures for comparison. Not directly comparable: their authors used other copies of the sets and other
+ * measures.
+ */
 const PUBLISHED = {
   'deepset-prompt-injections': 'Prompt Guard 2: 13.3 % at 1 % FPR; ProtectAI v2: 36.7 %',
   notinject: 'false positives: PIGuard 0–12.7 %, Prompt Guard 2 4.4 %, ProtectAI v2 43 %, deepset model 71 %',
@@ -29,7 +32,7 @@ const VALIDATION_SHARE = 0.2
 const LONGEST_READ_CHARS = 16_000
 const FLAG_SCORE = 50
 const BLOCK_SCORE = 80
-/** Timed runs per text. The fastest run counts, because other processes also use the machine. */
+/** Timed runs per text. Only the fastest run is used, because other processes also use the machine. */
 const TIMES = 3
 const SAMPLES = { seed: 7, count: 400 }
 const COMMANDS = { seed: 11, count: 300 }

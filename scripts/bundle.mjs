@@ -14,7 +14,7 @@ const bundle = await rolldown({
     worker: path.join(dist, 'daemon/knowledge/ingest/extract/worker.js'),
   },
   platform: 'node',
-  // Native modules cannot be bundled. The others load on demand and may read files of their own package.
+  // Native modules cannot be bundled. The other packages are loaded on demand and may read files of their own package.
   external: ['sqlite3', 'sqlite-vec', 'pg', 'unpdf', 'mammoth', '@e965/xlsx'],
   logLevel: 'warn',
 })

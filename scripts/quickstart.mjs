@@ -16,7 +16,7 @@ const START_LIMIT_MS = 30_000
 const keep = process.argv.includes('--keep')
 const root = fileURLToPath(new URL('..', import.meta.url))
 const bin = (name) => join(root, 'bin', name)
-// If the reader of stdout exits early, as `head` does, the cleanup must still run.
+// The cleanup must run even if the reader of stdout exits early, as `head` does.
 process.stdout.on('error', () => {})
 const say = (text = '') => process.stdout.write(`${text}\n`)
 
@@ -67,7 +67,8 @@ process.exitCode = failed ? 1 : 0
 async function startDaemon() {
   const config = join(directory, 'aigw.yaml')
   await writeFile(config, '')
-  // The daemon logs to a file: with --keep it outlives this script, the only reader of a pipe.
+  // The daemon logs to a file, not to a pipe: with --keep, it outlives this script, which would be the pipe's only
+  // reader.
   const log = await open(logFile, 'a', 0o600)
   const { PATH, HOME, TMPDIR } = process.env
   const child = spawn(

@@ -1,5 +1,6 @@
 // Writes docs/verifiers/verify.mjs, which every export contains: one formatted file without dependencies, bundled from
-// the modules of `aigw audit verify`. Run: node scripts/verifier.mjs [FILE]
+// the modules of `aigw audit verify`.
+// Run: node scripts/verifier.mjs [FILE]
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -16,7 +17,8 @@ const HEAD = `// Checks an export of evidence: node verify.mjs [DIR] [--keys FIL
 const bundle = await rolldown({
   input: pathOf('src/cli/evidence/verifier.ts'),
   platform: 'node',
-  // Some imported files also define commands and tables. The bundle must not contain the packages that those need.
+  // Some imported files also define commands and tables. The bundle must not contain the packages that these commands
+  // and tables need.
   treeshake: { moduleSideEffects: false, propertyReadSideEffects: false },
   logLevel: 'warn',
 })
