@@ -6,7 +6,7 @@ import type { Output } from './output/output.ts'
 import type { Settings } from './profile/profile.ts'
 
 type ContextOptions = {
-  /** The command manages saved profiles, so the selected profile need not exist. */
+  /** The selected profile may be missing, because the command manages saved profiles. */
   managesProfiles: boolean
   commandTree(context: CliContext): Promise<Command>
 }

@@ -15,7 +15,10 @@ export const CALL_TIMEOUT_MS = 30_000
 /** Maximum bytes of a response body that `read` and `send` buffer. */
 const ANSWER_BYTES = 256 * 1024 * 1024
 const BACKOFF_MS = 200
-/** The longest `Retry-After` that the client waits for. For a longer one, the command exits with 7 immediately. */
+/**
+ * The longest `Retry-After` that the client waits for. If the gateway asks for a longer wait, the command exits with 7
+ * immediately.
+ */
 const LONGEST_WAIT_SECONDS = 5
 
 export type UploadBody = { type: string; length: number; open(): AsyncIterable<Uint8Array> }
@@ -28,11 +31,11 @@ export type ApiRequest = {
   json?: unknown
   upload?: UploadBody
   headers?: Record<string, string>
-  /** Sends the request without a key, as for probes. */
+  /** Sends the request without a key. Probes use this. */
   anonymous?: true
   /** Overrides the configured key. `login` uses this to validate a key before saving it. */
   key?: string
-  /** Whether sending the request twice has the same effect as sending it once. A GET is always repeatable. */
+  /** True if sending the request twice has the same effect as sending it once. A GET is always repeatable. */
   repeatable?: boolean
   /** Timeout for the first byte of the response. With `read` and `send`, it covers the whole response. */
   timeoutMs?: number
@@ -56,11 +59,17 @@ type Answer<Body> = { status: number; body: Body; raw: Buffer; requestId: string
 
 export type Api = {
   baseUrl: string
-  /** Returns a response of any status with its body unread. Throws exit 4 without a key, exit 9 without a response. */
+  /**
+   * Returns the response, whatever its status, before its body is read. Throws exit 4 if no key is set, and exit 9 if
+   * no response arrives.
+   */
   open(request: ApiRequest): Promise<OpenAnswer>
-  /** Yields the chunks of the body. Throws exit 8 if the body is truncated or, with `bounded`, exceeds the timeout. */
+  /**
+   * Yields the chunks of the body. Throws exit 8 if the body is truncated. With `bounded`, also throws exit 8 if the
+   * body is incomplete at the timeout.
+   */
   parts(answer: OpenAnswer, options: { bounded: boolean }): AsyncGenerator<Buffer>
-  /** Returns the whole body, whatever the status, within the timeout of the request. */
+  /** Returns the whole body, whatever the status. The timeout of the request also covers the body. */
   read(answer: OpenAnswer): Promise<Buffer>
   /** Returns the JSON of a 2xx response. Throws for any other status (docs/cli.md, Errors and exit codes). */
   send<Body extends object>(request: ApiRequest): Promise<Answer<Body>>
@@ -167,8 +176,8 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
 }
 
 /**
- * Parses a body that contains an object or an array. The result's type comes from the wire schemas and is not
- * validated.
+ * Parses a body that contains an object or an array. The type of the result comes from the wire schemas. The result
+ * itself is not validated.
  */
 export function parseAnswer<Body extends object>(raw: Buffer, baseUrl: string, requestId: string | undefined): Body {
   try {
@@ -243,7 +252,7 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
       reject(unreachable(settings.baseUrl, error, { repeatable: isRepeatable(request) }))
     })
     if (request.upload === undefined) return void sent.end(body)
-    // An error response may arrive during the upload. That response takes precedence over the upload's broken pipe.
+    // If an error response arrives during the upload, the caller gets that response and not the upload's EPIPE error.
     const source = Readable.from(request.upload.open(), { objectMode: false })
     source.on('error', (error) => sent.destroy(error))
     sent.once('close', () => source.destroy())
@@ -261,7 +270,7 @@ function waitBeforeRetry(outcome: OpenAnswer | CliError, request: ApiRequest, tr
   const backoffMs = BACKOFF_MS * 2 ** triesMade
   if (outcome instanceof CliError) return backoffMs
   const asked = Number(outcome.headers['retry-after'] ?? Number.NaN)
-  // The gateway sends 429 and 503 before any work is done, so every request may be retried.
+  // The gateway sends 429 and 503 only before it does any work, so every request may be retried after them.
   if (outcome.status === 429 || outcome.status === 503) return asked <= LONGEST_WAIT_SECONDS ? asked * 1_000 : undefined
   return (outcome.status === 502 || outcome.status === 504) && request.method === 'GET' ? backoffMs : undefined
 }

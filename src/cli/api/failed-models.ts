@@ -12,7 +12,7 @@ const WORDS: Record<string, string> = {
   quota_exhausted: 'has no quota left',
 }
 
-/** The reason of a failure as a predicate. The caller puts the model's name before it. */
+/** The reason of a failure, as the predicate of a sentence that begins with the model's name. */
 export const failureWords = (reason: string): string => WORDS[reason] ?? `failed (${reason})`
 
 /** Advice for failures that only the operator can fix. */
@@ -39,6 +39,6 @@ export const attemptHints = (attempts: readonly unknown[]): string[] => [
   ...new Set(attempts.flatMap((attempt) => adviceFor(attempt) ?? [])),
 ]
 
-/** Whether a retry is useless, because only the operator can fix the failures. */
+/** Whether a retry cannot succeed, because only the operator can fix the failures. */
 export const needOperator = (attempts: unknown): boolean =>
   Array.isArray(attempts) && attempts.length > 0 && attempts.every((attempt) => adviceFor(attempt) !== undefined)

@@ -70,7 +70,7 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
   if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
   const mayOnlyRead = status === 403 && text.includes('may only read the index')
   if (mayOnlyRead) return ['Let the key write:  aigw keys update KEY --index-access write']
-  // The gateway sends the same response for an unknown index and for a forbidden index.
+  // The gateway sends the same response whether the index does not exist or this key may not use it.
   const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
   if (isAboutIndex) return ['To list the indexes that this key may use, run: aigw indexes list']
   // Guards and policies record incidents. Only administrators may read incidents.
@@ -101,7 +101,7 @@ const REASONS: Record<string, string> = {
 }
 const isTlsFault = (code: string): boolean => /^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
 
-/** The error if the URL has the wrong scheme: the server expects TLS instead of HTTP, or HTTP instead of TLS. */
+/** The error for a URL with the wrong scheme: http for a server that uses TLS, or https for a server without TLS. */
 function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | undefined {
   const isPlain = /wrong version number|packet length too long|record layer/i.test(
     error instanceof Error ? error.message : '',
@@ -117,8 +117,8 @@ function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | 
 }
 
 /**
- * The error of a request without a response. A refused connection is always retryable. A broken connection is retryable
- * only if the request is repeatable.
+ * The error of a request without a response. A refused connection is always retryable. After a broken connection, a
+ * retry is allowed only if the request is repeatable.
  */
 export function unreachable(baseUrl: string, error: unknown, { repeatable }: { repeatable: boolean }): CliError {
   const code = (isErrno(error) ? error.code : undefined) ?? 'unknown'
@@ -151,7 +151,7 @@ export function brokenAnswer(error: unknown, requestId: string | undefined): Cli
   return new CliError(EXIT.upstream, 'the connection broke in the middle of the answer', options)
 }
 
-/** The error of a response that was incomplete at its timeout. */
+/** The error of a response that was still incomplete when its timeout ended. */
 export const unfinished = (timeoutMs: number, requestId: string | undefined): CliError =>
   new CliError(EXIT.upstream, `the answer was not complete in time (${timeoutMs / 1000} s)`, {
     code: 'TIMEOUT',

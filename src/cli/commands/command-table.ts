@@ -6,7 +6,7 @@ export type Entry = {
   name: string
   aliases?: string[]
   summary: string
-  /** The command manages saved profiles, so the selected profile need not exist. */
+  /** The selected profile may be missing, because the command manages saved profiles. */
   managesProfiles?: true
 } & ({ load(): Promise<CommandFactory> } | { verbs: Entry[] })
 
@@ -33,7 +33,7 @@ const several = <Name extends string>(
 const names = <Name extends string>(summaries: Record<Name, string>): Name[] =>
   Object.keys(summaries).filter((name): name is Name => Object.hasOwn(summaries, name))
 
-/** Adds the alias `rm` to `remove`, for nouns without a `delete` command. */
+/** For nouns without a `delete` command, adds the alias `rm` to `remove`. */
 const removeIsShort = (entry: Entry): Entry => (entry.name === 'remove' ? { ...entry, aliases: ['rm'] } : entry)
 
 /** The commands of one resource. The singular of its name is an alias. */

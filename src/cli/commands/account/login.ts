@@ -28,7 +28,9 @@ export function toCommand(context: CliContext): Command {
     .action((flags: Flags) => login(context, flags))
 }
 
-/** Saves the profile and the key after GET /whoami has accepted the key. If it rejects the key, nothing is saved. */
+/**
+ * Sends the key to GET /whoami. If the gateway accepts the key, saves the profile and the key. Otherwise saves nothing.
+ */
 async function login(context: CliContext, { withToken }: Flags): Promise<void> {
   const { io } = context
   const settings = await context.settings()
@@ -48,7 +50,7 @@ async function login(context: CliContext, { withToken }: Flags): Promise<void> {
 
   if (settings.dryRun) await note(`Would save profile '${profile}' for ${baseUrl}.`)
   else {
-    // The key is saved first: an interruption may leave an unused key, but never a profile without its key.
+    // Saves the key before the profile: an interruption may leave an unused key, but never a profile without its key.
     await editCredentials(io.env, [{ path: ['keys', profile], value: { origin, key } }])
     await editConfig(io.env, [
       { path: ['current_profile'], value: profile },

@@ -15,7 +15,7 @@ export const WHOAMI_VIEW = {
   members: ['user', 'tenant', 'api_key'],
 }
 
-/** The resource without its `success` wrapper. */
+/** Returns the resource without the `success` field of the response. */
 export const toWhoami = ({ user, tenant, api_key }: Whoami) => ({ user, tenant, api_key })
 
 export function toCommand(context: CliContext): Command {

@@ -34,7 +34,7 @@ export function toCommand(context: CliContext): Command {
 type Flags = { data?: string; form: string[]; header: string[]; paginate: boolean; include: boolean }
 
 /**
- * Prints the body of the response, whatever the status. For a status of 300 or higher, throws the error with the
+ * Prints the body of the response, whatever the status. If the status is 300 or higher, then throws the error with the
  * matching exit code.
  */
 async function call(context: CliContext, method: string, path: string, flags: Flags): Promise<void> {

@@ -31,7 +31,8 @@ export function toCommand(context: CliContext): Command {
 }
 
 /**
- * Throws exit 10 if the log fails verification. With `evenViolated`, first writes the log and a list of its violations.
+ * Throws exit 10 if the log fails verification. With `evenViolated`, it writes the log and a list of its violations
+ * before it throws.
  */
 async function exportAudit(
   context: CliContext,

@@ -9,26 +9,29 @@ import { CliError, EXIT } from '../../errors.ts'
 import { incomplete, type ReceivedFrame, readFrames } from './frames.ts'
 import { failoverLines } from './notes.ts'
 
-/** Timeout of the first frame. After failovers, the first frame arrives only with the first token of the last model. */
+/**
+ * Timeout of the first frame. If all earlier models fail, the first frame arrives only with the first token of the last
+ * model.
+ */
 const FIRST_FRAME_TIMEOUT_MS = (MODELS_PER_CHAIN - 1) * FIRST_TOKEN_TIMEOUT_MS.default + FIRST_TOKEN_TIMEOUT_MS.last
-/** The maximum duration of one answer: every model of the chain runs until its timeout. */
+/** The maximum duration of one answer, reached if every model of the chain runs until its timeout. */
 const WHOLE_ANSWER_TIMEOUT_MS = ATTEMPT_TIMEOUT_MS.max * MODELS_PER_CHAIN
 
 export type Question = {
   body: { stream: boolean; redundancy?: { commit?: CommitPoint } }
   /**
-   * A request with a repeated key gets the first answer and is not billed again. By default, sends a random key, or no
-   * key if `stop` is set.
+   * A request that repeats the key of an earlier request gets the earlier answer and is not billed. By default, the key
+   * is random. If `stop` is set, no key is sent by default.
    */
   idempotencyKey: string | undefined
   /**
-   * Also aborts the request at the gateway, unless the request has an idempotency key. Other requests may wait for the
-   * answer of that key.
+   * Also aborts the request at the gateway. If the request has an idempotency key, the gateway continues, because other
+   * requests with this key may wait for the answer.
    */
   stop?: AbortSignal
 }
 
-/** Called during the answer. Each call is awaited before the next part is read. */
+/** Called while the answer arrives. The client awaits each call before it reads the next chunk. */
 export type Listener = {
   text?(text: string): Promise<void>
   frame?(received: ReceivedFrame): Promise<void>
@@ -47,8 +50,8 @@ export type Answer = {
 }
 
 /**
- * Sends one chat request and passes its answer to the listener. Notes failed models on stderr. Throws exit 8 for a
- * truncated answer, and the reason of `stop` for a stopped answer.
+ * Sends one chat request and passes its answer to the listener. Notes failed models on stderr. If the answer is
+ * truncated, throws exit 8. If `stop` ended the answer, throws the abort reason of `stop`.
  */
 export async function receive(context: CliContext, question: Question, listener: Listener): Promise<Answer> {
   const { io } = context
@@ -66,7 +69,7 @@ export async function receive(context: CliContext, question: Question, listener:
       accept: body.stream ? 'text/event-stream' : 'application/json',
       ...(key !== undefined && { 'idempotency-key': key }),
     },
-    // With an idempotency key, a retry returns the first result and is not billed again.
+    // If the request has an idempotency key, a retry returns the first result and is not billed again.
     repeatable: key !== undefined,
     timeoutMs: timeoutFlagMs ?? firstFrameTimeoutMs(body),
     signal: stop === undefined ? limit.signal : AbortSignal.any([limit.signal, stop]),
@@ -88,10 +91,10 @@ export async function receive(context: CliContext, question: Question, listener:
 const firstFrameTimeoutMs = ({ stream, redundancy }: Question['body']): number =>
   stream && redundancy?.commit !== 'complete' ? FIRST_FRAME_TIMEOUT_MS : WHOLE_ANSWER_TIMEOUT_MS
 
-/** A request in flight. `begun` becomes true when the first part of the answer arrives. */
+/** A request in flight. `begun` becomes true when the first chunk of the answer arrives. */
 type Run = { begun: boolean; elapsed(): number }
 
-/** `--timeout` limits the whole answer, also during streaming. */
+/** `--timeout` limits the time of the whole answer, also while it is streamed. */
 function answerLimit({ io }: CliContext, baseUrl: string, timeoutMs: number | undefined) {
   const controller = new AbortController()
   const timer =

@@ -45,14 +45,14 @@ export type Ask = {
   sources: boolean
   /** Stops only the answer, not the program. */
   stop?: AbortSignal
-  /** Called with every chunk of an answer, even if the answer is truncated later. */
+  /** Called with every chunk of text, even if the answer is later truncated. */
   onText?(text: string): void
 }
 
 /** Sends one question, prints the answer and returns it. Throws if the answer is incomplete. */
 export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
-  // Unknown fields are rejected before the request, because every answer is billed.
+  // Rejects unknown fields before it sends the request, because every answer is billed.
   if (input.show === 'envelope') output.assertShowable(VIEW)
   if (settings.verbose) await context.note(`index: ${input.body.index}`)
   const text = input.show === 'text' ? await showText(context, input.render) : undefined
@@ -63,7 +63,7 @@ export async function ask(context: CliContext, input: Ask): Promise<Answer> {
     answer = await receive(context, input, listenerOf(input, { output, text, onFirst: progress.end }))
   } catch (error) {
     progress.end()
-    // If stdout fails, printing the mark fails too. The first error is reported.
+    // If the write to stdout failed, printing the mark fails too. Only the first error is reported.
     await text?.breakOff(markOf(error, input, context)).catch(() => {})
     throw error
   } finally {
@@ -103,7 +103,10 @@ function listenerOf({ show, onText }: Ask, to: Show): Listener {
 
 const ONE_LINE = { indent: 0, terminal: false }
 
-/** If the answer has no complete code block, prints the answer to stderr, because it was billed, and throws exit 1. */
+/**
+ * If the answer has no complete code block, throws exit 1. Before, prints the answer to stderr, because the user pays
+ * for it.
+ */
 async function chooseBlock(context: CliContext, text: string, which: 'first' | 'last'): Promise<string> {
   const block = codeBlocksIn(text).at(which === 'first' ? 0 : -1)
   if (block !== undefined) return block

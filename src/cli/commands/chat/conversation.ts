@@ -24,8 +24,8 @@ const findPath = async (env: Env, profile: string): Promise<string | undefined> 
 }
 
 /**
- * Returns the last conversation of the profile. Throws a usage error if no conversation is stored, or if it was with
- * another gateway.
+ * Returns the last conversation of the profile. Throws a usage error if no conversation is stored, or if the stored
+ * conversation belongs to another gateway.
  */
 export async function loadConversation(context: CliContext): Promise<Conversation> {
   const { profile, baseUrl } = await context.settings()
@@ -33,7 +33,7 @@ export async function loadConversation(context: CliContext): Promise<Conversatio
   const kept = path === undefined ? undefined : parseKept(await readState(path))
   if (kept === undefined) throw usageError(`profile '${profile}' has no conversation to continue`)
   const { origin, ...conversation } = kept
-  // Messages are sent only to the gateway that received them first. The same rule applies to keys.
+  // Stored messages are sent only to the gateway that received them first. The same rule applies to stored keys.
   if (origin === new URL(baseUrl).origin) return conversation
   throw usageError(`the last conversation of profile '${profile}' was with ${origin} and is not sent to ${baseUrl}`)
 }
@@ -63,7 +63,7 @@ export async function moveConversation(env: Env, profile: string, to: string): P
   const everKept = { ...env, AIGW_NO_HISTORY: '' }
   const [from, target] = await Promise.all([findPath(everKept, profile), findPath(everKept, to)])
   if (from === undefined || target === undefined) return
-  // First removes the conversation that an earlier profile with the new name may have left.
+  // An earlier profile with the new name may have left a conversation, which is removed first.
   await rm(target, { force: true }).catch(() => {})
   await rename(from, target).catch(() => forgetConversation(env, profile))
 }
@@ -90,6 +90,6 @@ export function fitMessages(messages: Message[], system = ''): Message[] {
     if (bytes > MESSAGE_CONTENT_BYTES || messages.length - at > MESSAGES_PER_REQUEST) break
     if (message.role === 'user') first = at
   }
-  // If a single message is too long, it is sent anyway, and the gateway rejects it.
+  // If the last message alone is too long, it is sent anyway, and the gateway rejects it.
   return messages.slice(Math.min(first, messages.length - 1))
 }

@@ -17,7 +17,7 @@ export function closesFence(line: string, { mark }: Fence): boolean {
 export const withoutIndent = (line: string, { indent }: Fence): string =>
   line.slice(Math.min(indent, /^[ \t]*/.exec(line)?.[0].length ?? 0))
 
-/** Returns the fenced code blocks of a text, unchanged. An unclosed block is omitted, because it may be truncated. */
+/** Returns the fenced code blocks of a text, unchanged. Omits an unclosed block, because it may be truncated. */
 export function codeBlocksIn(text: string): string[] {
   const blocks: string[] = []
   let open: { fence: Fence; code: string } | undefined

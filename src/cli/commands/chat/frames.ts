@@ -9,7 +9,8 @@ const DONE = '[DONE]'
 export type ReceivedFrame = { frame: ChatFrame /** Unchanged. */; json: string }
 
 /**
- * Yields the frames of a streamed answer. Throws exit 8 if the stream ends without `[DONE]`, even after a clean close.
+ * Yields the frames of a streamed answer. Throws exit 8 if the stream ends without `[DONE]`, even if the connection was
+ * closed cleanly.
  */
 export async function* readFrames(
   body: AsyncIterable<Uint8Array>,

@@ -37,12 +37,12 @@ export type ChatInput = {
   user: string | undefined
 }
 
-/** The parts of one prompt, in the order in which they are joined. */
+/** The parts of one prompt. They are joined in this order. */
 export type PromptParts = { files: { name: string; text: string }[]; piped: string; words: string[] }
 
 type ChainEntry = { model: string; timeout_ms?: number; first_token_timeout_ms?: number }
 
-/** Puts the text into a code fence that is longer than any fence in the text. */
+/** Encloses the text in a code fence that is longer than any fence in the text. */
 function fenced({ name, text }: { name: string; text: string }): string {
   const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length))
   const fence = '`'.repeat(longest + 1)
@@ -119,7 +119,10 @@ function toNumber(text: string | undefined, flag: string): number | undefined {
   throw usageError(`${flag} must be a number, not '${text}'`)
 }
 
-/** The index of the request, from flag or profile. `none`, the default, means Zero-Knowledge: no retrieval. */
+/**
+ * The index of the request, from flag or profile. The default is `none`, which means Zero-Knowledge: the request uses
+ * no retrieval.
+ */
 export function toIndex(flag: string | undefined, byDefault: string | undefined): string {
   const index = flag ?? byDefault ?? NO_INDEX
   const meansNone = index === 'none' || index.toLowerCase() === NO_INDEX.toLowerCase()
@@ -129,7 +132,7 @@ export function toIndex(flag: string | undefined, byDefault: string | undefined)
 /** A single question, or the latest messages of a conversation. */
 export type PromptText = { prompt: string } | { messages: Message[] }
 
-/** The body of POST /chat/completions. The gateway has defaults for omitted members. */
+/** The body of POST /chat/completions. The gateway applies its defaults for omitted members. */
 export function toChatRequest(input: Partial<ChatInput>, text: PromptText, defaults: ChatDefaults, stream: boolean) {
   const temperature = toNumber(input.temperature, '--temperature')
   const maxTokens = toNumber(input.maxTokens, '--max-tokens')

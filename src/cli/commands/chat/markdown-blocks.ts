@@ -3,14 +3,14 @@ import type { MarkedToken, Token, Tokens } from 'marked'
 import type { Painter } from '../../output/colour.ts'
 import { textWidth, wrapLine } from '../../output/text-width.ts'
 
-/** The styles, and the width of lines in cells. Words longer than a line are not split. */
+/** The styles, and the maximum width of a line in terminal cells. Words longer than a line are not split. */
 export type Look = { painter: Painter; width: number }
 
 const RULE_WIDTH = 40
 const COLUMN_GAP = '  '
 const SMALLEST_WIDTH = 16
 
-// Excludes the open variant of the library's union, which would make every field `any`.
+// Excludes the library's catch-all token type from the union: it would give every field the type `any`.
 export const known = (token: Token): MarkedToken => token as MarkedToken
 
 const inlinesText = (tokens: Token[], painter: Painter): string =>
@@ -100,7 +100,7 @@ function blocksLines(tokens: Token[], look: Look): string[] {
 const markerOf = ({ ordered, start }: Tokens.List, at: number): string =>
   ordered ? `${(start === '' ? 1 : start) + at}. ` : '• '
 
-/** The marker and the lines of one item. Lines after the first are indented to the first word. */
+/** The marker and the lines of one item. All lines after the first are indented to align with the first word. */
 export function itemLines({ tokens }: Tokens.ListItem, marker: string, look: Look): string[] {
   const box = tokens.flatMap(known).find(({ type }) => type === 'checkbox')
   const content = tokens.filter((token) => token !== box)
@@ -111,14 +111,14 @@ export function itemLines({ tokens }: Tokens.ListItem, marker: string, look: Loo
   ]
 }
 
-/** Code keeps its fences, so that copied text stays valid Markdown. */
+/** Prints code with its fences, which keeps copied text valid Markdown. */
 const codeLines = ({ text, lang = '' }: Tokens.Code, painter: Painter): string[] => [
   painter.dim(`\`\`\`${lang}`),
   ...text.split('\n'),
   painter.dim('```'),
 ]
 
-/** Aligned columns. On a narrow terminal, each row becomes lines of `title: value`. */
+/** Aligned columns. On a narrow terminal, prints each row as several lines of the form `title: value`. */
 function tableLines({ header, rows, align }: Tokens.Table, { painter, width }: Look): string[] {
   const cellsOf = (row: Tokens.TableCell[]) => row.map(({ tokens }) => inlinesText(tokens, painter))
   const titles = cellsOf(header).map((title) => painter.bold(title))

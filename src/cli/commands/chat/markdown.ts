@@ -4,19 +4,21 @@ import { terminalText } from '../../output/terminal-text.ts'
 import { closesFence, type Fence, findFence, withoutIndent } from './fence.ts'
 import { blockLines, itemLines, known, type Look } from './markdown-blocks.ts'
 
-/** Longer blocks are printed without rendering, because the whole pending text is parsed again for each new line. */
+/**
+ * Longer blocks are printed without rendering: each new line parses the whole pending text again, which would be slow.
+ */
 const PENDING_CHARS = 8_192
 
 export type MarkdownText = {
   /** Adds a chunk and returns the text that can be printed now. */
   push(chunk: string): string
-  /** Returns the remaining text, so that the whole output ends with exactly one newline. */
+  /** Returns the remaining text. The whole output then ends with exactly one newline. */
   end(): string
 }
 
 /**
- * Renders each block when it is complete, and code and lists line by line. Control characters of the text are removed
- * first, so that the result contains only our own escape sequences.
+ * Renders each block when it is complete, and code and lists line by line. First removes control characters from the
+ * text. The result therefore contains only our own escape sequences.
  */
 export async function createMarkdown(look: Look): Promise<MarkdownText> {
   const { Lexer } = await import('marked')
@@ -35,7 +37,7 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
     try {
       return new Lexer({ gfm: true }).lex(text)
     } catch {
-      // Thousands of nested quotes overflow the library's stack. They are shown unchanged.
+      // The library's recursion overflows the stack for thousands of nested quotes. They are shown unchanged.
       return [{ type: 'text', raw: text, text }]
     }
   }
@@ -142,8 +144,8 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
 }
 
 /**
- * Returns the kind of block that a line may begin. A line of another kind completes the previous block. Indented lines
- * belong to a list item.
+ * Returns the kind of block that a line may begin. A line of another kind completes the previous block. An indented
+ * line belongs to a list item.
  */
 function kindOf(line: string): string {
   if (line.trim() === '') return 'blank'

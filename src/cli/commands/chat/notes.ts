@@ -1,4 +1,4 @@
-/** Formats the lines about an answer on stderr. */
+/** Formats the stderr lines that describe an answer. */
 import type { ChatMetadata } from '../../../shared/wire/chat.ts'
 import { failureWords } from '../../api/failed-models.ts'
 
@@ -17,11 +17,11 @@ export function failoverLines({ failover, served_model }: ChatMetadata): string[
     .filter((line) => line !== '')
 }
 
-/** The note that a request omits the first messages of its conversation. */
+/** The note that the request omits the oldest messages of the conversation. */
 export const leftOutLine = (count: number): string | undefined =>
   count === 0 ? undefined : `note: the first ${count} messages are omitted, because a request cannot contain more`
 
-/** The note that the answer ended at a limit or at a filter. */
+/** The note that a limit or a filter ended the answer. */
 export function finishLine(finishReason: string | undefined): string | undefined {
   if (finishReason === 'length')
     return 'note: the answer was truncated at the token limit; allow more with --max-tokens'
@@ -29,7 +29,7 @@ export function finishLine(finishReason: string | undefined): string | undefined
   return undefined
 }
 
-/** The built-in model lists the sources that it quotes in its answer, so a list after the answer would repeat them. */
+/** The answer of the built-in model already lists the sources that it quotes, so a second list would repeat them. */
 export const listsItsSources = ({ served_model, sources }: ChatMetadata, finishReason: string | undefined): boolean =>
   served_model === 'local/extract' && sources.length > 0 && finishReason !== 'length'
 

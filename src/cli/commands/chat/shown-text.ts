@@ -13,7 +13,7 @@ export type ShownText = {
   write(text: string): Promise<void>
   /** Ends a complete answer with one newline. */
   finish(): Promise<void>
-  /** Ends a truncated answer: prints `mark` on its own line of stderr. A piped stdout gets no extra byte. */
+  /** Ends a truncated answer: prints `mark` on its own line of stderr. If stdout is a pipe, nothing is added to it. */
   breakOff(mark: string | undefined): Promise<void>
 }
 
@@ -44,13 +44,13 @@ export async function showText(context: CliContext, render: Render): Promise<Sho
       if (!begun) return
       if (markdown !== undefined) await put(markdown.end())
       if (!atLineStart && terminal) await put('\n')
-      // The line break goes to stderr, because stdout must contain exactly the answer.
+      // Writes the line break to stderr, because stdout must contain exactly the answer.
       if (mark !== undefined) io.stderr.write(`${atLineStart ? '' : '\n'}--- ${mark} ---\n`)
     },
   }
 }
 
-/** Loaded on demand, so pipes and scripts do not load the parser. */
+/** The Markdown parser is loaded on demand, because pipes and scripts do not need it. */
 async function openMarkdown(columns: number | undefined, painter: Painter) {
   const { createMarkdown } = await import('./markdown.ts')
   return createMarkdown({ painter, width: columns || DEFAULT_COLUMNS })

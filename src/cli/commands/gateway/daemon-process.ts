@@ -8,19 +8,19 @@ export const daemonPath = (): string => packagePath('bin/aigwd.js')
 
 /**
  * Runs the daemon on our own stdin, stdout and stderr, and returns its exit code (128 + n after signal n). Forwards
- * every SIGINT, SIGTERM and SIGHUP. If this process is killed, its end of a pipe closes and the daemon stops
- * (AIGW_PARENT_PIPE).
+ * every SIGINT, SIGTERM and SIGHUP. If this process is killed, the pipe between both processes closes and the daemon
+ * stops (AIGW_PARENT_PIPE).
  */
 export function runDaemon(args: string[], { env, signals }: Pick<Io, 'env' | 'signals'>): Promise<number> {
   const child = spawn(process.execPath, [daemonPath(), ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
     env: { ...env, AIGW_PARENT_PIPE: '3' },
-    // On Ctrl-C the terminal signals our whole process group. A daemon in this group would receive the signal twice,
-    // and a second signal means "stop without draining".
+    // On Ctrl-C the terminal signals our whole process group. If the daemon were in this group, it would receive the
+    // signal twice, and a second signal means "stop without draining".
     detached: true,
   })
   const pipe = child.stdio[3]
-  // The pipe reports an error when the daemon exits, which needs no handling.
+  // When the daemon exits, the pipe emits an error, which needs no handling.
   pipe?.on('error', () => {})
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   const forward = (name: NodeJS.Signals) => void child.kill(name)

@@ -51,7 +51,8 @@ async function checkHealth(context: CliContext, probe: Probe, waitMs: number): P
   progress.show(`Waiting for ${api.baseUrl}`)
   try {
     for (let leftMs = waitMs; ; leftMs = deadline - io.clock.monotonic()) {
-      // With `--wait`, this loop retries instead of the client, and limits each request to the remaining time.
+      // With `--wait`, this loop retries the request instead of the client. Each request may take only the remaining
+      // time.
       const limits = waitMs === 0 ? {} : { timeoutMs: Math.min(callMs, leftMs), retries: 0 }
       const finding = await ask(api, probe, limits).catch((error: unknown) => {
         if (error instanceof CliError && (error.exitCode === EXIT.unreachable || error.exitCode === EXIT.upstream)) {
@@ -77,7 +78,7 @@ async function ask(api: Api, probe: Probe, limits: { timeoutMs?: number; retries
   const { path, status: expected } = PROBES[probe]
   const answer = await api.open({ method: 'GET', path, anonymous: true, ...limits })
   const raw = await api.read(answer)
-  // If the gateway is down, a proxy may send a body of any form.
+  // If the gateway is down, the response may come from a proxy and have any body.
   const parsed = parseBody(raw)
   const body = typeof parsed === 'object' && parsed !== null ? parsed : {}
   const healthy = answer.status === 200 && findAtPath(body, 'status') === expected

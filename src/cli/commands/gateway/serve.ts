@@ -17,7 +17,7 @@ export function toCommand(context: CliContext): Command {
     })
 }
 
-/** The daemon's flags. For an omitted flag, the daemon uses its environment or its configuration file. */
+/** The daemon's flags. If a flag is omitted, the daemon uses its environment or its configuration file. */
 export const toDaemonArgs = ({ config, listen, dataDir, check }: Flags): string[] => [
   ...(config === undefined ? [] : ['--config', config]),
   ...(listen === undefined ? [] : ['--listen', listen]),

@@ -46,7 +46,7 @@ export const commands = {
   delete: deleteVerb(GROUPS, { description: 'Delete a group. Its members stay.' }),
 }
 
-/** Replaces users by their ids, because the output of `show` contains users as objects. */
+/** Replaces each user object by the user's id: files made from the output of `show` contain objects. */
 async function withMemberIds(context: CliContext, input: Fields): Promise<Fields> {
   const { users: given } = input
   const users = Array.isArray(given)

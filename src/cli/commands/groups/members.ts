@@ -26,7 +26,7 @@ export const commands = {
   remove: memberVerb('remove', 'Remove users from a group. The users stay.', removeMembers),
 }
 
-/** Throws exit 3 if any user is unknown, before it adds the others. */
+/** If any user is unknown, throws exit 3 and adds no user. */
 async function addMembers(context: CliContext, members: UserReference[], users: string[]): Promise<string[]> {
   return [...new Set([...members.map(({ id }) => id), ...(await toIds(context, USERS, users))])]
 }
@@ -41,7 +41,7 @@ async function removeMembers(context: CliContext, members: UserReference[], user
   return members.map(({ id }) => id).filter((id) => !removed.has(id))
 }
 
-/** PUT /groups/{id} with all members. Throws exit 3 for an unknown group. */
+/** Sends all members with PUT /groups/{id}. Throws exit 3 for an unknown group. */
 async function changeMembers(
   context: CliContext,
   group: string,
@@ -53,7 +53,7 @@ async function changeMembers(
   const found = await getItem(context, GROUPS, group)
   const { item } = found
   const users = await toMembers(item.users)
-  // A change either adds or removes members, so an equal length means no change.
+  // A change only adds or only removes members, so if the length is equal, nothing changed.
   if (users.length === item.users.length) {
     await context.note(`note: nothing to change in group '${item.name}'`)
     return showFound(context, GROUPS, found)

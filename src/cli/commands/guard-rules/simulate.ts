@@ -54,7 +54,7 @@ async function simulate(
   await output.list(findings, VIEW, raw)
 }
 
-/** Returns an existing rule, reduced to the members that a request may set. */
+/** Returns an existing rule with only the members that a request may set. */
 async function documentOf(context: CliContext, given: string): Promise<object> {
   const { item } = await getItem<GuardRule>(context, GUARD_RULES, given)
   const isSettable = ([name]: [string, unknown]) => name !== 'name' && Reflect.get(RULE_MEMBERS, name) === true

@@ -22,7 +22,7 @@ import { toMultipart } from './multipart.ts'
 import { getIndexName, indexPath } from './name.ts'
 import { FETCH_TIMEOUT_MS, fetchDocument, isUrl } from './web-document.ts'
 
-/** Longer than the default timeout, because the gateway responds only after indexing. */
+/** Longer than the default timeout, because the gateway responds only after it has indexed the documents. */
 const TRAIN_TIMEOUT_MS = 600_000
 const SKIPPED_SHOWN = 10
 
@@ -129,7 +129,7 @@ async function train(context: CliContext, index: string, batch: Document[]) {
   }
 }
 
-/** If every document is unreadable, the gateway rejects the request with the result of each document. */
+/** If every document is unreadable, the gateway sends an error response that contains the result of each document. */
 function outcomesIn(raw: Uint8Array = new Uint8Array()): { outcomes: Outcome[]; raw: Uint8Array } | undefined {
   const documents = findAtPath(parseBody(raw), 'documents')
   return Array.isArray(documents) ? { outcomes: documents, raw } : undefined

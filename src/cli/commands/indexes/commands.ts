@@ -108,7 +108,7 @@ export const commands = {
 const onIndex = (name: string, description: string): Command =>
   new Command(name).description(description).argument('<index>', 'knowledge base')
 
-/** GET /indexes/all, page by page. A key without administrator rights uses GET /indexes. */
+/** GET /indexes/all, page by page. If the key has no administrator rights, the command uses GET /indexes instead. */
 async function listIndexes(context: CliContext, { search, limit, all }: ListInput): Promise<void> {
   const { path, view, listView = view } = INDEXES
   try {
@@ -140,7 +140,9 @@ const REBUILT_VIEW = { columns: columns({ DOCUMENTS: 'documents', PASSAGES: 'pas
 /** Long enough for large indexes: a rebuild processes about 3,000 passages a second. */
 const REBUILD_TIMEOUT_MS = 600_000
 
-/** POST /indexes/{id}/rebuild. Throws exit 3 for an unknown index, exit 6 while another request changes the index. */
+/**
+ * POST /indexes/{id}/rebuild. Throws exit 3 if the index does not exist, and exit 6 if another request is changing it.
+ */
 async function rebuild(context: CliContext, index: string): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   output.assertShowable(REBUILT_VIEW)

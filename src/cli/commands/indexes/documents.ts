@@ -42,7 +42,10 @@ const CONVERT: Record<string, string> = {
 }
 /** The hint for unsupported files. */
 export const TAKEN = `Supported files:  ${Object.keys(TYPES).join(' ')}`
-/** Batch size: small enough to finish within the request timeout on a slow connection. A larger file is sent alone. */
+/**
+ * Maximum size of a batch. A batch of this size finishes within the request timeout even on a slow connection. A larger
+ * file is sent alone.
+ */
 const BATCH_BYTES = 8_388_608
 const REFUSED_SHOWN = 10
 
@@ -51,7 +54,7 @@ type Found = { size: number; isFile(): boolean }
 
 /**
  * Finds the documents at the paths. Folders are read recursively. Inside folders, unsupported files, hidden entries and
- * links are skipped. Throws a usage error for an unsupported file that the command line names.
+ * links are skipped. If the command line names an unsupported file, throws a usage error.
  */
 export async function collectDocuments(paths: string[]): Promise<Collected> {
   const collected: Collected = { documents: [], skipped: [] }
@@ -114,7 +117,7 @@ const toDocumentName = (path: string): string =>
     .normalize('NFC')
 
 /**
- * Removes duplicates. Throws a usage error for two documents with the same name, because one would replace the other.
+ * Removes duplicates. If two documents have the same name, throws a usage error, because one would replace the other.
  */
 export function distinctDocuments(documents: Document[]): Document[] {
   const byName = new Map<string, Document>()

@@ -23,7 +23,7 @@ for (const subnet of [
 
 const isOwn = (address: string): boolean => OWN.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
 
-/** Resolves and checks the hosts of one download. Connections use exactly the checked address. */
+/** Resolves and checks the hosts of one download. Each connection uses exactly the address that was checked. */
 export type Dialling = { lookup: LookupFunction; check(hostname: string): void }
 
 /**

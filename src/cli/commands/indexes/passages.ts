@@ -10,7 +10,7 @@ export type SearchMatch = z.infer<typeof SearchResponse>['results']['matches'][n
 const INDENT = 3
 const WIDEST = 100
 
-/** Prints the source of each match, then its passage with the words of the query underlined. */
+/** Prints the source of each match and then its passage. In the passage, words of the query are underlined. */
 export function toPassages(
   matches: readonly SearchMatch[],
   query: string,
@@ -31,7 +31,7 @@ export function toPassages(
 
 const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u
 
-/** Matches words by the stems of the query, as the gateway does. Example: "ended" matches "endings". */
+/** Matches words whose stem occurs in the query, as the gateway does. Example: "ended" matches "endings". */
 function wordsIn(query: string): RegExp | undefined {
   const words = query.match(/[\p{L}\p{N}\p{M}]+/gu) ?? []
   const patterns = words.flatMap((word) => {

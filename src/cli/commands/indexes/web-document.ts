@@ -131,9 +131,9 @@ async function readAll(response: http.IncomingMessage, address: string): Promise
 }
 
 /**
- * The name of the document: the typed address, then the file name from the server, then an ending. The whole address
- * keeps pages with the same file name distinct. If the name has no supported ending, one is added, by preference from
- * the content type.
+ * The name of the document: the typed address, then the file name from the server, then an ending. The name contains
+ * the whole address, so pages with the same file name have different names. If the name has no supported ending, one is
+ * added. The ending is derived from the content type if possible.
  */
 function nameOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string {
   const path = typed.pathname.replace(/\/$/, '/index').split('/').map(partOf).join('/')
@@ -148,7 +148,7 @@ function nameOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string
 }
 
 const HASH_CHARS = 12
-/** Invisible characters, except the joiners that Persian and emoji need. */
+/** Invisible characters. Joiners are not included, because Persian text and emoji need them. */
 const INVISIBLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
 const partOf = (text: string): string => decoded(text).replace(/[\\/]/g, '_')

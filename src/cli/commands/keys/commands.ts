@@ -81,7 +81,7 @@ export const commands = {
       'at the same moment may create two keys. The secret of an existing key cannot be shown again.\n\nExample:\n' +
       "  aigw keys create --name ci --user ada@example.com --model 'local/*' --daily 500 --save-to ci.key",
     toRequest: (_, input) => ({ adminAccess: false, ...input }),
-    // Relative times are not compared: the existing key's time depends on when the key was created.
+    // Relative times are not compared: the expiry time of the existing key depends on when the key was created.
     toWanted: (request, { expires }) => (isRelative(expires) ? { ...request, expiresAt: undefined } : request),
     find: (context, called, { userId }) => findActive(context, called, userId),
     useIt: () => 'aigw keys list',

@@ -1,4 +1,4 @@
-/** Replaces multi-line texts by labels, because readline edits only single lines. */
+/** Replaces each multi-line text by a label, because readline can edit only single lines. */
 import { forTerminalLine } from '../../../output/terminal-text.ts'
 
 const PREVIEW_CHARS = 24
@@ -11,7 +11,7 @@ export type Folding = {
   unfold(line: string): string
 }
 
-/** Every label is unique, so a line may contain several. */
+/** Every label is unique, so one line may contain several labels. */
 export function createFolding(): Folding {
   const texts = new Map<string, string>()
   const labels = new Map<string, string>()

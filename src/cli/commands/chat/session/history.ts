@@ -1,4 +1,4 @@
-/** Stores the messages that were typed in sessions. */
+/** Stores the messages that the user typed in sessions. */
 import { join } from 'node:path'
 import type { Io } from '../../../io.ts'
 import { appendState, findStateDir, readState, writeState } from '../../../profile/state-files.ts'
@@ -21,7 +21,7 @@ export async function loadHistory(env: Io['env']): Promise<History> {
   const kept = path === undefined ? [] : parseHistory(await readState(path))
   const entries = kept.slice(-ENTRIES).reverse()
   const ignore = () => {}
-  // The file is shortened rarely, because other sessions may append at the same time.
+  // The file is rarely shortened, because another session may append to it at the same moment.
   if (path !== undefined && kept.length > 2 * ENTRIES) {
     await writeState(path, kept.slice(-ENTRIES).map(toLine).join('')).catch(ignore)
   }

@@ -18,9 +18,9 @@ export type Keyboard = {
    * stopped.
    */
   readMessage(prompt: string, fill: string): Promise<string | undefined>
-  /** Makes Ctrl-C call `stop` and keeps other keys for the next message, until the returned function is called. */
+  /** Until the returned function is called, Ctrl-C calls `stop`, and other keys are kept for the next message. */
   whileAnswering(stop: () => void): () => void
-  /** Releases the terminal for another program. */
+  /** Gives up control of the terminal, so that another program can use it. */
   lend<Result>(use: () => Promise<Result>): Promise<Result>
   close(): void
 }
@@ -50,7 +50,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
   }
   const keys = Object.assign(new Readable({ read() {} }), { isTTY: true, setRawMode: setRaw })
   const type = (text: string) => {
-    // Each write contains at most one line, because readline discards any text after the first line of a write.
+    // Writes at most one line at a time, because readline discards any text after the first line of a write.
     for (const piece of text.split(/(?<=[\r\n])/)) if (piece !== '') keys.push(piece)
   }
   const onData = (chunk: Buffer | string) => {
@@ -99,7 +99,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
         keys.off('keypress', onKey)
         io.signal.removeEventListener('abort', stopped)
         reader.off('close', onClose).close()
-        // Raw mode stays on between messages, so Ctrl-C arrives as a key and not as a signal.
+        // Raw mode stays on between messages. Ctrl-C therefore arrives as a key and not as a signal.
         setRaw(true)
       }
       const finish = (entered: Entered) => {

@@ -3,7 +3,10 @@ const QUOTES = '"""'
 /** A message of one or more lines. `isOpen` means that the message continues on the next line. */
 export type MessageSoFar = { text: string; isOpen: boolean }
 
-/** Adds a line to a message. `"""` opens and closes a message of several lines. A line that ends with `\` continues. */
+/**
+ * Adds a line to a message. `"""` opens and closes a message of several lines. After a line that ends with `\`, the
+ * message continues on the next line.
+ */
 export function addLine(before: MessageSoFar | undefined, line: string): MessageSoFar {
   const text = before === undefined ? line : `${before.text}\n${line}`
   if (text.startsWith(QUOTES)) {

@@ -34,7 +34,7 @@ class Stopped extends Error {
   override name = 'Stopped'
 }
 
-/** Runs the session until Ctrl-D or `/exit`. After a failure, reports it and continues. */
+/** Runs the session until Ctrl-D or `/exit`. Reports failures and continues. */
 export async function runSession(context: CliContext, options: SessionInput): Promise<void> {
   const { io } = context
   const settings = await context.settings()
@@ -53,7 +53,7 @@ export async function runSession(context: CliContext, options: SessionInput): Pr
   let models: Promise<string[]> | undefined
   const modelNames = () => {
     models ??= fetchModels(context).then((list) =>
-      // Names with control characters are omitted, because a completion is inserted into the line.
+      // Omits names with control characters, because readline inserts the chosen name into the line.
       list.models.map(({ id }) => id).filter((id) => forTerminalLine(id) === id),
     )
     return models

@@ -20,7 +20,7 @@ export type Outcome = {
   emit?: string
   /** A question to send immediately. */
   ask?: string
-  /** A text to edit in the editor. The result prefills the next message. */
+  /** A text to open in the editor. The edited text prefills the next message. */
   edit?: string
   leave?: true
 }
@@ -29,7 +29,7 @@ type SlashCommand = {
   name: string
   args: string
   summary: string
-  /** Completions of the argument. If `models` is set, the names of models are added. */
+  /** Completions of the argument. If `models` is set, the list also contains the names of models. */
   words?: string[]
   models?: true
   run(state: SessionState, rest: string): Outcome | Promise<Outcome>

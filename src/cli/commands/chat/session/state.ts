@@ -21,7 +21,7 @@ export type SessionState = {
   total: { answers: number; prompt_tokens: number; completion_tokens: number }
 }
 
-/** The request for the latest question, with as many earlier messages as fit. */
+/** The request for the latest question. It includes as many earlier messages as fit. */
 export const toRequest = ({ input, defaults, turns }: SessionState) =>
   toChatRequest(input, { messages: fitMessages(toMessages(turns), input.system) }, defaults, true)
 
@@ -53,7 +53,7 @@ export function withAnswer(state: SessionState, answer: Answer): SessionState {
   }
 }
 
-/** Keeps a truncated answer and marks it. If no text arrived, removes the question. */
+/** Keeps a truncated answer and marks it as truncated. If no text arrived, removes the question instead. */
 export function withPart(state: SessionState, text: string, cut: 'stopped' | 'broken off'): SessionState {
   const turns: Turn[] =
     text === '' ? state.turns.slice(0, -1) : [...state.turns, { role: 'assistant', content: text, cut }]
