@@ -6,8 +6,9 @@ import type { Output } from './output/output.ts'
 import type { Settings } from './profile/profile.ts'
 
 /**
- * The services of every command. Settings load on first use, so commands without settings (`help`, `completion`,
- * `service unit`) work with a faulty configuration. `output`, `api` and `note` need settings.
+ * The services of every command. Settings are loaded on first use. Commands that need no settings (`help`,
+ * `completion`, `service unit`) therefore work even if the configuration is invalid. `output`, `api` and `note` need
+ * settings.
  */
 export type CliContext = {
   io: Io

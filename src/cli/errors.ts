@@ -20,7 +20,7 @@ export const EXIT = {
 
 export type CliErrorOptions = ErrorOptions & {
   code?: string
-  /** Lines with the cause, the location of the cause, and the next command to type. */
+  /** Lines that state the cause, its location, and the next command to type. */
   hints?: string[]
   httpStatus?: number | undefined
   requestId?: string | undefined
@@ -83,7 +83,7 @@ const reasonOf = (error: unknown): string => {
 export const unreadable = (path: string, error: unknown): CliError =>
   usageError(`cannot read ${path} (${reasonOf(error)})`)
 
-/** For `catch`: throws that the file cannot be read; exit 2. */
+/** A handler for `catch`: throws the error that the file cannot be read; exit 2. */
 export const failedToRead =
   (path: string) =>
   (error: unknown): never => {
@@ -94,7 +94,7 @@ export const failedToRead =
 export const unwritable = (what: string, error: unknown): CliError =>
   new CliError(EXIT.error, `cannot write ${what} (${reasonOf(error)})`, { code: 'NOT_WRITTEN', cause: error })
 
-/** For `catch`: throws that the file cannot be written; exit 1. */
+/** A handler for `catch`: throws the error that the file cannot be written; exit 1. */
 export const failedToWrite =
   (what: string) =>
   (error: unknown): never => {
@@ -102,7 +102,10 @@ export const failedToWrite =
   }
 
 const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
-/** Whether a command that runs until Ctrl-C (`logs tail`, `webhooks listen`) should wait and retry. */
+/**
+ * Whether the error is temporary: commands that run until Ctrl-C (`logs tail`, `webhooks listen`) wait and retry after
+ * it.
+ */
 export const isPassing = (error: unknown): error is CliError => error instanceof CliError && PASSING.has(error.exitCode)
 
 /** Whether a write to a stream failed, for instance because of a full disk or a closed terminal. */

@@ -5,13 +5,13 @@ import { logId } from '../../shared/evidence/entry.ts'
 import type { Checkpoint } from '../../shared/evidence/note.ts'
 import type { TrustedKeys } from './key-set.ts'
 
-/** A chain as its source reports it: the number of entries, and the hash of the last entry. */
+/** The number of entries in a chain and the hash of its last entry, as reported by the source of the chain. */
 export type ChainHead = { chain: string; size: number; head: string }
 
 /** An entry with its commit. All entries of a commit share one commit object. */
 export type SignedRow = { row: ChainRow; commit: CommitRow | undefined }
 
-/** A checkpoint as it is stored with its chain. */
+/** A checkpoint in the form in which it is stored with its chain. */
 export type CheckpointNote = { chain: string; tree_size: number; note: string }
 
 /** The source of one tenant's evidence: a gateway, or the directory of an export. */
@@ -19,15 +19,17 @@ export type EvidenceSource = {
   tenantId: string
   /** Sorted by name. */
   heads: ChainHead[]
-  /** Yields the first `size` entries of a chain, with one page in memory. */
+  /** Yields the first `size` entries of a chain. Only one page of entries is in memory. */
   rows(head: ChainHead): AsyncIterable<SignedRow>
-  /** Yields all checkpoints of the chain, including checkpoints of more than `size` entries. */
+  /** Yields all checkpoints of the chain, including checkpoints that cover more than `size` entries. */
   checkpoints(head: ChainHead): AsyncIterable<CheckpointNote>
 }
 
 export type CheckedChain = ChainReport & { chain: string }
 
-/** Maximum number of pending signature checks, enough to keep the thread pool busy while entries are read. */
+/**
+ * Maximum number of pending signature checks. It is high enough to keep the thread pool busy while entries are read.
+ */
 const SIGNATURES_AT_ONCE = 1_024
 
 type Known = {
@@ -40,8 +42,8 @@ type Known = {
 
 /**
  * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint.
- * Stops at the first invalid entry. A chain is invalid if its last entry differs from its head. `onRow` receives every
- * entry.
+ * Stops at the first invalid entry. A chain is also invalid if its last entry differs from the hash in its head.
+ * `onRow` receives every entry.
  */
 export async function checkChain(
   { tenantId, head, trusted, checkpoints }: Known,
@@ -70,7 +72,10 @@ export async function checkChain(
   return { ...report, chain, ok: false, firstBad: { seq: Math.min(report.size, head.size), problem } }
 }
 
-/** Returns the checkpoints of one chain. Their origin is an optional server name, then the id of the chain's log. */
+/**
+ * Returns the checkpoints of one chain. The origin of a checkpoint is an optional server name, followed by the id of
+ * the chain's log.
+ */
 export function checkpointsOf(tenantId: string, chain: string, checkpoints: readonly Checkpoint[]): Checkpoint[] {
   const end = `/logs/${logId(tenantId, chain)}`
   return checkpoints.filter(({ origin }) => origin.endsWith(end))

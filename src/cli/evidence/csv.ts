@@ -12,7 +12,7 @@ export const contentsOf = ({ payload }: ChainRow): unknown => (payload === null 
 /** Formats an entry as a line of the compliance report (RFC 4180). An expunged entry has only its id and time. */
 export const toLogLine = (row: ChainRow): string => logLineOf(row, contentsOf(row))
 
-/** Like `toLogLine`, for a payload that is already parsed. */
+/** Like `toLogLine`, but expects a payload that is already parsed. */
 export function logLineOf({ id, created_at, payload }: ChainRow, content: unknown): string {
   const textAt = (path: string): string => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')

@@ -5,9 +5,9 @@ import { failedToWrite, isErrno, usageError } from '../errors.ts'
 import { EXPORT_FILES, VIOLATIONS_FILE } from './manifest.ts'
 
 /**
- * Runs `fill` on a temporary folder, which then replaces `path`. If `fill` throws, the temporary folder is removed.
- * `path` may be an empty folder or, after a confirmation, an earlier export. Throws a usage error if `path` has any
- * other content.
+ * Runs `fill` on a temporary folder and then replaces `path` with this folder. If `fill` throws, removes the temporary
+ * folder. `path` may be an empty folder or, after a confirmation, an earlier export. Throws a usage error if `path` has
+ * any other content.
  */
 export async function inNewFolder<T>(
   context: CliContext,
@@ -26,7 +26,7 @@ export async function inNewFolder<T>(
   await mkdir(draft, { mode: 0o700 }).catch(failedToWrite(path))
   try {
     const result = await fill(draft)
-    // Renaming is atomic, so a crash never leaves a mixture of old and new files.
+    // Renaming a folder is atomic, so a crash never leaves a mixture of old and new files.
     if (earlier.length > 0) await rename(target, replaced)
     else await rmdir(target).catch(ignoreAbsent)
     await rename(draft, target)

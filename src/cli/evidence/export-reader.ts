@@ -27,10 +27,10 @@ export class ExportViolated extends CliError {
   }
 }
 
-/** The keys of a file that the caller chose, used instead of the keys in the export. */
+/** The keys from a file that the caller chose. They are used instead of the keys in the export. */
 export type GivenKeys = { file: string; keys: PublishedKey[] }
 
-/** Called after each check that passed, with its result. */
+/** Called with the result of each check that passed. */
 export type Report = (check: string, found: string) => void
 
 export type OpenedExport = {
@@ -47,7 +47,8 @@ export type OpenedExport = {
 
 /**
  * Opens the log of an export. Throws exit 10 if the signature of its manifest is invalid or its files differ from the
- * manifest. Throws a usage error for a directory without an export. Without `given`, trusts the keys in the export.
+ * manifest. Throws a usage error if the directory contains no export. If `given` is undefined, trusts the keys in the
+ * export.
  */
 export async function openExport(
   folder: string,
@@ -140,7 +141,7 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }: Manifest): void {
     throw new ExportViolated('its root does not match its chains')
 }
 
-/** Entries and commits are read once, in parallel, with one commit in memory. */
+/** Reads both files once and in parallel: the entries and their commits. Only one commit is in memory. */
 function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
   const commits = valuesOf(folder, 'commits.ndjson', isCommit)
@@ -164,7 +165,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
     },
   }
 
-  /** Throws exit 10 if a file contains data that no chain of the manifest covers. */
+  /** Throws exit 10 if a file contains data that does not belong to a chain in the manifest. */
   async function assertRead(): Promise<void> {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
@@ -179,8 +180,8 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
 }
 
 /**
- * Yields the value of each line. Throws exit 10 if a line is invalid, or differs from the serialisation of its value,
- * for instance because of a duplicate member.
+ * Yields the value of each line. Throws exit 10 if a line is invalid, or if serialising its value does not give the
+ * same line, for instance because of a duplicate member.
  */
 async function* valuesOf<Row>(
   folder: string,
@@ -207,7 +208,7 @@ class CsvCheck {
     this.#expected = files.find(({ name }) => name === 'data.csv')?.sha256
   }
 
-  /** Throws exit 10 for a payload that is not an object. */
+  /** Throws exit 10 if a payload is not an object. */
   add(row: ChainRow): void {
     const content = contentsOf(row)
     if (row.payload !== null && !isObject(content)) {

@@ -57,13 +57,16 @@ added after it was signed. This directory is not signed, and no verifier accepts
   keys.json           the public keys, including retired ones
 `
 
-/** The manifest of a signed export. For an invalid log, whose export is unsigned, the first violation. */
+/**
+ * The manifest of a signed export. If the log is invalid, the export is unsigned, and the first violation is returned
+ * instead.
+ */
 export type Written = { manifest: Manifest } | { violation: CliError }
 
 /**
- * Writes the log of the tenant into a new folder, verifies each entry, and requests a signature of the manifest from
- * the gateway. Throws exit 10 if the log is invalid. With `evenViolated`, writes an invalid log without manifest and
- * signature.
+ * Writes the log of the tenant into a new folder and verifies each entry. Then requests the gateway's signature for the
+ * manifest. Throws exit 10 if the log is invalid. With `evenViolated`, also writes an invalid log, but without manifest
+ * and signature.
  */
 export async function writeExport(
   context: CliContext,

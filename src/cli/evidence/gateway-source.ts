@@ -18,7 +18,7 @@ const COMMITS_AT_ONCE = 100
 export async function openGateway(context: CliContext): Promise<EvidenceSource> {
   const api = await context.api()
 
-  /** Returns the response body of `path`, and the list in the body. */
+  /** Requests `path`. Returns the response body and the list in it. */
   async function getList<Row>(
     { path, query }: Pick<ApiRequest, 'path' | 'query'>,
     key: string,
@@ -31,7 +31,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
     throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with ${key}`, { requestId })
   }
 
-  // The checkpoints are requested before the sizes: a chain that is shorter than its last checkpoint was truncated.
+  // Requests the checkpoints before the sizes. If a chain is then shorter than its last checkpoint, it was truncated.
   const { rows: latest } = await getList({ path: 'checkpoints' }, 'checkpoints', isCheckpointNote)
   const promised = new Map<string, number>()
   for (const { chain, tree_size } of latest) promised.set(chain, Math.max(tree_size, promised.get(chain) ?? 0))
@@ -39,7 +39,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
   const tenantId: unknown = Reflect.get(body, 'tenant_id')
   if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not name the tenant of the chains`, {})
   const heads = chains.map(({ chain, size, head }) => ({ chain, size, head }))
-  // Checkpoints are the only trace of a removed chain.
+  // A removed chain is missing in `chains`, but its checkpoints still name it.
   const removed = [...promised.keys()].filter((chain) => !heads.some((head) => head.chain === chain))
   heads.push(...removed.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))
   heads.sort(byName)
@@ -70,7 +70,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
       for (let from = 0; from < size; ) {
         const query = { from, limit: Math.min(EVIDENCE_PAGE, size - from) }
         const { rows } = await getList({ path, query }, 'entries', isRowOfChain)
-        // The verification reports that the chain has fewer entries than its head states.
+        // Stops here. The verification then reports that the chain has fewer entries than its head states.
         if (rows.length === 0) return
         commits = await commitsOf(rows, commits)
         for (const row of rows) yield { row: toChainRow(tenantId, chain, row), commit: commits.get(row.commit_id) }
@@ -84,7 +84,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
         const query = { chain, from, limit: EVIDENCE_PAGE }
         const { rows } = await getList({ path: 'checkpoints', query }, 'checkpoints', isCheckpointNote)
         for (const { tree_size, note } of rows) {
-          // Skips checkpoints that were added later, because they cover entries that are not read.
+          // Skips checkpoints that were added after the start, because they cover entries that are not read.
           if (tree_size <= known) yield { chain, tree_size, note }
         }
         const last = rows.at(-1)

@@ -5,7 +5,7 @@ import type { FileSum } from './manifest.ts'
 
 const BUFFERED_CHARS = 262_144
 
-/** A new file, mode 0600, that is hashed while it is written. */
+/** A new file with mode 0600. Its hash is computed while it is written. */
 export class HashedFile {
   readonly #name: string
   readonly #file: FileHandle
@@ -36,7 +36,7 @@ export class HashedFile {
     return { name: this.#name, sha256: this.#hash.digest('hex'), bytes: this.#bytes }
   }
 
-  /** Closes the file. Repeated calls, and a call after `end`, have no effect. */
+  /** Closes the file. After `end` or an earlier call, this has no effect. */
   close(): Promise<void> {
     return this.#file.close()
   }

@@ -1,4 +1,4 @@
-/** The public keys that a verification trusts, and their source. */
+/** Loads the public keys that a verification trusts. */
 import { InvalidArgumentError } from 'commander'
 import { KeySetError, type PublishedKey, parseKeySet } from '../../shared/evidence/keys.ts'
 import { notAGateway, parseBody } from '../api/http-errors.ts'
@@ -16,7 +16,7 @@ function onlyFile(file: string, earlier: string | undefined): string {
   return file
 }
 
-/** Public keys, and their source. */
+/** The trusted public keys, and the source from which they were loaded. */
 export type TrustedKeys = {
   /** `renew` changes the contents of this list. */
   keys: PublishedKey[]
@@ -25,7 +25,7 @@ export type TrustedKeys = {
   renew(): Promise<boolean>
 }
 
-/** A key set that is never renewed. */
+/** Returns a key set that is never renewed. */
 export const fixedKeys = (keys: PublishedKey[], from: 'file' | 'export'): TrustedKeys => ({
   keys,
   from,
@@ -78,7 +78,7 @@ export async function fetchKeys(context: CliContext): Promise<TrustedKeys & { ra
 
 async function askForKeys(context: CliContext): Promise<{ keys: PublishedKey[]; raw: Buffer }> {
   const api = await context.api()
-  // A cached response may be five minutes old and lack a new key.
+  // A cached response may be up to five minutes old, so a new key may be missing.
   const headers = { 'cache-control': 'no-cache' }
   const { raw, requestId } = await api.send({ method: 'GET', path: KEYS_PATH, anonymous: true, headers })
   try {
@@ -98,6 +98,6 @@ const WORDS: Record<TrustedKeys['from'], string> = {
   gateway: 'that the gateway publishes now; --keys makes the check independent of the gateway',
 }
 
-/** Prints the source of the keys on stderr, because a result is only as trustworthy as its keys. */
+/** Prints the source of the keys on stderr, because a verification is only as trustworthy as the keys. */
 export const noteTrust = (context: CliContext, { keys, from }: TrustedKeys): Promise<void> =>
   context.note(`note: trusting the keys ${WORDS[from]} (${keys.map(({ kid }) => kid).join(', ') || 'none'})`)

@@ -5,15 +5,15 @@ import type { CliContext } from '../context.ts'
 import { CliError, EXIT, failedToRead, usageError } from '../errors.ts'
 import { type TrustedKeys, withKeys } from './key-set.ts'
 
-/** The length of a key hash and an Ed25519 signature in Base64. A shorter signature is truncated. */
+/** The Base64 length of a key hash together with an Ed25519 signature. If a line is shorter, it was truncated. */
 const SIGNATURE_CHARS = 92
 
-/** The complete notes of a file, and the notes that a crash truncated. */
+/** The notes of a file: the complete notes, and the notes that a crash truncated. */
 export type Notes = { whole: string[]; halves: string[] }
 
 /**
- * Parses the notes of a text, in the order in which they were appended. A note is its text, an empty line and its
- * signatures (C2SP signed-note). Empty lines between notes are ignored.
+ * Parses the notes of a text and returns them in the order in which they were appended. A note is its text, an empty
+ * line and its signatures (C2SP signed-note). Empty lines between notes are ignored.
  */
 export function splitNotes(text: string): Notes {
   const notes: Notes = { whole: [], halves: [] }
@@ -37,13 +37,13 @@ export function splitNotes(text: string): Notes {
   return notes
 }
 
-/** Whether a line is a complete signature, which need not be valid. */
+/** Whether a line contains a complete signature. Does not check whether the signature is valid. */
 const isWholeSignature = (line: string): boolean =>
   line.startsWith(SIGNATURE_MARK) && line.length - line.lastIndexOf(' ') > SIGNATURE_CHARS
 
 /**
- * The checkpoints of note files. Truncated notes are skipped with a warning. Throws a usage error for a file without
- * notes. Throws exit 10 if a note has no trusted signature, or if all notes are truncated.
+ * Returns the checkpoints in note files. Skips truncated notes and prints a warning. Throws a usage error for a file
+ * without notes. Throws exit 10 if a note has no trusted signature, or if all notes are truncated.
  */
 export async function readCheckpointFiles(
   { note: warn }: Pick<CliContext, 'note'>,
@@ -76,7 +76,7 @@ export async function readCheckpointFiles(
 const readNotes = async (path: string): Promise<Notes> =>
   splitNotes((await readFile(path).catch(failedToRead(path))).toString())
 
-/** The origin of a truncated note, as far as it was written. */
+/** The part of a truncated note's origin that was written. */
 const firstOf = (half: string): string => half.slice(0, Math.min(half.indexOf('\n'), 100))
 
 const invalid = (message: string): CliError => new CliError(EXIT.checkFailed, message, { code: 'CHECKPOINT_INVALID' })

@@ -22,8 +22,8 @@ export async function fetchReceipt(context: CliContext, bundleId: string): Promi
 }
 
 /**
- * Reads the receipt from a file, from stdin (`-`), or from the gateway (bundle id). A file with the name of an id has
- * precedence.
+ * Reads the receipt from a file, from stdin (`-`), or from the gateway (bundle id). If a file has the same name as the
+ * id, the file is used.
  */
 export async function findReceipt(context: CliContext, given: string): Promise<object> {
   if (given === '-') {
@@ -39,8 +39,8 @@ export async function findReceipt(context: CliContext, given: string): Promise<o
 }
 
 /**
- * Parses a receipt, or a response body that contains a receipt. Throws a usage error for any other text, exit 10 for
- * duplicate members.
+ * Parses a receipt, or a response body that contains a receipt. Throws exit 10 if a member is duplicated, and a usage
+ * error for any other text.
  */
 function parseReceipt(text: string, from: string): object {
   const parsed = parseJson(text)

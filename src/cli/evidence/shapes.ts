@@ -5,7 +5,7 @@ import { isCount, isHash } from '../../shared/evidence/entry.ts'
 import { isObject } from '../../shared/evidence/keys.ts'
 import type { ChainHead, CheckpointNote } from './chains.ts'
 
-// A row from the gateway or from an export. Evidence may be forged, so its form is validated.
+// Rows from the gateway or from an export may be forged, so these functions validate their form.
 
 export type RowOfChain = Omit<ChainRow, 'tenant_id' | 'chain'>
 
@@ -30,7 +30,7 @@ export const isRowOfChain = (json: unknown): json is RowOfChain =>
   (json.payload === null || isText(json.payload)) &&
   [json.id, json.created_at, json.payload_hash, json.entry_hash, json.commit_id].every(isText)
 
-/** Drops members that the hash does not cover, because an export must not contain them. */
+/** Removes members that the hash does not cover, because an export must not contain unverified data. */
 export const toChainRow = (tenant_id: string, chain: string, row: RowOfChain): ChainRow => {
   const { seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index } = row
   return { tenant_id, chain, seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index }

@@ -12,13 +12,13 @@ type Given = {
   outside?: readonly Checkpoint[]
   onRow?: (seen: SignedRow) => Promise<void> | void
   onCheckpoint?: (checkpoint: CheckpointNote) => Promise<void> | void
-  /** Called with the error of an invalid checkpoint, which is then skipped. */
+  /** If given, invalid checkpoints are skipped, and this function is called with the error of each. */
   onBroken?: ((problem: CliError) => void) | undefined
 }
 
 /**
- * Verifies the chains one after the other, with progress on stderr. Throws exit 10 for an invalid checkpoint without
- * `onBroken`.
+ * Verifies the chains one after the other and shows the progress on stderr. If `onBroken` is not given, an invalid
+ * checkpoint throws exit 10.
  */
 export async function checkEvidence(
   context: CliContext,
@@ -56,7 +56,7 @@ export async function checkEvidence(
   return checked
 }
 
-/** The checkpoint of a note. Throws exit 10 unless a trusted key signed it as a checkpoint of its chain. */
+/** Returns the checkpoint in a note. Throws exit 10 unless a trusted key has signed it, and it belongs to its chain. */
 export async function checkedNote(
   { chain, tree_size, note }: CheckpointNote,
   tenantId: string,
@@ -91,13 +91,13 @@ export const toRow = ({ chain, ok, size, head, root, expunged, checkpointsHeld, 
   root,
 })
 
-/** Throws exit 10 with the first invalid entry of an invalid chain. */
+/** If a chain is invalid, throws exit 10 and names the first invalid entry. */
 export function assertValid(checked: readonly CheckedChain[]): void {
   const [violation] = violationsOf(checked)
   if (violation !== undefined) throw violation
 }
 
-/** The error of each invalid chain; exit 10. */
+/** Returns one error (exit 10) for each invalid chain. */
 export const violationsOf = (checked: readonly CheckedChain[]): CliError[] =>
   checked.flatMap(({ chain, firstBad }) => {
     if (firstBad === undefined) return []

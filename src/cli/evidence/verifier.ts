@@ -19,20 +19,24 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
 
-/** The checks, in the order in which they run. A failure is attributed to the first check without a result. */
+/**
+ * The checks, in the order in which they run. If the verification fails, the first check without a result is reported
+ * as failed.
+ */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
 
 /** The error of an invalid argument. */
 class ArgumentError extends Error {}
 
-/** Text from the files must not control the terminal. */
+/** Escapes text from the files, because control characters in it could control the terminal. */
 const harmless = (line: string): string =>
   line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 const say = (line: string): boolean => process.stdout.write(`${harmless(line)}\n`)
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /**
- * Unknown flags are rejected: if a misspelt --keys were ignored, a forged export would be verified with its own keys.
+ * Rejects unknown flags. If a misspelt --keys were ignored, a forged export would be verified with the keys that it
+ * contains.
  */
 function readArguments(args: string[]): { folder: string; keyFile: string | undefined; help: boolean } {
   const options = { keys: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h' } } as const
@@ -65,7 +69,7 @@ async function readKeys(file: string | undefined): Promise<GivenKeys | undefined
   }
 }
 
-/** Checks the whole export in constant memory. Throws for the first fault. */
+/** Checks the whole export in constant memory. Throws at the first fault. */
 async function checkExport(folder: string, given: GivenKeys | undefined, report: Report): Promise<void> {
   const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source

@@ -104,8 +104,8 @@ function listenerOf({ show, onText }: Ask, to: Show): Listener {
 const ONE_LINE = { indent: 0, terminal: false }
 
 /**
- * If the answer has no complete code block, throws exit 1. Before, prints the answer to stderr, because the user pays
- * for it.
+ * If the answer has no complete code block, prints the whole answer to stderr, because it was billed, and then throws
+ * exit 1.
  */
 async function chooseBlock(context: CliContext, text: string, which: 'first' | 'last'): Promise<string> {
   const block = codeBlocksIn(text).at(which === 'first' ? 0 : -1)

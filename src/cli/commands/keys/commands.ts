@@ -17,7 +17,7 @@ const BILLING_MODES: Record<ApiKey['billingMode'], true> = { 'user-completions':
 const INDEX_ACCESS: Record<ApiKey['indexAccess'], true> = { read: true, write: true }
 const STATUSES: Record<ApiKey['status'], true> = { active: true, expired: true, revoked: true }
 
-/** A repeatable flag replaces the whole list. `--any-…` empties it, which removes the restriction. */
+/** A repeatable flag replaces the whole list. `--any-…` empties the list, which removes the restriction. */
 const models = { member: 'allowedModels', conflicts: 'model', sets: { allowedModels: [] } }
 const indexes = { member: 'allowedIndexes', conflicts: 'index', sets: { allowedIndexes: [] } }
 const policies = { member: 'allowedSMLTPPolicies', conflicts: 'policy', sets: { allowedSMLTPPolicies: [] } }
@@ -146,7 +146,10 @@ const isRelative = (expires: unknown): boolean => typeof expires === 'string' &&
 
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
-/** `none` means Zero-Knowledge, no retrieval, which is always allowed. A list with only `none` excludes all indexes. */
+/**
+ * `none` means Zero-Knowledge: no retrieval. Every key may use it. If the list contains only `none`, the key may not
+ * use any index.
+ */
 function toIndex(text: string): string {
   return text === 'none' || text === NO_INDEX ? NO_INDEX : getIndexName(text)
 }

@@ -8,10 +8,12 @@ const DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\
 /** The maximum time that JavaScript can represent (ECMA-262, Time Values and Time Range). */
 const LAST_MS = 8_640_000_000_000_000
 
-/** `at` is ISO 8601, or null for a key that never expires. If `isRelative`, `at` differs in each run. */
+/**
+ * `at` is ISO 8601, or null for a key that never expires. If `isRelative` is true, each run computes a different `at`.
+ */
 export type Expiry = { at: string | null; isRelative: boolean }
 
-/** Whether the date exists. JavaScript parses 30 February as 2 March. */
+/** Whether the date exists. Without this check, JavaScript would silently parse 30 February as 2 March. */
 const isDay = (date: string): boolean => {
   const ms = Date.parse(`${date}T00:00:00Z`)
   return !Number.isNaN(ms) && isoTime(ms).startsWith(date)

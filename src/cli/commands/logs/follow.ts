@@ -15,16 +15,16 @@ const POLL_MS = 5_000
 const LONGEST_WAIT_MS = 30_000
 
 /**
- * Yields the last `lines` entries, then every new entry, each once. New entries are recognised by their position in the
- * chains, not by their time. Throws if the first request fails, or if the gateway later rejects this key. Retries while
- * the gateway is unreachable.
+ * Yields the last `lines` entries, then every new entry, each once. The position in the chains determines which entries
+ * are new, not the time. Throws if the first request fails, or if the gateway later rejects this key. If the gateway is
+ * unreachable, retries until it responds.
  */
 export async function* followLogs(
   context: CliContext,
   { query, lines }: { query: ApiRequest['query']; lines: number },
 ): AsyncGenerator<ActivityLog> {
-  // The position is read before the last lines. An entry logged between the two requests is in both responses, and is
-  // shown once.
+  // Reads the position first and the last lines second. If an entry is logged between the two requests, both responses
+  // contain it, and it is shown once.
   let position = (await readAfter(context, query, 'now')).position
   const last = await lastEntries(context, query, lines)
   const shown = new Set(last.map(({ id }) => id))
@@ -52,7 +52,8 @@ export async function* followLogs(
         waitMs = backoffMs = Math.min(backoffMs * 2, LONGEST_WAIT_MS)
         await context.note(`note: the gateway does not answer; retrying in ${waitMs / 1000} s`)
       } else {
-        // If a limit per hour or per day is reached, the note states the limit and the end of the wait.
+        // The wait may be long if a limit per hour or per day is reached. The note states the limit and the end of the
+        // wait.
         waitMs = Math.max(POLL_MS, retryAfterSeconds * 1000)
         await context.note(`note: ${message}; continuing at ${isoTime(context.io.clock.now() + waitMs)}`)
       }

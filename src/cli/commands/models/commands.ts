@@ -45,8 +45,8 @@ export async function fetchModels(context: CliContext, provider?: string) {
 }
 
 /**
- * Shows a model. The entry `PROVIDER/*` matches any model of its provider. Throws exit 3 for a model this key may not
- * use.
+ * Shows a model. The entry `PROVIDER/*` matches any model of its provider. Throws exit 3 if this key may not use the
+ * model.
  */
 async function show(context: CliContext, id: string): Promise<void> {
   const output = await context.output()
@@ -81,7 +81,7 @@ const TEST_COLUMNS = columns(
 )
 const TEST_VIEW = { columns: TEST_COLUMNS, idPath: 'model', members: TEST_COLUMNS.map(({ path }) => path) }
 
-/** Prints the times and tokens of one short answer. Throws exit 8 unless this model answers. */
+/** Requests one short answer and prints its times and tokens. Throws exit 8 unless this model answers. */
 async function testModel(context: CliContext, id: string): Promise<void> {
   const [{ receive }, { toChatRequest }] = await Promise.all([import('../chat/answer.ts'), import('../chat/input.ts')])
   const output = await context.output()

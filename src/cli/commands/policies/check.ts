@@ -47,7 +47,7 @@ type Outcome = PolicyCheckResponse['checks'][keyof PolicyCheckResponse['checks']
 type Made = Extract<Outcome, { passed: boolean }>
 type Row = { check: string; result: 'passed' | 'failed' | 'skipped'; detail: string }
 
-/** Adds the result in words to a check. */
+/** Converts a check to a row that states the result in words. */
 function toRow(check: string, outcome: Outcome): Row {
   if ('skipped' in outcome) return { check, result: 'skipped', detail: '' }
   const { passed, ...more } = outcome

@@ -18,8 +18,8 @@ const LISTS = [
 const WORDS = ['all', 'default']
 
 /**
- * Reads `PATH=VALUE`. The value is JSON or text, or for list fields a comma-separated list. The gateway validates it.
- * Throws a usage error for anything else.
+ * Reads `PATH=VALUE`. The value is JSON or text. For list fields, it may also be a comma-separated list. The gateway
+ * validates it. Throws a usage error for anything else.
  */
 export function toSetting(text: string): Setting {
   const [, path, value] = /^([A-Za-z]+(?:\.[A-Za-z_]+)?)=(.*)$/s.exec(text) ?? []
@@ -50,7 +50,7 @@ export function withSettings(document: object, settings: readonly Setting[]): Fi
   return changed
 }
 
-/** Formats the fields of a document in the form of `--set`, without disabled sections and empty values. */
+/** Formats the fields of a document as `--set` accepts them. Omits disabled sections and empty values. */
 export function toSettingTexts(document: unknown): string[] {
   if (!isObject(document)) return []
   return Object.entries(document).flatMap(([name, value]) => {

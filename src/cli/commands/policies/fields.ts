@@ -18,7 +18,7 @@ export const NAME_FIELD = { member: 'name', flag: '[name]', ask: 'Name of the po
 type PolicyInput = {
   /** The document in the file. */
   document: object | undefined
-  /** The settings of `--set`, which are applied to the document. */
+  /** The settings from `--set`. They are applied to the document. */
   settings: Setting[]
   /** The other members. */
   others: Fields
@@ -30,15 +30,15 @@ function splitPolicy({ policy: document, settings, ...others }: Fields): PolicyI
   return { document, settings: Array.isArray(settings) ? settings : [], others }
 }
 
-/** The request for a new policy, with its whole document. */
+/** The request that creates a policy. It contains the whole document. */
 export function toNewPolicy(input: Fields): Fields {
   const { document = {}, settings, others } = splitPolicy(input)
   return { ...others, policy: withSettings(document, settings) }
 }
 
 /**
- * The request for a change. Settings are applied to the document of the file or, without a file, to the current
- * document.
+ * The request that changes a policy. If a file is given, the settings are applied to its document, otherwise to the
+ * current document.
  */
 export function toPolicyChange(input: Fields) {
   const { document, settings, others } = splitPolicy(input)

@@ -37,7 +37,7 @@ export const commands = {
       .action((name: string, flags: { ignoreNotFound: boolean }) => remove(context, name, flags)),
 }
 
-/** Lists the profiles of the user and of this machine, by name. `key` names the source of the key. */
+/** Lists the profiles of the user and of this machine, sorted by name. `key` names the source of the key. */
 async function list(context: CliContext): Promise<void> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const { user, system, credentials } = await loadConfigFiles(context.io)
@@ -73,7 +73,7 @@ async function rename(context: CliContext, name: string, newName: string): Promi
   const { dryRun } = await context.settings()
   if (dryRun) return context.note(`Would rename profile '${name}' to '${newName}'.`)
   const key = entryOf(credentials, name)
-  // The key is stored under both names until the profile is renamed, so an interruption cannot lose it.
+  // Until the profile is renamed, the key is stored under both names, so an interruption cannot lose the key.
   if (key !== undefined) await editCredentials(env, [{ path: ['keys', newName], value: key }])
   await editConfig(env, [
     { path: ['profiles', newName], value: profiles[name] },
@@ -86,8 +86,8 @@ async function rename(context: CliContext, name: string, newName: string): Promi
 }
 
 /**
- * Removes a profile after a confirmation, because its stored key cannot be shown again. Throws exit 3 for an unknown
- * profile.
+ * Removes a profile. Asks for a confirmation first, because the stored key of the profile cannot be shown again. Throws
+ * exit 3 for an unknown profile.
  */
 async function remove(context: CliContext, name: string, { ignoreNotFound }: { ignoreNotFound: boolean }) {
   const { env } = context.io
@@ -98,7 +98,8 @@ async function remove(context: CliContext, name: string, { ignoreNotFound }: { i
   const { dryRun } = await context.settings()
   if (dryRun) return context.note(`Would remove profile '${name}' and its key.`)
   await context.confirm(`Remove profile '${name}' and its stored key?`)
-  // The conversation is deleted first: after an interruption, the profile can still be removed by its name.
+  // Deletes the conversation before the profile: after an interruption, the profile still exists and can be removed by
+  // its name.
   await forgetConversation(env, name)
   await editConfig(env, [
     { path: ['profiles', name], value: undefined },

@@ -81,8 +81,8 @@ export const commands = {
 }
 
 /**
- * Splits the input into the file's permissions, the flags' permissions and the other members. Throws a usage error for
- * an unknown section or level.
+ * Splits the input into three parts: permissions from the file, permissions from flags, and the other members. Throws a
+ * usage error for an unknown section or level.
  */
 function permissionsOf(input: Fields) {
   const { named, permissions: _, ...fields } = input
@@ -99,7 +99,7 @@ async function noteClosedPanel(context: CliContext, role: Role): Promise<void> {
 
 const SECTION_VIEW = { columns: columns({ SECTION: 'section', LEVELS: 'levels' }), idPath: 'section' }
 
-/** Sends no request, because the API defines a fixed list of sections. */
+/** Prints the fixed list of sections that the API defines, so no request is needed. */
 function sectionsCommand(context: CliContext): Command {
   return new Command('sections')
     .description('List the permission sections and their levels. Needs no gateway.')

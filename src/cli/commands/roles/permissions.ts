@@ -1,11 +1,11 @@
-/** Permissions of roles, from flags and files. */
+/** Parses the permissions of roles from flags and files. */
 import { findNearestName } from '../../../shared/nearest-name.ts'
 import { LEVELS, type Permission, SECTIONS } from '../../../shared/permissions.ts'
 import { type CliError, usageError } from '../../errors.ts'
 import type { Fields } from '../../input/from-file.ts'
 import { findAtPath } from '../../output/formats.ts'
 
-/** Reads `SECTION=LEVEL`. Throws a usage error with a suggestion for anything else. */
+/** Reads `SECTION=LEVEL`. For any other text, throws a usage error that contains a suggestion. */
 export function toPermissions(texts: readonly string[]): Permission[] {
   return distinct(
     texts.map((text) => {
@@ -28,14 +28,14 @@ export function permissionsIn({ permissions }: Fields): Permission[] | undefined
   return distinct(pairs.map(([section, level]) => toPermission(section, level)))
 }
 
-/** Returns `base` with the sections of `named` added or changed. */
+/** Returns `base` with the sections of `named`. A section that both contain has the level from `named`. */
 export function withPermissions(base: readonly Permission[], named: readonly Permission[]): Permission[] {
   const levels = new Map(base.map(({ section, level }) => [section, level]))
   for (const { section, level } of named) levels.set(section, level)
   return [...levels].map(([section, level]) => ({ section, level }))
 }
 
-/** Sorts the permissions and omits level `none`, so that two roles can be compared. */
+/** Sorts the permissions and omits sections with level `none`. The results of two roles can then be compared. */
 export const toOpenSections = (permissions: readonly Permission[]): object =>
   SECTIONS.flatMap((section) => permissions.filter((permission) => permission.section === section))
     .filter(({ level }) => level !== 'none')

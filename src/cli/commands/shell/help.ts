@@ -1,6 +1,9 @@
 import { Command } from 'commander'
 
-/** Listed in the help, but never run: the program turns `help X` into `X --help` before parsing. */
+/**
+ * Exists only for the list of commands in the help. It never runs, because the program turns `help X` into `X --help`
+ * before parsing.
+ */
 export function toCommand(): Command {
   return new Command('help').description('Show the help of a command.').argument('[command...]', 'e.g. indexes add')
 }

@@ -6,14 +6,14 @@ export type Shell = (typeof SHELLS)[number]
 export type CompletionNode = {
   /** `['indexes', 'add']` or `['index', 'add']`; empty for the root. */
   path: string[]
-  /** Aliases are recognised, but not suggested. */
+  /** The script recognises aliases, but does not suggest them. */
   verbs: { word: string; aliases: string[]; text: string }[]
   /** Choices of the command's arguments. */
   values: string[]
   flags: { word: string; short: string | undefined; text: string; takesValue: boolean; values: string[] }[]
 }
 
-/** A script that completes commands, flags and their choices, and otherwise file names. */
+/** A script that completes commands, flags and the choices of flags. All other words are completed as file names. */
 export function toScript(shell: Shell, nodes: CompletionNode[]): string {
   switch (shell) {
     case 'bash':
@@ -34,7 +34,7 @@ const singleQuoted = (text: string, escapedQuote: string): string => `'${text.re
 const spellings = ({ word, short }: CompletionNode['flags'][number]): string[] =>
   short === undefined ? [word] : [short, word]
 
-/** Lists each flag with choices once, with all its spellings. */
+/** Lists every flag that has choices. Each flag is listed once, with all its spellings. */
 function choicesIn(nodes: CompletionNode[]): [string[], string[]][] {
   const flags = nodes.flatMap((node) => node.flags.filter(({ values }) => values.length > 0))
   return [...new Map(flags.map((flag) => [flag.word, flag])).values()].map((flag) => [spellings(flag), flag.values])
@@ -85,7 +85,8 @@ function toFish(nodes: CompletionNode[]): string {
     if (path.length === 0) return '__fish_use_subcommand'
     const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`)
     const chosen = verbs.flatMap(({ word, aliases }) => [word, ...aliases])
-    // fish ignores the order of words. Without this condition, `groups members rm` would also match `groups rm`.
+    // fish ignores the order of words. Without this condition, the completions of `groups rm` would also appear after
+    // `groups members rm`.
     const siblingGroups = nodes
       .filter((node) => node.verbs.length > 0 && node.path.length === path.length && path.length > 1)
       .filter((node) => node.path[0] === path[0] && node.path[1] !== path[1])

@@ -32,7 +32,7 @@ export function toCommand(context: CliContext): Command {
     .action((file: string, flags: Flags) => checkText(context, file, flags))
 }
 
-/** POST /prompt-shield/scan. Throws exit 10 for the verdict BLOCK, exit 5 for a key without a shield. */
+/** POST /prompt-shield/scan. Throws exit 10 if the verdict is `BLOCK`, and exit 5 if the key has no shield. */
 async function checkText(context: CliContext, file: string, input: Flags): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   const options = {

@@ -11,7 +11,7 @@ import { TENANTS } from './resource.ts'
 const STATUSES: Record<Tenant['status'], true> = { Active: true, Disabled: true }
 
 const { view } = TENANTS
-/** `create` shows a new tenant with its first administrator and that administrator's key. */
+/** `create` prints the new tenant, its first administrator and the key of that administrator. */
 const NEW_TENANT_VIEW = {
   ...view,
   columns: [...view.columns, ...columns({ ADMINISTRATOR: 'admin.email', KEY: 'apiKey.id' })],

@@ -30,7 +30,7 @@ export const USER_STATUS = { inactive: 0, active: 1 } as const
 
 const toStatus = (value: unknown): unknown => (value === USER_STATUS.active ? 'active' : 'inactive')
 
-/** Emails and usernames are stored in lower case. A user's name may equal another user's username. */
+/** Emails and usernames are stored in lower case. The name of one user may equal the username of another user. */
 export const USERS: Described<User> = {
   noun: 'user',
   command: 'users',

@@ -1,4 +1,4 @@
-/** Manages webhook endpoints. Event names are loaded only if a flag contains an event, for a fast start. */
+/** Manages webhook endpoints. For a fast start, event names are loaded only if a flag contains an event. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { ALL_EVENTS as EVERY_EVENT } from '../../../shared/event-catalog.ts'

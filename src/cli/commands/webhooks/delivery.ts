@@ -18,8 +18,8 @@ export const deliveryPath = (id: string): string => `${DELIVERIES.path}/${encode
 const ACCEPTED_VIEW = { columns: columns({ DELIVERY: 'delivery_id' }), idPath: 'delivery_id' }
 
 /**
- * Prints a started delivery: its id or, with `wait`, the result of its first attempt. Throws exit 10 if that attempt
- * failed.
+ * Prints the id of a started delivery. With `wait`, prints the result of its first attempt instead. Throws exit 10 if
+ * that attempt failed.
  */
 export async function showStarted(
   context: CliContext,

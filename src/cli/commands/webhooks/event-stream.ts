@@ -11,7 +11,10 @@ const FEED_PATH = '/api/admin/webhooks/recent-events'
 const RECONNECT_MS = { first: 1_000, longest: 30_000 }
 /** Three missed pings mean a dead connection, for instance after this machine slept. */
 const SILENCE_MS = 3 * LISTEN_PING_MS
-/** After a reconnect, the gateway repeats the events of the last seconds. Duplicates are recognised by their ids. */
+/**
+ * After a reconnect, the gateway repeats the events of the last seconds. The client recognises these duplicates by
+ * their ids.
+ */
 const REMEMBERED_EVENTS = 10_000
 
 export type ReceivedEvent = (EventFeedFrame & { type: 'event' })['data']['event']
@@ -57,8 +60,8 @@ function remember(known: Set<string>, id: string): void {
 }
 
 /**
- * Yields the frames of one connection until it ends. Throws if the status is not 200, and exit 8 if the connection
- * breaks.
+ * Yields the frames of one connection until it ends. Throws the matching error if the status is not 200, and exit 8 if
+ * the connection breaks.
  */
 async function* readFeed(context: CliContext, since: string | undefined): AsyncGenerator<EventFeedFrame> {
   const api = await context.api()
@@ -85,7 +88,7 @@ async function* readFeed(context: CliContext, since: string | undefined): AsyncG
   let waiting = expectMore()
   try {
     for await (const chunk of api.parts(answer, { bounded: false })) {
-      // The timer stops while an event is processed, because it measures only the gateway's silence.
+      // The timer stops while the client processes an event, because it measures only how long the gateway is silent.
       waiting.cancel()
       parser.feed(decoder.decode(chunk, { stream: true }))
       yield* frames.splice(0)

@@ -15,7 +15,7 @@ export type Forwarded = {
   /** Null if the receiver sent no response. */
   status: number | null
   duration_ms: number
-  /** The reason for a missing response, or the first line of a non-2xx response. Null for a 2xx response. */
+  /** The reason why no response arrived, or the first line of a non-2xx response. Null for a 2xx response. */
   error: string | null
 }
 

@@ -53,7 +53,7 @@ const VERIFIED_VIEW = {
 
 type VerifyFlags = SigningFlags & { signature?: string; tolerance: string; now?: string }
 
-/** Throws exit 10 with the check that failed. */
+/** If a check fails, throws exit 10 and names the check. */
 function verifyCommand(context: CliContext): Command {
   const description =
     'Verify the signature of a received body; needs no gateway. Exit 0 if it is valid and recent, else 10.'
@@ -87,7 +87,9 @@ function verifyCommand(context: CliContext): Command {
     })
 }
 
-/** Returns null for other values, because a body from another sender need not be an event. */
+/**
+ * Returns the text at a path of the body. Returns null if it is missing, because other senders may use other formats.
+ */
 function textAt(body: Buffer, path: string): string | null {
   try {
     const value = findAtPath(JSON.parse(body.toString()), path)
@@ -157,7 +159,7 @@ async function findSecret(context: CliContext, secretFile: string | undefined): 
 const readBytes = (context: CliContext, path: string, limit: number, what: string): Promise<Buffer> =>
   path === '-' ? readStdin(context.io, limit, what) : readFile(path).catch(failedToRead(path))
 
-/** Reads the secret without its line break. Errors never contain the secret. */
+/** Reads the secret and removes its line break. Errors never contain the secret. */
 function toSecret(text: string, from: string): string {
   const secret = text.trim()
   if (secret === '') throw usageError(`${from} contains no signing secret`)

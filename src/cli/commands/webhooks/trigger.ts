@@ -55,8 +55,8 @@ async function trigger(context: CliContext, event: string, { set, edit, webhook 
 }
 
 /**
- * Parses NAME=VALUE. The value gets the type that the member has in the sample. Throws a usage error for an unknown
- * member.
+ * Parses NAME=VALUE. Converts the value to the type that the member has in the sample. Throws a usage error for an
+ * unknown member.
  */
 function toMember(text: string, type: SubscribableEvent, data: object): [string, unknown] {
   const at = text.indexOf('=')

@@ -38,8 +38,8 @@ export function createPasteSplitter(): { push(chunk: string): Piece[] } {
 }
 
 /**
- * Returns how many characters at the end of the text may be the start of `mark`. A single escape character is not
- * counted, because it is the escape key.
+ * Returns how many characters at the end of the text may be the start of `mark`. In typed input, a single escape
+ * character is not counted, because it is the escape key.
  */
 function startOf(mark: string, text: string, isTyped: boolean): number {
   const least = isTyped ? 2 : 1
