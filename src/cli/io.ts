@@ -7,9 +7,9 @@ export type Io = {
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
   env: Record<string, string | undefined>
   clock: Clock
-  /** Signals sent to this process, for a command that forwards them. */
+  /** The signals that this process receives. A command may forward them. */
   signals: Signals
-  /** Aborted by SIGINT, SIGTERM or a closed stdout. The abort reason tells which of these happened. */
+  /** Aborted by SIGINT, SIGTERM or a closed stdout. The abort reason states which of these events happened. */
   signal: AbortSignal
 }
 
@@ -18,7 +18,7 @@ type Signals = {
   off(name: NodeJS.Signals, listener: (name: NodeJS.Signals) => void): unknown
 }
 
-/** Writes a note to stderr: one line, or several with `lines`. Writes nothing with `-q`. */
+/** Writes a note to stderr. The note is one line unless `lines` is set. Writes nothing with `-q`. */
 export type Note = (text: string, options?: { lines: boolean }) => Promise<void>
 
 /** Waits until `stream` has accepted `data`. Rejects with EPIPE if the read end is closed. */
@@ -46,11 +46,11 @@ export async function readStdin(io: Pick<Io, 'stdin' | 'signal'>, limit: number,
   return Buffer.concat(chunks)
 }
 
-/** Waits. Rejects with the reason of the signal if the program is stopped. */
+/** Waits. If the program is stopped, rejects with the abort reason of the signal. */
 export function pause(ms: number, { clock, signal }: Pick<Io, 'clock' | 'signal'>): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
-    // This timer keeps the process alive during the pause, because the clock's timers do not.
+    // This timer keeps the process alive during the pause, because timers of the clock do not keep it alive.
     const alive = setInterval(() => {}, 2 ** 30)
     const finish = (settle: () => void) => () => {
       clearInterval(alive)

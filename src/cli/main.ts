@@ -10,7 +10,8 @@ export async function main(host: NodeJS.Process): Promise<number> {
   const argv = host.argv.slice(2)
   const abort = new AbortController()
   const stop = (reason: Error) => abort.abort(reason)
-  // Without a listener, the error event of a closed pipe would crash the process. Each write reports the error too.
+  // Without this listener, the error event of a closed pipe would crash the process. Each failed write reports the
+  // error as well.
   host.stdout.on('error', stop)
 
   // Scripts call `version` often, so it does not load the argument parser.
@@ -34,12 +35,13 @@ export async function main(host: NodeJS.Process): Promise<number> {
   // Each listener runs once, so a second Ctrl-C ends the process immediately.
   for (const name of ['SIGINT', 'SIGTERM'] as const) host.once(name, () => stop(new Interrupted(name)))
   return runProgram(argv, {
-    // Node opens a standard stream on first access, and `--help` needs only stdout.
+    // Accesses each stream only when it is needed: Node opens a standard stream on first access, and `--help` needs
+    // only stdout.
     get stdin() {
       return host.stdin
     },
     get stderr() {
-      // A closed stderr must not change the result.
+      // A closed stderr must not change the exit code.
       if (host.stderr.listenerCount('error') === 0) host.stderr.on('error', () => {})
       return host.stderr
     },

@@ -17,7 +17,10 @@ export function getDuration(text: string, name: string): number {
   throw usageError(`${name} must be a duration, not '${text}'`, ['Write 500ms, 30s, 2m or 1h.'])
 }
 
-/** Parses a flag in seconds: `300`, or a duration such as `5m`. Throws a usage error that names the flag. */
+/**
+ * Parses a flag whose unit is seconds. Accepts a number such as `300`, or a duration such as `5m`. Throws a usage error
+ * that names the flag.
+ */
 export function toSeconds(text: string, flag: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text)
   const durationMs = findDuration(text)
@@ -25,7 +28,10 @@ export function toSeconds(text: string, flag: string): number {
   throw usageError(`${flag} must be seconds or a duration, not '${text}'`, ['Write 300, 90s, 5m or 24h.'])
 }
 
-/** Parses a time as Unix seconds: `1767225600`, or `2026-01-01T00:00:00Z`. Throws a usage error that names the flag. */
+/**
+ * Parses a time such as `1767225600` or `2026-01-01T00:00:00Z` and returns it in Unix seconds. Throws a usage error
+ * that names the flag.
+ */
 export function toUnixSeconds(text: string, flag: string): number {
   if (/^\d{1,12}$/.test(text)) return Number(text)
   const ms = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN

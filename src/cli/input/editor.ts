@@ -7,8 +7,8 @@ import { unreadable, usageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 
 /**
- * Opens a text in `$VISUAL` or `$EDITOR`, as a file with mode 0600, and returns the result. Throws a usage error if the
- * editor fails.
+ * Writes a text to a file with mode 0600, opens the file in `$VISUAL` or `$EDITOR`, and returns the edited text. Throws
+ * a usage error if the editor fails.
  */
 export async function editText(text: string, env: Io['env'], fileName: string): Promise<string> {
   const editor = [env.VISUAL, env.EDITOR].find((command) => command !== undefined && command !== '') ?? 'vi'
@@ -16,7 +16,7 @@ export async function editText(text: string, env: Io['env'], fileName: string): 
   try {
     const path = join(folder, fileName)
     await writeFile(path, text, { mode: 0o600 })
-    // The variable is a command line, because `code --wait` is common.
+    // The variable is treated as a command line, because values such as `code --wait` are common.
     const child = spawn(`${editor} "${path}"`, { shell: true, stdio: 'inherit', env })
     const [exitCode] = await once(child, 'close')
     if (exitCode !== 0) throw usageError(`the editor '${editor}' failed`, ['Choose another:  export EDITOR=nano'])

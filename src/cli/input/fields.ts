@@ -10,13 +10,13 @@ import { repeatable } from './repeatable.ts'
 export type Field = {
   /** The path of the member: `name`, or `rateLimit.requestsPerMinute`. */
   member: string
-  /** In commander's syntax: `-d, --description <text>`, `--no-shield`, or `[name]` for an argument. */
+  /** The flag or argument in commander's syntax: `-d, --description <text>`, `--no-shield`, or `[name]`. */
   flag: string
   help: string
   choices?: readonly string[]
-  /** The default, as the user would type it. */
+  /** The default value, written as the user would type it. */
   initially?: string
-  /** The flag is repeatable. The typed values replace the current list. */
+  /** The flag is repeatable. The values from the command line replace the current list. */
   isList?: true
   /** Attribute names of the flags that cannot be combined with this flag. */
   conflicts?: string | string[]
@@ -30,11 +30,14 @@ export type Field = {
    * `--no-…`.
    */
   sets?: object
-  /** Looks up the typed text, such as the id of a user. Runs after all other flags were validated. */
+  /** Looks up the typed text, such as the id of a user. Runs after all other flags have been validated. */
   resolve?: (context: CliContext, text: string) => Promise<unknown>
-  /** The prompt if neither flag nor file sets the member. Without a terminal, a missing member is a usage error. */
+  /**
+   * The prompt that is shown if neither a flag nor a file sets the member. Without a terminal, a missing member is a
+   * usage error.
+   */
   ask?: string
-  /** A file must set this member to text, or with `isList` to a list of texts. */
+  /** In a file, this member must be a text. With `isList`, it must be a list of texts. */
   isText?: true
 }
 
@@ -89,7 +92,10 @@ function typedFor(field: Field, fields: readonly Field[], command: Command): unk
   return value === false || (Array.isArray(value) && value.length === 0) ? undefined : value
 }
 
-/** The members that flags and arguments set. Throws usage errors before any prompt or request. */
+/**
+ * The members that flags and arguments set. Runs before any prompt or request and throws usage errors for invalid
+ * values.
+ */
 export async function parseFlags(context: CliContext, fields: readonly Field[], command: Command): Promise<Fields> {
   let members: Fields = {}
   for (const field of fields) {
@@ -113,7 +119,7 @@ const labelOf = (field: Field): string =>
 const nest = (path: string, value: unknown): Fields =>
   path.split('.').reduceRight<Fields>((inner, name, at, all) => ({ [name]: at === all.length - 1 ? value : inner }), {})
 
-/** Replaces names in the members by ids. Throws exit 3 for an unknown name. */
+/** Replaces each name in the members by its id. Throws exit 3 for an unknown name. */
 export async function resolveFlags(context: CliContext, fields: readonly Field[], members: Fields): Promise<Fields> {
   const resolved = { ...members }
   for (const { member, resolve } of fields) {
@@ -123,7 +129,7 @@ export async function resolveFlags(context: CliContext, fields: readonly Field[]
   return resolved
 }
 
-/** Prompts for each missing member. The answer is treated like a typed value. */
+/** Prompts for each missing member. Handles the answer like a value from the command line. */
 export async function askFields(context: CliContext, fields: readonly Field[], known: Fields): Promise<Fields> {
   let members: Fields = {}
   for (const field of fields) {

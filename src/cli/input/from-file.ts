@@ -4,7 +4,10 @@ import type { CliContext } from '../context.ts'
 import { unreadable, usageError } from '../errors.ts'
 import { readStdin } from '../io.ts'
 
-/** Maximum file size. It exceeds the gateway's own limit, so that the gateway reports that limit. */
+/**
+ * Maximum file size. It is higher than the gateway's own limit, so the gateway rejects files that are too large and
+ * reports that limit.
+ */
 const FILE_BYTES = 4_194_304
 
 export type Fields = Record<string, unknown>
@@ -17,7 +20,7 @@ export type Members<Name extends string = string> = Readonly<Record<Name, boolea
 
 /**
  * Reads the members of the object in a JSON or YAML file (`-` for stdin). Empty without a file. The gateway validates
- * the values. Throws a usage error for any other content, and for members that a file may not set.
+ * the values. Throws a usage error if the content is not an object, or if it has a member that a file may not set.
  */
 export async function readFields(context: CliContext, file: string | undefined, members: Members): Promise<Fields> {
   if (file === undefined) return {}
@@ -34,13 +37,13 @@ export async function readFields(context: CliContext, file: string | undefined, 
 }
 
 /**
- * Like `readFields`, for an update. The output of `show -o json` may be edited and sent back, so the file may contain
- * the members that only the gateway sets. The gateway rejects changes of those members.
+ * Like `readFields`, for an update. Users may edit the output of `show -o json` and send it back, so the file may
+ * contain members that only the gateway sets. The gateway rejects changes to those members.
  */
 export const readChanges = (context: CliContext, file: string | undefined, members: Members): Promise<Fields> =>
   readFields(context, file, Object.fromEntries(Object.entries(members).map(([name, inner]) => [name, inner || true])))
 
-/** Whether the value is an object, and not a list. */
+/** Whether the value is an object. Lists are not objects here. */
 export const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 

@@ -53,7 +53,7 @@ const globalOptions = (): Option[] => [
   new Option('--retries <n>', 'retries of safe requests (default 2)'),
 ]
 
-/** Adds the global flags. The help of a command hides them and refers to `aigw --help`. */
+/** Adds the global flags. The help of a command hides the global flags and refers to `aigw --help`. */
 export function addGlobalOptions(command: Command, { shown }: { shown: boolean }): void {
   const own = new Set(command.options.flatMap((option) => [option.short, option.long]))
   for (const option of globalOptions()) {
@@ -76,7 +76,10 @@ export function globalFlagsOf(leaf: Command): GlobalFlags {
   return Object.fromEntries(given)
 }
 
-/** Whether the next word is the value of this flag: `-o`, `--output`, or `-qo` as combined short flags. */
+/**
+ * Whether the next word is the value of this flag. Recognises short flags (`-o`), long flags (`--output`) and combined
+ * short flags (`-qo`).
+ */
 function takesNextWord(word: string): boolean {
   const valued = globalOptions().filter((option) => option.required)
   if (word.startsWith('--')) return valued.some((option) => option.long === word)
@@ -84,7 +87,7 @@ function takesNextWord(word: string): boolean {
   return at >= 0 && at === word.length - 1
 }
 
-/** Returns the words of a command line without flags and without values of global flags: `[command, verb, ...]`. */
+/** Returns the words of a command line: `[command, verb, ...]`. Omits flags and the values of global flags. */
 export function findOperands(argv: string[]): string[] {
   const operands: string[] = []
   for (let at = 0; at < argv.length; at++) {

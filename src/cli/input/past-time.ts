@@ -18,7 +18,7 @@ export function parsePast(text: string, flag: string, { io }: Pick<CliContext, '
   throw usageError(`${flag} must be a time, not '${text}'`, ['Write 30m, 12h, 7d, or 2030-01-31T12:00:00Z.'])
 }
 
-/** The flags that limit a list to a period. */
+/** The flags that limit a list to a time range. */
 export const PERIOD: Field[] = [
   field('startDate', '--since <when>', `only those since then: ${PAST_FORMS}`, { parse: parsePast }),
   { member: 'endDate', flag: '--until <when>', help: 'only those until then; the same forms', parse: parsePast },

@@ -5,7 +5,7 @@ import type { Io } from '../io.ts'
 import { forTerminalLine } from '../output/terminal-text.ts'
 import type { Settings } from '../profile/profile.ts'
 
-/** Whether prompts are allowed and possible: stdin and stderr must be terminals. */
+/** Whether prompts are allowed and possible. They are possible if stdin and stderr are terminals. */
 export const mayPrompt = (settings: Settings, io: Io): boolean =>
   settings.mayPrompt && io.stdin.isTTY === true && io.stderr.isTTY === true
 
@@ -16,7 +16,7 @@ export async function assertConfirmed(question: string, settings: Settings, io: 
   if (settings.yes) return
   if (!mayPrompt(settings, io)) throw usageError(`${question} Pass --yes to confirm (prompting needs a terminal)`)
   const { confirm } = await import('@inquirer/prompts')
-  // The question is escaped, because it may contain names from the gateway.
+  // The question is escaped, because names from the gateway in it may contain control characters.
   const agreed = await confirm({ message: forTerminalLine(question), default: false }, promptContext(io)).catch(
     toInterrupted,
   )
@@ -29,7 +29,10 @@ export async function askSecret(message: string, io: Io): Promise<string> {
   return password({ message, mask: false }, promptContext(io)).catch(toInterrupted)
 }
 
-/** The value, or the answer to a prompt. Throws a usage error that names `flag` without a terminal. */
+/**
+ * Returns the value or, if it is undefined, the answer to a prompt. Without a terminal, throws a usage error that names
+ * `flag`.
+ */
 export async function askMissing(
   context: CliContext,
   { flag, message }: { flag: string; message: string },

@@ -11,8 +11,8 @@ export const addTextArgument = (command: Command): Command =>
   command.argument('[file]', "the text, as UTF-8; '-' or nothing for stdin", '-')
 
 /**
- * The text of a file, or of stdin for `-`, without final line breaks. Throws a usage error if the text is empty or
- * longer than the maximum prompt, or if stdin is a terminal.
+ * Returns the text of a file (or of stdin for `-`) and removes final line breaks. Throws a usage error if the text is
+ * empty or longer than the maximum prompt, or if stdin is a terminal.
  */
 export async function readTextInput({ io }: CliContext, file: string): Promise<string> {
   const from = file === '-' ? 'stdin' : file

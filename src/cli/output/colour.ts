@@ -38,7 +38,7 @@ const PLAIN: Painter = {
   strikethrough: same,
 }
 
-/** Loads chalk only for colours. chalk itself does not read NO_COLOR. */
+/** Loads chalk only if colours are used. chalk itself ignores NO_COLOR. */
 export async function createPainter(colour: boolean): Promise<Painter> {
   if (!colour) return PLAIN
   const { Chalk } = await import('chalk')

@@ -15,7 +15,7 @@ export type Column = {
 
 type ToCell = NonNullable<Column['toCell']>
 
-/** The path of a column, alone or with the conversion of its values. */
+/** The path of a column, optionally with a function that converts its values. */
 type ColumnSource = string | [path: string, toCell: ToCell] | Column
 
 /** Makes one column for each title, in the order of `groups`. */
@@ -28,12 +28,12 @@ export const columns = (...groups: Record<string, ColumnSource>[]): Column[] =>
       return { ...source, title }
     })
 
-/** The source of a column that is truncated to the remaining width of the terminal. */
+/** Creates the source of a flexible column, which is truncated to the remaining width of the terminal. */
 export const flexible = (path: string, toCell?: ToCell): Column => ({ path, flexible: true, ...(toCell && { toCell }) })
 
 /**
- * How a resource is shown. `members` are the possible values of `--fields`, for commands that validate them before a
- * change.
+ * How a resource is shown. Commands that change data use `members`, the allowed values of `--fields`, to validate the
+ * flag before the change.
  */
 export type View = { columns: Column[]; idPath?: string; none?: string; members?: string[] }
 
@@ -53,7 +53,7 @@ export function cellOf(row: object, { path, toCell }: Column): unknown {
   return toCell === undefined ? value : toCell(value)
 }
 
-/** A conversion for lists of objects: returns one member of each object. */
+/** Returns a conversion for lists of objects, which takes the value at `path` from each object. */
 export const eachAt =
   (path: string) =>
   (value: unknown): unknown =>
@@ -68,8 +68,8 @@ function toText(value: unknown): string {
 }
 
 /**
- * Returns the columns of `--fields` or, without that flag, of the view. Throws a usage error if a field exists in no
- * row.
+ * Returns the columns of `--fields` or, without that flag, of the view. Throws a usage error if no row contains a
+ * field.
  */
 export function chooseColumns(rows: object[], view: View, fields: string[]): Column[] {
   if (fields.length === 0) return view.columns
@@ -86,7 +86,10 @@ export function chooseColumns(rows: object[], view: View, fields: string[]): Col
 export const chooseFields = (row: object, columns: Column[]): object =>
   Object.fromEntries(columns.map(({ path }) => [path, findAtPath(row, path) ?? null]))
 
-/** Formats the value of `--field`. For a list, prints one line per row, unless the path begins with a position. */
+/**
+ * Formats the value of `--field`. For a list, returns one line per row, unless the path begins with a position such as
+ * `0`.
+ */
 export function toFieldLines(value: object | object[], path: string): string {
   const rows = Array.isArray(value) && !/^\d+(\.|$)/.test(path) ? value : [value]
   const values = rows.map((row) => findAtPath(row, path))
@@ -98,7 +101,7 @@ export function toFieldLines(value: object | object[], path: string): string {
 
 const namesIn = (rows: object[]): string[] => [...new Set(rows.flatMap((row) => Object.keys(row)))]
 
-/** Throws a usage error for a field that is not in this view's `members`. */
+/** Throws a usage error if a field is not in this view's `members`. */
 export function assertMembers({ members }: View, paths: string[]): void {
   const unknown = paths.find((path) => members?.includes(path.split('.')[0] ?? '') === false)
   if (unknown !== undefined) throw unknownField(unknown, members ?? [])
@@ -114,7 +117,7 @@ export function getIdPath({ idPath }: View): string {
   return idPath
 }
 
-/** Prints the id of each row on its own line. Throws a usage error for resources without ids. */
+/** Formats the id of each row on its own line. Throws a usage error for resources without ids. */
 export function toIdLines(rows: object[], view: View): string {
   const idPath = getIdPath(view)
   return rows.map((row) => `${toText(findAtPath(row, idPath))}\n`).join('')
@@ -132,7 +135,9 @@ export function toTsv(rows: object[], columns: Column[], headers: boolean): stri
   return lines.map((cells) => `${cells.join('\t')}\n`).join('')
 }
 
-/** Formats a value as JSON. On a terminal, also escapes C1 controls and DEL, which does not change the value. */
+/**
+ * Formats a value as JSON. On a terminal, also escapes C1 controls and DEL. The escapes do not change the JSON value.
+ */
 export function toJson(value: unknown, { indent, terminal }: { indent: number; terminal: boolean }): string {
   const text = JSON.stringify(value, null, indent)
   if (!terminal) return `${text}\n`

@@ -26,17 +26,17 @@ type RawBody = Uint8Array | undefined
 export type Output = {
   /** Whether stdout is a terminal. On a terminal, control characters are removed from untrusted text. */
   terminal: boolean
-  /** Throws the usage error that printing would throw. Called before a command changes anything. */
+  /** Throws the usage error that printing would throw later. Commands call it before they change anything. */
   assertShowable(view: View): void
   list(rows: object[], view: View, raw?: RawBody): Promise<void>
   one(row: object, view: View, raw?: RawBody): Promise<void>
-  /** Prints one resource: its fields if the chosen format has field names, otherwise `text`. */
+  /** Prints one resource. If the chosen format has field names, prints the resource's fields, otherwise `text`. */
   textOrOne(text: string, row: object, view: View, raw?: RawBody): Promise<void>
   /** Prints text that is the result itself, such as a script or a unit file. */
   text(text: string): Promise<void>
   /** Prints a text that arrives in chunks. On a terminal, control characters are removed. */
   textStream(): (chunk: string) => Promise<void>
-  /** Prints text unchanged. The text may contain only escape sequences of this program. */
+  /** Prints text unchanged. The text must not contain escape sequences except the program's own. */
   ownText(text: string): Promise<void>
   /** Prints bytes unchanged, also on a terminal. */
   bytes(bytes: Uint8Array): Promise<void>
@@ -124,12 +124,12 @@ export const isPlain = ({
 export const printText = ({ stdout }: Pick<Io, 'stdout'>, text: string): Promise<void> =>
   writeTo(stdout, stdout.isTTY === true ? forTerminal(text) : text)
 
-/** Exit codes of a shell that did not find, or could not run, the command (POSIX, Exit Status for Commands). */
+/** The exit codes of a shell if it cannot find or cannot run the command (POSIX, Exit Status for Commands). */
 const NOT_STARTED = new Set([126, 127])
 
 /**
- * Shows a long table in the user's pager, or directly if the pager does not start. Leaving the pager early is not an
- * error.
+ * Shows a long table in the user's pager. If the pager does not start, prints the table directly. Leaving the pager
+ * early is not an error.
  */
 async function page(text: string, command: string, io: Io): Promise<void> {
   const { spawn } = await import('node:child_process')

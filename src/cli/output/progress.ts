@@ -15,8 +15,8 @@ export type Progress = {
 const SILENT: Progress = { show: () => {}, end: () => {} }
 
 /**
- * Shows a spinner with one line on stderr, after 300 ms. Shows no spinner in CI, without a terminal, or with `-o json`,
- * `-q` or a trace.
+ * Shows a spinner with one line on stderr, after 300 ms. In CI, without a terminal, or with `-o json`, `-q` or a trace,
+ * shows no spinner.
  */
 export function createProgress(io: Io, settings: Settings): Progress {
   const { quiet, format, verbose, debug } = settings
@@ -39,7 +39,7 @@ export function createProgress(io: Io, settings: Settings): Progress {
       ended = true
       timer.cancel()
       spinner?.stop()
-      // A second stop would overwrite the current line.
+      // Calling `stop` twice would overwrite the current line.
       spinner = undefined
     },
   }

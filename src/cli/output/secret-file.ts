@@ -2,20 +2,20 @@
 import { type FileHandle, lstat, open, realpath, rename, unlink } from 'node:fs/promises'
 import { CliError, EXIT, failedToWrite, isErrno, unwritable, usageError } from '../errors.ts'
 
-/** The disk space to reserve before the secret exists. Longer than any secret. */
+/** The disk space to reserve before the secret is requested. Longer than any secret. */
 const RESERVED_BYTES = 512
 
 export type SecretFile = {
-  /** Writes the secret and a newline. If that fails, throws exit 1 with the location of the secret. */
+  /** Writes the secret and a newline. If that fails, throws exit 1 and reports where the secret is. */
   write(secret: string): Promise<void>
   /** Removes the new file. The existing file that `force` would replace stays unchanged. */
   discard(): Promise<void>
 }
 
 /**
- * Opens a file with mode 0600 before the secret is requested, so a missing folder or full disk cannot lose the secret.
- * Throws a usage error for an existing file, unless `force`. `force` replaces only regular files, directly or through a
- * link, and only after the secret has arrived.
+ * Opens a file with mode 0600. It is called before the secret is requested, so a missing folder or full disk cannot
+ * lose the secret. Throws a usage error if the file exists and `force` is not set. `force` replaces only regular files
+ * (or a regular file behind a link), and only after the secret has arrived.
  */
 export async function openSecretFile(path: string, { force }: { force: boolean }): Promise<SecretFile> {
   const replaced = force ? await findReplaceable(path) : undefined
@@ -36,7 +36,7 @@ async function newFile(path: string): Promise<SecretFile> {
 /** Error codes that mean that this user may not create files in the folder. */
 const REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS'])
 
-/** Writes a new file in the same folder, which then replaces the old one. */
+/** Writes a new file in the same folder and then replaces the old file with it. */
 async function replacement(path: string): Promise<SecretFile> {
   const draft = `${path}.${process.pid}.new`
   const file = await create(draft).catch((error: unknown) => {
@@ -52,7 +52,7 @@ async function replacement(path: string): Promise<SecretFile> {
       try {
         await rename(draft, path)
       } catch {
-        // A mount point cannot be replaced, only changed in place.
+        // If the file is a mount point, it cannot be replaced, only changed in place.
         try {
           await end(await openFile(path), secret)
         } catch (error) {
@@ -106,7 +106,7 @@ async function create(path: string): Promise<FileHandle> {
   }
 }
 
-/** Opens an existing file and makes it readable only by its owner. */
+/** Opens an existing file and sets its mode so that only its owner can read it. */
 async function openFile(path: string): Promise<FileHandle> {
   const file = await open(path, 'r+')
   try {

@@ -1,3 +1,3 @@
-/** A name as a word for a shell: unchanged, or in single quotes (POSIX, Quoting). */
+/** Formats a name as one shell word. Adds single quotes if they are needed (POSIX, Quoting). */
 export const toShellWord = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

@@ -7,11 +7,11 @@ type Printed<Item> = {
   name: string
   /** The plural noun for the items, for messages. */
   items: string
-  /** Returns the words of an item's line in the format for people. */
+  /** Returns the words of the line that represents an item in the format for people. */
   toWords(item: Item): string[]
 }
 
-/** Prints items one by one, as they arrive. Throws a usage error for an output format that cannot be streamed. */
+/** Prints items one by one, as they arrive. Throws a usage error if the output format cannot be streamed. */
 export async function streamPrinter<Item extends { id: string }>(
   context: CliContext,
   { name, items, toWords }: Printed<Item>,
@@ -20,7 +20,7 @@ export async function streamPrinter<Item extends { id: string }>(
   if (raw || field !== undefined || fields.length > 0) throw usageError(`${name} prints whole ${items}`)
   switch (format) {
     case 'table':
-      // Names may contain line breaks.
+      // Line breaks are replaced, because names may contain them.
       return (item) =>
         output.text(
           `${toWords(item)

@@ -28,7 +28,8 @@ export async function toTable(rows: object[], { columns, headers, width, painter
     return table.toString().split('\n')
   }
 
-  // The first line gives the width of the table, because titles are padded and ASCII. Rows may contain wide characters.
+  // The length of the first line is the width of the table, because titles are padded and ASCII. Rows may contain wide
+  // characters, so their length may be different.
   const fixed = columns.filter((column) => column.flexible !== true)
   const [ruler = ''] = draw(
     fixed.map(titleOf),

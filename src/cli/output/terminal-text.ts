@@ -54,7 +54,7 @@ export function terminalText(): TerminalText {
     if (STRING_ENDS.has(code)) state = 'text'
     else if (code === 0x1b) state = 'escape'
     else if (char === '\n') {
-      // Ends the sequence at the line break. A terminal would continue it and hide the next lines.
+      // Ends the sequence at the line break. A terminal would continue the sequence and hide the next lines.
       state = 'text'
       return char
     }

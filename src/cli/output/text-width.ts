@@ -1,6 +1,6 @@
 import stringWidth from 'string-width'
 
-/** The width of a line in terminal cells, without styles. */
+/** The width of a line in terminal cells. Style sequences are not counted. */
 export const textWidth = (line: string): number => stringWidth(line)
 
 /** Wraps a line between words at `width` cells. A longer word stays whole. */
