@@ -10,7 +10,7 @@ import { packageVersion } from './package.ts'
 
 const HELP_FLAGS = new Set(['-h', '--help'])
 
-/** The commands to load completely: all (for completion), or only the commands that these words name. */
+/** The commands to load completely: all commands (for completion), or only those that these words name. */
 type Selection = 'all' | string[]
 
 /** Builds the command tree. Commands outside the selection have only a name and a summary. */
@@ -38,7 +38,7 @@ export async function buildProgram(context: CliContext, selection: Selection): P
   return program
 }
 
-/** Describes a flag with its choices and its default. The default `false` is omitted. */
+/** Returns the description of a flag with its choices and its default. Omits the default `false`. */
 function describeOption({ description, argChoices, defaultValue }: Option): string {
   const choices = argChoices === undefined ? '' : `: ${argChoices.join(', ')}`
   const isShown = typeof defaultValue === 'string' || typeof defaultValue === 'number'
@@ -84,7 +84,7 @@ function isKnown(words: string[]): boolean {
   return path.length === words.length || (last !== undefined && !('verbs' in last))
 }
 
-/** Runs `aigw <words>` and returns the exit code after the streams have accepted all output. */
+/** Runs `aigw <words>`. Returns the exit code when the streams have accepted all output. */
 export async function runProgram(words: string[], io: Io): Promise<number> {
   const argv = normalise(words, findOperands(words))
   const operands = findOperands(argv)
@@ -108,7 +108,8 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
     }
     configureOutput(program)
     try {
-      // `aigw` without words prints help. `aigw indexes` without a verb is an error, so that scripts stop.
+      // `aigw` without words prints help. `aigw indexes` without a verb is an error, because a script with this mistake
+      // should stop.
       await program.parseAsync(operands.length === 0 ? [...argv, '--help'] : argv, { from: 'user' })
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error
@@ -128,7 +129,7 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
 const missingVerb = (operands: string[]): Error =>
   usageError(`'aigw ${operands.join(' ')}' needs a subcommand`, [`See:  aigw ${operands.join(' ')} --help`])
 
-/** Turns commander's error into our usage error (exit 2), because commander exits with 1 for every mistake. */
+/** Converts commander's error to a usage error (exit 2). commander itself exits with 1 for every mistake. */
 function toUsageError(error: CommanderError, operands: string[]): CliError {
   const [what = '', ...more] = error.message.split('\n')
   const known = operands.slice(0, entriesOnPath(operands).length)

@@ -8,7 +8,7 @@ export type ChatDefaults = { model?: string; index?: string; policy?: string }
 
 export type ProfileEntry = {
   base_url?: string
-  /** A command that prints the key to stdout. A string runs in a shell, a list runs directly. */
+  /** A command that prints the key to stdout. A string runs in a shell. A list runs without a shell. */
   key_command?: string | string[]
   chat?: ChatDefaults
 }
@@ -24,7 +24,7 @@ export type ConfigFile = {
   profiles?: Record<string, ProfileEntry>
 }
 
-/** Keys by profile. Each key is sent only to its own origin. */
+/** Keys by profile. Each key is sent only to the origin that is stored with it. */
 export type Credentials = Record<string, { origin: string; key: string }>
 
 /** The entry with this name. Inherited properties are ignored. */
@@ -83,7 +83,7 @@ const credentialsFile = members({ keys: mapOf(members({ origin: text, key: text 
 /** The folder of the user's files: `$XDG_CONFIG_HOME/aigw`, else `~/.config/aigw` (XDG Base Directory). */
 function configDir(env: Io['env']): string {
   const base = env.XDG_CONFIG_HOME
-  // Relative values are ignored, as the specification requires.
+  // Ignores a relative path, as the specification requires.
   if (base?.startsWith('/')) return join(base, 'aigw')
   return join(env.HOME ?? '/', '.config', 'aigw')
 }
@@ -92,7 +92,8 @@ export const configPath = (env: Io['env']): string => join(configDir(env), 'conf
 export const credentialsPath = (env: Io['env']): string => join(configDir(env), 'credentials.yaml')
 
 /**
- * Reads all three files. A missing file counts as empty. Throws a usage error that names the file and the invalid key.
+ * Reads all three files. A missing file counts as empty. If a setting is invalid, throws a usage error that names the
+ * file and the setting.
  */
 export async function loadConfigFiles(
   io: Io,
@@ -154,7 +155,7 @@ async function editYaml(path: string, edits: Edit[], mode: number | undefined): 
   }
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    // If the file is a link, its target is replaced and the link stays.
+    // If the path is a link, replaces the target of the link and keeps the link.
     const target = await realpath(path).catch(() => path)
     const found = await stat(target).catch(() => undefined)
     await replaceFile(target, String(document), mode ?? (found === undefined ? 0o644 : found.mode & 0o777))
@@ -163,12 +164,12 @@ async function editYaml(path: string, edits: Edit[], mode: number | undefined): 
   }
 }
 
-/** Replaces a file atomically: after a crash it has the old or the new content. */
+/** Replaces a file atomically: after a crash, it contains either the old or the new content. */
 export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
   const draft = `${path}.${process.pid}.new`
   const file = await open(draft, 'wx', mode)
   try {
-    // The umask restricts the mode of `open`.
+    // `chmod` is needed because the umask restricts the mode that `open` sets.
     await file.chmod(mode)
     await file.writeFile(content)
     await file.sync()

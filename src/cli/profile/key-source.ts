@@ -10,7 +10,10 @@ import type { Settings } from './profile.ts'
 /** Longer than any key. */
 export const KEY_BYTES = 4_096
 
-/** Validates a key for a header: one line of visible ASCII. The usage error never contains the key. */
+/**
+ * Validates that the key can be sent in a header: it must be one line of visible ASCII. The usage error never contains
+ * the key.
+ */
 export function toKey(text: string, from: string): string {
   const key = text.trim()
   if (key === '') throw usageError(`${from} contains no API key`)
@@ -59,7 +62,7 @@ function runKeyCommand(command: string | string[], io: Io): Promise<string> {
     const options = { env: io.env, signal: io.signal, maxBuffer: KEY_BYTES, timeout: 60_000 }
     const child = execFile(program, words, options, (error, stdout) => {
       if (error === null) return resolve(stdout)
-      // The error omits the command's output, because it may contain a part of the key.
+      // The error does not contain the command's output, because the output may contain a part of the key.
       reject(
         new CliError(EXIT.auth, `key_command failed (${error.code ?? error.signal ?? 'not started'})`, {
           code: 'KEY_COMMAND_FAILED',

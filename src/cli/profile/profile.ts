@@ -17,7 +17,7 @@ const DEFAULT_PROFILE = 'default'
 const DEFAULT_RETRIES = 2
 const MOST_RETRIES = 10
 
-/** The source of the key. The key is read only for a request. */
+/** The source of the key. The key itself is read only when a request needs it. */
 type KeySource =
   | { kind: 'value'; value: string }
   | { kind: 'file'; path: string }
@@ -28,7 +28,7 @@ type KeySource =
 /** The settings of one run. */
 export type Settings = {
   profile: string
-  /** No trailing slash, no credentials, http or https. */
+  /** An http or https URL without trailing slash and without credentials. */
   baseUrl: string
   key: KeySource
   chat: ChatDefaults
@@ -49,7 +49,7 @@ export type Settings = {
   pager: string | undefined
   /** The timeout of ordinary calls, from --timeout or the configuration. */
   timeoutMs: number | undefined
-  /** The timeout of model answers and uploads. Only --timeout sets it, not the configuration. */
+  /** The timeout of model answers and uploads. Only --timeout sets it; the configuration cannot. */
   timeoutFlagMs: number | undefined
   retries: number
 }
@@ -62,13 +62,13 @@ export type SettingsInput = {
   credentials: Credentials
 }
 
-/** The profile: flag, environment, configuration, or `default`. */
+/** The name of the profile, from the flag, the environment or the configuration. Otherwise `default`. */
 const profileNameOf = ({ flags, env, user, system }: Omit<SettingsInput, 'credentials'>): string =>
   flags.profile ?? filled(env.AIGW_PROFILE) ?? user.current_profile ?? system.current_profile ?? DEFAULT_PROFILE
 
 /**
- * Resolves every setting: flag > environment > user config > system config > default. Throws a usage error for an
- * invalid value, and for an unknown profile unless `mayBeNew` is set (`login`, `profiles`).
+ * Resolves every setting: flag > environment > user config > system config > default. Throws a usage error if a value
+ * is invalid. Also throws one if the profile is unknown and `mayBeNew` is not set; `login` and `profiles` set it.
  */
 export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: boolean }): Settings {
   const { flags, env, user, system } = input
@@ -131,7 +131,7 @@ export function toBaseUrl(text: string, from: string): string {
 
 type Chosen = { profile: string; entry: ProfileEntry | undefined; ownUrl: string; baseUrl: string }
 
-/** A stored key is never sent to another gateway, whatever the flags are. */
+/** Never chooses a stored key for another gateway, whatever the flags are. */
 function chooseKey({ flags, env, credentials }: SettingsInput, { profile, entry, ownUrl, baseUrl }: Chosen): KeySource {
   if (flags.apiKeyFile !== undefined) return { kind: 'file', path: flags.apiKeyFile }
   const value = filled(env.AIGW_API_KEY)

@@ -6,7 +6,7 @@ import { replaceFile } from './config-files.ts'
 
 /**
  * The folder of the client's state: `$XDG_STATE_HOME/aigw`, by default `~/.local/state/aigw` (XDG Base Directory).
- * Undefined with `AIGW_NO_HISTORY`, and for users without a home folder.
+ * Undefined if `AIGW_NO_HISTORY` is set, or if the user has no home folder.
  */
 export async function findStateDir(env: Io['env']): Promise<string | undefined> {
   if ((env.AIGW_NO_HISTORY ?? '') !== '') return undefined
@@ -16,7 +16,7 @@ export async function findStateDir(env: Io['env']): Promise<string | undefined> 
   return found?.isDirectory() ? join(home, '.local', 'state', 'aigw') : undefined
 }
 
-/** Reads the text of a file. Empty if the file is unreadable, because state is optional. */
+/** Reads the text of a file. Returns an empty text if the file is unreadable, because state is optional. */
 export const readState = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '')
 
 /** Replaces a file, mode 0600. Rejects on failure. */

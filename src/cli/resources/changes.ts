@@ -8,13 +8,16 @@ type Update<Item> = {
   given: string
   /** The members to change. Undefined members are not sent. */
   changes: object
-  /** Returns the members of the request that depend on the current resource. If set, the resource is read first. */
+  /**
+   * Returns the members of the request that depend on the current resource. If this function is set, the resource is
+   * read first.
+   */
   complete?: ((now: Item) => object) | undefined
 }
 
 /**
- * Sends the changes, prints the result and returns it. Throws exit 3 for an unknown resource, exit 2 if no change is
- * given.
+ * Sends the changes, prints the result and returns it. Throws exit 3 if the resource does not exist, and exit 2 if no
+ * change is given.
  */
 export async function update<Item extends { id: string }>(
   context: CliContext,
@@ -58,7 +61,7 @@ export async function remove<Item extends { id: string }>(
   try {
     const { raw } = await withId(context, resource, given, async (id) => {
       if (!settings.dryRun) await context.confirm(question)
-      // Retried only with `ignoreNotFound`: if the response was lost, the retry fails with 404.
+      // Retries only with `ignoreNotFound`: if the response of a successful request was lost, the retry gets a 404.
       return api.send({ method: 'DELETE', path: itemPath(resource, id), repeatable: ignoreNotFound })
     })
     if (settings.raw) await output.bytes(raw)

@@ -1,4 +1,6 @@
-/** Creates a resource once, even if a script runs twice. Shows a secret that the gateway returns only once. */
+/**
+ * Creates a resource only once, even if a script runs twice. Also prints secrets, which the gateway returns only once.
+ */
 import { access } from 'node:fs/promises'
 import { notAGateway } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
@@ -12,21 +14,21 @@ import type { Settings } from '../profile/profile.ts'
 import type { CreateFlags, SecretFlags } from './options.ts'
 import { type Described, findNamed, itemIn, toCode } from './resolve.ts'
 
-/** Overrides of the defaults for creating one kind of resource. */
+/** Options for creating one kind of resource. They override the defaults. */
 export type Creation<Item extends object> = {
   /** The members that `--if-not-exists` compares. By default, the whole request. */
   toWanted?(request: Fields, flags: Record<string, unknown>): object
   /** Converts the existing resource to the form of the request, for the comparison. */
   toComparable?(item: Item): object
-  /** Whether a 409 is about `key`. Required if other members must be unique too. */
+  /** Whether a 409 was caused by `key`. Required if other members must be unique too. */
   isAboutName?(conflict: CliError): boolean
   /** Finds the existing resource. By default, finds it by name. */
   find?(context: CliContext, key: string, request: Fields): Promise<Item | undefined>
-  /** The command for using an existing resource. Default: `show`. */
+  /** The command that uses the existing resource. Default: `show`. */
   useIt?(name: string): string
   /** Set if the response contains a secret that is shown once. */
   secret?: {
-    /** The object to print for a new resource. By default, the resource. */
+    /** Returns the object that is printed for a new resource. By default, the resource. */
     toShown?(item: Item, body: object): object
     /** The success message. */
     done(item: Item): string
@@ -46,9 +48,9 @@ type Input = {
 }
 
 /**
- * Sends the request and prints the new resource. With `ifNotExists`, prints an existing resource instead and notes the
- * differing members. Throws exit 6 if the resource exists and `ifNotExists` is not set, or if it differs and `strict`
- * is set.
+ * Sends the request and prints the new resource. With `ifNotExists`, prints an existing resource instead, and a note
+ * that names the members that differ. Throws exit 6 in two cases: the resource exists and `ifNotExists` is not set, or
+ * it differs and `strict` is set.
  */
 export async function create<Item extends { id: string }>(
   context: CliContext,
@@ -94,7 +96,7 @@ export async function create<Item extends { id: string }>(
     await output.one(item, view, raw)
     return creation.note?.(context, item)
   }
-  // Searching first avoids creating a `--save-to` file for an existing resource, whose secret cannot be shown again.
+  // Searches first: if the resource exists, its secret cannot be shown again, so no `--save-to` file may be created.
   let existing = ifNotExists && !settings.dryRun ? await findExisting() : undefined
   if (existing === undefined) {
     const { toShown = (item: Item) => item, done } = secret
@@ -154,21 +156,21 @@ export const differences = (wanted: object, existing: object): string[] =>
     .map(([field]) => field)
 
 const toLowerCase = (text: string): string => text.toLowerCase()
-/** How to normalise a member before comparing. Other members are compared unchanged. */
+/** Functions that normalise members before the comparison. Members without a function are compared unchanged. */
 const NORMALISERS = new Map<string, (text: string) => unknown>([
   ['email', toLowerCase],
   ['username', toLowerCase],
   ['roleId', toLowerCase],
   ['expiresAt', Date.parse],
 ])
-/** The order of models in a chain matters. The gateway treats all other lists as sets. */
+/** The order of the models in a chain is significant. The gateway treats all other lists as sets. */
 const ORDERED_LISTS = new Set(['models'])
 
 function isSame(field: string, wanted: unknown, existing: unknown): boolean {
   if (wanted === undefined) return true
   if (typeof wanted === 'string' && typeof existing === 'string') {
     const normalise = NORMALISERS.get(field) ?? String
-    // The gateway removes white space around texts.
+    // The gateway removes leading and trailing white space from texts.
     return Object.is(normalise(wanted.trim()), normalise(existing.trim()))
   }
   if (Array.isArray(wanted) && Array.isArray(existing)) {
@@ -189,10 +191,10 @@ const toSet = (list: unknown[]): Set<string> => new Set(list.map((entry) => JSON
 type Response = { item: object; body: object; raw: Uint8Array; done: string }
 
 /**
- * Calls the gateway and keeps the secret of its response. The file of `--save-to` is opened before the call and removed
- * if the call fails. Without a file, stdout gets the secret alone, or the resource with its `secret` in a format with
- * names. Before the call, throws a usage error for an output that would lose the secret. `call` returns undefined if it
- * created nothing.
+ * Calls the gateway, and saves or prints the secret in its response. The file of `--save-to` is opened before the call
+ * and removed if the call fails. Without a file, prints only the secret to stdout. If the format has field names,
+ * prints the resource with its `secret` instead. If the chosen output would lose the secret, throws a usage error
+ * before the call. `call` returns undefined if it created nothing.
  */
 export async function keepSecret(
   context: CliContext,
@@ -222,8 +224,8 @@ export async function keepSecret(
 }
 
 /**
- * Prints the resource only if the user chose an output. Otherwise stdout stays empty, because the secret is in the
- * file.
+ * Prints the resource only if the user chose an output format or fields. Otherwise prints nothing, because the secret
+ * is in the file.
  */
 async function showUnsaved(
   output: Output,
@@ -235,8 +237,8 @@ async function showUnsaved(
 }
 
 /**
- * Returns the view of the result. Throws a usage error for an output that would lose the secret, or for a field that
- * the view lacks.
+ * Returns the view of the result. Throws a usage error if the chosen output would lose the secret, or if a chosen field
+ * is not in the view.
  */
 async function toSecretView(context: CliContext, flags: SecretFlags, view: View): Promise<View> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])

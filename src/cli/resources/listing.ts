@@ -10,11 +10,11 @@ import type { View } from '../output/formats.ts'
 
 type ListSource = {
   path: string
-  /** Filters and order. `readPages` adds page and limit. */
+  /** The filters and the order. `readPages` adds `page` and `limit`. */
   query?: ApiRequest['query']
-  /** The member of the response with the rows. */
+  /** The member of the response that contains the rows. */
   itemsKey: string
-  /** The response has rows and pagination in `data`. */
+  /** The response contains rows and pagination inside `data`. */
   isInData?: boolean
   /** The list has no pages and no search. One response contains all rows. */
   isWhole?: boolean | undefined
@@ -41,12 +41,16 @@ export async function listAll<Row extends object>(
   if (!settings.raw) await output.list(rows, view)
 }
 
-/** Yields every row that `matches`, in the order of the list. `search` is a filter at the gateway. */
+/**
+ * Yields every row for which `matches` returns true, in the order of the list. The gateway filters the list by
+ * `search`.
+ */
 export async function* findMatching<Row extends object>(
   context: CliContext,
   { search, matches, ...source }: ListSource & { search: string; matches(row: Row): boolean },
 ): AsyncGenerator<Row> {
-  // A search for a prefix also finds the whole name. The truncation must not split a surrogate pair.
+  // Searches for a prefix of a long name, which also finds the whole name. The prefix must not end within a surrogate
+  // pair.
   const part = search.slice(0, SEARCH_CHARS).replace(/[\uD800-\uDBFF]$/, '')
   const query = { ...source.query, search: part }
   for await (const { rows } of readPages<Row>(context, { ...source, query }, PAGE_LIMIT.max)) {
@@ -54,7 +58,7 @@ export async function* findMatching<Row extends object>(
   }
 }
 
-/** Returns the first row that `matches`, or undefined. */
+/** Returns the first row for which `matches` returns true. Undefined if no row matches. */
 export async function findOne<Row extends object>(
   context: CliContext,
   sought: ListSource & { search: string; matches(row: Row): boolean },
@@ -102,7 +106,7 @@ export async function waitingFor<T>(context: CliContext, send: () => Promise<T>)
       return await send()
     } catch (error) {
       const asked = error instanceof CliError ? error.retryAfterSeconds : undefined
-      // Waits at least one second, so that a zero cannot cause a busy loop.
+      // Waits at least one second, because a `Retry-After` of 0 would cause a busy loop.
       const seconds = Math.max(1, asked ?? Number.POSITIVE_INFINITY)
       if (seconds > left) throw error
       left -= seconds

@@ -20,7 +20,7 @@ export type Resource<Item extends { id: string }> = {
   itemKey: string
   /** Whether `name` identifies this item. */
   isCalled(item: Item, name: string): boolean
-  /** Several items may have the same name. */
+  /** Several items of this kind may have the same name. */
   sharesNames?: true
   /** The list has no pages. */
   isWhole?: true
@@ -28,12 +28,12 @@ export type Resource<Item extends { id: string }> = {
   takesNames?: true
 }
 
-/** A resource with everything that its commands share. */
+/** A kind of resource, with all values that its commands share. */
 export type Described<Item extends { id: string }> = Resource<Item> & {
   /** How to identify one resource, for help texts. */
   argument: string
   view: View
-  /** The view of lists, if it differs from `view`. */
+  /** The view for lists, if it differs from `view`. */
   listView?: View
   /** Normalises a name as the gateway does. Throws a usage error for an invalid name. */
   toReference?(given: string): string
@@ -46,7 +46,7 @@ const LONGEST_NAME_CHARS = EMAIL_CHARS
 
 const ID = /^[0-9a-f]{24}$/i
 
-/** Whether the text has the form of an id. A name may have the same form. */
+/** Whether the text has the form of an id. A name may also have this form. */
 export const isId = (text: string): boolean => ID.test(text.trim())
 
 export const itemPath = ({ path }: { path: string }, id: string): string =>
@@ -62,7 +62,7 @@ export function itemIn<Item extends object>(body: object, itemKey: string, baseU
   throw notAGateway(EXIT.error, `${baseUrl} did not answer with '${itemKey}'`, {})
 }
 
-/** Finds a resource by its name. Throws a usage error if several have that name. */
+/** Finds a resource by its name. Throws a usage error if several resources have that name. */
 export async function findNamed<Item extends { id: string }>(
   context: CliContext,
   resource: Resource<Item>,
@@ -73,7 +73,7 @@ export async function findNamed<Item extends { id: string }>(
   // The gateway also trims names. It rejects a search text that is empty or longer than the longest allowed name.
   const name = given.trim()
   if (name === '' || (isWhole !== true && name.length > LONGEST_NAME_CHARS)) return undefined
-  // The list is sorted oldest first, so that a resource created during the search does not shift others to the next
+  // Sorts the list oldest first. A resource that is created during the search then does not shift others to the next
   // page.
   const query = { sortOrder: 'asc' }
   const matches = (item: Item) => isCalled(item, name)
@@ -140,8 +140,8 @@ async function findById<Item extends { id: string }>(
 }
 
 /**
- * Runs `act` on the resource with this id or exact name. Text in the form of an id is tried as an id first. If the
- * gateway finds no such id, the text is tried as a name. Throws exit 3 if not found.
+ * Runs `act` on the resource with this id or exact name. If the text has the form of an id, tries it as an id first. If
+ * the gateway finds no such id, tries it as a name. Throws exit 3 if not found.
  */
 export async function withId<Item extends { id: string }, T>(
   context: CliContext,
@@ -161,8 +161,8 @@ export async function withId<Item extends { id: string }, T>(
 }
 
 /**
- * Returns the id of a resource. Text in the form of an id is returned without a check, because the gateway validates
- * it. A name is looked up.
+ * Returns the id of a resource. If the text has the form of an id, returns it without a check, because the gateway
+ * validates it. Otherwise looks the text up as a name.
  */
 export const toId = async <Item extends { id: string }>(
   context: CliContext,
@@ -188,7 +188,7 @@ export const showItem = async <Item extends { id: string }>(
   given: string,
 ): Promise<void> => showFound(context, resource, await getItem(context, resource, given))
 
-/** Prints a resource. With `--raw`, fetches the resource by id if it came from a list. */
+/** Prints a resource. With `--raw`, fetches the resource again by id if it was found in a list. */
 export async function showFound<Item extends { id: string }>(
   context: CliContext,
   resource: Described<Item>,

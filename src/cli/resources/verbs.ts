@@ -19,13 +19,13 @@ import {
 } from './options.ts'
 import type { Described, Resource } from './resolve.ts'
 
-// Each action loads its code only when it runs, because help and completion need only flags.
+// Each action loads its code only when it runs, because help and completion need only the flags.
 const listing = () => import('./listing.ts')
 const creating = () => import('./creation.ts')
 const changing = () => import('./changes.ts')
 const resolving = () => import('./resolve.ts')
 
-/** Returns a lookup from a name or id of this resource to its id, for flags. */
+/** Returns the `resolve` function of a flag: it converts a name or id of this resource to the id. */
 export const idOf =
   <Item extends { id: string }>(resource: Resource<Item>) =>
   async (context: CliContext, given: string): Promise<string> =>
@@ -43,7 +43,7 @@ type Verb = {
 const referTo = ({ toReference }: { toReference?(given: string): string }, given: string): string =>
   toReference === undefined ? given : toReference(given)
 
-/** A command whose argument names one resource: `<key>` for an API key. */
+/** Creates a command whose argument names one resource, for example `<key>` for an API key. */
 const commandOn = (
   { noun, argument }: Pick<Described<{ id: string }>, 'noun' | 'argument'>,
   name: string,
@@ -110,14 +110,17 @@ type Change<Item> = {
 }
 
 type Update<Item> = Verb & {
-  /** How to read the file. Pass `readFields` if a file may not contain the members that only the gateway sets. */
+  /**
+   * The function that reads the file. Pass `readFields` if the file must not contain members that only the gateway
+   * sets.
+   */
   read?: typeof readFields
   /** Returns the request for the input of flags and file. By default, sends the input unchanged. */
   toChange?(context: CliContext, input: Fields): Change<Item> | Promise<Change<Item>>
   note?(context: CliContext, item: Item): Promise<void>
 }
 
-/** PUT of the given members. Throws exit 3 if the resource does not exist, exit 2 if no change is given. */
+/** PUT of the given members. Throws exit 3 if the resource does not exist, and exit 2 if no change is given. */
 export const updateVerb =
   <Item extends { id: string; name?: string }>(resource: Described<Item>, verb: Update<Item>): CommandFactory =>
   (context) => {
@@ -166,7 +169,7 @@ async function readTexts(
 
 type StateChange<Item> = Pick<Update<Item>, 'description' | 'note'> & { name: string; changes: object }
 
-/** PUT of a fixed body, such as `{ enabled: false }`. Repeating the command changes nothing. */
+/** PUT of a fixed body, such as `{ enabled: false }`. Running the command again changes nothing. */
 export const setVerb =
   <Item extends { id: string }>(
     resource: Described<Item>,
@@ -215,7 +218,7 @@ type SecretVerb<Item extends object> = {
   name: string
   description: string
   fields?: readonly Field[]
-  /** Describes `Item`, if it is not the resource itself. */
+  /** The kind of `Item`, if `Item` is not the resource itself. */
   made?: { itemKey: string; view: View }
   question?(given: string, json: Fields): string
   done(item: Item): string

@@ -31,7 +31,7 @@ export function toPassages(
 
 const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u
 
-/** Matches words whose stem occurs in the query, as the gateway does. Example: "ended" matches "endings". */
+/** Matches words that begin with the approximate stem of a query word. Example: "payments" matches "payment". */
 function wordsIn(query: string): RegExp | undefined {
   const words = query.match(/[\p{L}\p{N}\p{M}]+/gu) ?? []
   const patterns = words.flatMap((word) => {
