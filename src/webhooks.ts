@@ -4,7 +4,7 @@ import type { WebhookEvent } from './shared/wire/events.ts'
 
 export type { EventData, EventType, WebhookEvent } from './shared/wire/events.ts'
 
-/** The verification check that failed. */
+/** The check that failed during the verification. */
 export type WebhookFault =
   /** No secret was passed to `verifyWebhook`, which is a configuration error of the receiver. */
   | 'missing_secret'
@@ -12,7 +12,7 @@ export type WebhookFault =
   | 'malformed_header'
   /** The body was changed after signing, or was signed with a different secret. */
   | 'signature_mismatch'
-  /** The signature is valid, but its timestamp is outside the tolerance, in the past or future. */
+  /** The signature is valid, but its timestamp is outside the tolerance, either too old or too far in the future. */
   | 'timestamp_outside_tolerance'
   /** The signature is valid, but the body is not an event. */
   | 'invalid_event'
@@ -43,7 +43,7 @@ export type VerifiedWebhook = {
   readonly ageSeconds: number
   /**
    * The body, parsed on first access. Later gateway versions may send types that this union does not contain, so a
-   * `switch` on `type` needs a default.
+   * `switch` on `type` needs a `default` case.
    * @throws WebhookVerificationError `invalid_event`
    */
   readonly event: WebhookEvent
@@ -112,7 +112,7 @@ function parseEvent(rawBody: string | Uint8Array): WebhookEvent {
   throw new WebhookVerificationError('invalid_event', 'The signature is valid, but the body is not an event.')
 }
 
-/** Checks only the envelope. The sender is verified, so `data` is not validated. */
+/** Checks only the envelope. `data` is not validated, because the signature proves that it comes from the gateway. */
 function isEvent(value: unknown): value is WebhookEvent {
   if (typeof value !== 'object' || value === null) return false
   const { id, type, created, data } = value as Partial<Record<keyof WebhookEvent, unknown>>

@@ -18,7 +18,7 @@ export function toCanonicalJson(value: unknown): string {
   return `{${members}}`
 }
 
-/** Printable ASCII without quotes and backslashes needs no escape. Nearly all names and ids match. */
+/** Matches printable ASCII without quotes and backslashes, which needs no escape. Nearly all names and ids match. */
 const PLAIN = /^[ !#-[\]-~]*$/
 
 function toText(text: string): string {

@@ -3,6 +3,7 @@ export const DLP_DETECTOR_NAMES = ['secrets', 'document-markings', 'source-code'
 export type DlpDetectorName = (typeof DLP_DETECTOR_NAMES)[number]
 
 /**
- * The default detectors of a policy. Source code is opt-in, because most answers about programs contain source code.
+ * The default detectors of a policy. The source code detector is opt-in, because most answers about programs contain
+ * source code.
  */
 export const DEFAULT_DLP_DETECTORS: readonly DlpDetectorName[] = ['secrets', 'document-markings']

@@ -1,7 +1,7 @@
 /**
  * Every error that the gateway can return. `status` is the HTTP status. Structured error bodies contain the code, and
- * flat error bodies contain the label. A flat VALIDATION_ERROR that names a field is labelled `Invalid <field>`. An
- * error with a `shape` uses that body shape on every route.
+ * flat error bodies contain the label. If a VALIDATION_ERROR names a field, its label in a flat body is `Invalid
+ * <field>`. If an error has a `shape`, its body has that shape on every route.
  */
 export const ERRORS = {
   VALIDATION_ERROR: { status: 400, label: 'Invalid request' },
@@ -96,7 +96,7 @@ export type GatewayErrorOptions = ErrorOptions & {
   allow?: string
 }
 
-/** An error that is reported to the caller. Any other exception is a bug and becomes a bare 500. */
+/** An error that is reported to the caller. Any other exception is a bug and becomes a 500 without details. */
 export class GatewayError extends Error {
   override name = 'GatewayError'
   readonly code: ErrorCode
@@ -106,8 +106,8 @@ export class GatewayError extends Error {
   readonly allow: string | undefined
 
   /**
-   * @param publicMessage the problem, its location and the remedy; `options.cause` is logged and never shown to the
-   *   caller
+   * @param publicMessage states the problem, its location and the remedy; `options.cause` is logged and never shown to
+   * the caller
    */
   constructor(code: ErrorCode, publicMessage: string, options: GatewayErrorOptions = {}) {
     super(publicMessage, options)

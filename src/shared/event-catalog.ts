@@ -1,6 +1,6 @@
 /**
- * All events that an endpoint may subscribe to, each with its trigger. Contains no schemas, so that the CLI can list
- * events without loading the schemas.
+ * All events that an endpoint may subscribe to, each with its trigger. Contains no schemas, because the CLI lists
+ * events and should not have to load the schemas.
  */
 export const EVENT_CATALOG = {
   'promptshield:attack:blocked': 'The prompt shield blocked an injection or jailbreak attempt',
@@ -17,7 +17,7 @@ export type SubscribableEvent = keyof typeof EVENT_CATALOG
 /** The event types in the catalog's order. */
 export const SUBSCRIBABLE_EVENTS = Object.keys(EVENT_CATALOG) as [SubscribableEvent, ...SubscribableEvent[]]
 
-/** The name that subscribes an endpoint to the whole catalog. */
+/** If an endpoint subscribes to this name, it receives every event of the catalog. */
 export const ALL_EVENTS = '*'
 
 /** Only the test route sends this event. Endpoints cannot subscribe to it. */

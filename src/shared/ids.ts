@@ -1,19 +1,23 @@
 import { hash, randomBytes, randomFillSync, randomUUID } from 'node:crypto'
 
-// One random part per process and a counter: ids of one daemon sort by time and never collide.
+// Ids contain a part that is random for each process, and a counter. The ids of one daemon sort by time and never
+// collide.
 const processPart = randomBytes(5).toString('hex')
 let counter = randomBytes(3).readUIntBE(0, 3)
 
 const HEX_OF_BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 const hexOfByte = (bits: number): string => HEX_OF_BYTES[bits & 0xff] as string
-/** Formats 6 or 8 hex characters. Each request needs several ids, and `toString(16)` takes ten times as long. */
+/**
+ * These functions format 6 or 8 hex characters. `toString(16)` would take ten times as long, and each request needs
+ * several ids.
+ */
 const hex24 = (bits: number): string => hexOfByte(bits >>> 16) + hexOfByte(bits >>> 8) + hexOfByte(bits)
 const hex32 = (bits: number): string => hexOfByte(bits >>> 24) + hex24(bits)
 const hexOfSeconds = (ms: number): string => hex32(Math.floor(ms / 1000))
 
 /**
- * 24 hex characters: 4 bytes of seconds, 5 of process, 3 of counter. Unique and time-ordered. Two ids reveal how many
- * ids were created in between, so use this format only for objects that administrators create.
+ * 24 hex characters: 4 bytes of seconds, 5 of process, 3 of counter. Unique and time-ordered. From two ids, anyone can
+ * compute how many ids were created in between, so use this format only for objects that administrators create.
  */
 export function newId(now: number = Date.now()): string {
   counter = (counter + 1) & 0xffffff
@@ -21,7 +25,8 @@ export function newId(now: number = Date.now()): string {
 }
 
 /**
- * The buffer is filled in bulk, because one call of the system's random source per id would dominate the cost of an id.
+ * The buffer is filled in bulk: calling the system's random source for each id would take most of the time of creating
+ * an id.
  */
 const randomPool = new Uint32Array(1024)
 let poolAt = randomPool.length
@@ -36,8 +41,9 @@ function randomHex(): string {
 }
 
 /**
- * 24 hex characters: 4 bytes of seconds, so that new rows are adjacent in an index, and 8 random bytes. Ids cannot be
- * guessed and do not reveal how many exist. At 10,000 ids a second, a collision is expected after about 10,000 years.
+ * 24 hex characters: 4 bytes of seconds and 8 random bytes. The seconds keep new rows adjacent in a database index. Ids
+ * cannot be guessed and do not reveal how many exist. At 10,000 ids a second, a collision is expected after about
+ * 10,000 years.
  */
 const newOpaqueId = (now: number = Date.now()): string => hexOfSeconds(now) + randomHex()
 
@@ -59,7 +65,7 @@ export const newTraceId = (): string => `trx-${randomUUID()}`
  */
 export function newBundleId(now: number = Date.now()): string {
   const milliseconds = hex24(Math.floor(now / 0x100000000)).slice(2) + hex32(now)
-  // A UUID of version 4 is random except for version and variant. The version is the 15th character and is replaced.
+  // A version 4 UUID is random except for its version and variant. The version is the 15th character and is replaced.
   // The variant is kept.
   const random = randomUUID().slice(15)
   return `jti-${milliseconds.slice(0, 8)}-${milliseconds.slice(8)}-7${random}`

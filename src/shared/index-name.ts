@@ -1,6 +1,6 @@
 /**
- * The normalised name of an index: lower case, `-` for white space, other characters removed. Normalising twice changes
- * nothing. INDEX_NAME decides whether the result is valid.
+ * Normalises the name of an index: converts it to lower case, replaces white space by `-`, and removes other
+ * characters. Normalising twice changes nothing. INDEX_NAME decides whether the result is valid.
  */
 export function toIndexName(name: string): string {
   return name

@@ -6,7 +6,7 @@ export function findNearestName(name: string, known: readonly string[]): string 
   const nearest = closest(name, known)
   const slips = Math.max(2, Math.floor(nearest.length / 3))
   const slipsMade = distance(name, nearest)
-  // There must be fewer typos than letters. Otherwise any two names of two letters would match.
+  // The number of typos must be lower than the number of letters. Otherwise any two names with two letters would match.
   return slipsMade <= slips && slipsMade < nearest.length ? nearest : undefined
 }
 

@@ -1,4 +1,4 @@
-/** The sections of the administration API that a role can open. */
+/** The sections of the administration API to which a role can give access. */
 export const SECTIONS = [
   'home',
   'user-management',
@@ -23,14 +23,14 @@ export type Permission = { section: Section; level: Level }
 export const SYSTEM_ROLES = ['admin', 'user', 'globalReader'] as const
 export type SystemRole = (typeof SYSTEM_ROLES)[number]
 
-/** The access of a key to the indexes that its owner may read. */
+/** The access that a key has to the indexes that its owner may read. */
 export const INDEX_ACCESS = ['read', 'write'] as const
 export type IndexAccess = (typeof INDEX_ACCESS)[number]
 
-/** The rights of a caller. Sections that are not listed are closed. */
+/** The rights of a caller. The caller has no access to sections that are not listed. */
 export type Rights = {
   levels: Readonly<Partial<Record<Section, Level>>>
-  /** Users have only `read`: `write` is granted to keys. */
+  /** A user always has `read`. Only a key can have `write`. */
   indexAccess: IndexAccess
   canInteractWithAI: boolean
   canUseChat: boolean
@@ -59,7 +59,7 @@ const SYSTEM_LEVELS: Record<SystemRole, Rights['levels']> = {
 }
 
 /**
- * The rights of a user. If a custom role opens the admin panel, its sections are added to the sections of the system
+ * The rights of a user. If a custom role gives access to the admin panel, its sections are added to those of the system
  * role. A custom role alone determines whether its users may call models.
  */
 export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rights {
@@ -74,9 +74,9 @@ export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rig
 }
 
 /**
- * The rights that a role would give if it opened the admin panel. Grants are checked against these rights. Otherwise a
- * caller could add sections that they lack to a role with a closed panel, and another caller could open the panel
- * later.
+ * The rights that a role would give if it had access to the admin panel. Grants are checked against these rights.
+ * Otherwise a caller could add sections that the caller lacks to a role without the panel. Another caller could later
+ * give the role access to the panel.
  */
 export const reachOf = (role: SystemRole, custom?: RoleRights | undefined): Rights =>
   rightsOf(role, custom && { ...custom, hasAdminPanelAccess: true })
@@ -84,7 +84,7 @@ export const reachOf = (role: SystemRole, custom?: RoleRights | undefined): Righ
 /** The rights without administration, for keys of applications. */
 export const withoutAdministration = (rights: Rights): Rights => ({ ...rights, levels: {} })
 
-/** Returns, for each section, the lower of both levels. */
+/** Returns the lower of the two levels for each section. */
 export const commonLevels = (one: Rights['levels'], other: Rights['levels']): Rights['levels'] =>
   Object.fromEntries(
     SECTIONS.flatMap((section) => {
@@ -93,7 +93,7 @@ export const commonLevels = (one: Rights['levels'], other: Rights['levels']): Ri
     }),
   )
 
-/** The open sections, in the order of SECTIONS. */
+/** The sections to which the rights give access, in the order of SECTIONS. */
 export const openSections = ({ levels }: Rights): Permission[] =>
   SECTIONS.flatMap((section) => {
     const level = levels[section] ?? 'none'
@@ -110,7 +110,7 @@ export const mayWriteIndexes = (rights: Rights): boolean =>
 /** Whether the caller has level `admin` in every section, like the system role `admin`. */
 export const administersAll = (rights: Rights): boolean => SECTIONS.every((section) => mayUse(rights, section, 'admin'))
 
-/** The rights in `granted` that `own` lacks, as texts for an error message. */
+/** Returns the rights that `granted` contains and `own` lacks, as texts for an error message. */
 export function excessOf(own: Rights, granted: Rights): string[] {
   const beyond: string[] = []
   for (const section of SECTIONS) {
@@ -124,8 +124,8 @@ export function excessOf(own: Rights, granted: Rights): string[] {
 }
 
 /**
- * The rights that a caller may grant: the caller's own rights. A caller with every section at `admin` may also grant
- * chat. Without this exception, a custom role that denies chat would prevent such a caller from administering users.
+ * Callers may grant their own rights. A caller who has the level `admin` in every section may also grant chat. Without
+ * this exception, a custom role that denies chat would prevent such a caller from administering users.
  */
 export const grantableBy = (own: Rights): Rights =>
   administersAll(own) ? { ...own, canInteractWithAI: true, canUseChat: true } : own

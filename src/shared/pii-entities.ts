@@ -1,7 +1,7 @@
 /**
  * The detectable types of personal data. `class` is the confidence of a finding. `checksum`: confirmed by a check digit
- * or an issuer's list. `pattern`: recognised by its format and, for weak formats, by the words before it. `heuristic`:
- * recognised by words and their context. `byDefault`: part of the default set of a policy.
+ * or an issuer's list. `pattern`: recognised by its format. If the format is weak, words before the match must confirm
+ * it. `heuristic`: recognised by words and their context. `byDefault`: part of the default set of a policy.
  */
 export const PII_ENTITIES = [
   entity('EMAIL', 'pattern', true, 'E-mail address', 'jane.doe@example.com'),

@@ -1,6 +1,6 @@
 /**
- * Limits that the contract fixes, and constants that several files share. Names include units. "Ours" marks values that
- * this project chose because the contract leaves them open. A constant that only one file uses is defined in that file.
+ * Limits that the API contract fixes, and constants that several files share. Names include units. "Ours" marks values
+ * that the contract leaves open and this project chose. A constant that only one file uses is defined in that file.
  */
 
 /** Version of the interface. */
@@ -27,10 +27,10 @@ export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
 
 // Attempts. `min` and `max` bound the values in a request. The defaults are ours: `last` applies to the last model of
 // the chain, `default` to all earlier models.
-/** The default applies to unstreamed answers only. A stream has a total timeout only if the request sets one. */
+/** The default applies only to non-streaming answers. A stream has a total timeout only if the request sets one. */
 export const ATTEMPT_TIMEOUT_MS = { min: 1_000, max: 300_000, default: 120_000, last: 600_000 } as const
 export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 30_000, last: 300_000 } as const
-/** Maximum pause between two parts of a running stream. */
+/** Maximum pause between two chunks of a running stream. */
 export const STALL_TIMEOUT_MS = 300_000
 
 // Idempotency
@@ -39,7 +39,7 @@ export const IDEMPOTENCY_HOURS = 24
 
 // HTTP edge
 export const HEADER_BYTES = 16_384
-/** Time to receive a body. Large bodies get this time for each part (BODY_PART_BYTES). */
+/** Time to receive a body. For a large body, this is the time for each block of BODY_PART_BYTES. */
 export const REQUEST_TIMEOUT_MS = 30_000
 /**
  * Time to receive an upload. SOCKET_QUIET_MS also applies to uploads, so an upload may take long but must not stall.
@@ -53,9 +53,9 @@ export const SOCKET_QUIET_MS = 45_000
 export const CHAT_BODY_BYTES = 1_048_576
 export const JSON_DEPTH = 32
 /**
- * Bytes of memory per body byte until the request ends: the raw body, its text, the parsed value, and the provider
- * request. V8 stores two bytes per character if a text contains a character beyond Latin-1. Measured with bodies of 31
- * MB. Ours.
+ * Bytes of memory that each byte of a body uses until the request ends: for the raw body, its text, the parsed value,
+ * and the provider request. V8 stores two bytes per character if a text contains a character beyond Latin-1. Measured
+ * with bodies of 31 MB. Ours.
  */
 export const BODY_COPIES = { ascii: 4, other: 7 } as const
 export const STREAM_BUFFER_BYTES = 262_144
@@ -69,7 +69,7 @@ export const INDEX_NAME = /^[a-z0-9-]{3,50}$/
 export const TRAIN_FILES = 20
 export const TRAIN_FILE_BYTES = 52_428_800
 export const TRAIN_TEXT_INPUTS = 100
-/** The location that an index reports, for licences with a fixed location. */
+/** If the location of indexes is fixed for a licence: the location that an index reports. */
 export const INDEX_PLACES: Readonly<Record<string, { cloud: string; region: string } | undefined>> = {
   Essential: { cloud: 'aws', region: 'us-east-1' },
 }
@@ -86,7 +86,7 @@ export const SEARCH_CONTENT_CHARS = 500
 // Lists
 export const PAGE_LIMIT = { max: 100, default: 20, large: 50 } as const
 
-/** Maximum length of a list's `search`. Ours. */
+/** Maximum length of the `search` parameter of lists. Ours. */
 export const SEARCH_CHARS = 200
 
 // Access management. The lengths are ours.
@@ -101,9 +101,9 @@ export const USERNAME = /^[a-z0-9.-]{3,30}$/
 export const USERNAME_CHARS = { min: 3, max: 30 } as const
 
 // Request rates. Each window is a calendar minute, hour, day or month in UTC.
-/** Administrators' writes, for each key and route. */
+/** Limits of administrators' write requests, for each key and route. */
 export const WRITE_RATE = { minute: 50, day: 5_000, month: 150_000 } as const
-/** Administrators' reads, for each key and route. */
+/** Limits of administrators' read requests, for each key and route. */
 export const READ_RATE = { minute: 100, day: 10_000, month: 300_000 } as const
 /** Default limits of a key over all routes. */
 export const KEY_RATE = { minute: 60, hour: 1_000, day: 100, month: 10_000 } as const
@@ -112,13 +112,16 @@ export const KEY_RATE_MAX = { minute: 1_000, hour: 10_000 } as const
 // Keys
 export const KEY_LIST_ENTRIES = 100
 
-/** Lifetime of an entitlement: maximum time between fixing the bytes of a provider call and sending them. */
+/**
+ * Lifetime of an entitlement: the maximum time from the moment the bytes of a provider call are fixed until they are
+ * sent.
+ */
 export const ENTITLEMENT_SECONDS = 60
 
 // End of provider streams
 /**
- * After the finish reason, the maximum wait for usage and the end marker. Also the maximum wait for the end of a
- * drained connection.
+ * The maximum wait for usage and the end marker after the finish reason. Also the maximum wait for the end of a drained
+ * connection.
  */
 export const STREAM_END_GRACE_MS = 300
 
@@ -139,7 +142,7 @@ export const ANSWER_TOKENS_MAX = 10_000_000
 export const UNKNOWN_OUTPUT_TOKENS = 4_096
 
 // Listening to events (`aigw webhooks listen`). All ours.
-/** Interval of pings on an idle stream: shorter than the timeouts of proxies and SOCKET_QUIET_MS. */
+/** Interval of pings on an idle stream. It is shorter than SOCKET_QUIET_MS and the usual timeouts of proxies. */
 export const LISTEN_PING_MS = 15_000
 
 // Webhook delivery
@@ -148,15 +151,15 @@ export const WEBHOOK_ATTEMPT_MS = 5_000
 /** Waits before attempts 1, 2 and 3. The waits before attempts 2 and 3 start when the previous attempt ends. */
 export const WEBHOOK_WAITS_MS = [0, 10_000, 60_000] as const
 /**
- * Number of consecutive failed deliveries after which the endpoint is disabled. A delivery fails if all its attempts
+ * After this number of consecutive failed deliveries, the endpoint is disabled. A delivery fails if all its attempts
  * fail.
  */
 export const WEBHOOK_FAILURES_BEFORE_DISABLE = 20
 /** Ours, like everything below. */
 export const WEBHOOK_URL_CHARS = 2_048
-/** Maximum number of response bytes stored. After that, the connection is closed. */
+/** Maximum number of response bytes that are stored. When the limit is reached, the connection is closed. */
 export const WEBHOOK_RESPONSE_BYTES = 4_096
-/** Deliveries of one endpoint that a daemon claims in advance, so that one commit covers many deliveries. */
+/** How many deliveries of one endpoint a daemon claims in advance. One commit then covers many deliveries. */
 export const WEBHOOK_CLAIM_AHEAD = 64
 /** How long a daemon may use an endpoint's settings before it reads them again. */
 export const WEBHOOK_SETTINGS_MS = 2_000
@@ -166,11 +169,11 @@ export const WEBHOOK_BATCH = { events: 500, deliveries: 1_000, endpoints: 64 } a
 export const WEBHOOK_KEPT_DAYS = 30
 /** Maximum number of held deliveries of one disabled endpoint. If there are more, the oldest are dropped. */
 export const WEBHOOK_HELD = 10_000
-/** Maximum count of held deliveries shown for an endpoint. */
+/** The count of held deliveries that is shown for an endpoint stops at this number. */
 export const WEBHOOK_HELD_COUNTED = 1_000
 
 // Webhooks, management. All ours.
-/** Maximum time during which two secrets both sign. */
+/** After a rotation, the maximum time during which deliveries are signed with both secrets. */
 export const WEBHOOK_OVERLAP_SECONDS = 604_800
 /** Maximum number of deliveries that one call of recover requeues. */
 export const WEBHOOK_RECOVERED = 1_000
@@ -198,8 +201,8 @@ export const QUERY_VECTOR_MS = { default: 500, max: 10_000 } as const
 /** Maximum length of the query text that is embedded or reranked. */
 export const QUERY_VECTOR_CHARS = 4_000
 /**
- * Number of passages whose full vectors are compared. All passages are first compared by the signatures of their
- * vectors.
+ * How many passages are compared by their full vectors. They are chosen by first comparing the vector signatures of all
+ * passages.
  */
 export const VECTOR_CANDIDATES = 2_000
 /** Number of top passages that are reranked. */
@@ -208,7 +211,10 @@ export const RERANKED_PASSAGES = 50
 // Rules for data loss prevention and personal data. All ours.
 /** Maximum number of rules of one tenant. It is limited because the list shows all rules. */
 export const GUARD_RULES = 100
-/** Maximum length of a pattern, and of its compiled program. Both limits bound the run time of the pattern. */
+/**
+ * Maximum lengths of a pattern and of its compiled program. Both limits bound how long a match with the pattern can
+ * take.
+ */
 export const GUARD_PATTERN = { chars: 500, program: 250 } as const
 /** Maximum length of a pattern's match. This is also the maximum delay of a stream in characters. */
 export const GUARD_MATCH_CHARS = { min: 1, max: 1_024, default: 256 } as const
@@ -223,12 +229,12 @@ export const LOG_WINDOW_DAYS = 7
 /** Maximum rows per response to a log verifier, and maximum chains per export. Ours, like everything below. */
 export const EVIDENCE_PAGE = 1_000
 
-/** Maximum delay until a daemon uses another daemon's new evidence key. */
+/** Maximum delay until a daemon uses a new evidence key that another daemon created. */
 export const EVIDENCE_KEY_CACHE_MS = 2_000
 /**
- * A chain gets a checkpoint after `entries` new entries. With fewer new entries, the next checkpoint follows `ms` after
- * the last.
+ * A checkpoint is added to a chain after `entries` new entries. If fewer entries arrive, it is added `ms` after the
+ * previous checkpoint.
  */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
-/** Retention of the content of requests' entries. */
+/** How many days the content of request entries is kept. */
 export const EVIDENCE_RETENTION_DAYS = { default: 365, max: 36_500 } as const

@@ -1,7 +1,7 @@
 /** A running timer. `cancel` is safe to call at any time, even after the timer fired. */
 export type Timer = { cancel(): void }
 
-/** The source of time. The daemon uses the system's clock. Tests pass a clock that they advance. */
+/** The source of time. The daemon uses the system's clock. Tests inject a clock that they can advance. */
 export type Clock = {
   /** Milliseconds since 1970, UTC. */
   now(): number
@@ -30,8 +30,8 @@ let knownText = ''
 export function isoTime(ms: number): string {
   const whole = Math.trunc(ms)
   const second = Math.floor(whole / 1000)
-  // The text of the last second is cached. A request formats several times, mostly within one second, and toISOString
-  // costs as much as hashing 2 KB.
+  // The text of the last second is cached: each request formats several times, mostly of the same second, and
+  // toISOString takes as long as hashing 2 KB.
   if (second !== knownSecond) {
     knownText = new Date(second * 1000).toISOString().slice(0, -4)
     knownSecond = second

@@ -6,7 +6,7 @@ export type SignatureVerdict =
   /** The header is malformed: `message` describes the fault. */
   | { valid: false; reason: 'malformed_header'; message: string }
   | { valid: false; reason: 'signature_mismatch' }
-  /** The signature is valid, so the body is authentic, but the timestamp is outside the tolerance. */
+  /** The signature is valid, which proves that the body is authentic, but the timestamp is outside the tolerance. */
   | { valid: false; reason: 'timestamp_outside_tolerance'; timestamp: number; ageSeconds: number }
 
 export type SignatureWindow = {
@@ -25,8 +25,8 @@ export function sign(rawBody: string | Uint8Array, secrets: readonly string[], t
 }
 
 /**
- * Checks the header against the raw body, before it is parsed. Any `v1` of any secret may match. The signature is
- * checked before the timestamp, in constant time.
+ * Checks the header against the raw body, which must not have been parsed and serialised again. One match between any
+ * `v1` and any secret suffices. The signature is checked in constant time, and before the timestamp.
  */
 export function verify(
   rawBody: string | Uint8Array,
@@ -37,10 +37,10 @@ export function verify(
   const parsed = parseHeader(header ?? '')
   if (typeof parsed === 'string') return { valid: false, reason: 'malformed_header', message: parsed }
   const { timestamp, signatures } = parsed
-  // With an empty key, anyone could sign.
+  // Ignores empty secrets: with an empty key, anyone could create a valid signature.
   const usable = secrets.filter((secret) => secret !== '')
   const expected = usable.map((secret) => hmac(secret, timestamp, rawBody).bytes())
-  // Every pair is compared, so that the time does not reveal which pair matched.
+  // Compares every pair. Otherwise the run time would reveal which pair matched.
   const matches = expected.flatMap((right) => signatures.map((given) => timingSafeEqual(right, given)))
   if (!matches.includes(true)) return { valid: false, reason: 'signature_mismatch' }
   const ageSeconds = now - timestamp

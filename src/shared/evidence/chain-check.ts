@@ -4,7 +4,7 @@ import { Frontier } from './frontier.ts'
 import type { PublishedKey } from './keys.ts'
 import type { Checkpoint } from './note.ts'
 
-/** An entry as stored. `payload` is null after it was expunged. The hash of the payload remains. */
+/** An entry as stored. If the payload was expunged, `payload` is null and only its hash remains. */
 export type ChainRow = EntryFields & {
   payload: string | null
   payload_hash: string
@@ -14,8 +14,8 @@ export type ChainRow = EntryFields & {
 }
 
 /**
- * The result of checking a chain. If `firstBad` is set, all members except `size` describe only the rows before
- * `firstBad`.
+ * The result of checking a chain. If `firstBad` is set, `size` still counts all rows, but the other members describe
+ * only the rows before `firstBad`.
  */
 export type ChainReport = {
   ok: boolean
@@ -28,14 +28,14 @@ export type ChainReport = {
   expunged: number
   /** The position of the first missing or altered row. */
   firstBad?: { seq: number; problem: string }
-  /** Number of given checkpoints that match this chain. */
+  /** How many of the given checkpoints match this chain. */
   checkpointsHeld: number
 }
 
 export type ChainCheckOptions = {
   /** Checkpoints from outside the chain, with verified signatures. Checkpoints of other chains are ignored. */
   checkpoints?: readonly Checkpoint[]
-  /** If given, every row must come with its commit, and one of these keys must have signed the commit. */
+  /** If given, every row must be added together with its commit, and one of these keys must have signed the commit. */
   keys?: readonly PublishedKey[]
   /**
    * Maximum number of concurrent signature checks, by default 8. Further checks wait. The limit is small, because a
@@ -55,8 +55,9 @@ type ChainState = {
 }
 
 /**
- * Checks the rows of one chain from seq 0 on, in constant memory. Detecting a truncated or older chain requires
- * checkpoints. Detecting a completely rewritten chain, or a wrong `commit_id` or `leaf_index`, requires keys.
+ * Checks the rows of one chain from seq 0 on, in constant memory. Only with checkpoints does it detect that a chain was
+ * truncated or replaced by an older version. Only with keys does it detect a completely rewritten chain, or a wrong
+ * `commit_id` or `leaf_index`.
  */
 export class ChainCheck {
   readonly #tenantId: string
@@ -89,7 +90,8 @@ export class ChainCheck {
   }
 
   /**
-   * Checks the next row. Rows after the first bad row are ignored. Await a returned promise before adding the next row.
+   * Checks the next row. Ignores all rows after the first bad row. If it returns a promise, await the promise before
+   * you add the next row.
    */
   add(row: ChainRow, commit?: CommitRow): Promise<void> | undefined {
     this.#size += 1
@@ -131,7 +133,7 @@ export class ChainCheck {
     if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it belongs to another chain'
     if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
-    // The retention period applies only to payloads of requests. Payloads of changes are kept.
+    // The retention period applies only to the payloads of requests. The payloads of changes are never expunged.
     if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'
@@ -150,8 +152,8 @@ export class ChainCheck {
   }
 
   /**
-   * If the signature is wrong, the report ends at the current row, even if later rows were checked in the meantime. An
-   * earlier fault takes precedence.
+   * Starts the check of a commit's signature. If the signature is wrong, the report ends at the current row, even if
+   * later rows have been checked since. A fault in an earlier row takes precedence.
    */
   #checkSignature(commit: CommitRow, keys: readonly PublishedKey[]): void {
     const before = { ...this.#state, tree: this.#state.tree.copy() }

@@ -7,12 +7,14 @@ import { checkpointText, commitOrigin, decodeBase64 } from './note.ts'
 export type CommitRow = {
   id: string
   kid: string
-  /** The signer's name, which the signature covers. */
+  /** The name of the signer. The signature also covers this name. */
   signer: string
   tree_size: number
   /** Hex. */
   root: string
-  /** Entry hashes in hex, in the order of the tree, including entries of other chains in the same commit. */
+  /**
+   * The hex hashes of all entries in the commit, in the order of the tree. The entries may belong to different chains.
+   */
   leaves: readonly string[]
   /** Base64. */
   signature: string
@@ -31,14 +33,16 @@ export const commitText = ({
     root: Buffer.from(root, 'hex').toString('base64'),
   })
 
-/** The root over entries. `leaves` contains their hex hashes, concatenated. Returns hex. */
+/** Computes the root over entries, in hex. `leaves` is the concatenation of the entries' hex hashes. */
 export const rootOfEntries = (leaves: string): string => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
 
-/** The first fault of a commit: its number of leaves, its root or its signature. Undefined if the commit is valid. */
+/**
+ * Returns the first fault of a commit: a wrong number of leaves, root or signature. Undefined if the commit is valid.
+ */
 export const commitProblem = (commit: CommitRow, keys: readonly PublishedKey[]): string | undefined =>
   treeProblem(commit) ?? signatureProblem(commit, keys)
 
-/** The first fault of a commit, without checking its signature. */
+/** Like `commitProblem`, but does not check the signature. */
 export function treeProblem({ leaves, tree_size: size, root }: CommitRow): string | undefined {
   if (leaves.length !== size) return `names ${size} entries but contains ${leaves.length}`
   if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'contains an invalid hash'
@@ -47,14 +51,16 @@ export function treeProblem({ leaves, tree_size: size, root }: CommitRow): strin
 
 type Signed = Omit<CommitRow, 'leaves'>
 
-/** Checks only the signature of a commit's root. Undefined if a trusted key has signed the root. */
+/**
+ * Checks only the signature of a commit's root and returns its fault. Undefined if a trusted key has signed the root.
+ */
 export function signatureProblem(commit: Signed, keys: readonly PublishedKey[]): string | undefined {
   const found = findSigner(commit, keys)
   if (typeof found === 'string') return found
   return isSignedBy(found.key, commitText(commit), found.signature) ? undefined : WRONG_SIGNATURE
 }
 
-/** The asynchronous variant: checks the signature on libuv's thread pool. */
+/** The asynchronous variant of `signatureProblem`. It checks the signature on libuv's thread pool. */
 export function checkCommitSignature(
   commit: Signed,
   keys: readonly PublishedKey[],
@@ -69,7 +75,10 @@ export function checkCommitSignature(
 
 const WRONG_SIGNATURE = 'has a wrong signature'
 
-/** Finds the key that a commit names, and decodes the signature. Returns a fault as text if either is invalid. */
+/**
+ * Finds the key that a commit names, and decodes the signature. If either is invalid, returns a text that describes the
+ * fault.
+ */
 function findSigner(
   { kid, signer, signature }: Signed,
   keys: readonly PublishedKey[],

@@ -6,7 +6,7 @@ export const GENESIS_HASH = '0'.repeat(64)
 /** SHA-256 in lower-case hex. */
 export const HASH_PATTERN = /^[0-9a-f]{64}$/
 export const isHash = (value: unknown): value is string => typeof value === 'string' && HASH_PATTERN.test(value)
-/** A number of entries, or a position in a tree. */
+/** Whether the value can be a number of entries, or a position in a tree. */
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
 /** The chain of administrative changes. The chains of requests are named `requests-…`. */
@@ -23,12 +23,13 @@ export type EntryFields = {
 }
 
 /**
- * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
+ * Joins texts with length prefixes. Two different lists therefore never give the same bytes. Lengths are in UTF-8
+ * bytes.
  */
 export function netstrings(texts: readonly string[]): string {
   let all = ''
   for (const text of texts) all += `${text.length}:${text},`
-  // The usual case: all ASCII, so lengths in bytes and characters are equal.
+  // The usual case: all texts are ASCII, so their lengths in bytes and in characters are equal.
   if (Buffer.byteLength(all) === all.length) return all
   return texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
 }
@@ -36,7 +37,7 @@ export function netstrings(texts: readonly string[]): string {
 /** SHA-256 of a payload, hex. The payload must be canonical JSON (RFC 8785). */
 export const payloadHash = (canonicalJson: string): string => hash('sha256', canonicalJson, 'hex')
 
-/** The leaf hash of texts (RFC 6962, section 2.1) over their netstrings, hex. */
+/** The leaf hash (RFC 6962, section 2.1) over the netstrings of the texts, hex. */
 export const leafHash = (texts: readonly string[]): string => hash('sha256', `\0${netstrings(texts)}`, 'hex')
 
 /**

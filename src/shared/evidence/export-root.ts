@@ -12,5 +12,5 @@ export const exportRoot = (chains: readonly ExportedChain[]): Buffer => {
   return treeRoot(Buffer.from(leaves.join(''), 'hex'))
 }
 
-/** The origin line of an export's signed text, with the hash of the manifest. */
+/** The origin line of the text that is signed for an export. It contains the hash of the manifest. */
 export const exportOrigin = (name: string, manifestSha256: string): string => `${name}/exports/${manifestSha256}`

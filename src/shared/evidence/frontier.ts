@@ -1,12 +1,12 @@
 import { HASH_BYTES, nodeHash, treeRoot } from './merkle.ts'
 
-/** The level of the smallest subtrees that are reported: 2^8 leaves. */
+/** The level of the smallest subtrees that are reported. A subtree of this level has 2^8 leaves. */
 const REPORTED_LEVEL = 8
 
-/** Called for each complete subtree of 2^level leaves, `level` ≥ 8, when its last leaf arrives. */
+/** Called when the last leaf of a complete subtree arrives. The subtree has 2^level leaves, with `level` ≥ 8. */
 export type OnSubtree = (level: number, index: number, root: Buffer) => void
 
-/** An append-only tree, stored as the roots of its complete subtrees: one for each set bit of its size. */
+/** An append-only tree. Only the roots of its complete subtrees are stored: one root for each set bit of its size. */
 export class Frontier {
   #size: number
   /** The roots, from the largest subtree to the smallest. */
@@ -27,14 +27,14 @@ export class Frontier {
     return this.#size
   }
 
-  /** A copy that is independent of later appends. */
+  /** Returns a copy. Later appends to one of the two do not change the other. */
   copy(): Frontier {
     return new Frontier(this.#size, this.#roots)
   }
 
   /**
-   * The tree of the leading leaves that fill whole subtrees of 2^level. The returned tree has copies of its roots, so
-   * the leaves can be freed.
+   * The tree of the leading leaves that fill complete subtrees of 2^level leaves. Copies the roots, so that the buffers
+   * of the leaves can be freed.
    */
   wholePart(level: number): Frontier {
     const leaves = 2 ** level
@@ -54,8 +54,8 @@ export class Frontier {
   }
 
   /**
-   * The level of the largest subtree that begins here, fits this number of leaves, and contains no subtree that must be
-   * reported.
+   * The level of the largest subtree that begins at the current size, has at most this many leaves, and contains no
+   * smaller subtree that must be reported.
    */
   #levelThatFits(leaves: number): number {
     let level = 0
@@ -88,7 +88,10 @@ export class Frontier {
   }
 }
 
-/** A copy with its own memory: a root may be a slice of the buffer of all leaves below it. */
+/**
+ * Returns a copy with its own memory, because a root may be a slice of a large buffer that contains all leaves below
+ * it.
+ */
 const alone = (root: Buffer): Buffer => {
   const copy = Buffer.alloc(HASH_BYTES)
   root.copy(copy)

@@ -31,8 +31,8 @@ export const toKeySet = (keys: readonly PublishedKey[]) => ({
 })
 
 /**
- * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, or if the kid of
- * a key differs from the key's thumbprint.
+ * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, or if the `kid`
+ * of a key is not the key's thumbprint.
  */
 export function parseKeySet(json: unknown): PublishedKey[] {
   const keys = isObject(json) ? json.keys : undefined
@@ -63,7 +63,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 export const isSignerName = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 
-// Key objects are cached, because creating a key object is a large part of the cost of a verification.
+// Key objects are cached, because creating one takes a large part of the time of a verification.
 const keyObjects = new WeakMap<PublishedKey, KeyObject>()
 
 /** Whether the key signed the UTF-8 bytes of this text with Ed25519 (RFC 8032). */

@@ -3,13 +3,16 @@ import { hash } from 'node:crypto'
 // RFC 6962, section 2.1. All hashes are Buffers of 32 bytes. Sizes may exceed 2^31, so no bit operations are used on
 // sizes.
 
-/** Size of a hash in bytes. A list of hashes is one Buffer: an object per hash would cost more than the hashing. */
+/**
+ * Size of a hash in bytes. A list of hashes is one Buffer: creating an object per hash would take longer than the
+ * hashing.
+ */
 export const HASH_BYTES = 32
 
-// All calls share this buffer: each call fills and hashes it without an `await` in between.
+// All calls share this buffer, which is safe: each call fills and hashes it without an `await` in between.
 const nodeInput = Buffer.alloc(1 + 2 * HASH_BYTES, 1)
 
-/** The parent of two nodes: SHA-256 of a byte 1 and both hashes. Throws TypeError for an invalid length. */
+/** The parent of two nodes: SHA-256 over the byte 1 followed by both hashes. Throws TypeError for an invalid length. */
 export function nodeHash(left: Buffer, right: Buffer): Buffer {
   // A shorter hash would leave bytes of the previous call in the buffer.
   if (left.length !== HASH_BYTES || right.length !== HASH_BYTES) throw new TypeError('a hash must have 32 bytes')
@@ -19,8 +22,8 @@ export function nodeHash(left: Buffer, right: Buffer): Buffer {
 }
 
 /**
- * The root over concatenated leaves. A node without a sibling moves up unchanged. Without leaves, the root is SHA-256
- * of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
+ * The root over concatenated leaves. A node without a sibling moves up one level unchanged. Without leaves, the root is
+ * SHA-256 of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
  */
 export function treeRoot(leaves: Buffer): Buffer {
   if (leaves.length % HASH_BYTES !== 0) throw new TypeError('hashes must have 32 bytes each')
@@ -106,8 +109,8 @@ export type ConsistencyClaim = {
 }
 
 /**
- * Whether the path proves that the new tree begins with the old tree (RFC 9162, 2.1.4.2). The path must be empty for
- * trees of the same size, and for an empty old tree.
+ * Whether the path proves that the new tree begins with the old tree (RFC 9162, 2.1.4.2). If both trees have the same
+ * size, or the old tree is empty, the path must be empty.
  */
 export function verifyConsistency({ oldSize, oldRoot, newSize, newRoot, path }: ConsistencyClaim): boolean {
   if (!isSize(oldSize) || !isSize(newSize) || oldSize > newSize) return false
@@ -115,7 +118,7 @@ export function verifyConsistency({ oldSize, oldRoot, newSize, newRoot, path }: 
   if (oldSize === newSize) return path.length === 0 && oldRoot.equals(newRoot)
   let [at, last] = [oldSize - 1, newSize - 1]
   while (at % 2 === 1) [at, last] = [half(at), half(last)]
-  // A complete old tree is a node of the new tree, and the path omits this node.
+  // If the old tree is complete, it is a node of the new tree, and the path omits this node.
   const nodes = at === 0 ? [oldRoot, ...path] : path
   const [first, ...others] = nodes
   if (first === undefined) return false

@@ -13,14 +13,16 @@ export class NoteError extends Error {
   override name = 'NoteError'
 }
 
-/** The origin of a chain's checkpoints. It never changes and does not reveal the names of tenant and chain. */
+/**
+ * The origin of a chain's checkpoints. It never changes, and it does not reveal the tenant's name or the chain's name.
+ */
 export const chainOrigin = (name: string, tenantId: string, chain: string): string =>
   `${name}/logs/${logId(tenantId, chain)}`
 
 /** The origin of the tree of one commit. */
 export const commitOrigin = (name: string, commitId: string): string => `${name}/commits/${commitId}`
 
-/** The signed text of a checkpoint: three lines. */
+/** Returns the text that is signed for a checkpoint. It has three lines. */
 export const checkpointText = ({ origin, size, root }: Checkpoint): string => `${origin}\n${size}\n${root}\n`
 
 /** A text followed by its Ed25519 signature (C2SP signed-note). The text ends with a newline. */
@@ -37,8 +39,8 @@ export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
 export const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
 /**
- * Maximum number of signatures per note, far above the number in real notes. This bounds the number of signature checks
- * per note.
+ * Maximum number of signatures per note, far above the number in real notes. The limit bounds how many signatures are
+ * checked.
  */
 const MAX_SIGNATURES = 100
 

@@ -19,9 +19,9 @@ const ENTRY = ['tenant_id', 'chain', 'seq', 'id', 'created_at', 'prev_hash', 'pa
 const PROOF = ['origin', 'tree_size', 'leaf_index', 'path', 'root'] as const
 
 /**
- * The receipt of an entry (docs/evidence.md, Receipts): its payload, and a proof that the public keys can verify.
- * Throws TypeError if the payload already contains a member of EVIDENCE, and RangeError if the leaf is outside the
- * commit.
+ * The receipt of an entry (docs/evidence.md, Receipts): the entry's payload, and a proof that anyone can verify with
+ * the public keys. Throws TypeError if the payload already contains a member of EVIDENCE, and RangeError if the leaf is
+ * outside the commit.
  */
 export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow): object {
   const taken = EVIDENCE.find((name) => Object.hasOwn(payload, name))
@@ -65,7 +65,7 @@ function receiptProblem(receipt: unknown, keys: readonly PublishedKey[]): string
   if (typeof kid !== 'string' || typeof signer !== 'string' || typeof signature !== 'string') return 'it is not signed'
   if (alg !== 'Ed25519') return 'its algorithm is not Ed25519'
   const canonical = canonicalOf(payload)
-  // The entry's texts are hashed as UTF-8, which cannot encode lone surrogates.
+  // Rejects lone surrogates, because the texts are hashed as UTF-8, which cannot encode them.
   if (canonical === undefined || canonicalOf(entry) === undefined) return 'it has no canonical JSON'
   if (payloadHash(canonical) !== entry.payload_hash) return 'its contents do not match its payload_hash'
   if (entryHash(entry, entry.prev_hash, entry.payload_hash) !== entry.entry_hash) return 'its entry_hash is wrong'
@@ -91,7 +91,7 @@ function canonicalOf(value: object): string | undefined {
 type ReceiptEntry = Omit<HashedEntry, 'leaf_index'>
 type ReceiptProof = { origin: string; tree_size: number; leaf_index: number; path: string[]; root: string }
 
-/** Rejects unknown members: they would look signed, but the hashes do not cover them. */
+/** Rejects unknown members. Readers would think that they are signed, but the hashes do not cover them. */
 const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
   isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
 

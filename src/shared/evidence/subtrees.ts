@@ -1,6 +1,6 @@
 import { nodeHash, treeRoot } from './merkle.ts'
 
-/** Reads the root of a complete subtree of 2^level leaves, starting at leaf index × 2^level. */
+/** Reads the root of a complete subtree. The subtree has 2^level leaves and starts at leaf index × 2^level. */
 export type SubtreeReader = (level: number, index: number) => Buffer | Promise<Buffer>
 
 /**
@@ -42,8 +42,8 @@ export async function consistencyProof(oldSize: number, newSize: number, read: S
       from = middle
     }
   }
-  // The verifier knows the root of a complete old tree. For an incomplete old tree, the path must include the last
-  // part.
+  // The verifier knows the root of a complete old tree. If the old tree is incomplete, the path must also include the
+  // root of its last subtree.
   if (from > 0) path.push(await rangeRoot(from, to, read))
   return path.reverse()
 }
@@ -52,7 +52,7 @@ export async function consistencyProof(oldSize: number, newSize: number, read: S
 export const rootOfSize = async (size: number, read: SubtreeReader): Promise<Buffer> =>
   size === 0 ? treeRoot(Buffer.alloc(0)) : rangeRoot(0, size, read)
 
-/** The root over a range that begins at a multiple of its subtree's size. */
+/** The root over a range of leaves. The range must begin at a multiple of the size of its subtree. */
 async function rangeRoot(from: number, to: number, read: SubtreeReader): Promise<Buffer> {
   const size = to - from
   const level = Math.round(Math.log2(size))

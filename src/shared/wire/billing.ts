@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DOLLAR_LIMIT_MAX } from '../spec-limits.ts'
 import { flag } from './common.ts'
 
-/** The unit in which a request is billed: the points of its account, or its dollars. */
+/** The unit in which a request is billed: points or dollars of the account. */
 export const BILLING_MODES = ['user-completions', 'usage-by-model'] as const
 export type BillingMode = (typeof BILLING_MODES)[number]
 

@@ -39,8 +39,8 @@ export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limi
 export type FailoverTrigger = (typeof FAILOVER_TRIGGERS)[number]
 
 /**
- * Timeouts of an attempt. A request, a key and an entry of a model chain use the same names. Values out of range are
- * clamped.
+ * Timeouts of an attempt. Requests, keys and entries of a model chain use the same names. Values that are out of range
+ * are clamped.
  */
 export const attemptTimeouts = {
   timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
@@ -74,7 +74,7 @@ const distinct = (count: number, name: string) => ({
 const chainSize = distinct(MODELS_PER_CHAIN, 'models')
 const fallbackSize = distinct(FALLBACK_MODELS, 'fallback_models')
 
-/** The point after which a streamed answer does not fail over to another model: its first token, or its end. */
+/** The point after which a streamed answer no longer fails over to another model: its first token, or its end. */
 const COMMIT_POINTS = ['first_token', 'complete'] as const
 export type CommitPoint = (typeof COMMIT_POINTS)[number]
 
@@ -222,7 +222,7 @@ export const FailoverAttempt = z.object({
 export type FailoverAttempt = z.infer<typeof FailoverAttempt>
 
 /**
- * Content that was withheld from the model. The prompt shield withholds tool results and passages. Blocking rules
+ * Content that a guard withheld from the model. The prompt shield withholds tool results and passages. Blocking rules
  * withhold only passages.
  */
 const Withheld = z.object({ tool_results: z.int(), passages: z.int() })
@@ -267,7 +267,7 @@ export const ChatMetadata = z
   .meta({ id: 'ChatMetadata' })
 export type ChatMetadata = z.infer<typeof ChatMetadata>
 
-/** A field of the request whose value was changed before the model call. */
+/** A field of the request whose value the gateway changed before the model call. */
 export const Change = z
   .object({
     field: z.string().meta({ example: 'max_tokens' }),
@@ -325,7 +325,10 @@ export const ChatResponse = z
   .meta({ id: 'ChatResponse' })
 export type ChatResponse = z.infer<typeof ChatResponse>
 
-/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`, except after an `error` frame. */
+/**
+ * One `data:` line of a streamed answer. The stream ends with `data: [DONE]`. After an `error` frame, it ends without
+ * it.
+ */
 export const ChatFrame = z
   .discriminatedUnion('type', [
     z.object({

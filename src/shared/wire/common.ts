@@ -14,7 +14,7 @@ export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => (value === null ? undefined : value))
 
 /**
- * An object schema that rejects unknown members, so that a misspelt member is not silently ignored. The error contains
+ * An object schema that rejects unknown members. Otherwise a misspelt member would be silently ignored. The error names
  * the unknown member, its path, and the known member with the most similar name.
  * @param mustBe the error message if the value is not an object
  */
@@ -23,7 +23,7 @@ export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, 
     error: (issue) => (issue.code === 'unrecognized_keys' ? unknownMember(issue) : mustBe),
   })
 
-/** The body of a request, named `id` in /openapi.json. */
+/** The body of a request. In /openapi.json, its schema has the name `id`. */
 export const requestBody = <Shape extends z.core.$ZodLooseShape>(id: string, shape: Shape) =>
   closedObject(shape, anObject.error).meta({ id })
 
@@ -40,8 +40,8 @@ function unknownMember({ keys, path = [], inst }: UnknownKeys): string {
 }
 
 /**
- * Members that only the gateway sets. A PUT accepts them unchanged, so that the output of GET can be edited and sent
- * back. The handler rejects changed values (`changesIn`).
+ * Members that only the gateway sets. Clients may edit the output of GET and send it back, so a PUT accepts these
+ * members if they are unchanged. The handler rejects changed values (`changesIn`).
  */
 export const readOnlyMembers = <const Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name) => [name, ReadOnly])) as Record<Name, typeof ReadOnly>
@@ -51,7 +51,7 @@ const ReadOnly = z
   .optional()
   .meta({ readOnly: true, description: 'Read-only: accepted only if it is unchanged from GET' })
 
-// A pattern with \p{Surrogate} would take three to eight times as long.
+// The equivalent pattern with \p{Surrogate} would take three to eight times as long.
 const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
 /**
@@ -63,7 +63,7 @@ export const storableText = (name: string) =>
     .string({ error: `${name} must be a string` })
     .refine(isStorable, { error: `${name} must not contain NUL or unpaired surrogates` })
 
-/** A free text about a resource, possibly empty. */
+/** A free text about a resource. It may be empty. */
 export const description = storableText('description')
   .trim()
   .max(DESCRIPTION_CHARS, { error: `description may have at most ${DESCRIPTION_CHARS} characters` })
@@ -122,7 +122,7 @@ export const IdempotencyKey = z
 
 export const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
-/** One of a fixed list of values. The error message lists them all. */
+/** One of a fixed list of values. The error message lists all allowed values. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(name: string, values: T) =>
   z.enum(values, { error: `${name} must be one of ${values.join(', ')}` })
 
@@ -133,7 +133,7 @@ export const tokenLimit = (name: string) =>
     .min(1, { error: `${name} must be at least 1` })
     .max(ANSWER_TOKENS_MAX, { error: `${name} must be at most ${ANSWER_TOKENS_MAX}` })
 
-/** A number in a query string, which is clamped to the range. */
+/** A query-string number, clamped to the range. */
 const pageNumber = (name: string, max: number) =>
   z.coerce
     .number({ error: `${name} must be a whole number` })

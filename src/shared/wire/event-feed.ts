@@ -6,7 +6,7 @@ import { EventEnvelope } from './events.ts'
 export const EVENT_FEED_PATH = '/api/admin/webhooks/recent-events'
 export const TRIGGER_PATH = '/api/admin/webhooks/trigger'
 
-/** A time, or the position after an event: the event's time and id. */
+/** The start of the feed: a time, or the position after an event. A position contains the event's time and id. */
 const Cursor = z
   .string({ error: 'since must be a time or a cursor' })
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z(\/evt_[0-9a-z_]{1,64})?$/, {
@@ -30,7 +30,10 @@ export const EventFeedResponse = z
   })
   .meta({ id: 'EventFeedResponse' })
 
-/** A frame of the stream. `cursor` is the position to resume from. After a resume, an event may be sent again. */
+/**
+ * A frame of the stream. `cursor` is the position from which a client can resume. After a client resumes, an event may
+ * be sent again.
+ */
 export const EventFeedFrame = z
   .discriminatedUnion('type', [
     z.object({ type: z.literal('ready'), data: z.object({ cursor: z.string() }) }),

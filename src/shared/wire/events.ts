@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../event-catalog.ts'
 import { GUARD_DIRECTIONS, SEVERITIES } from './incidents.ts'
 
-// Events contain identifiers, names of rules and counts, and never text of a prompt, an answer or a match.
+// Events contain identifiers, rule names and counts. They never contain the text of a prompt, an answer or a match.
 
 const riskScore = z.int().meta({ description: '0 to 100' })
 const direction = z

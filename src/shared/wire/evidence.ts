@@ -40,7 +40,7 @@ export const Receipt = z
   .meta({ id: 'Receipt' })
 export const ShowReceiptResponse = z.object({ success: z.literal(true), receipt: Receipt })
 
-/** A Bundle-Id that is valid in a path. */
+/** A bundle id that can be part of a path. */
 export const isBundleId = (text: string): boolean => text.length <= BUNDLE_ID_CHARS
 
 export const PublicProofResponse = z.object({
@@ -104,9 +104,9 @@ export const KeySetResponse = z.object({
   ),
 })
 
-// Stored rows, for verifiers of the log (docs/evidence.md). These schemas are not part of the contract.
+// The stored rows that verifiers of the log read (docs/evidence.md). These schemas are not part of the contract.
 
-/** The chains of a tenant: its changes, and its requests on each daemon. */
+/** The chains of a tenant: one for its changes, and one for its requests on each daemon. */
 const CHAIN_NAME = /^(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?)$/
 export const isChainName = (text: string): boolean => CHAIN_NAME.test(text)
 const chainName = z

@@ -55,7 +55,7 @@ export const CreateGroupRequest = requestBody('CreateGroupRequest', {
 /** Members of a group that requests cannot change. */
 export const GROUP_READ_ONLY = ['id', 'userCount', 'createdAt', 'updatedAt'] as const satisfies (keyof Group)[]
 
-/** Body of PUT /groups/{groupId}: only the given fields change. `users` replaces the whole list. */
+/** Body of PUT /groups/{groupId}. Only the given fields are changed. `users` replaces the whole list. */
 export const UpdateGroupRequest = requestBody('UpdateGroupRequest', {
   name: optional(name),
   description: optional(description),

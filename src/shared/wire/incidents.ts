@@ -4,10 +4,13 @@ import { listQuery, objectId, oneOf, Pagination, storableText } from './common.t
 const INCIDENT_KINDS = ['prompt_shield', 'canary', 'dlp', 'pii', 'policy'] as const
 export const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
 /**
- * The request, the retrieved content, and the answer. Retrieved content is passages and, for the shield, tool results.
+ * The content that was checked: the request, retrieved content, or the answer. Retrieved content means passages and,
+ * for the shield, also tool results.
  */
 export const GUARD_DIRECTIONS = ['input', 'retrieved', 'output'] as const
-/** In ascending order of severity. Only the shield uses `flag`: the request continues, and an event is sent. */
+/**
+ * In ascending order of severity. Only the shield uses `flag`. With `flag`, the request continues and an event is sent.
+ */
 export const INCIDENT_ACTIONS = ['log', 'flag', 'mask', 'remove', 'tokenize', 'block'] as const
 
 export type IncidentKind = (typeof INCIDENT_KINDS)[number]

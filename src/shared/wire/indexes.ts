@@ -9,10 +9,7 @@ export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
 const required = (name: string) =>
   storableText(name).refine((value) => value.trim() !== '', { error: `${name} is required` })
 
-/**
- * `null` means not assigned. If both user and group are null, the index is general: every user of the tenant may read
- * it.
- */
+/** `null` means not assigned. If user and group are both null, every user of the tenant may read the index. */
 const assignee = (name: string) => objectId(name).nullable().optional()
 
 const assignable = {
@@ -48,7 +45,7 @@ export const CreateIndexRequest = z
   .meta({ id: 'CreateIndexRequest' })
 
 /**
- * Body of PUT /indexes/{indexId}: omitted members stay unchanged. Assigning a user removes the assigned group, and vice
+ * Body of PUT /indexes/{indexId}. Omitted members stay unchanged. Assigning a user removes the assigned group, and vice
  * versa.
  */
 export const UpdateIndexRequest = z
@@ -99,7 +96,7 @@ export const Index = z
   .meta({ id: 'Index' })
 export type Index = z.infer<typeof Index>
 
-/** The new index, without members that change only after the creation. */
+/** The new index. Members that change only after the creation are omitted. */
 const CreatedIndex = Index.omit({ userId: true, isActive: true, updatedAt: true, deletedAt: true, embedding: true })
 
 export const CreateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: CreatedIndex })
@@ -187,7 +184,7 @@ export const DOCUMENT_SORTS = ['createdAt', 'name'] as const
 /** Query of GET /indexes/{indexName}/documents, which is not part of the contract. */
 export const ListDocumentsQuery = listQuery(DOCUMENT_SORTS, PAGE_LIMIT.large)
 
-/** A document of an index, in responses to readers of the index. */
+/** A document of an index, as users who may read the index receive it. */
 export const IndexDocument = z
   .object({
     id: z.string(),

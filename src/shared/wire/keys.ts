@@ -111,7 +111,9 @@ const fields = {
   failoverDefaults: z.object(failoverDefaults, { error: IS_FAILOVER }).nullable(),
 }
 
-/** The stored settings of a key. Fields that a later version adds get their defaults when an older row is read. */
+/**
+ * The stored settings of a key. If a later version adds a field, reading an older row sets the field to its default.
+ */
 export const KeySettings = z.object({
   adminAccess: fields.adminAccess.default(true),
   indexAccess: fields.indexAccess.default('read'),
@@ -168,11 +170,14 @@ const expiresAt = z.iso
   .datetime({ offset: true, error: 'expiresAt must be an ISO 8601 time such as 2030-01-31T00:00:00Z, or null' })
   .nullable()
 
-/** `null` means "not set" for members in which it has no other meaning. */
+/** For members in which `null` has no other meaning, it means "not set". */
 const orDefault = <T extends z.ZodType>(schema: z.ZodDefault<T>) =>
   schema.nullable().transform((value) => (value === null ? schema.parse(undefined) : value))
 
-/** Requests may not contain unknown members. Stored rows may, because a later version may have written them. */
+/**
+ * Unknown members are rejected in requests. Stored rows may contain them, because a later version may have written the
+ * row.
+ */
 const closed = {
   failoverDefaults: closedObject(failoverDefaults, IS_FAILOVER).nullable(),
   enforceSMLTPPolicies: z
@@ -181,7 +186,7 @@ const closed = {
     .meta({ description: 'A field of the contract without effect: policies always apply' }),
 }
 
-/** Body of POST /api/admin/api-keys. The caller owns the key when `userId` is absent. */
+/** Body of POST /api/admin/api-keys. If `userId` is omitted, the caller owns the key. */
 export const CreateKeyRequest = requestBody('CreateKeyRequest', {
   name: label('name', NAME_CHARS),
   userId: optional(objectId('userId')),
@@ -218,8 +223,8 @@ export const KEY_READ_ONLY = [
 ] as const satisfies (keyof ApiKey)[]
 
 /**
- * Body of PUT /api/admin/api-keys/{keyId}: the named members are changed. `rateLimit` and `usageByModel` are merged
- * member by member. Null clears a nullable field. For other fields, null means "not set".
+ * Body of PUT /api/admin/api-keys/{keyId}. The members in the body are changed. `rateLimit` and `usageByModel` are
+ * merged member by member. Null clears a nullable field. For other fields, null means "not set".
  */
 export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {
   ...closed,

@@ -16,7 +16,7 @@ export const AUDIT_TYPES = [
   'evidence_management',
 ] as const
 
-/** Type of an entry whose content was expunged. */
+/** The type that is shown for an entry whose content was expunged. */
 export const EXPUNGED = 'expunged'
 
 const A_DAY = /^\d{4}-\d{2}-\d{2}$/
@@ -34,7 +34,7 @@ export const period = {
   endDate: boundary('endDate', DAY_MS - 1).optional(),
 }
 
-/** A name that must match completely. */
+/** A filter that must match the whole name. */
 const word = (name: string) => storableText(name).max(256, { error: `${name} may have at most 256 characters` })
 
 /** A status such as `404`, or `4xx` for a whole class. */
@@ -63,7 +63,10 @@ export const ListLogsQuery = listQuery(['timestamp'], PAGE_LIMIT.large).extend({
 })
 export type ListLogsQuery = z.output<typeof ListLogsQuery>
 
-/** `now`, or the position from an earlier response: a time, and the number of entries already read from each chain. */
+/**
+ * `now`, or the position from an earlier response. A position contains a time and, for each chain, how many entries
+ * were already read.
+ */
 const LOG_POSITION =
   /^(now|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(,(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?):(0|[1-9]\d{0,14}))*)$/
 
@@ -76,7 +79,9 @@ export const ListActivityLogsQuery = ListLogsQuery.extend({
     .meta({ description: 'Only entries after this position: `now`, or the `position` of an earlier response' }),
 })
 
-/** One entry of the log. User names and addresses are current values. The log itself does not contain them. */
+/**
+ * One entry of the log. User names and addresses are the current values, because the log itself does not contain them.
+ */
 const AuditLog = z
   .object({
     id: z.string(),

@@ -84,7 +84,7 @@ const OutputFormat = z.object(
   { error: 'an output format must be {type: "json_schema", schema}' },
 )
 
-/** Body of POST /v1/messages: Anthropic's Messages API with our extensions. */
+/** Body of POST /v1/messages: Anthropic's Messages API with the gateway's extensions. */
 export const MessagesRequest = z
   .object(
     {
@@ -124,7 +124,7 @@ export type MessagesRequest = z.infer<typeof MessagesRequest>
 const { model, smltp_policy, prompt_shield, system, messages, tools, tool_choice, thinking, output_config } =
   MessagesRequest.shape
 
-/** Body of POST /v1/messages/count_tokens: the members that the model reads or that guards need. */
+/** Body of POST /v1/messages/count_tokens. It has the members that the model reads and those that guards need. */
 export const CountTokensRequest = z
   .object(
     {
@@ -186,7 +186,7 @@ export const MessagesResponse = z
   .meta({ id: 'MessagesResponse' })
 export type MessagesResponse = z.infer<typeof MessagesResponse>
 
-/** Every error of /v1/messages, including the error of a broken stream. */
+/** The body of every error of /v1/messages, including the error event of a broken stream. */
 export const MessagesError = z
   .looseObject({
     type: z.literal('error'),
@@ -200,7 +200,7 @@ export const MessagesError = z
   .meta({ id: 'MessagesError' })
 export type MessagesError = z.infer<typeof MessagesError>
 
-/** One event of a streamed answer, named by its `type`. The stream ends with `message_stop`, or an `error`. */
+/** One event of a streamed answer, named by its `type`. The stream ends with a `message_stop` or an `error` event. */
 export const MessagesEvent = z
   .discriminatedUnion('type', [
     z.object({ type: z.literal('message_start'), message: MessagesResponse }),

@@ -6,14 +6,14 @@ import { anObject, flag, oneOf, optional, tokenLimit } from './common.ts'
 export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
 export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
 export const OPENAI_MODELS_PATH = '/api/external/v1/models'
-/** A model's name contains slashes, which some clients escape. */
+/** The name of a model contains slashes. Some clients escape them. */
 export const OPENAI_MODEL_PATH = `${OPENAI_MODELS_PATH}/{model}`
 
 const text = (name: string) => z.string({ error: `${name} must be a string` })
 const number = (name: string) => z.number({ error: `${name} must be a number` })
 const whole = (name: string) => z.int({ error: `${name} must be a whole number` })
 
-/** A field that is rejected, because ignoring it silently would change the answer. */
+/** A field that the gateway does not support. It is rejected, because ignoring it silently would change the answer. */
 const absent = (error: string) => optional(z.never({ error }))
 
 const TextPart = z.object({ type: z.literal('text'), text: z.string() })
@@ -27,7 +27,7 @@ const TextContent = z.union([z.string(), z.array(TextPart)], {
   error: 'content must be a string or an array of text parts',
 })
 
-/** A step of a model's reasoning, to be sent back unchanged. */
+/** A step of a model's reasoning. Clients send it back unchanged. */
 const ReasoningDetail = z.object({
   origin: z.string(),
   text: z.string().optional(),
@@ -234,7 +234,7 @@ const OpenAiErrorObject = z.object({
 export const OpenAiError = z.looseObject({ error: OpenAiErrorObject }).meta({ id: 'OpenAiError' })
 export type OpenAiError = z.infer<typeof OpenAiError>
 
-/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`, except after an error. */
+/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`. After an error, it ends without it. */
 export const OpenAiChunk = z
   .union([
     z.object({

@@ -18,7 +18,7 @@ export const POLICY_DIRECTIONS = ['input', 'output', 'both'] as const
 const section = <Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) =>
   closedObject(shape, `${name} must be an object`)
 
-/** The entries are made distinct and sorted, so that equivalent documents have the same hash. */
+/** Removes duplicates and sorts the entries. Equivalent documents then have the same hash. */
 const setOf = <T extends z.ZodType<string>>(name: string, entry: T) =>
   z
     .array(entry, { error: `${name} must be an array` })
@@ -55,7 +55,9 @@ const entity = storableText('an entity').refine(isPiiEntity, {
 /** Selects built-in detectors only. The tenant's own rules apply under every policy. */
 const dlpRule = oneOf('each of dlp.rules', DLP_DETECTOR_NAMES)
 
-/** A keyword for a predefined set, or a non-empty list. To disable the check, use `enabled: false`. */
+/**
+ * Either a keyword for a predefined set, or a list with at least one entry. To disable the check, use `enabled: false`.
+ */
 const wordOrSet = <const Words extends readonly [string, ...string[]], T extends z.ZodType<string>>(
   name: string,
   words: Words,
@@ -65,7 +67,10 @@ const wordOrSet = <const Words extends readonly [string, ...string[]], T extends
     error: (issue) => unionError(issue, `${name} must be ${words.map((word) => `"${word}"`).join(', ')} or a list`),
   })
 
-/** The error of the alternative that was probably intended: the first for a text, the second for any other value. */
+/**
+ * Returns the error of the alternative that was probably intended. If the value is a text, that is the first
+ * alternative, otherwise the second.
+ */
 function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, otherwise: string): string {
   const errors = issue.errors as z.core.$ZodIssue[][] | undefined
   const first = typeof input === 'object' && input !== null ? errors?.[1]?.[0] : undefined
@@ -76,7 +81,7 @@ function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, 
 const direction = (name: string) => oneOf(name, POLICY_DIRECTIONS).default('both')
 
 /**
- * A policy document. Omitted members and empty lists have no effect. The output has every field, so equivalent
+ * A policy document. Omitted members and empty lists have no effect. The output always has every field, so equivalent
  * documents are equal.
  */
 export const PolicyDocument = section('policy', {
@@ -139,7 +144,7 @@ export type PolicyDocument = z.output<typeof PolicyDocument>
 /** The document as input, with optional members. */
 export type PolicyDocumentInput = z.input<typeof PolicyDocument>
 
-/** Ids that collide with routes of policies. */
+/** Ids that are not allowed, because they would collide with routes of policies. */
 const RESERVED_IDS: readonly string[] = ['all', 'active', 'diff']
 
 const policyName = label('name', NAME_CHARS)
@@ -158,8 +163,8 @@ export const CreatePolicyRequest = z
   .meta({ id: 'CreatePolicyRequest' })
 
 /**
- * Body of PUT /smltp-policies/{policyId}: the named members are changed, `policy` as a whole. The name cannot change,
- * because keys refer to it.
+ * Body of PUT /smltp-policies/{policyId}. The members in the body are changed. `policy` is replaced as a whole. The
+ * policy's name cannot be changed, because keys refer to it.
  */
 export const UpdatePolicyRequest = z
   .object({ description: optional(description), policy: optional(PolicyDocument) }, anObject)
@@ -220,7 +225,7 @@ export const ActivePolicyResponse = z.object({
 export const PolicyResponse = z.object({ success: z.literal(true), message: z.string(), policy: Policy })
 export const ShowPolicyResponse = z.object({ success: z.literal(true), policy: Policy })
 
-/** A field in which two documents differ, such as `pii.action`, and the field's value in each document. */
+/** A difference between two documents: the field, such as `pii.action`, and its value in each document. */
 export const PolicyDifference = z
   .object({ path: z.string(), from: z.unknown(), to: z.unknown() })
   .meta({ id: 'PolicyDifference' })

@@ -7,14 +7,14 @@ import { SHIELD_MODES, SHIELD_VERDICTS } from './shield.ts'
 export const POLICY_CHECK_PATH = '/api/external/policy-check'
 
 /**
- * Body of POST /policy-check: the same body as for POST /chat/completions. The faults of that body are part of the
- * response.
+ * Body of POST /policy-check: the same body as for POST /chat/completions. If that body has faults, the response
+ * reports them.
  */
 export const PolicyCheckRequest = z
   .looseObject({}, anObject)
   .meta({ id: 'PolicyCheckRequest', description: 'A body of POST /chat/completions' })
 
-/** A failed check also contains the error that the real call would return. */
+/** The result of a failed check also contains the error that the real call would return. */
 const failure = { status: z.int(), error: z.string(), message: z.string() }
 
 const passedOrNot = <Shape extends z.ZodRawShape>(shape: Shape) =>

@@ -75,7 +75,7 @@ export const ROLE_READ_ONLY = [
   'updatedAt',
 ] as const satisfies (keyof Role)[]
 
-/** Body of PUT /roles/{roleId}: the named members are changed. */
+/** Body of PUT /roles/{roleId}. The members in the body are changed. */
 export const UpdateRoleRequest = requestBody('UpdateRoleRequest', {
   displayName: optional(displayName),
   description: optional(description),

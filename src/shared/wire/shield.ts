@@ -8,7 +8,7 @@ import { SHIELD_SENSITIVITIES } from './keys.ts'
 
 export const SHIELD_VERDICTS = ['ALLOW', 'LOG', 'FLAG', 'BLOCK'] as const
 export const SHIELD_MODES = ['blocking', 'monitor'] as const
-/** Each layer includes the previous ones. */
+/** Each layer includes the previous layers. */
 export const SHIELD_LAYERS = ['regex', 'heuristic', 'ml', 'llm'] as const
 /** Categories of attacks, and their descriptions for people. */
 export const SHIELD_CATEGORIES = {
@@ -33,7 +33,7 @@ const score = (name: string) =>
     .min(0, { error: `${name} must be 0 to 100` })
     .max(100, { error: `${name} must be 0 to 100` })
 
-/** The members of a prompt shield policy. Omitted members have the value of `balanced`. */
+/** The members of a prompt shield policy. Omitted members have the same value as in the policy `balanced`. */
 const policyFields = {
   sensitivity: oneOf('sensitivity', SHIELD_SENSITIVITIES),
   mode: oneOf('mode', SHIELD_MODES).meta({ description: '`monitor`: attacks are only recorded, not blocked' }),
@@ -95,7 +95,10 @@ export const CreateShieldPolicyRequest = z
   .object({ name: policyName, description: description.default(''), policy: ShieldPolicyDocument }, anObject)
   .meta({ id: 'CreateShieldPolicyRequest' })
 
-/** Body of PUT …/{policyId}: the named members are changed, `policy` as a whole. The name cannot change. */
+/**
+ * Body of PUT …/{policyId}. The members in the body are changed. `policy` is replaced as a whole. The name cannot
+ * change.
+ */
 export const UpdateShieldPolicyRequest = z
   .object({ description: optional(description), policy: optional(ShieldPolicyDocument) }, anObject)
   .meta({ id: 'UpdateShieldPolicyRequest' })
@@ -139,8 +142,8 @@ const scanContext = z.object(
 )
 
 /**
- * Body of POST /prompt-shield/scan. The route checks that `prompt` is a string, because that error differs from other
- * validation errors.
+ * Body of POST /prompt-shield/scan. This schema does not check that `prompt` is a string: the route does, because the
+ * error differs from other validation errors.
  */
 export const ShieldScanRequest = z
   .object({ prompt: z.unknown().optional(), context: optional(scanContext), options: optional(scanOptions) }, anObject)

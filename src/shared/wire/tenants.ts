@@ -18,7 +18,10 @@ export const Tenant = z
   .meta({ id: 'Tenant' })
 export type Tenant = z.infer<typeof Tenant>
 
-/** Body of POST /api/admin/tenants: the tenant and its first administrator, who gets a key. */
+/**
+ * Body of POST /api/admin/tenants: the tenant and its first administrator. The gateway creates a key for this
+ * administrator.
+ */
 export const CreateTenantRequest = z
   .object(
     {
@@ -45,7 +48,7 @@ export const CreateTenantRequest = z
   )
   .meta({ id: 'CreateTenantRequest' })
 
-/** Body of PUT /api/admin/tenants/{tenantId}: the named members are changed. */
+/** Body of PUT /api/admin/tenants/{tenantId}. The members in the body are changed. */
 export const UpdateTenantRequest = z
   .object({ name: optional(label('name', NAME_CHARS)), status: optional(oneOf('status', TENANT_STATUSES)) }, anObject)
   .meta({ id: 'UpdateTenantRequest' })

@@ -59,7 +59,7 @@ const username = storableText('username')
   .regex(USERNAME, { error: 'username must have 3 to 30 of a-z, 0-9, "." and "-"' })
 const role = oneOf('role', SYSTEM_ROLES)
 const license = oneOf('license', LICENSES)
-/** Merged member by member. An omitted member is unchanged, or gets its default for a new user. */
+/** Merged member by member. If a member is omitted, an update does not change it, and a new user gets its default. */
 const usageByModel = closedObject(
   { ...usageByModelFields, enabled: optional(usageByModelFields.enabled) },
   IS_USAGE_BY_MODEL,
@@ -97,7 +97,7 @@ export const USER_READ_ONLY = [
   'lastActive',
 ] as const satisfies (keyof User)[]
 
-/** Body of PUT /users/{userId}: the named members are changed. `roleId: null` removes the custom role. */
+/** Body of PUT /users/{userId}. The members in the body are changed. `roleId: null` removes the custom role. */
 export const UpdateUserRequest = requestBody('UpdateUserRequest', {
   name: optional(name),
   username: optional(username),
@@ -134,7 +134,7 @@ export const ListUsersResponse = z.object({ success: z.literal(true), users: z.a
 
 const perLicense = <T extends z.ZodType>(schema: T) => z.record(z.enum(LICENSES), schema)
 
-/** GET /licenses/availability. A limit of 0 and a remainder of null mean "no limit". */
+/** GET /licenses/availability. A limit of 0 means "no limit". The remainder is then null. */
 export const LicenseAvailabilityResponse = z.object({
   success: z.literal(true),
   limits: perLicense(z.int()),

@@ -25,7 +25,10 @@ import { EventEnvelope } from './events.ts'
 export const SUBSCRIPTIONS = [ALL_EVENTS, ...SUBSCRIBABLE_EVENTS] as const
 export type Subscription = (typeof SUBSCRIPTIONS)[number]
 
-/** A webhook endpoint. It does not contain the signing secret, which only create and rotate return, once. */
+/**
+ * A webhook endpoint. It does not contain the signing secret. Only the responses of create and rotate contain the
+ * secret, each once.
+ */
 export const Webhook = z
   .object({
     id: z.string(),
@@ -80,12 +83,12 @@ function unknownEvent(given: unknown): string {
   return `unknown event type; known types: ${SUBSCRIPTIONS.map((type) => `"${type}"`).join(', ')}`
 }
 
-/** Body of POST /api/admin/webhooks. By default `description` is empty and `enabled` is true. */
+/** Body of POST /api/admin/webhooks. By default, `description` is empty and `enabled` is true. */
 export const CreateWebhookRequest = z
   .object({ url, description: optional(description), events, enabled: optional(flag('enabled')) }, anObject)
   .meta({ id: 'CreateWebhookRequest' })
 
-/** Body of PUT /api/admin/webhooks/{webhookId}: the named members are changed. */
+/** Body of PUT /api/admin/webhooks/{webhookId}. The members in the body are changed. */
 export const UpdateWebhookRequest = z
   .object(
     {
@@ -133,7 +136,7 @@ const CatalogEntry = z
   .object({ type: z.enum(SUBSCRIPTIONS), description: z.string() })
   .meta({ id: 'WebhookCatalogEntry' })
 
-/** The catalog of events in the list's response. */
+/** The catalog of events. The response of the list contains it. */
 export const CATALOG: z.infer<typeof CatalogEntry>[] = SUBSCRIPTIONS.map((type) => ({
   type,
   description: type === ALL_EVENTS ? 'All events below' : EVENT_CATALOG[type],
