@@ -128,7 +128,7 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
   )
 }
 
-/** The measured calls of an administrator. `number` is different in each call. */
+/** The administrator's calls that are measured. `number` is different in each call. */
 const calls = ({ users, groups }) => {
   const user = (number) => idOf('a', (number * 7919) % users)
   const group = (number) => idOf('b', (number * 7919) % groups)

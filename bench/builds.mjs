@@ -56,7 +56,7 @@ async function takeTurns({ loadBinary, mock }, candidates, plan) {
   }
   const runs = []
   for (let round = 0; round < plan.rounds; round++) {
-    // The order alternates by round, so that no candidate always runs after the same one.
+    // The order alternates by round. Otherwise each candidate would always run after the same other candidate.
     const order = round % 2 ? candidates.toReversed() : candidates
     for (const kase of CASES) {
       for (const candidate of order) {

@@ -169,7 +169,9 @@ async function untilAnswers(child, url) {
   throw new BenchError(`${child.name} does not respond. Its output:\n${child.output()}`)
 }
 
-/** Sends one request and checks that the answer is the mock's: only candidates that answer correctly are measured. */
+/**
+ * Sends one request and checks that the answer comes from the mock. Only candidates that pass this check are measured.
+ */
 export async function checkAnswer(mock, { name, url, headers: own, bodyFile }) {
   const headers = { ...own, 'content-type': 'application/json' }
   const ask = async (target, body) => {

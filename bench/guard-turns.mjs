@@ -29,7 +29,7 @@ const EVERYTHING = {
   },
 }
 
-/** Repeats `unit` so that its JSON has at most `bytes` bytes. */
+/** Repeats `unit` as often as possible while the JSON of the text has at most `bytes` bytes. */
 function filled(unit, bytes) {
   const unitBytes = Math.max(Buffer.byteLength(unit), Buffer.byteLength(JSON.stringify(unit)) - 2)
   return unit.repeat(Math.floor(bytes / unitBytes))

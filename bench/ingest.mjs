@@ -86,7 +86,7 @@ function atLowestPriority(argv) {
   return spawn(command, [...options, process.execPath, ...argv], { stdio: ['ignore', 'pipe', 'inherit'] })
 }
 
-/** Starts an unrelated process that uses as much CPU as a process that reads files. */
+/** Starts an unrelated process that is always busy, like a process that reads files. */
 function startBusyNeighbour() {
   const child = atLowestPriority(['-e', 'for (;;);'])
   const ended = new Promise((resolve) => child.once('close', () => resolve({ trainings: 0 })))

@@ -117,7 +117,7 @@ async function takeRounds(bench, candidates, plan, deadlineMs) {
     let leftMs = roundMs * (1 + roundsLeft)
     for (const kase of CASES) {
       const seconds = secondsOf(kase)
-      // The order alternates by round, so that no candidate always runs after the same one.
+      // The order alternates by round. Otherwise each candidate would always run after the same other candidate.
       const order = round % 2 ? takesPart(kase).reverse() : takesPart(kase)
       for (const candidate of order) {
         leftMs -= seconds * 1000 + PAUSE_MS

@@ -185,8 +185,8 @@ async function measureThroughput(modules, session, urls, plan) {
 }
 
 /**
- * Sends events to endpoints. `mix` lists the kinds of endpoints of every tenant, or returns them for the nth tenant.
- * Returns the delays of the good endpoints.
+ * Sends events to endpoints. `mix` lists the kinds of endpoints that every tenant has, or is a function that returns
+ * the kinds for the nth tenant. Returns the delays of the good endpoints.
  */
 async function measureDelays(modules, session, urls, { name, tenants, mix, eventsPerSecond, seconds }) {
   const world = await openWorld(modules, path.join(session.dir, name))

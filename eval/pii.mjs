@@ -181,7 +181,7 @@ function evaluateSpans(rows, detector, print) {
   return { types, all: sum(Object.values(types)), words, microsecondsPerKb: microsecondsPerKb(rows, detector) }
 }
 
-/** Returns the common name under which a type of a set and our matching entity are counted. */
+/** Returns the name under which both are counted: a type of a set, and our entity that matches this type. */
 function scoredAs(type) {
   const [name = type] = TYPES[type] ?? []
   return name === 'DATE_OF_BIRTH' ? 'DATE' : name
@@ -250,7 +250,7 @@ function evaluateBenign(rows, detector, print) {
 /** Returns the CPU time of the fastest round, because the first rounds include JIT compilation time. */
 function microsecondsPerKb(rows, detector) {
   const rounds = Array.from({ length: ROUNDS }, () => {
-    // Clears the cache of the detector, which contains the latest text.
+    // Clears the detector's cache, which contains the latest text.
     detector.find('')
     const before = process.cpuUsage()
     for (const { text } of rows) detector.find(text)

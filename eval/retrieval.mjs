@@ -54,7 +54,9 @@ const NOW = '2026-01-01T00:00:00.000Z'
  * documents.
  */
 const PASSAGES = 400
-/** Numbers of top-ranked passages to compare with the ranges that answer a question. */
+/**
+ * How many top-ranked passages are compared with the ranges that answer a question. Each number is measured separately.
+ */
 const PASSAGES_READ = [1, 5]
 
 /** Prints the tables and returns the figures of each collection, by name. */

@@ -26,7 +26,7 @@ const PUBLISHED = {
 
 const FEATURE_RANGE = { count: FEATURES, named: NAMED_AT }
 /**
- * Share of rows that are used only for validation. Copies of a text are never split between training and validation.
+ * Share of rows that are used only for validation. All copies of a text are used either for training or for validation.
  */
 const VALIDATION_SHARE = 0.2
 const LONGEST_READ_CHARS = 16_000
@@ -98,7 +98,7 @@ const isCounted = ({ label }) => label !== null
 const isAttack = ({ label }) => label === 1
 const isBenign = ({ label }) => label === 0
 
-/** Returns the lowest threshold that at most `share` of the benign scores exceed. */
+/** Returns the lowest threshold for which the proportion of higher benign scores is at most `share`. */
 function thresholdAt(benign, share) {
   const sorted = [...benign].sort((one, other) => other - one)
   const allowed = Math.floor(sorted.length * share)

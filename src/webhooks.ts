@@ -51,7 +51,7 @@ export type VerifiedWebhook = {
 
 /**
  * Verifies the `X-Service-Signature` header of a delivery (spec: Webhook signing), in constant time. One match between
- * any `v1` and any secret suffices, so that secrets can be rotated.
+ * any `v1` and any secret suffices, which allows secrets to be rotated.
  * @param rawBody the received bytes. If you parse and serialise the body again, its signature no longer matches.
  * @param header the value of `X-Service-Signature`
  * @param secrets one or more whole secrets, `whsec_…`. Undefined and empty values are ignored.

@@ -19,7 +19,7 @@ export type Level = (typeof LEVELS)[number]
 
 export type Permission = { section: Section; level: Level }
 
-/** The roles that every tenant has and that cannot be changed. */
+/** The built-in roles of every tenant. They cannot be changed. */
 export const SYSTEM_ROLES = ['admin', 'user', 'globalReader'] as const
 export type SystemRole = (typeof SYSTEM_ROLES)[number]
 

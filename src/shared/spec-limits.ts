@@ -1,6 +1,7 @@
 /**
  * Limits that the API contract fixes, and constants that several files share. Names include units. "Ours" marks values
- * that the contract leaves open and this project chose. A constant that only one file uses is defined in that file.
+ * that the contract leaves open and this project chose. Constants with only one user are defined in the file that uses
+ * them.
  */
 
 /** Version of the interface. */
@@ -53,9 +54,9 @@ export const SOCKET_QUIET_MS = 45_000
 export const CHAT_BODY_BYTES = 1_048_576
 export const JSON_DEPTH = 32
 /**
- * Bytes of memory that each byte of a body uses until the request ends: for the raw body, its text, the parsed value,
- * and the provider request. V8 stores two bytes per character if a text contains a character beyond Latin-1. Measured
- * with bodies of 31 MB. Ours.
+ * Bytes of memory that each byte of a body uses until the request ends. They store the raw body, its text, the parsed
+ * value, and the provider request. V8 stores two bytes per character if a text contains a character beyond Latin-1.
+ * Measured with bodies of 31 MB. Ours.
  */
 export const BODY_COPIES = { ascii: 4, other: 7 } as const
 export const STREAM_BUFFER_BYTES = 262_144

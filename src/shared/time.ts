@@ -30,8 +30,8 @@ let knownText = ''
 export function isoTime(ms: number): string {
   const whole = Math.trunc(ms)
   const second = Math.floor(whole / 1000)
-  // The text of the last second is cached: each request formats several times, mostly of the same second, and
-  // toISOString takes as long as hashing 2 KB.
+  // Caches the text of the last second, because toISOString takes as long as hashing 2 KB. Each request formats several
+  // times, mostly of the same second.
   if (second !== knownSecond) {
     knownText = new Date(second * 1000).toISOString().slice(0, -4)
     knownSecond = second

@@ -98,7 +98,7 @@ function parseWhole(bytes: Buffer): unknown {
   return value === undefined || hasDoubledMember(bytes.toString()) ? undefined : value
 }
 
-/** Throws a usage error for a file without keys. */
+/** Throws a usage error if the file contains no keys. */
 export const readGivenKeys = async (file: string | undefined): Promise<GivenKeys | undefined> =>
   file === undefined ? undefined : { file, keys: await readKeyFile(file) }
 
@@ -180,8 +180,8 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
 }
 
 /**
- * Yields the value of each line. Throws exit 10 if a line is invalid, or if serialising its value does not give the
- * same line, for instance because of a duplicate member.
+ * Yields the value of each line. Throws exit 10 if a line is invalid, or if serialising its value gives a different
+ * line. An example is a line with a duplicate member.
  */
 async function* valuesOf<Row>(
   folder: string,

@@ -42,7 +42,7 @@ export async function withKeys<T>({ keys, renew }: TrustedKeys, check: (keys: Pu
   }
 }
 
-/** The keys of a file. Throws a usage error for a file without keys. */
+/** Returns the keys in a file. Throws a usage error if the file contains no keys. */
 export async function readKeyFile(path: string): Promise<PublishedKey[]> {
   const text = await readText(path)
   try {
@@ -88,7 +88,7 @@ async function askForKeys(context: CliContext): Promise<{ keys: PublishedKey[]; 
   }
 }
 
-/** Returns the keys of the file or, without a file, the keys that the gateway publishes. */
+/** If a file is given, returns its keys. Otherwise returns the keys that the gateway publishes. */
 export const getTrustedKeys = async (context: CliContext, file: string | undefined): Promise<TrustedKeys> =>
   file === undefined ? fetchKeys(context) : fixedKeys(await readKeyFile(file), 'file')
 

@@ -39,7 +39,9 @@ export const COVERED_FILES = [
 export const VIOLATIONS_FILE = 'violations.json'
 export const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig'] as const
 
-/** Returns why the signature of a manifest is invalid. Undefined if a trusted key signed exactly these bytes. */
+/**
+ * Returns the reason why the signature of a manifest is invalid. Undefined if a trusted key signed exactly these bytes.
+ */
 export function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint }: Manifest,
   sha256: string,

@@ -1,4 +1,4 @@
-/** Reads checkpoints from files of signed notes. */
+/** Reads checkpoints from files that contain signed notes. */
 import { readFile } from 'node:fs/promises'
 import { type Checkpoint, SIGNATURE_MARK, verifyNote } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
@@ -42,8 +42,8 @@ const isWholeSignature = (line: string): boolean =>
   line.startsWith(SIGNATURE_MARK) && line.length - line.lastIndexOf(' ') > SIGNATURE_CHARS
 
 /**
- * Returns the checkpoints in note files. Skips truncated notes and prints a warning. Throws a usage error for a file
- * without notes. Throws exit 10 if a note has no trusted signature, or if all notes are truncated.
+ * Returns the checkpoints in note files. Skips truncated notes and prints a warning. Throws a usage error if a file
+ * contains no notes. Throws exit 10 if a note has no trusted signature, or if all notes are truncated.
  */
 export async function readCheckpointFiles(
   { note: warn }: Pick<CliContext, 'note'>,

@@ -56,7 +56,9 @@ export async function checkEvidence(
   return checked
 }
 
-/** Returns the checkpoint in a note. Throws exit 10 unless a trusted key has signed it, and it belongs to its chain. */
+/**
+ * Returns the checkpoint in a note. Throws exit 10 if no trusted key has signed it, or if it belongs to another chain.
+ */
 export async function checkedNote(
   { chain, tree_size, note }: CheckpointNote,
   tenantId: string,

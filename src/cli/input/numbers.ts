@@ -1,6 +1,6 @@
 import { usageError } from '../errors.ts'
 
-/** Parses a whole number. Throws a usage error that names the flag for any other text. */
+/** Parses a whole number. For any other text, throws a usage error that names the flag. */
 export function toWholeNumber(text: string, flag: string, { min, max }: { min: number; max?: number }): number {
   const number = Number(text)
   if (/^\d{1,9}$/.test(text) && number >= min && number <= (max ?? number)) return number

@@ -9,7 +9,7 @@ export const PAST_FORMS = '30m, 12h or 7d ago, 2030-01-31 or 2030-01-31T12:00:00
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 const TIME = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/
 
-/** Parses a past time and returns it as ISO 8601. Throws a usage error that names the flag for any other text. */
+/** Parses a past time and returns it as ISO 8601. For any other text, throws a usage error that names the flag. */
 export function parsePast(text: string, flag: string, { io }: Pick<CliContext, 'io'>): string {
   const [, amount, unit = ''] = /^(\d{1,6})([mhdw])$/.exec(text) ?? []
   const time = TIME.test(text) ? Date.parse(text) : Number.NaN

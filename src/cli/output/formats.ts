@@ -68,8 +68,8 @@ function toText(value: unknown): string {
 }
 
 /**
- * Returns the columns of `--fields` or, without that flag, of the view. Throws a usage error if no row contains a
- * field.
+ * Returns the columns that `--fields` selects. If the flag is not given, returns the columns of the view. Throws a
+ * usage error if no row contains a field.
  */
 export function chooseColumns(rows: object[], view: View, fields: string[]): Column[] {
   if (fields.length === 0) return view.columns
@@ -111,13 +111,13 @@ function unknownField(path: string, names: string[]): Error {
   return usageError(`there is no field '${path}'`, [`Fields:  ${names.join(', ')}`])
 }
 
-/** Returns the path of the id in each row. Throws a usage error for resources without ids. */
+/** Returns the path of the id in each row. Throws a usage error if the resource has no ids. */
 export function getIdPath({ idPath }: View): string {
   if (idPath === undefined) throw usageError('this output has no ids', ['Use another format: -o table, json or tsv.'])
   return idPath
 }
 
-/** Formats the id of each row on its own line. Throws a usage error for resources without ids. */
+/** Formats the id of each row on its own line. Throws a usage error if the resource has no ids. */
 export function toIdLines(rows: object[], view: View): string {
   const idPath = getIdPath(view)
   return rows.map((row) => `${toText(findAtPath(row, idPath))}\n`).join('')

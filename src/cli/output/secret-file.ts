@@ -33,7 +33,7 @@ async function newFile(path: string): Promise<SecretFile> {
   }
 }
 
-/** Error codes that mean that this user may not create files in the folder. */
+/** The error codes of a file creation that fails because this user may not write to the folder. */
 const REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS'])
 
 /** Writes a new file in the same folder and then replaces the old file with it. */

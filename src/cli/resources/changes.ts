@@ -50,7 +50,7 @@ type Removal = RemoveFlags & {
   done?: string | undefined
 }
 
-/** Deletes the resource after a confirmation. Throws exit 3 if it does not exist, unless `ignoreNotFound`. */
+/** Deletes the resource after a confirmation. Throws exit 3 if it does not exist and `ignoreNotFound` is not set. */
 export async function remove<Item extends { id: string }>(
   context: CliContext,
   resource: Described<Item>,

@@ -48,9 +48,9 @@ type Input = {
 }
 
 /**
- * Sends the request and prints the new resource. With `ifNotExists`, prints an existing resource instead, and a note
- * that names the members that differ. Throws exit 6 in two cases: the resource exists and `ifNotExists` is not set, or
- * it differs and `strict` is set.
+ * Sends the request and prints the new resource. With `ifNotExists`, prints an existing resource instead, and lists the
+ * different members in a note. Throws exit 6 in two cases: the resource exists and `ifNotExists` is not set, or it
+ * differs and `strict` is set.
  */
 export async function create<Item extends { id: string }>(
   context: CliContext,

@@ -170,7 +170,7 @@ export const toId = async <Item extends { id: string }>(
   given: string,
 ): Promise<string> => (isId(given) ? given.trim().toLowerCase() : (await getNamed(context, resource, given)).id)
 
-/** Returns the ids of several resources, without duplicates. Each text is treated as in `toId`. */
+/** Returns the ids of several resources and removes duplicates. Each text is treated as in `toId`. */
 export async function toIds<Item extends { id: string }>(
   context: CliContext,
   resource: Resource<Item>,

@@ -89,7 +89,10 @@ type Deletion = {
   question?(given: string): string
 }
 
-/** DELETE of one resource, after a confirmation. Throws exit 3 if it does not exist, unless `--ignore-not-found`. */
+/**
+ * DELETE of one resource, after a confirmation. Throws exit 3 if it does not exist and `--ignore-not-found` is not
+ * given.
+ */
 export const deleteVerb =
   <Item extends { id: string }>(resource: Described<Item>, deletion: Deletion): CommandFactory =>
   (context) => {
@@ -192,7 +195,7 @@ type Create<Item extends object> = Verb &
     toRequest?(context: CliContext, input: Fields): Fields | Promise<Fields>
   }
 
-/** POST. Throws exit 6 if the name is taken, unless `--if-not-exists`. */
+/** POST. Throws exit 6 if the name is taken and `--if-not-exists` is not given. */
 export const createVerb =
   <Item extends { id: string }>(resource: Described<Item>, verb: Create<Item>): CommandFactory =>
   (context) => {

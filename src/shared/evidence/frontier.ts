@@ -14,7 +14,7 @@ export class Frontier {
 
   /**
    * @param roots of the complete subtrees that make up `size` leaves, the largest first
-   * @throws RangeError when the number of roots does not match the size
+   * @throws RangeError if the number of roots does not match the size
    */
   constructor(size = 0, roots: readonly Buffer[] = []) {
     if (roots.length !== oneBits(size))
@@ -54,8 +54,8 @@ export class Frontier {
   }
 
   /**
-   * The level of the largest subtree that begins at the current size, has at most this many leaves, and contains no
-   * smaller subtree that must be reported.
+   * The level of the largest subtree that can be appended at once. It begins at the current size, has at most this many
+   * leaves, and contains no smaller subtree that must be reported.
    */
   #levelThatFits(leaves: number): number {
     let level = 0

@@ -104,7 +104,7 @@ const ChatMessage = z.object(
 const modelText = (name: string) => z.string({ error: `${name} must be a string` })
 const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
-/** Body of POST /chat/completions. `chat/input.ts` checks rules that span fields. */
+/** Body of POST /chat/completions. `chat/input.ts` checks the rules that involve several fields. */
 export const ChatRequest = z
   .object(
     {

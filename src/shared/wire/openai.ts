@@ -117,7 +117,7 @@ const ResponseFormat = z.discriminatedUnion(
   { error: 'response_format must be an object whose type is text, json_object or json_schema' },
 )
 
-/** Body of POST /v1/chat/completions. `openai-surface/input.ts` checks rules that span fields. */
+/** Body of POST /v1/chat/completions. `openai-surface/input.ts` checks the rules that involve several fields. */
 export const OpenAiChatRequest = z
   .object(
     {

@@ -155,7 +155,7 @@ export function toChatRequest(input: Partial<ChatInput>, text: PromptText, defau
   }
 }
 
-/** The first model of a request, for the progress line. */
+/** Returns the first model of a request. The progress line shows it. */
 export const firstModel = ({ model, models }: { model?: string; models?: { model: string }[] }): string =>
   model ?? models?.[0]?.model ?? 'an answer'
 

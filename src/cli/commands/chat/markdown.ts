@@ -17,8 +17,8 @@ export type MarkdownText = {
 }
 
 /**
- * Renders each block when it is complete, and code and lists line by line. First removes control characters from the
- * text. The result therefore contains only our own escape sequences.
+ * Renders each block when it is complete. Renders code and lists line by line. First removes control characters from
+ * the text. The result therefore contains only our own escape sequences.
  */
 export async function createMarkdown(look: Look): Promise<MarkdownText> {
   const { Lexer } = await import('marked')

@@ -87,7 +87,7 @@ async function addDocuments(context: CliContext, index: string, paths: string[],
   }
 }
 
-/** Returns the documents of all arguments, without duplicates. Downloads web addresses. */
+/** Finds the documents of all arguments and removes duplicates. Downloads web addresses. */
 async function collect(
   context: CliContext,
   paths: readonly string[],

@@ -3,7 +3,7 @@ import { toIndexName } from '../../../shared/index-name.ts'
 import { usageError } from '../../errors.ts'
 import { isId } from '../../resources/resolve.ts'
 
-/** Normalises an index name as the gateway does. Throws a usage error for a name without valid characters. */
+/** Normalises an index name as the gateway does. Throws a usage error if the name contains no valid characters. */
 export function getIndexName(text: string): string {
   const name = toIndexName(text)
   if (name !== '') return name
