@@ -1,7 +1,6 @@
 /**
  * Limits that the API contract fixes, and constants that several files share. Names include units. "Ours" marks values
- * that the contract leaves open and this project chose. Constants with only one user are defined in the file that uses
- * them.
+ * that the contract leaves open and this project chose. If only one file uses a constant, that file defines it.
  */
 
 /** Version of the interface. */

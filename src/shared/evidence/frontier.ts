@@ -54,8 +54,8 @@ export class Frontier {
   }
 
   /**
-   * The level of the largest subtree that can be appended at once. It begins at the current size, has at most this many
-   * leaves, and contains no smaller subtree that must be reported.
+   * The level of the largest subtree that can be appended in one step. It begins at the current size, has at most this
+   * many leaves, and contains no smaller subtree that must be reported.
    */
   #levelThatFits(leaves: number): number {
     let level = 0
