@@ -65,7 +65,7 @@ const reasonOf = (error) => {
 }
 /** The error if a named file cannot be read; exit 2. */
 const unreadable = (path, error) => usageError(`cannot read ${path} (${reasonOf(error)})`)
-/** For `catch`: throws that the file cannot be read; exit 2. */
+/** A handler for `catch`: throws the error that the file cannot be read; exit 2. */
 const failedToRead = (path) => (error) => {
   throw unreadable(path, error)
 }
@@ -75,10 +75,11 @@ const GENESIS_HASH = '0'.repeat(64)
 /** SHA-256 in lower-case hex. */
 const HASH_PATTERN = /^[0-9a-f]{64}$/
 const isHash = (value) => typeof value === 'string' && HASH_PATTERN.test(value)
-/** A number of entries, or a position in a tree. */
+/** Whether the value can be a number of entries, or a position in a tree. */
 const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 /**
- * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
+ * Joins texts with length prefixes. Two different lists therefore never give the same bytes. Lengths are in UTF-8
+ * bytes.
  */
 function netstrings(texts) {
   let all = ''
@@ -88,7 +89,7 @@ function netstrings(texts) {
 }
 /** SHA-256 of a payload, hex. The payload must be canonical JSON (RFC 8785). */
 const payloadHash = (canonicalJson) => hash('sha256', canonicalJson, 'hex')
-/** The leaf hash of texts (RFC 6962, section 2.1) over their netstrings, hex. */
+/** The leaf hash (RFC 6962, section 2.1) over the netstrings of the texts, hex. */
 const leafHash = (texts) => hash('sha256', `\0${netstrings(texts)}`, 'hex')
 /**
  * The hash of an entry, hex: it links the entry to the previous entry, and is the entry's leaf in every tree.
@@ -109,8 +110,8 @@ var KeySetError = class extends Error {
 const keyIdOf = (publicKey) =>
   hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${publicKey.toString('base64url')}"}`, 'base64url')
 /**
- * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, or if the kid of
- * a key differs from the key's thumbprint.
+ * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, or if the `kid`
+ * of a key is not the key's thumbprint.
  */
 function parseKeySet(json) {
   const keys = isObject(json) ? json.keys : void 0
@@ -163,7 +164,7 @@ function keyObjectOf(key) {
   return made
 }
 const nodeInput = Buffer.alloc(65, 1)
-/** The parent of two nodes: SHA-256 of a byte 1 and both hashes. Throws TypeError for an invalid length. */
+/** The parent of two nodes: SHA-256 over the byte 1 followed by both hashes. Throws TypeError for an invalid length. */
 function nodeHash(left, right) {
   if (left.length !== 32 || right.length !== 32) throw new TypeError('a hash must have 32 bytes')
   left.copy(nodeInput, 1)
@@ -171,8 +172,8 @@ function nodeHash(left, right) {
   return Buffer.from(hash('sha256', nodeInput, 'binary'), 'binary')
 }
 /**
- * The root over concatenated leaves. A node without a sibling moves up unchanged. Without leaves, the root is SHA-256
- * of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
+ * The root over concatenated leaves. A node without a sibling moves up one level unchanged. Without leaves, the root is
+ * SHA-256 of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
  */
 function treeRoot(leaves) {
   if (leaves.length % 32 !== 0) throw new TypeError('hashes must have 32 bytes each')
@@ -195,11 +196,13 @@ Buffer.alloc(0)
 var NoteError = class extends Error {
   name = 'NoteError'
 }
-/** The origin of a chain's checkpoints. It never changes and does not reveal the names of tenant and chain. */
+/**
+ * The origin of a chain's checkpoints. It never changes, and it does not reveal the tenant's name or the chain's name.
+ */
 const chainOrigin = (name, tenantId, chain) => `${name}/logs/${logId(tenantId, chain)}`
 /** The origin of the tree of one commit. */
 const commitOrigin = (name, commitId) => `${name}/commits/${commitId}`
-/** The signed text of a checkpoint: three lines. */
+/** Returns the text that is signed for a checkpoint. It has three lines. */
 const checkpointText = ({ origin, size, root }) => `${origin}\n${size}\n${root}\n`
 /** A text followed by its Ed25519 signature (C2SP signed-note). The text ends with a newline. */
 function signedNote(text, name, publicKey, signature) {
@@ -213,8 +216,8 @@ const noteKeyHash = (name, publicKey) =>
 const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
 /**
- * Maximum number of signatures per note, far above the number in real notes. This bounds the number of signature checks
- * per note.
+ * Maximum number of signatures per note, far above the number in real notes. The limit bounds how many signatures are
+ * checked.
  */
 const MAX_SIGNATURES = 100
 /**
@@ -289,22 +292,25 @@ const commitText = ({ signer, id, tree_size, root }) =>
     size: tree_size,
     root: Buffer.from(root, 'hex').toString('base64'),
   })
-/** The root over entries. `leaves` contains their hex hashes, concatenated. Returns hex. */
+/** Computes the root over entries, in hex. `leaves` is the concatenation of the entries' hex hashes. */
 const rootOfEntries = (leaves) => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
-/** The first fault of a commit, without checking its signature. */
+/** Like `commitProblem`, but does not check the signature. */
 function treeProblem({ leaves, tree_size: size, root }) {
   if (leaves.length !== size) return `names ${size} entries but contains ${leaves.length}`
   if (!leaves.every((leaf) => HASH_PATTERN.test(leaf))) return 'contains an invalid hash'
   return rootOfEntries(leaves.join('')) === root ? void 0 : 'has a root that does not match its entries'
 }
-/** The asynchronous variant: checks the signature on libuv's thread pool. */
+/** The asynchronous variant of `signatureProblem`. It checks the signature on libuv's thread pool. */
 function checkCommitSignature(commit, keys, done) {
   const found = findSigner(commit, keys)
   if (typeof found === 'string') done(found)
   else checkSignature(found.key, commitText(commit), found.signature, (holds) => done(holds ? void 0 : WRONG_SIGNATURE))
 }
 const WRONG_SIGNATURE = 'has a wrong signature'
-/** Finds the key that a commit names, and decodes the signature. Returns a fault as text if either is invalid. */
+/**
+ * Finds the key that a commit names, and decodes the signature. If either is invalid, returns a text that describes the
+ * fault.
+ */
 function findSigner({ kid, signer, signature }, keys) {
   const key = keys.find((known) => known.kid === kid)
   if (key === void 0) return `is signed with a key that is not trusted (${kid})`
@@ -318,16 +324,16 @@ function findSigner({ kid, signer, signature }, keys) {
       }
 }
 // src/shared/evidence/frontier.ts
-/** The level of the smallest subtrees that are reported: 2^8 leaves. */
+/** The level of the smallest subtrees that are reported. A subtree of this level has 2^8 leaves. */
 const REPORTED_LEVEL = 8
-/** An append-only tree, stored as the roots of its complete subtrees: one for each set bit of its size. */
+/** An append-only tree. Only the roots of its complete subtrees are stored: one root for each set bit of its size. */
 var Frontier = class Frontier {
   #size
   /** The roots, from the largest subtree to the smallest. */
   #roots
   /**
    * @param roots of the complete subtrees that make up `size` leaves, the largest first
-   * @throws RangeError when the number of roots does not match the size
+   * @throws RangeError if the number of roots does not match the size
    */
   constructor(size = 0, roots = []) {
     if (roots.length !== oneBits(size))
@@ -338,13 +344,13 @@ var Frontier = class Frontier {
   get size() {
     return this.#size
   }
-  /** A copy that is independent of later appends. */
+  /** Returns a copy. Later appends to one of the two do not change the other. */
   copy() {
     return new Frontier(this.#size, this.#roots)
   }
   /**
-   * The tree of the leading leaves that fill whole subtrees of 2^level. The returned tree has copies of its roots, so
-   * the leaves can be freed.
+   * The tree of the leading leaves that fill complete subtrees of 2^level leaves. Copies the roots, so that the buffers
+   * of the leaves can be freed.
    */
   wholePart(level) {
     const leaves = 2 ** level
@@ -362,8 +368,8 @@ var Frontier = class Frontier {
     }
   }
   /**
-   * The level of the largest subtree that begins here, fits this number of leaves, and contains no subtree that must be
-   * reported.
+   * The level of the largest subtree that can be appended in one step. It begins at the current size, has at most this
+   * many leaves, and contains no smaller subtree that must be reported.
    */
   #levelThatFits(leaves) {
     let level = 0
@@ -392,7 +398,10 @@ var Frontier = class Frontier {
     return root
   }
 }
-/** A copy with its own memory: a root may be a slice of the buffer of all leaves below it. */
+/**
+ * Returns a copy with its own memory, because a root may be a slice of a large buffer that contains all leaves below
+ * it.
+ */
 const alone = (root) => {
   const copy = Buffer.alloc(32)
   root.copy(copy)
@@ -405,8 +414,9 @@ const oneBits = (size) => {
 }
 // src/shared/evidence/chain-check.ts
 /**
- * Checks the rows of one chain from seq 0 on, in constant memory. Detecting a truncated or older chain requires
- * checkpoints. Detecting a completely rewritten chain, or a wrong `commit_id` or `leaf_index`, requires keys.
+ * Checks the rows of one chain from seq 0 on, in constant memory. Only with checkpoints does it detect that a chain was
+ * truncated or replaced by an older version. Only with keys does it detect a completely rewritten chain, or a wrong
+ * `commit_id` or `leaf_index`.
  */
 var ChainCheck = class {
   #tenantId
@@ -438,7 +448,8 @@ var ChainCheck = class {
     this.#compareRoots()
   }
   /**
-   * Checks the next row. Rows after the first bad row are ignored. Await a returned promise before adding the next row.
+   * Checks the next row. Ignores all rows after the first bad row. If it returns a promise, await the promise before
+   * you add the next row.
    */
   add(row, commit) {
     this.#size += 1
@@ -500,8 +511,8 @@ var ChainCheck = class {
     return commit.leaves[row.leaf_index] === row.entry_hash ? void 0 : `its commit ${commit.id} does not contain it`
   }
   /**
-   * If the signature is wrong, the report ends at the current row, even if later rows were checked in the meantime. An
-   * earlier fault takes precedence.
+   * Starts the check of a commit's signature. If the signature is wrong, the report ends at the current row, even if
+   * later rows have been checked since. A fault in an earlier row takes precedence.
    */
   #checkSignature(commit, keys) {
     const before = {
@@ -550,12 +561,14 @@ var ChainCheck = class {
 }
 // src/cli/evidence/chains.ts
 /** Verifies one chain of the log. */
-/** Maximum number of pending signature checks, enough to keep the thread pool busy while entries are read. */
+/**
+ * Maximum number of pending signature checks. It is high enough to keep the thread pool busy while entries are read.
+ */
 const SIGNATURES_AT_ONCE = 1024
 /**
  * Verifies one chain in constant memory: every hash, the signature of every commit, and the root at each checkpoint.
- * Stops at the first invalid entry. A chain is invalid if its last entry differs from its head. `onRow` receives every
- * entry.
+ * Stops at the first invalid entry. A chain is also invalid if its last entry differs from the hash in its head.
+ * `onRow` receives every entry.
  */
 async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow) {
   const { chain } = head
@@ -591,7 +604,10 @@ async function checkChain({ tenantId, head, trusted, checkpoints }, rows, onRow)
     },
   }
 }
-/** Returns the checkpoints of one chain. Their origin is an optional server name, then the id of the chain's log. */
+/**
+ * Returns the checkpoints of one chain. The origin of a checkpoint is an optional server name, followed by the id of
+ * the chain's log.
+ */
 function checkpointsOf(tenantId, chain, checkpoints) {
   const end = `/logs/${logId(tenantId, chain)}`
   return checkpoints.filter(({ origin }) => origin.endsWith(end))
@@ -604,7 +620,7 @@ const exportRoot = (chains) => {
   )
   return treeRoot(Buffer.from(leaves.join(''), 'hex'))
 }
-/** The origin line of an export's signed text, with the hash of the manifest. */
+/** The origin line of the text that is signed for an export. It contains the hash of the manifest. */
 const exportOrigin = (name, manifestSha256) => `${name}/exports/${manifestSha256}`
 // src/cli/output/formats.ts
 /** Returns the value at a dotted path (`users.0.email`). Undefined if the path does not exist. */
@@ -631,8 +647,8 @@ const FORMULA = /^[=+\-@\t\r]/
 /** The columns of a log in compliance reports and exports. */
 const LOG_COLUMNS = ['Entry ID', 'Timestamp', 'Event', 'Actor', 'Status', 'Details']
 /**
- * A row as CSV (RFC 4180), with its line break. Callers choose some names in a log, so a cell that a spreadsheet would
- * evaluate as a formula gets an apostrophe as prefix.
+ * A row as CSV (RFC 4180), with its line break. Adds an apostrophe before a cell that a spreadsheet would evaluate as a
+ * formula, because callers choose some of the names in a log.
  */
 const toCsvLine = (cells) => `${cells.map(toCell).join(',')}\r\n`
 function toCell(text) {
@@ -675,7 +691,7 @@ const isCheckpointNote = (json) => isObject(json) && isText(json.chain) && isCou
 const CSV_HEAD = toCsvLine(LOG_COLUMNS)
 /** Returns the payload of an entry. Undefined if it was expunged or is not JSON. */
 const contentsOf = ({ payload }) => (payload === null ? void 0 : parseJson(payload))
-/** Like `toLogLine`, for a payload that is already parsed. */
+/** Like `toLogLine`, but expects a payload that is already parsed. */
 function logLineOf({ id, created_at, payload }, content) {
   const textAt = (path) => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')
@@ -686,8 +702,8 @@ function logLineOf({ id, created_at, payload }, content) {
 // src/cli/evidence/doubled-members.ts
 const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g
 /**
- * Whether an object in a JSON text has duplicate members. Parsers differ in which duplicate they use, so the signed
- * value would be ambiguous. The text must be valid JSON.
+ * Whether an object in a JSON text has duplicate members. Some parsers use the first duplicate and others the last, so
+ * it would be unclear which value was signed. The text must be valid JSON.
  */
 function hasDoubledMember(json) {
   const open = []
@@ -716,7 +732,7 @@ function toUtf8(bytes, from) {
 }
 // src/cli/evidence/key-set.ts
 const KEYS_PATH = '/.well-known/aigw-keys.json'
-/** A key set that is never renewed. */
+/** Returns a key set that is never renewed. */
 const fixedKeys = (keys, from) => ({
   keys,
   from,
@@ -731,7 +747,7 @@ async function withKeys({ keys, renew }, check) {
     return check(keys)
   }
 }
-/** The keys of a file. Throws a usage error for a file without keys. */
+/** Returns the keys in a file. Throws a usage error if the file contains no keys. */
 async function readKeyFile(path) {
   const text = await readText(path)
   try {
@@ -747,9 +763,9 @@ async function readKeyFile(path) {
 // src/cli/evidence/lines.ts
 const NEWLINE$1 = 10
 /**
- * Yields the lines of a file as UTF-8, with one chunk and one line in memory. Only a newline ends a line. Node's
- * readline would also split at carriage returns, U+2028 and U+2029, which JSON may contain. The last line may lack its
- * newline.
+ * Yields the lines of a file as UTF-8. Only one chunk and one line are in memory. Only a newline ends a line. Node's
+ * readline would also split at carriage returns, U+2028 and U+2029, which JSON may contain. The newline after the last
+ * line is optional.
  */
 async function* linesOf(path) {
   let begun = []
@@ -780,7 +796,9 @@ const COVERED_FILES = [
   'verify.mjs',
 ]
 const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig']
-/** Returns why the signature of a manifest is invalid. Undefined if a trusted key signed exactly these bytes. */
+/**
+ * Returns the reason why the signature of a manifest is invalid. Undefined if a trusted key signed exactly these bytes.
+ */
 function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint },
   sha256,
@@ -836,7 +854,8 @@ var ExportViolated = class extends CliError {
 }
 /**
  * Opens the log of an export. Throws exit 10 if the signature of its manifest is invalid or its files differ from the
- * manifest. Throws a usage error for a directory without an export. Without `given`, trusts the keys in the export.
+ * manifest. Throws a usage error if the directory contains no export. If `given` is undefined, trusts the keys in the
+ * export.
  */
 async function openExport(folder, given, report = () => {}) {
   const [bytes, signature] = await Promise.all(
@@ -884,7 +903,7 @@ function parseWhole(bytes) {
   const value = parseBody(bytes)
   return value === void 0 || hasDoubledMember(bytes.toString()) ? void 0 : value
 }
-/** Throws a usage error for a file without keys. */
+/** Throws a usage error if the file contains no keys. */
 const readGivenKeys = async (file) =>
   file === void 0
     ? void 0
@@ -927,7 +946,7 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }) {
   if (exportRoot(chains).toString('hex') !== merkleRootOfExport)
     throw new ExportViolated('its root does not match its chains')
 }
-/** Entries and commits are read once, in parallel, with one commit in memory. */
+/** Reads both files once and in parallel: the entries and their commits. Only one commit is in memory. */
 function toSource(folder, { tenant_id: tenantId, chains }) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
   const commits = valuesOf(folder, 'commits.ndjson', isCommit)
@@ -951,7 +970,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
         if (checkpoint.chain === chain) yield checkpoint
     },
   }
-  /** Throws exit 10 if a file contains data that no chain of the manifest covers. */
+  /** Throws exit 10 if a file contains data that does not belong to a chain in the manifest. */
   async function assertRead() {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
@@ -966,8 +985,8 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
   }
 }
 /**
- * Yields the value of each line. Throws exit 10 if a line is invalid, or differs from the serialisation of its value,
- * for instance because of a duplicate member.
+ * Yields the value of each line. Throws exit 10 if a line is invalid, or if serialising its value gives a different
+ * line. An example is a line with a duplicate member.
  */
 async function* valuesOf(folder, name, isRow) {
   let at = 0
@@ -987,7 +1006,7 @@ var CsvCheck = class {
   constructor({ files }) {
     this.#expected = files.find(({ name }) => name === 'data.csv')?.sha256
   }
-  /** Throws exit 10 for a payload that is not an object. */
+  /** Throws exit 10 if a payload is not an object. */
   add(row) {
     const content = contentsOf(row)
     if (row.payload !== null && !isObject(content))
@@ -1007,7 +1026,9 @@ function assertRoots({ chains }, checked) {
 }
 // src/cli/evidence/verification.ts
 /** Verifies all chains of a source. */
-/** The checkpoint of a note. Throws exit 10 unless a trusted key signed it as a checkpoint of its chain. */
+/**
+ * Returns the checkpoint in a note. Throws exit 10 if no trusted key has signed it, or if it belongs to another chain.
+ */
 async function checkedNote({ chain, tree_size, note }, tenantId, trusted) {
   const fail = (why) =>
     new CliError(EXIT.checkFailed, `the checkpoint of ${tree_size} entries of chain ${chain} is invalid: ${why}`, {
@@ -1027,12 +1048,12 @@ async function checkedNote({ chain, tree_size, note }, tenantId, trusted) {
     throw fail('it belongs to another chain')
   return checkpoint
 }
-/** Throws exit 10 with the first invalid entry of an invalid chain. */
+/** If a chain is invalid, throws exit 10 and names the first invalid entry. */
 function assertValid(checked) {
   const [violation] = violationsOf(checked)
   if (violation !== void 0) throw violation
 }
-/** The error of each invalid chain; exit 10. */
+/** Returns one error (exit 10) for each invalid chain. */
 const violationsOf = (checked) =>
   checked.flatMap(({ chain, firstBad }) => {
     if (firstBad === void 0) return []
@@ -1054,16 +1075,20 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
 
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
 `
-/** The checks, in the order in which they run. A failure is attributed to the first check without a result. */
+/**
+ * The checks, in the order in which they run. If the verification fails, the first check without a result is reported
+ * as failed.
+ */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
 /** The error of an invalid argument. */
 var ArgumentError = class extends Error {}
-/** Text from the files must not control the terminal. */
+/** Escapes text from the files, because control characters in it could control the terminal. */
 const harmless = (line) => line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 const say = (line) => process.stdout.write(`${harmless(line)}\n`)
 const messageOf = (error) => (error instanceof Error ? error.message : String(error))
 /**
- * Unknown flags are rejected: if a misspelt --keys were ignored, a forged export would be verified with its own keys.
+ * Rejects unknown flags. If a misspelt --keys were ignored, a forged export would be verified with the keys that it
+ * contains.
  */
 function readArguments(args) {
   const options = {
@@ -1113,7 +1138,7 @@ async function readKeys(file) {
     )
   }
 }
-/** Checks the whole export in constant memory. Throws for the first fault. */
+/** Checks the whole export in constant memory. Throws at the first fault. */
 async function checkExport(folder, given, report) {
   const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source
