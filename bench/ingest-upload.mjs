@@ -1,5 +1,6 @@
-// Runs in a separate process. Trains one file UPLOADS times, or until SIGTERM. Each upload ends with different bytes,
-// because the gateway skips unchanged files. Prints the numbers of completed trainings and passages as JSON.
+// Runs in a separate process. Uploads one file for training UPLOADS times, or until SIGTERM. Each upload ends with
+// different bytes, because the gateway skips unchanged files. Prints the numbers of completed trainings and passages as
+// JSON.
 // Run: node bench/ingest-upload.mjs URL KEY INDEX FILE UPLOADS
 import { openAsBlob } from 'node:fs'
 import path from 'node:path'

@@ -13,7 +13,7 @@ export const CPU = canPin ? { measured: 0, driver: 1 } : { measured: undefined, 
 /** Pins `argv` to one CPU if the machine allows it. taskset calls exec, so the pid is the program's pid. */
 export const pinned = (cpu, argv) => (cpu === undefined ? argv : ['taskset', '-c', String(cpu), ...argv])
 
-/** File system type of a path, taken from its longest mount point. */
+/** Returns the file system type of a path. The longest mount point that matches the path determines the type. */
 export function fileSystemOf(target) {
   const absolute = path.resolve(target)
   const holds = (mount) => mount === '/' || absolute === mount || absolute.startsWith(`${mount}/`)
@@ -52,7 +52,7 @@ export function busyCpuUs() {
 /** CPU time of one process since its start, in microseconds. */
 export function processCpuUs(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  // The program name is the second field and may contain spaces. It ends at the last parenthesis.
+  // The program name is the second field and may contain spaces. The name ends at the last parenthesis.
   const [, , , , , , , , , , , user, system] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(user) + Number(system)) * TICK_US
 }

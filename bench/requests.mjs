@@ -22,8 +22,8 @@ const CASES = [
 
 /** Portkey runs only these cases. All cases would take too much of the time budget. */
 const PORTKEY_CASES = ['json-50', 'sse-50']
-// V8 compiles on other threads for several seconds after the first request, which counts as CPU time. The warm-up uses
-// the same code paths as the cases, at a higher rate.
+// After the first request, V8 compiles on other threads for several seconds. This compilation counts as CPU time. The
+// warm-up uses the same code paths as the cases, at a higher rate.
 const WARM_UP = [
   { name: 'json-50', connections: 50 },
   { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } },

@@ -1,4 +1,5 @@
-// Compares deliveries with a bare loop of POSTs. Measures the effect of failing endpoints on other endpoints and chats.
+// Compares deliveries with a plain loop that only sends POSTs. Measures the effect of failing endpoints on other
+// endpoints and chats.
 // Run: npm run bench -- webhooks
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'

@@ -117,7 +117,7 @@ function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | 
 }
 
 /**
- * The error of a request without a response. A refused connection is always retryable. After a broken connection, a
+ * The error of a request that got no response. A refused connection is always retryable. After a broken connection, a
  * retry is allowed only if the request is repeatable.
  */
 export function unreachable(baseUrl: string, error: unknown, { repeatable }: { repeatable: boolean }): CliError {

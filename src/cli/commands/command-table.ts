@@ -225,7 +225,7 @@ const logs = several(() => import('./logs/commands.ts'), {
 
 const profileCommand = { managesProfiles: true } as const
 
-/** The whole command line, in the order of its help. */
+/** All commands, in the order in which the help lists them. */
 export const COMMAND_GROUPS: Group[] = [
   {
     title: 'Chat:',
@@ -309,7 +309,9 @@ export const findCommand = (word: string | undefined): Entry | undefined =>
     word,
   )
 
-/** Returns the entries that the first words name. Example: three entries for `groups members add`. */
+/**
+ * Returns the entries of the command tree that the first words name. Example: three entries for `groups members add`.
+ */
 export function entriesOnPath(words: string[]): Entry[] {
   const path: Entry[] = []
   let below = COMMAND_GROUPS.flatMap((group) => group.entries)

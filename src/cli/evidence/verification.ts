@@ -8,7 +8,7 @@ import { type TrustedKeys, withKeys } from './key-set.ts'
 
 type Given = {
   trusted: TrustedKeys
-  /** Checkpoints from outside the source, with verified signatures. */
+  /** Checkpoints that come from outside the source. Their signatures must already be verified. */
   outside?: readonly Checkpoint[]
   onRow?: (seen: SignedRow) => Promise<void> | void
   onCheckpoint?: (checkpoint: CheckpointNote) => Promise<void> | void

@@ -76,7 +76,7 @@ export async function create<Item extends { id: string }>(
     await noteExisting(context, { noun, name, strict }, comparable, differences(toWanted(others, flags), comparable))
     return item
   }
-  /** `body` is undefined for an existing resource. */
+  /** If the resource already exists, `body` is undefined. */
   const send = async (): Promise<{ item: Item; body?: object; raw?: Buffer }> => {
     try {
       const { body, raw } = await api.send({ method: 'POST', path, json })
@@ -96,7 +96,7 @@ export async function create<Item extends { id: string }>(
     await output.one(item, view, raw)
     return creation.note?.(context, item)
   }
-  // Searches first: if the resource exists, its secret cannot be shown again, so no `--save-to` file may be created.
+  // Searches first. If the resource exists, its secret cannot be shown again, so a `--save-to` file would be useless.
   let existing = ifNotExists && !settings.dryRun ? await findExisting() : undefined
   if (existing === undefined) {
     const { toShown = (item: Item) => item, done } = secret
@@ -141,7 +141,7 @@ async function noteExisting(
 
 function alreadyExists(noun: string, name: string, useIt: string, cause: CliError): CliError {
   const { httpStatus, requestId, code } = cause
-  // Excludes `u`, because the only noun with that initial is `user`, which takes `a`.
+  // Excludes `u`, because the only noun that begins with it is `user`, which takes `a`.
   const article = /^[aeio]/i.test(noun) ? 'an' : 'a'
   return new CliError(EXIT.conflict, `${article} ${noun} named '${name}' already exists (${code})`, {
     ...{ code, httpStatus, requestId, cause },

@@ -33,7 +33,10 @@ export type ChainReport = {
 }
 
 export type ChainCheckOptions = {
-  /** Checkpoints from outside the chain, with verified signatures. Checkpoints of other chains are ignored. */
+  /**
+   * Checkpoints that come from outside the chain. Their signatures must already be verified. Checkpoints of other
+   * chains are ignored.
+   */
   checkpoints?: readonly Checkpoint[]
   /** If given, every row must be added together with its commit, and one of these keys must have signed the commit. */
   keys?: readonly PublishedKey[]

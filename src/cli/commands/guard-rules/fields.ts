@@ -11,7 +11,7 @@ const ACTIONS: Record<GuardRule['action'], true> = { log: true, mask: true, remo
 const severity = { member: 'severity', choices: Object.keys(SEVERITIES) }
 const direction = { member: 'direction', choices: Object.keys(DIRECTIONS) }
 
-/** The flags of a rule, for create, update and simulate. */
+/** The flags for the fields of a rule. Create, update and simulate share them. */
 export const RULE_FIELDS: Field[] = [
   { member: 'kind', flag: '--kind <kind>', help: 'the kind of its incidents', choices: Object.keys(KINDS) },
   {

@@ -30,8 +30,8 @@ export function toCommand(context: CliContext): Command {
 }
 
 /**
- * GET /indexes/{name}/search. Without a match, prints an empty list. On a terminal, prints whole passages instead of a
- * table.
+ * GET /indexes/{name}/search. If no passage matches, prints an empty list. On a terminal, prints whole passages instead
+ * of a table.
  */
 async function search(context: CliContext, index: string, query: string, topK: number): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])

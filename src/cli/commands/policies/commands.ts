@@ -60,7 +60,7 @@ export const commands = {
       .action((policy: string) => activate(context, policy)),
 }
 
-/** GET /smltp-policies/all. A key without administrator rights uses GET /smltp-policies. */
+/** GET /smltp-policies/all. If the key has no administrator rights, the command uses GET /smltp-policies instead. */
 async function list(context: CliContext): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   const { path, view, listView = view } = POLICIES

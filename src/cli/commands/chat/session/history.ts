@@ -21,7 +21,7 @@ export async function loadHistory(env: Io['env']): Promise<History> {
   const kept = path === undefined ? [] : parseHistory(await readState(path))
   const entries = kept.slice(-ENTRIES).reverse()
   const ignore = () => {}
-  // The file is rarely shortened, because another session may append to it at the same moment.
+  // Shortens the file only rarely, because messages that another session appends at the same moment would be lost.
   if (path !== undefined && kept.length > 2 * ENTRIES) {
     await writeState(path, kept.slice(-ENTRIES).map(toLine).join('')).catch(ignore)
   }

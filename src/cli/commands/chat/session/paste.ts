@@ -8,7 +8,7 @@ const END = '\x1b[201~'
 type Piece = { kind: 'keys' | 'paste'; text: string }
 
 /**
- * Separates pasted from typed input (xterm, bracketed paste). A paste becomes one `Piece`, even if it arrives in
+ * Separates pasted input from typed input (xterm, bracketed paste). A paste becomes one `Piece`, even if it arrives in
  * several chunks.
  */
 export function createPasteSplitter(): { push(chunk: string): Piece[] } {
