@@ -69,7 +69,7 @@ export const INDEX_NAME = /^[a-z0-9-]{3,50}$/
 export const TRAIN_FILES = 20
 export const TRAIN_FILE_BYTES = 52_428_800
 export const TRAIN_TEXT_INPUTS = 100
-/** The location that an index reports if the licence of its owner fixes the location. */
+/** The location that an index reports if the licence fixes the location of indexes. */
 export const INDEX_PLACES: Readonly<Record<string, { cloud: string; region: string } | undefined>> = {
   Essential: { cloud: 'aws', region: 'us-east-1' },
 }
