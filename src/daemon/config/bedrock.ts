@@ -4,7 +4,7 @@ import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 
-/** The provider name that implies the kind bedrock. */
+/** The provider name that implies the kind `bedrock`. */
 export const BEDROCK = 'bedrock'
 
 const KEY_VARIABLE = 'AWS_BEARER_TOKEN_BEDROCK'
@@ -17,10 +17,10 @@ const TOKEN_VARIABLE = 'AWS_SESSION_TOKEN'
 type Environment = ConfigSources['env']
 
 /**
- * The settings that only entries of kind bedrock have. `given` contains the entry's name and keys. An entry has an API
- * key or credentials. If it has neither, the environment's key or credentials are used. `secret` creates the schema of
- * a secret from the error message for a missing secret. A key or credentials from the environment are sent to a custom
- * address only if the entry's name is `bedrock`.
+ * The settings that exist only in entries of kind `bedrock`. `given` contains the entry's name and keys. An entry may
+ * set an API key or credentials. If it sets neither, the environment's key or credentials are used. If the entry also
+ * sets a custom address, this applies only if the entry's name is `bedrock`. `secret` creates the schema of a secret;
+ * its argument is the error message for a missing secret.
  */
 export function bedrockSettings(
   given: { name: string; keys: ReadonlySet<string> },

@@ -20,37 +20,38 @@ import { readSecret, reasonOf } from './secret.ts'
 import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSwitch, ValueFault } from './values.ts'
 
-/** Default time that running requests may take to end after SIGTERM. */
+/** The default time limit for running requests to finish after SIGTERM. */
 export const DRAIN_TIMEOUT_MS = 25_000
 
 /**
- * The daemon's configuration. It contains the merged and validated settings from flags, environment and file, and is
- * frozen.
+ * The daemon's configuration. Its settings come from flags, environment and file, and are merged and validated. The
+ * object is frozen.
  */
 export type Config = {
   listen: { host: string; port: number }
   /** Absolute path of the directory that contains the SQLite file, the lock and admin.key. */
   dataDir: string
-  /** `sqlite` in the data directory, or a postgres:// URL. */
+  /** An SQLite file in the data directory, or the postgres:// URL of a PostgreSQL database. */
   database: { kind: 'sqlite' } | { kind: 'postgres'; url: string }
   /** The configured operator key, if any. */
   bootstrapKey: string | undefined
   /**
-   * The key that encrypts secrets in the store, 64 hex characters. Undefined to use the key in `<dataDir>/master.key`.
+   * The key that encrypts secrets in the store, 64 hex characters. If undefined, the key in `<dataDir>/master.key` is
+   * used.
    */
   masterKey?: string | undefined
   /** Whether webhooks may be delivered to private, loopback and link-local addresses. */
   webhooks?: { allowPrivate: boolean }
   /** All providers except the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
-  /** The scripts with the responses of the models `local/script/<name>`. */
+  /** The scripts that define the responses of the models `local/script/<name>`. */
   scripts?: Scripts | undefined
   log: { level: LogLevel }
   /** How long to wait for running requests after SIGTERM. */
   drainTimeoutMs: number
   /** Maximum number of users per tenant and licence. 0 means unlimited. */
   licenses: LicensePools
-  /** Points per month of a user with each licence. Licences missing from this list have unlimited points. */
+  /** The monthly points of a user, by licence. A licence that is missing from this list has unlimited points. */
   points?: PointAllowances | undefined
   /** Addresses and blocks of trusted proxies. The X-Forwarded-For header is used only from these proxies. */
   trustedProxies?: readonly string[] | undefined
@@ -67,7 +68,7 @@ export type Config = {
   parentPipe?: number | undefined
 }
 
-/** All faults of a configuration, one line per fault, without secrets. */
+/** All faults of a configuration, one line per fault. The lines contain no secrets. */
 export class ConfigFaults {
   readonly faults: readonly string[]
 

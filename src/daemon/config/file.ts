@@ -24,7 +24,7 @@ import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } from './values.ts'
 
-/** Minimum and maximum of configurable timeouts of an attempt. */
+/** The bounds for an attempt's timeouts in a configuration file. */
 const CONFIGURED_TIMEOUT_MS = { min: 1_000, max: 3_600_000 } as const
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
@@ -99,8 +99,8 @@ export type FileSettings = {
 }
 
 /**
- * Parses the text of a configuration file. Each fault is reported in one line with the file, the line number if known,
- * the dotted key, the problem and the remedy. Invalid parts are omitted from the settings.
+ * Parses the text of a configuration file. Each fault is reported in one line, which states the file, the line number
+ * if known, the dotted key, the problem and the remedy. Invalid parts are omitted from the settings.
  */
 export function parseConfigFile(
   text: string,
@@ -357,7 +357,9 @@ function toValue(document: Document): unknown {
 const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns the line of `key` in the file, or of its deepest existing parent if the key does not exist. */
+/**
+ * Returns the line of `key` in the file. If the key does not exist, returns the line of its deepest existing parent.
+ */
 function lineOf(document: Document, lines: LineCounter, key: readonly PropertyKey[]): number | undefined {
   let node: unknown = document.contents
   let offset: number | undefined

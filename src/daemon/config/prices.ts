@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { PriceConfig } from '../models/config.ts'
 import { section } from './section.ts'
 
-/** Maximum configurable price of a million tokens, in dollars. */
+/** The highest price that can be configured for a million tokens, in dollars. */
 const PRICE_MAX = 1_000
-/** Maximum configurable points per answer of a model. */
+/** The highest number of points that can be configured for one answer of a model. */
 const POINTS_PER_ANSWER_MAX = 1_000
 
 const dollars = z

@@ -163,8 +163,8 @@ function wellKnownOfEnvironment(
 
 /**
  * Returns the well-known provider with the entry's name, unless the entry sets a different kind. Otherwise returns the
- * well-known provider that is named like the kind. An entry with its own `base_url` is not matched by kind, so that a
- * company's key is sent only to the company's own address.
+ * well-known provider whose name is the entry's kind. An entry with its own `base_url` is not matched by kind, because
+ * this would send a company's key to an address that may not belong to the company.
  */
 function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefined {
   const kind = kindIn(entry)
@@ -174,7 +174,7 @@ function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefi
   return Object.hasOwn(WELL_KNOWN_PROVIDERS, kind) ? WELL_KNOWN_PROVIDERS[kind] : undefined
 }
 
-/** The first environment variable of the provider that contains a key, if any. */
+/** Of the provider's environment variables, the first one that contains a key, if any. */
 const knownKeyVariable = (wellKnown: WellKnownProvider | undefined, env: ConfigSources['env']): string | undefined =>
   wellKnown?.keyVariables.find((variable) => env[variable])
 
@@ -218,7 +218,7 @@ function parseApiVersion(text: string): string {
   throw new ValueFault(`"${text}" is not a version of the Azure API; write a date, such as "2024-10-21"`)
 }
 
-/** Validates the kind of an entry. Entries of kind bedrock are validated elsewhere. */
+/** Validates the kind of an entry. Entries of kind `bedrock` are validated elsewhere. */
 function checkKind(kind: string): (typeof ENDPOINT_KINDS)[number] {
   const known = ENDPOINT_KINDS.find((one) => one === kind)
   if (known) return known

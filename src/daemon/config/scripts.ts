@@ -28,7 +28,8 @@ const step: z.ZodType<ScriptStep> = z.union(
 )
 
 /**
- * The schema of the entry `local` under `providers:`. Its output contains the scripts that `local/script/<name>` plays.
+ * The schema of the entry `local` under `providers:`. Its output contains the scripts of the models
+ * `local/script/<name>`.
  */
 export function localEntry() {
   const scripts: z.ZodType<Scripts> = z.record(

@@ -3,10 +3,10 @@ import { z } from 'zod'
 import type { ConfigSources } from './sources.ts'
 import { ValueFault } from './values.ts'
 
-// Checks set `abort`: otherwise the error message of a failed check would replace the message of the union.
+// The checks set `abort`. Otherwise, the error message of a failed check would replace the error message of the union.
 const Name = z.string().min(1, { abort: true })
-// The pattern is strict, because a later error message contains the name, and a user may have entered the secret itself
-// as the name.
+// The pattern is strict, because a user may have entered the secret itself as the name, and a later error message
+// contains the name.
 const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { abort: true })
 
 /**

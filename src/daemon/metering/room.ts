@@ -40,7 +40,7 @@ export function openMetering(
   const { db, clock, log } = deps
   const billing = createBilling(config, { db, clock, log })
   const jobs = [{ name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) }]
-  // Killed daemons leave reservations in a shared store. This job deletes expired reservations.
+  // If a daemon is killed, its reservations remain in the shared store. This job deletes expired reservations.
   const purgeReservations = () => deleteExpiredReservations(db)
   if (engineOf(db).name === 'postgres')
     jobs.push({ name: 'purge-reservations', cron: '*/10 * * * *', run: purgeReservations })

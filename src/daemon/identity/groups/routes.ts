@@ -31,7 +31,7 @@ import {
   updateGroup,
 } from './store.ts'
 
-/** The body limit. It is large enough for GROUP_USERS ids and a long description. */
+/** The maximum size of a request body. It is large enough for GROUP_USERS ids and a long description. */
 export const GROUP_BODY_BYTES = 524_288
 
 const NOT_FOUND = { description: 'No group of this tenant has this id', schema: StructuredError }
@@ -198,7 +198,7 @@ const shownOf = (group: GroupRow): Omit<Group, 'users'> => ({
   name: group.name,
   description: group.description,
   status: group.status,
-  // Counts the members in this response, so that the response is consistent even if the group changes concurrently.
+  // The stored count, because a list contains only the first GROUP_LIST_USERS members of each group.
   userCount: group.user_count,
   createdAt: group.created_at,
   updatedAt: group.updated_at,

@@ -184,8 +184,8 @@ const SORT_COLUMNS = {
 } as const satisfies Record<GroupFilter['sortBy'], keyof GroupRow>
 
 /**
- * Loads the members of all groups in one query, sorted by name. `first` reads only the members of each group with the
- * lowest ids, which are the oldest accounts.
+ * Loads the members of all groups in one query, sorted by name. If `which` is `first`, loads only the first
+ * GROUP_LIST_USERS members of each group. These have the lowest ids, so they are the oldest accounts.
  */
 async function addMembersTo(
   db: Db,
@@ -212,7 +212,7 @@ async function addMembersTo(
   return groups.map((group) => ({ ...group, members: members.get(group.id) ?? [] }))
 }
 
-/** The id of the last member to include. For a smaller group, this is a text that sorts after every id. */
+/** The id of the last member to include. If the group has fewer members, this is a text that sorts after every id. */
 const LAST_OF_FIRST = sql<string>`coalesce((
   select x.user_id from group_members as x where x.tenant_id = g.tenant_id and x.group_id = g.id
   order by x.user_id limit 1 offset ${sql.lit(GROUP_LIST_USERS - 1)}), '~')`

@@ -22,20 +22,21 @@ const KEYS_CACHED = 10_000
 
 export type Authenticator = {
   /**
-   * Returns the caller of the request. Synchronous if the key was looked up within KEY_CACHE_MS.
+   * Returns the caller of the request. The result is synchronous if the key was looked up within the last KEY_CACHE_MS.
    * @throws UNAUTHORIZED if the key is missing, malformed, unknown, revoked or expired, or if its owner is inactive or
    * its tenant disabled. CLIENT_ADDRESS_REFUSED if the key is not allowed from the client's address.
    */
   authenticate(request: ClientRequest): Caller | Promise<Caller>
   /**
    * Whether the key of a running request is still valid. A revocation by this daemon applies immediately, and a
-   * revocation by another daemon within KEY_CACHE_MS. Synchronous in the same cases as `authenticate`.
+   * revocation by another daemon within KEY_CACHE_MS. The result is synchronous in the same cases as for
+   * `authenticate`.
    */
   isAccepted(caller: Pick<Caller, 'secretHash'>): boolean | Promise<boolean>
   /** Invalidates all cached keys. Call it after any change of keys, users, roles or tenants. */
   forgetKeys(): void
   /**
-   * Reads the caller's current rights within this transaction, by the hash of the presented key.
+   * Reads the caller's current rights in this transaction. The hash of the presented key identifies the caller.
    * @throws UNAUTHORIZED if the key is no longer valid
    */
   lookUpAgain(tx: Db, caller: Caller): Promise<Caller>

@@ -18,8 +18,8 @@ import { toApiKey } from './view.ts'
 
 export type KeyDeps = ChangeDeps & {
   /**
-   * Returns a function that checks whether a policy exists. Called inside the change, so that a policy cannot be
-   * deleted while the policy is being assigned to a key.
+   * Returns a function that checks whether a policy exists. This function is called inside the change, so that a policy
+   * cannot be deleted while it is being assigned to a key.
    */
   knownPolicies(tx: Db, tenantId: string): Promise<(policyId: string) => boolean>
 }
@@ -114,8 +114,8 @@ export function changeKey(
 }
 
 /**
- * Gives the key a new secret. The old secret is rejected from now on. All other settings are kept. Removes
- * administrator rights that the owner has lost: the caller receives the secret, but was checked only against the
+ * Gives the key a new secret. The old secret is rejected from now on. All other settings are kept. Administrator rights
+ * that the owner has lost are removed from the key. The caller receives the secret, but was checked only against the
  * owner's current rights.
  * @throws API_KEY_NOT_FOUND, API_KEY_REVOKED. INSUFFICIENT_PERMISSIONS if the key has rights that the caller lacks.
  * INSUFFICIENT_PERMISSIONS if the key belongs to another user and the caller does not administer users.
@@ -195,8 +195,8 @@ const WITHOUT_EXCESS = 'Use a key that has these rights, or omit them: "adminAcc
 
 /**
  * Checks that the caller may manage keys of this owner. A key's secret allows its holder to act as the owner, and the
- * owner is billed. So managing another user's key requires more than the right to administer keys. Called first, so
- * that a rejection does not reveal which users exist.
+ * owner is billed. Managing another user's key therefore requires more than the right to administer keys. Call this
+ * check before any other, so that a rejection does not reveal which users exist.
  * @throws INSUFFICIENT_PERMISSIONS
  */
 function requireMayActFor({ userId, isAdmin }: Caller, ownerId: string, hint = ''): void {
@@ -232,7 +232,7 @@ function refuseRevoked({ row }: OwnedKey): void {
 
 /**
  * Converts an expiry to UTC, the stored format. The stored expiry is accepted unchanged, even if it has passed.
- * @throws VALIDATION_ERROR for a different time in the past, or a year that does not have four digits
+ * @throws VALIDATION_ERROR for any other time in the past, and for a year that does not have four digits
  */
 function toExpiry(expiresAt: string | null, now: number, stored: string | null = null): string | null {
   if (expiresAt === null) return null

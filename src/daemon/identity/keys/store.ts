@@ -93,8 +93,8 @@ export async function findOwner(
 }
 
 /**
- * Returns all other keys that are usable at `now` (ISO 8601) and whose owners are administrators. Includes owners who
- * may be administrators through a custom role.
+ * Returns all other keys that are usable at `now` (ISO 8601) and whose owners are administrators. The result also
+ * includes keys whose owners have a custom role, because this role may make them administrators.
  */
 export async function findOtherKeysOfAdministrators(
   db: Db,

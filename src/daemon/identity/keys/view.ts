@@ -3,8 +3,8 @@ import { readSettings } from './settings.ts'
 import { type OwnedKey, statusOf } from './store.ts'
 
 /**
- * Converts a key to the response format for administrators, as of `now` (ISO 8601). The result contains no part of the
- * secret.
+ * Converts a key to the format of administrative responses, with its status at `now` (ISO 8601). The result contains no
+ * part of the secret.
  */
 export function toApiKey({ row, owner, lastUsedAt }: OwnedKey, now: string): ApiKey {
   return {

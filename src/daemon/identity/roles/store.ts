@@ -90,7 +90,10 @@ export async function updateRole(tx: Db, { tenant_id, id, ...columns }: RoleRow)
   await tx.updateTable('roles').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
 }
 
-/** Deletes a role. The foreign key of user_roles prevents this while the role is assigned. @throws ROLE_IN_USE */
+/**
+ * Deletes a role. While the role is assigned, the foreign key of user_roles prevents its deletion.
+ * @throws ROLE_IN_USE
+ */
 export async function deleteRole(tx: Db, { tenant_id, id, name }: RoleRow): Promise<void> {
   try {
     await tx.deleteFrom('roles').where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
@@ -157,13 +160,13 @@ const selectWithCreators = (db: Db, tenantId: string) =>
     .where('roles.tenant_id', '=', tenantId)
 
 /**
- * Adds the number of users. For a system role, counts users by their `role` column. For a custom role, counts its
- * assignments.
+ * Adds the number of users to each role. For a system role, counts users by their `role` column. For a custom role,
+ * counts its assignments.
  */
 async function addUserCounts(db: Db, tenantId: string, roles: Omit<RoleView, 'user_count'>[]): Promise<RoleView[]> {
   const counts = new Map<string, number>()
-  // System roles are counted one by one. Nearly all users have the same system role, so counting the users of the
-  // others is cheap.
+  // Runs one query per system role. Nearly all users have the same system role, so the queries for the other roles are
+  // cheap.
   for (const { id, name } of roles.filter(isSystem)) {
     const { count } = await db
       .selectFrom('users')

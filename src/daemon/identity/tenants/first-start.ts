@@ -164,8 +164,8 @@ const findKey = (db: Db, key: string) =>
   db.selectFrom('api_keys').selectAll().where('secret_hash', '=', secretHash(key)).executeTakeFirst()
 
 /**
- * Generates a key and writes it to the key file before the key becomes valid. If the process is killed in between, the
- * next start activates the key.
+ * Generates a key and writes it to the key file before the key becomes valid. If the process is killed between these
+ * two steps, the next start activates the key.
  */
 async function newKeyFile(dataDir: string): Promise<string> {
   const key = newApiKey()
@@ -173,7 +173,10 @@ async function newKeyFile(dataDir: string): Promise<string> {
   return key
 }
 
-/** Removes a key file with a revoked key, and logs a warning for an unknown key, because both files are misleading. */
+/**
+ * Removes a key file that contains a revoked key. If the file contains an unknown key, only logs a warning. Either file
+ * would mislead the operator.
+ */
 async function checkKeyFile(db: Db, dataDir: string): Promise<FirstStart> {
   const key = await readKeyFile(dataDir).catch((error: Error) => error)
   if (key === undefined) return {}

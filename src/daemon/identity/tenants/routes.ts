@@ -228,8 +228,7 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
 /**
- * Records the activity in the operator's log and in the tenant's log, so that the tenant's administrators also see the
- * activity.
+ * Records the activity in the logs of the operator and of the tenant, so that the tenant's administrators also see it.
  */
 async function recordInBoth(record: Change['record'], caller: Caller, activity: Activity): Promise<void> {
   await record(activity)

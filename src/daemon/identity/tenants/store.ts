@@ -87,5 +87,5 @@ const countedTenants = (db: Db) =>
         .select((of) => of.fn.countAll<number>().as('count'))
         .as('user_count'),
     )
-    // The type of the subquery includes null, but a count is never null.
+    // The subquery's type includes null, although a count is never null.
     .$narrowType<{ user_count: number }>()

@@ -91,8 +91,8 @@ export async function listUsers(
   const column = SORT_COLUMNS[sortBy]
   const { rows, total } = await pageOf(matching, {
     ...query,
-    // Only the times need the id as a second sort key. The other sort columns are unique, and their indexes lack the
-    // id.
+    // Times need the id as a second sort key. The other sort columns do not: they are unique, and their indexes do not
+    // contain the id.
     sortKeys: column === 'created_at' || column === 'updated_at' ? [column, 'id'] : [column],
     isSearch: search !== undefined,
     find: (ids) => userDetails(db, tenantId).where('u.id', 'in', ids).execute(),
@@ -113,7 +113,7 @@ function userDetails(db: Db, tenantId: string) {
       the
         .selectFrom('rate_counters as c')
         .whereRef('c.tenant_id', '=', 'u.tenant_id')
-        // This is a subquery, because with a join SQLite would scan all counters of the tenant for each user.
+        // Uses a subquery instead of a join: with a join, SQLite would scan all counters of the tenant once per user.
         .where('c.api_key_id', 'in', (keys) =>
           keys
             .selectFrom('api_keys as k')
@@ -168,8 +168,8 @@ function taken(field: UniqueField, user: UserRow): GatewayError {
 }
 
 /**
- * Deletes a user with their keys, the keys' counters and the assignment of a custom role. Remove group memberships
- * first, so that the groups' user counts are updated.
+ * Deletes a user, their keys, the keys' counters and the assignment of a custom role. Before calling it, remove the
+ * user's group memberships, so that the groups' user counts are updated.
  */
 export async function deleteUser(db: Db, tenantId: string, id: string): Promise<void> {
   const keys = db.selectFrom('api_keys').select('id').where('tenant_id', '=', tenantId).where('user_id', '=', id)

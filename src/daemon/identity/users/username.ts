@@ -21,7 +21,8 @@ export const numbered = (base: string, count: number): string =>
   count === 1 ? base : `${base.slice(0, USERNAME_CHARS.max - String(count).length)}${count}`
 
 /**
- * Returns a free username for this email address. The username stays free while the transaction has the tenant's lock.
+ * Returns a free username for this email address. The username stays free as long as the transaction has the tenant's
+ * lock.
  */
 export async function freeUsername(tx: Db, tenantId: string, email: string): Promise<string> {
   const base = usernameOf(email)
@@ -29,8 +30,8 @@ export async function freeUsername(tx: Db, tenantId: string, email: string): Pro
     const user = tx.selectFrom('users').select('id').where('tenant_id', '=', tenantId)
     return (await user.where('username', '=', numbered(base, count)).executeTakeFirst()) !== undefined
   }
-  // Finds the first free number by doubling, then bisecting. This needs few queries even if thousands of addresses
-  // begin with "info".
+  // Doubles the number until it finds a free number, then bisects. This needs few queries even if thousands of
+  // addresses begin with "info".
   let taken = 0
   let free = 1
   while (await isTaken(free)) {

@@ -3,7 +3,7 @@ import { LICENSES, type License } from '../../../shared/wire/users.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { LicensePools } from '../config.ts'
 
-/** Counts the tenant's users with each licence, including inactive users. */
+/** Counts the tenant's users by licence, including inactive users. */
 export async function countLicenses(db: Db, tenantId: string): Promise<Record<License, number>> {
   const rows = await db
     .selectFrom('users')

@@ -23,7 +23,7 @@ export function licenseRoutes({ db, licenses: limits }: { db: Db; licenses: Lice
       },
       async handle({ caller }) {
         const usage = await countLicenses(db, caller.tenantId)
-        // A pool may have been reduced below the number of licences in use. Then no licence is free.
+        // If a pool has been reduced below the number of licences in use, no licence is free.
         const left = (license: License) =>
           limits[license] === 0 ? null : Math.max(0, limits[license] - usage[license])
         const remaining = Object.fromEntries(LICENSES.map((license) => [license, left(license)]))

@@ -15,9 +15,7 @@ export const emptyRow = (key: CounterKey, window: WindowName, nowMs: number): Ra
 /** One counter of a key in its current window. `row` is updated in place and stored without conversion. */
 export class Counter implements Count {
   readonly row: RateCounterRow
-  /**
-   * The state of the event for an exhausted window: a promise while it is being stored, `'durably'` when it is stored.
-   */
+  /** The state of the event that reports an exhausted window: a promise while it is being stored, then `'durably'`. */
   announced: Promise<void> | 'durably' | undefined
   readonly #window: WindowName
   #startMs: number

@@ -4,8 +4,9 @@ import type { LimiterDeps, RateLimiter } from './rate-limiter.ts'
 import { createSharedLimiter } from './shared-limiter.ts'
 
 /**
- * Counts the requests of every key and rejects requests above its limits, exactly. An SQLite store has only one daemon,
- * which counts in memory and stores counters through the ledger. On PostgreSQL, all daemons share the counter rows.
+ * Counts the requests of every key, and rejects exactly the requests that exceed the key's limits. An SQLite store has
+ * only one daemon, which counts in memory and stores counters through the ledger. On PostgreSQL, all daemons share the
+ * counter rows.
  */
 export const createRateLimiter = (deps: LimiterDeps): RateLimiter =>
   engineOf(deps.db).name === 'sqlite' ? createMemoryLimiter(deps) : createSharedLimiter(deps)

@@ -13,7 +13,10 @@ import { WINDOWS, type WindowName } from './windows.ts'
 /** Above this number of keys, keys that were idle for IDLE_MS are evicted. Their counters remain in the store. */
 const KEYS_IN_MEMORY = 10_000
 const IDLE_MS = 60_000
-/** Minimum time between evictions. While most keys are in use, an eviction for each new key would be wasted work. */
+/**
+ * Minimum time between evictions. If most keys are in use, running an eviction for each new key would find almost
+ * nothing to evict.
+ */
 const SWEEP_EVERY_MS = 10_000
 
 /**
@@ -85,7 +88,7 @@ export function createMemoryLimiter({
       },
     )
     const announcing: Promise<void> = writing.then((announced) => {
-      // A new window may have started while the event was being stored.
+      // Checks the promise, because a new window may have started while the event was being stored.
       if (counter.announced === announcing) counter.announced = announced
     })
     return announcing
@@ -151,7 +154,10 @@ class CountedKey {
     return quotaUsage
   }
 
-  /** The rows to store after a request: the counters of its quotas, or all counters if an earlier commit failed. */
+  /**
+   * The rows to store after a request: the counters of the request's quotas. If an earlier commit failed, all counters
+   * of the key.
+   */
   rowsToStore(quotaUsage: QuotaUsage): readonly RateCounterRow[] {
     if (!this.hasUnstored) return quotaUsage.rows
     this.hasUnstored = false

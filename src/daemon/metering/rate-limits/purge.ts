@@ -23,7 +23,7 @@ export async function purgeCounters({ db, clock }: { db: Db; clock: Clock }): Pr
 
 /** Returns the number of counters found. */
 async function deleteSome(db: Db, before: string): Promise<number> {
-  // Selects on a read connection instead of in a subquery, so SQLite's single writer only deletes the rows found.
+  // Selects the rows on a read connection, not in a subquery, so that SQLite's single writer only has to delete them.
   const found = await db
     .selectFrom('rate_counters as c')
     .select(['c.tenant_id', 'c.api_key_id', 'c.counter'])

@@ -44,7 +44,8 @@ export class QuotaUsage {
     const at = strictest(this.#quotas, this.#counters)
     this.#strictest = at
     if (at !== undefined && this.#leftAt(at) === 0) return false
-    // Every request counts in the minute window, so the start of this window is the time of last use, to the minute.
+    // Every request counts in the minute window, so the start of this window is the minute in which the key was last
+    // used.
     const lastUsedAt = (this.rows[0] as RateCounterRow).window_start
     for (const row of this.rows) {
       row.used += 1
@@ -54,8 +55,8 @@ export class QuotaUsage {
   }
 
   /**
-   * The `RateLimit-*` headers, for the quota with the fewest requests left. Call it after `take`. The policy header
-   * lists all quotas.
+   * The `RateLimit-*` headers. They describe the quota with the fewest requests left; only the policy header lists all
+   * quotas. Call it after `take`.
    */
   headers(nowMs: number): Readonly<Record<string, string>> {
     const at = this.#strictest
@@ -109,7 +110,9 @@ export class QuotaUsage {
     )
   }
 
-  /** The policy header is cached, because it changes only when a month of a different length starts. */
+  /**
+   * The policy header is cached: it changes only when a month starts that differs in length from the previous month.
+   */
   #policyAt(nowMs: number): string {
     if (nowMs < this.#policyEndMs) return this.#policy
     this.#policy = this.#quotas

@@ -48,7 +48,7 @@ export const leftOf = ({ limit }: Quota, { used }: Count): number =>
 /**
  * The index of the quota with the fewest requests left. If several quotas have the same number left, the quota whose
  * window ends last is used. Undefined if no limits apply. The request is allowed if this quota has requests left. If
- * not, the end of this quota's window is the time to retry.
+ * not, the client should retry when this quota's window ends.
  */
 export function strictest(quotas: readonly Quota[], counts: readonly Count[]): number | undefined {
   let found: number | undefined

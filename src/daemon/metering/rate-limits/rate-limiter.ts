@@ -19,7 +19,7 @@ export type LimiterDeps = {
   ledger: Ledger
   clock: Clock
   log: Pick<Log, 'error'>
-  /** For counters in memory: above this number of keys, idle keys are evicted. */
+  /** The number of keys above which idle keys are evicted; applies only to counters in memory. */
   keysInMemory?: number
   /** Called after an event was stored, unless the ledger stored it. */
   onEvents?(): void

@@ -28,8 +28,8 @@ type Waiting = {
 
 /**
  * Rate limiter for any number of daemons on one PostgreSQL store. The rows are authoritative, and are locked while
- * requests are decided. So the limits are exact across daemons. Requests that arrive during a transaction are decided
- * together in the next one.
+ * requests are decided. The limits are therefore exact across daemons. Requests that arrive during a transaction are
+ * decided together in the next one.
  */
 export function createSharedLimiter({
   db,
@@ -70,7 +70,8 @@ export function createSharedLimiter({
         return decision
       })
     const { admissions, events } = await attempt().catch((error: unknown) => {
-      // Retry after a lost connection, except during COMMIT, because the requests may already be counted.
+      // After a lost connection, runs the transaction again, unless COMMIT was running: the requests may then already
+      // be counted.
       if (isDecided || failureOf(error) !== 'transient') throw error
       return attempt()
     })
@@ -81,7 +82,7 @@ export function createSharedLimiter({
 
   async function decideIn(tx: Db, batch: readonly Waiting[]) {
     const counters = await lockAll(tx, batch)
-    // The clock is read after locking, because waiting for the locks may have taken a while.
+    // Reads the clock only after locking, because waiting for the locks may have taken a while.
     const nowMs = clock.now()
     const counted = new Set<RateCounterRow>()
     const events = new Map<string, OutboxEventRow>()

@@ -17,7 +17,8 @@ export function findCounters(db: Db, tenantId: string, keyId: string): Promise<R
  * counter is inserted as given. Transactions that pass counters in the same order cannot deadlock. PostgreSQL only.
  */
 export async function lockCounters(tx: Db, rows: readonly RateCounterRow[]): Promise<RateCounterRow[]> {
-  // The update leaves the values unchanged. It is needed because only written rows are locked and returned.
+  // This update does not change any values. It is needed because the statement locks and returns only rows that it
+  // writes.
   const locked = sql<RateCounterRow>`
     insert into rate_counters (tenant_id, api_key_id, counter, window_start, used, last_used_at)
     select tenant_id, api_key_id, counter, window_start, used, last_used_at

@@ -26,9 +26,9 @@ export function windowAt(name: WindowName, nowMs: number): Window {
 export const CLOCK_SKEW_MS = 60_000
 
 /**
- * Whether a request at `nowMs` counts in this window, which has already been started. A window whose start is slightly
- * in the future also counts: a daemon with a faster clock started it. Starting the earlier window again would admit
- * that window's requests twice. A window further in the future came from a wrong clock and is ignored.
+ * Whether a request at `nowMs` counts in this window; the window has already been started. A window whose start is
+ * slightly in the future also counts: a daemon with a faster clock started it. Starting the earlier window again would
+ * admit that window's requests twice. A window further in the future came from a wrong clock and is ignored.
  */
 export const isCurrent = ({ startMs, endMs }: Window, nowMs: number): boolean =>
   nowMs < endMs && nowMs >= startMs - CLOCK_SKEW_MS

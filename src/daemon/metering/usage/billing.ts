@@ -14,8 +14,8 @@ import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts
 import { type BudgetsDeps, limitsOf } from './spend-request.ts'
 
 /**
- * Minimum output tokens: a request is rejected if its budget covers fewer. `alone` applies if the request could use all
- * of the unspent budget. `shared` applies while other requests have reservations, most of which are released soon.
+ * A request is rejected if its budget covers fewer output tokens than this. `alone` applies if the request could use
+ * all of the unspent budget. `shared` applies while other requests have reservations, most of which are released soon.
  */
 const LEAST_OUTPUT_TOKENS = { alone: 256, shared: 1_024 } as const
 /** Minimum time between two reports of the same model without a price. */
@@ -63,7 +63,7 @@ export type Billing = {
   reserve(order: Order): Payment | Promise<Payment>
   /**
    * Number of output tokens of this model that the payer's budget covers. Undefined if no budget applies. Also
-   * undefined if the request sets its own limit, because then the full cost is reserved.
+   * undefined if the request sets its own limit, because its full cost is then reserved.
    */
   coveredTokens(order: Order, payment: Payment, modelId: string): number | undefined
   /**
@@ -72,7 +72,8 @@ export type Billing = {
    */
   charge(order: Order, payment: Payment, served: { modelId: string; usage: TokenUsage }): Charge
   /**
-   * The points of the most expensive of these models, and the account's points per month. A null limit means unlimited.
+   * The points that the most expensive of these models costs, and the account's points per month. A null limit means
+   * unlimited.
    */
   pointsOf(attempts: readonly { modelId: string }[], payer: Payer): { required: number; limit: number | null }
   /** Stops background work. Call it after the last request has ended. */
@@ -85,7 +86,7 @@ const ALARMS_REMEMBERED = 1_000
 const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, { outputTokens }: OrderedModel): number =>
   Math.min(maxTokens ?? outputTokens?.() ?? UNKNOWN_OUTPUT_TOKENS, operatorLimit ?? Number.POSITIVE_INFINITY)
 
-/** The minimum output tokens worth a call: a short answer plus the requested reasoning. */
+/** The minimum output tokens that make a call worthwhile: a short answer plus the requested reasoning. */
 const outputAtLeast = (order: Order, model: OrderedModel, isShared: boolean): number =>
   Math.min((model.thinkingTokens ?? 0) + LEAST_OUTPUT_TOKENS[isShared ? 'shared' : 'alone'], outputAtMost(order, model))
 

@@ -4,7 +4,7 @@ import { countingInputTokens, type Input, inputTokensAtMost } from './input-toke
 
 /**
  * Limits for a provider's token counts. A count is plausible up to `times` × our own estimate + `beyond`. `output` is
- * the assumed maximum of an answer without a limit.
+ * the assumed maximum output of an answer for which no limit was sent.
  */
 export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000, output: 128_000 } as const
 
@@ -18,7 +18,7 @@ export type AnswerSoFar = {
   generated: string
 }
 
-/** The tokens to bill. `doubts` contains the provider's counts that were too high to bill, for the log. */
+/** The tokens to bill. `doubts` lists the provider's counts that were too high to bill; they are logged. */
 export type Counts = { usage: TokenUsage; doubts: Partial<Record<keyof TokenUsage, number>> | undefined }
 
 /**
@@ -34,7 +34,7 @@ export function* counting(
 ): Generator<void, Counts> {
   const input = yield* countSide(usage?.inputTokens ?? 0, isFinal, {
     likely: () => countingInputTokens(call),
-    // The texts are measured only if the count exceeds the fixed bound, which is rare.
+    // The texts are measured only in the rare case that the count exceeds the fixed bound.
     mayBe: (count) => count <= PLAUSIBLE_TOKENS.beyond || count <= plausible(inputTokensAtMost(call)),
   })
   const output = yield* countSide(usage?.outputTokens ?? 0, isFinal, {

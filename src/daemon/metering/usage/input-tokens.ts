@@ -2,11 +2,14 @@ import type { Content } from '../../models/conversation.ts'
 import type { ProviderCall } from '../../models/provider.ts'
 import { countingTokens } from '../../platform/text/tokens.ts'
 
-/** Input tokens to reserve for each message, for all tools and for each image, in addition to the bytes of the text. */
+/**
+ * Input tokens that are reserved in addition to the bytes of the text: per message, for all tools together, and per
+ * image.
+ */
 export const RESERVED_TOKENS = { message: 32, tools: 1_024, image: 5_000 } as const
 /**
- * Likely input tokens of each message, of all tools and of each image. Used for estimates if the provider reports no
- * count.
+ * The likely input tokens per message, of all tools together, and per image. Used for estimates if the provider reports
+ * no count.
  */
 export const ESTIMATED_TOKENS = { message: 4, tools: 100, image: 1_000 } as const
 

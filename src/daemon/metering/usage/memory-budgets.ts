@@ -56,7 +56,7 @@ export function createMemoryBudgets({
     const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
     const mode = modeFor(request, standing)
     if (mode === undefined) throw refusalOf(request, standing, period, clock.now())
-    // Reserve even if no limit is set, because a limit may be set while the request runs.
+    // Reserves the amount even if no limit is set, because a limit may be set while the request runs.
     const nanos = mode === 'usage-by-model' ? nanosFor(request, standing) : 0
     return new MemoryPayment(request, { mode, nanos }, user, key)
   }
@@ -68,17 +68,17 @@ export function createMemoryBudgets({
     const key = known('key', keyId, period)
     if (user && key) return reserveFrom(request, user, key, period)
     const loads = [user ?? load('user', tenantId, payerId, period), key ?? load('key', tenantId, keyId, period)]
-    // Start again, because the account or the key may have been evicted while the other was loading.
+    // Starts again after loading, because the account or the key may have been evicted while the other was loading.
     return Promise.all(loads).then(() => reserve(request))
   }
 
   return { reserve, close: () => {} }
 }
 
-// The name includes the month, so that a load that ends after midnight does not overwrite the new month's account.
+// The name includes the month: a load that ends after the month has changed must not overwrite the new month's account.
 const accountName = (id: string, { name }: Period) => `${id} ${name}`
 
-/** Evicts idle accounts. This is safe: their amounts are in the store, and no running request refers to them. */
+/** Evicts idle accounts. No data is lost: their amounts are in the store, and no running request refers to them. */
 function forgetIdle(accounts: Map<string, Account>): void {
   for (const [id, account] of accounts) if (account.running === 0) accounts.delete(id)
 }

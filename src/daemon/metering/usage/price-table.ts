@@ -23,7 +23,8 @@ export type ProviderPrices = {
    */
   editions?: readonly string[]
   /**
-   * The price of an unlisted model. Set if the provider's most expensive common model costs more than UNKNOWN_PRICE.
+   * The price of an unlisted model. It is set only if the provider's most expensive common model costs more than
+   * UNKNOWN_PRICE.
    */
   unlisted?: ListPrice
 }
@@ -286,10 +287,13 @@ export const PRICE_TABLE: Readonly<Record<string, ProviderPrices>> = {
   },
 }
 
-/** Resellers that charge list prices. Maps a reseller's prefix for each maker to the maker's provider in this table. */
+/**
+ * Resellers that charge list prices. For each reseller, maps the prefixes of its model names to the makers' entries in
+ * this table.
+ */
 export const RESOLD: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   openrouter: { openai: 'openai', anthropic: 'anthropic', google: 'google', mistralai: 'mistral', 'x-ai': 'xai' },
 }
 
-/** Maps a provider to the provider in this table whose models it serves. */
+/** Maps a provider that is not in this table to the provider in this table whose models and prices it shares. */
 export const SAME_MODELS: Readonly<Record<string, string>> = { azure: 'openai' }

@@ -24,7 +24,9 @@ export type Price = {
   readonly cacheRead: number
   readonly cacheWrite: number
   readonly points: number
-  /** False if the price is assumed. If an edition gets the price of its model, the price also counts as assumed. */
+  /**
+   * False if the price is assumed. If an edition is billed at the price of its model, the price also counts as assumed.
+   */
   readonly isKnown: boolean
 }
 
@@ -159,8 +161,8 @@ const ofConfig = ({ input, output, cacheRead, cacheWrite, points }: PriceConfig,
   ofList([input, output, cacheRead, cacheWrite] as ListPrice, points ?? POINTS[bucket], true)
 
 /**
- * The cost of these tokens in nano-dollars, rounded once per request, half up. Output tokens include reasoning tokens.
- * Input tokens include cache reads and cache writes.
+ * The cost of these tokens in nano-dollars. The total of a request is rounded once, half up. Output tokens include
+ * reasoning tokens. Input tokens include cache reads and cache writes.
  */
 export function costOf(
   price: Price,

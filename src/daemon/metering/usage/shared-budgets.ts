@@ -31,7 +31,10 @@ import {
 /** Duration of a reservation's lease on PostgreSQL. A daemon renews its leases every RESERVATION_RENEW_MS. */
 export const RESERVATION_LEASE_MS = 60_000
 export const RESERVATION_RENEW_MS = 15_000
-/** Maximum time that a request waits for locked counters. After that, the request is decided separately. */
+/**
+ * Maximum time that a request waits for locked counters. After this time, the waiting requests of each payer are
+ * decided in a separate transaction.
+ */
 export const SPEND_LOCK_WAIT_MS = 1_000
 
 /**
@@ -44,9 +47,9 @@ type Decision = SpendDecision | { refusal: GatewayError }
 
 /**
  * Budgets for any number of daemons on one PostgreSQL store. The rows are authoritative, and are locked while requests
- * are decided. So the limits are exact across daemons. Requests that arrive during a transaction are decided together
- * in the next one. Unlimited requests skip the database. Reservations are leases: they are renewed while their request
- * runs, and expire soon after their daemon is killed.
+ * are decided. The limits are therefore exact across daemons. Requests that arrive during a transaction are decided
+ * together in the next one. Unlimited requests skip the database. Reservations are leases: a daemon renews them while
+ * their request runs. If the daemon is killed, they expire soon.
  */
 export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
   const decided = createBatches({

@@ -10,7 +10,7 @@ import { toNanosLimit } from './money.ts'
 import type { Payer, Payment } from './payment.ts'
 import type { Period } from './period.ts'
 
-/** `Retry-After` if the remaining budget is reserved but not spent. */
+/** The `Retry-After` value for a remaining budget that is reserved but not spent. */
 export const RESERVED_RETRY_AFTER_SECONDS = 2
 
 /** The amount that one request may spend, and the limits that apply to it. A null limit means unlimited. */
@@ -46,7 +46,7 @@ export type Standing = {
 }
 export type SpendState = { readonly spent: number; readonly reserved: number }
 
-/** The limits for a request with this key that is billed to this account. */
+/** The limits for a request that is sent with this key and billed to this account. */
 export function limitsOf(
   { license, usageByModel }: Payer,
   key: Pick<KeySettings, 'billingMode' | 'usageByModel'>,
@@ -116,7 +116,7 @@ export function refusalOf(request: SpendRequest, standing: Standing, period: Per
     userNanos: { ...standing.userNanos, reserved: 0 },
     keyNanos: { ...standing.keyNanos, reserved: 0 },
   }
-  // True if the request would fit without the reservations of running requests, most of which are released soon.
+  // True if the request would fit once all running requests had released their reservations. Most are released soon.
   const mayFitSoon = modeFor(request, withoutOthers) !== undefined
   const resetTime = isoTime(period.endMs)
   const when = mayFitSoon

@@ -59,7 +59,7 @@ export function createCleanTexts(): () => CleanTexts {
         return remember(name, armed, yield* screening(raw, format, left, undefined, effort))
       },
       screenInSlices(raw, format, armed, pseudonyms, pacer) {
-        // Pseudonyms belong to one request, so results with pseudonyms are not cached.
+        // A pseudonym belongs to one request, so results that contain pseudonyms are not cached.
         const name = pseudonyms ? undefined : nameOf(raw, format)
         if (name === undefined) return screenInSlices(raw, format, armed, pseudonyms, pacer)
         const left = leftOf(name, armed)

@@ -13,23 +13,23 @@ export type Finding = {
 
 /**
  * Finds one family of values in text. A text that is scanned in chunks has the same findings as the whole text. For
- * every text T and every prefix P of T, `find(T)` and `find(P)` return the same findings before `openFrom(P)`. So a
- * stream may release everything before `openFrom`. After that, detectors need only the last DETECTION_CONTEXT_CHARS of
- * the released text.
+ * every text T and every prefix P of T, `find(T)` and `find(P)` return the same findings before `openFrom(P)`. A stream
+ * may therefore release everything before `openFrom`. Of the released text, detectors then need only the last
+ * DETECTION_CONTEXT_CHARS.
  */
 export type Detector = {
   /** Returns all findings, ordered and without overlap. Takes time linear in the length of the text. */
   find(text: string): Finding[]
   /**
-   * Returns the start of the open text, which may still become a finding, or a longer finding, as more text arrives.
-   * The start is at most DETECTION_HOLD_CHARS before the end. Returns `text.length` if there is no such text.
+   * Returns the start of the open text. When more text arrives, open text may become a finding or a longer finding. The
+   * start is at most DETECTION_HOLD_CHARS before the end. Returns `text.length` if there is no such text.
    */
   openFrom(text: string): number
   /**
-   * Returns the start of the first value that has begun and is incomplete, such as a token after its documented prefix.
-   * Returns `text.length` if there is no such value. Open text before this position is often harmless, so a live stream
-   * holds back at most LIVE_HOLD_CHARS of it. The caller treats each finding as begun, even if this function returns a
-   * later position.
+   * Returns the start of the first value that has begun but is incomplete, such as a token of which the documented
+   * prefix has arrived. Returns `text.length` if there is no such value. Open text before this position is often
+   * harmless, so a live stream holds back at most LIVE_HOLD_CHARS of it. The caller treats every finding as a value
+   * that has begun, even if this function returns a later position.
    */
   begunFrom?(text: string): number
   /**
@@ -40,14 +40,14 @@ export type Detector = {
   /** The number of released characters that `find` needs as context. Default: DETECTION_CONTEXT_CHARS. */
   readonly contextChars?: number
   /**
-   * Variants for a detector that may be slow, used instead of `find` and `openFrom`. They yield every few milliseconds,
-   * so that other work can run.
+   * Variants of `find` and `openFrom` that replace them in a detector that may be slow. They yield every few
+   * milliseconds, so that other work can run.
    */
   readonly slowly?: {
     /**
      * @param effort the remaining step budget, unlimited by default
-     * @param from the start of the text to search; earlier text is only context, and findings that begin in it also end
-     * in it
+     * @param from the start of the text to search; earlier text is only context, and no finding extends from it into
+     * the searched text
      */
     find(text: string, effort?: Effort, from?: number): Generator<void, Finding[]>
     openFrom(text: string, effort?: Effort, from?: number): Generator<void, number>
@@ -68,8 +68,8 @@ export function begunFrom(
 }
 
 /**
- * Caches the last result of a function, because callers request the cut position of a text and then immediately its
- * findings. The cache is cleared in a microtask, so that a detector does not retain the text.
+ * Caches the last result of a function: callers first request the cut position of a text, and immediately afterwards
+ * its findings. The cache is cleared in a microtask, so that a detector does not retain the text.
  */
 export function remembering<T>(read: (text: string) => T): (text: string) => T {
   let latest: { text: string; said: T } | undefined
@@ -93,7 +93,7 @@ export type Effort = { spend(steps: number): boolean }
  */
 export const UNREAD = 'unread'
 
-/** The maximum distance of context words ("passport no.") before a finding. */
+/** The maximum distance between a finding and the context words before it, such as "passport no.". */
 export const DETECTION_CONTEXT_CHARS = 256
 /** A live stream holds back at most this much text in which no value has begun. */
 export const LIVE_HOLD_CHARS = 64

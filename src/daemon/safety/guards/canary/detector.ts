@@ -19,10 +19,10 @@ export type CanaryDetector = {
 export const CANARY = 'CANARY'
 
 /**
- * Finds whole canaries and large parts of them in many spellings: other case, spaces, punctuation or words in between,
- * look-alike letters, backwards, shifted in the alphabet. Also decodes percent-encoding, hex and base64. Satisfies the
- * contract of `Detector` (detection.ts). A finding may lack the first word of the canary, because a stream holds text
- * back only from the second word on.
+ * Finds whole canaries and large parts of them, also if they are altered: other case, look-alike letters, written
+ * backwards, or shifted in the alphabet. Spaces, punctuation or other words may interrupt them. Also decodes
+ * percent-encoding, hex and base64. Satisfies the contract of `Detector` (detection.ts). A finding may lack the first
+ * word of the canary, because a stream holds text back only from the second word on.
  */
 export function createCanaryDetector(canaries: readonly Canary[]): CanaryDetector {
   const seeds = createSeeds(canaries)
@@ -55,7 +55,8 @@ function readPlain(units: Uint16Array, length: number, plain: PlainReader): numb
 }
 
 /**
- * Reads the text as base64. Returns the start of open text. Decodes only long runs that may be base64, which are rare.
+ * Reads the text as base64. Returns the start of open text. Decodes only long runs of base64 characters; such runs are
+ * rare.
  */
 function readBase64(units: Uint16Array, length: number, createReader: () => Base64Reader): number {
   let reader: Base64Reader | undefined
@@ -89,10 +90,13 @@ function readHex(units: Uint16Array, length: number, createReader: () => HexRead
   return reader?.openFrom(length) ?? length
 }
 
-/** Returns the start of the next run of at least ENCODED_CHARS characters of a kind, or `length` if not found. */
+/**
+ * Returns the start of the next run of characters of this kind that has at least ENCODED_CHARS characters. Returns
+ * `length` if there is none.
+ */
 function nextRow(units: Uint16Array, from: number, length: number, kind: number): number {
   for (let begin = from; begin + ENCODED_CHARS <= length; ) {
-    // Checks the run backwards from its end, which skips most characters of most texts.
+    // Checks a possible run backwards from its end. In most texts, this skips most characters.
     let at = begin + ENCODED_CHARS - 1
     while (at >= begin && (kindOf(units[at] as number) & kind) !== 0) at--
     if (at < begin) return begin
@@ -101,7 +105,7 @@ function nextRow(units: Uint16Array, from: number, length: number, kind: number)
   return length
 }
 
-/** Merges overlapping sightings, so that a canary found by several readers is reported only once. */
+/** Merges overlapping matches, so that a canary that several readers found is reported only once. */
 function toFindings(sightings: readonly Sighting[], canaries: readonly Canary[]): CanaryFinding[] {
   const findings: CanaryFinding[] = []
   for (const { canary, start, end } of sightings.toSorted((a, b) => a.start - b.start)) {
@@ -137,8 +141,8 @@ class PlainReader {
       if (value >= 0) {
         this.#escaped = this.#escaped * 16 + value
         this.#escapedLeft--
-        // The position of a percent-encoded letter is the last character of its encoding, so a stream may release the
-        // characters before that position.
+        // A percent-encoded letter counts at the last character of its encoding, so a stream may release the preceding
+        // characters.
         if (this.#escapedLeft === 0) this.#add(letterOf(this.#escaped & 0x7f), at)
         return
       }
@@ -174,8 +178,8 @@ const ENCODED_CHARS = 16
 class HexReader {
   readonly #tracks: readonly [Track, Track]
   /**
-   * The nibbles that are not yet decoded. Each entry contains the nibble's value, and the number of nibbles between the
-   * nibble and the last prefix.
+   * The nibbles that are not yet decoded. Each entry contains a nibble's value, and how many nibbles separate it from
+   * the last prefix.
    */
   readonly #early = new Uint16Array(ENCODED_CHARS)
   #count = 0
@@ -255,7 +259,7 @@ const BASE64_VALUE = Uint8Array.from({ length: 128 }, (_, code) => {
   return value < 0 ? NOT_BASE64 : value
 })
 const [IN_BASE64, HEX, IN_HEX] = [1, 2, 4]
-/** The encodings in which an ASCII character can occur: base64, a hex digit, or hex with its separators. */
+/** The encodings in which an ASCII character can occur: base64, hex digits, or hex with separators. */
 const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   const isBase64 = BASE64_VALUE[code] !== NOT_BASE64
   const isHex = hexValueOf(code) >= 0
@@ -308,8 +312,8 @@ class Base64Reader {
   }
 
   /**
-   * Decodes the byte that two consecutive characters contain, in three of the four alignments. All alignments are
-   * tried, because the start of a group is unknown.
+   * Decodes the byte that two consecutive characters contain; they contain one in three of the four alignments. All
+   * alignments are tried, because it is unknown where a group starts.
    */
   #decode(value: number, index: number, at: number): void {
     const bits = (this.#before << 6) | value

@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 import { DAY_MS } from '../../../../shared/time.ts'
 
-/** A phrase that occurs only in the system prompt of one API key on one day. */
+/** A phrase that is unique to one API key and one day, and occurs only in the system prompt. */
 export type Canary = { id: string; words: readonly string[] }
 
 /**
@@ -10,7 +10,7 @@ export type Canary = { id: string; words: readonly string[] }
  */
 export type Canaries = { live: readonly [Canary, Canary]; instruction: string }
 
-/** All canary words have the same length, so any part of a canary can be identified by its word boundaries. */
+/** All canary words have the same length, so word boundaries show which part of a canary was found. */
 export const CANARY_WORDS = 6
 export const CANARY_WORD_LETTERS = 6
 

@@ -10,8 +10,8 @@ import {
 import { CANARY_WORD_LETTERS, CANARY_WORDS, type Canary } from './marker.ts'
 
 /**
- * The number of consecutive letters, out of a canary's 36, that identify the canary. A random match occurs once in
- * several gigabytes of text.
+ * How many consecutive letters identify a canary, which has 36 letters. A random match occurs once in several gigabytes
+ * of text.
  */
 const TELLING_LETTERS = 16
 /**
@@ -45,15 +45,15 @@ export type Seeds = {
   sequences: readonly Sequence[]
   byKey: ReadonlyMap<number, readonly Seed[]>
   /**
-   * A prefilter that rejects nearly all text. The bitset is small, because it has usually been evicted from the CPU
-   * cache when a stream needs it.
+   * A prefilter that rejects nearly all text. The bitset is small, so that loading it is fast: it has usually been
+   * evicted from the CPU cache when a stream needs it.
    */
   filter: Int32Array
 }
 
 /**
- * Shifting all letters does not change the distances between letters. So the search also finds ROT13 and other Caesar
- * ciphers. The other spellings are the reversed alphabet (Atbash), and both alphabets written backwards.
+ * Shifting all letters does not change the distances between letters. The search therefore also finds ROT13 and other
+ * Caesar ciphers. The other spellings are the reversed alphabet (Atbash), and both alphabets written backwards.
  */
 export function createSeeds(canaries: readonly Canary[]): Seeds {
   const sequences = canaries.flatMap(({ words }, canary) => {
@@ -82,7 +82,7 @@ const stepsOf = (letters: readonly number[]): number[] =>
 /** Returns the alphabet distance from one letter to the next. */
 const stepTo = (letter: number, last: number): number => {
   const step = letter - last
-  // This code is branch-free: the sign is random, so a branch would often be mispredicted.
+  // This code is branch-free: the sign is random, so the CPU would often mispredict a branch.
   return step + ((step >> 31) & ALPHABET)
 }
 const withStep = (key: number, step: number): number => ((key << STEP_BITS) | step) & KEY_MASK
@@ -97,7 +97,7 @@ const PERCENT = 0x25
 
 /**
  * A prefilter. Returns true for every text that contains a seed when read as plain text, and false for nearly every
- * other text. Reads the same letters as a PlainReader, except percent-encoded letters.
+ * other text. Reads the same letters as a PlainReader, but does not decode percent-encoded letters.
  */
 export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey }: Seeds): boolean {
   let key = 0
@@ -135,7 +135,7 @@ export type Sighting = { canary: number; start: number; end: number }
 /** A whole word of a canary. */
 type WordSeen = Sighting & { word: number }
 
-/** Collects the sightings of all tracks of one text. */
+/** Collects the matches that all tracks found in one text. */
 export class Sightings {
   readonly #runs: Sighting[] = []
   readonly #words: WordSeen[] = []
@@ -150,7 +150,8 @@ export class Sightings {
   }
 
   /**
-   * Returns the canaries of which enough consecutive letters, or enough words near each other, were sighted. Unordered.
+   * Returns the canaries of which the tracks found enough consecutive letters, or enough words near each other.
+   * Unordered.
    */
   all(): Sighting[] {
     return [...this.#runs, ...this.#nearWords()]
@@ -158,7 +159,7 @@ export class Sightings {
 
   #nearWords(): Sighting[] {
     if (this.#words.length < TELLING_WORDS) return []
-    /** The last sighting of each word of each canary. */
+    /** For each canary, the last match of each of its words. */
     const seen: number[][] = []
     return this.#words
       .toSorted((one, other) => one.start - other.start)
@@ -205,7 +206,7 @@ export class Track {
     this.#row = 0
   }
 
-  /** Returns the start of a part of a canary that later letters could extend. */
+  /** Returns the start of a partial canary that later letters could extend. */
   openFrom(length: number): number {
     let open = length
     if (this.#row < SEED_LETTERS || length - this.#end > GAP_CHARS) return open
@@ -239,7 +240,7 @@ export class Track {
     }
   }
 
-  /** In a canary that is written backwards, words are counted from the end. */
+  /** If a canary is written backwards, its words are counted from the end. */
   #wordAt(sequence: number, at: number): number {
     const word = at / CANARY_WORD_LETTERS
     return sequence % WRITINGS < WRITINGS / 2 ? word : CANARY_WORDS - 1 - word

@@ -1,7 +1,7 @@
 import { characterSet, has, LETTER, NAME, WORD } from './characters.ts'
 import { isPlaceholder, looksRandom, RANDOM_CHARS } from './randomness.ts'
 
-/** A value that is secret according to its name, such as `password`. */
+/** A value that is secret, as its name (such as `password`) shows. */
 export type KeyedValue = { start: number; end: number; type: 'password' | 'keyed-secret' }
 
 /** The maximum distance between a name and its value. */
@@ -47,7 +47,7 @@ const PASSWORD_NAME =
 const SECRET_NAME =
   /(?:secret|token|api_?key|apikey|(?:access|account|auth|private|shared_?access|encryption|signing|license|client|master|storage|service|admin|session|security|deploy|insert|secret)[._-]?key|credentials?|auth|pat|creds)[\d_]{0,3}$/i
 
-/** Matches references to a value stored elsewhere, and words for a missing value. */
+/** Matches references to a value that is stored elsewhere, and words that mean that there is no value. */
 const REFERENCE =
   /^(?:[$%@#&!*?~^|=+:/-]|\{|<|\(|env[.[(]|process\.|os\.|self\.|this\.|config\.|args?\.|var\.|vault:|arn:|https?:|file:)|[${<]\{?|\}\}|%[sdv(]|[()[\]]/i
 const GENERIC_VALUE =
@@ -63,13 +63,13 @@ export function quotedValueAt(text: string, at: number): KeyedValue | undefined 
   return { start, end, type }
 }
 
-/** Whether the quotes that open at `at` may contain a secret and may still be closed by later text. */
+/** Whether the quotes that open at `at` may contain a secret, and later text may still close them. */
 export function quotedIsOpen(text: string, at: number): boolean {
   if (text.length - at > QUOTED_CHARS + 1 || endOfQuoted(text, at) !== undefined) return false
   return !text.includes('\n', at + 1) && typeOfQuoted(text, at) !== undefined
 }
 
-/** Returns the type of the value in the quotes that open at `at`, derived from its name. */
+/** Returns the type of the value in the quotes that open at `at`. The value's name determines the type. */
 function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined {
   const nearest = nameBefore(text, at)
   // In "The password is …", the name is before "is".
@@ -81,7 +81,7 @@ function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined 
   return name.length >= 6 && glue.trim() === '' && typeOfName(name) === 'password' ? 'password' : undefined
 }
 
-/** The last two letters of password and secret names. */
+/** The last two letters of names of passwords and secrets. */
 const NAME_ENDINGS = new Set('rd wd ss se de rt sw na ha et en ey al ls ds th at'.split(' ').map(pairOf))
 
 /** Encodes the last two letters of a text as a number, ignoring case. */
@@ -123,7 +123,7 @@ export function bareValueAt(text: string, start: number, end: number): KeyedValu
   const { name, glue } = before
   const type = typeOfName(name)
   if (type === undefined) return undefined
-  // If a call, index or template follows, the text is code.
+  // If a call, an index or a template follows the name, the text is code, not a value.
   if (CALLS.test(text[end] ?? '')) return undefined
   const value = text.slice(start, end)
   const isPassword = type === 'password'
@@ -142,8 +142,8 @@ const CALLS = /[([{<`]/
 const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
 
 /**
- * Whether the value may be a secret. If `literal`, a plain word also counts. Otherwise, a plain word may be a variable
- * name.
+ * Whether the value may be a secret. If `literal`, a plain word also counts. Otherwise it does not, because it may be a
+ * variable name.
  */
 function mayBeSecret(value: string, isPassword: boolean, literal: boolean): boolean {
   if (literal && value.length >= 32 && MANY_SIGNS.test(value) && !/[${]\{/.test(value)) return true
@@ -203,7 +203,7 @@ export class NamingWords {
 }
 
 /**
- * Returns the long random text in the run from `start` to `end`, if a nearby word marks it as a secret. The word may
+ * If a nearby word marks it as a secret, returns the long random text in the run from `start` to `end`. The word may
  * also be part of the run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
  */
 export function namedRandom(text: string, words: NamingWords, start: number, end: number): KeyedValue | undefined {
@@ -230,7 +230,10 @@ function afterSeparators(text: string, at: number, end: number): number {
   return value
 }
 
-/** Returns the end of the value. After the value, the run may contain another parameter or the end of a sentence. */
+/**
+ * Returns the end of the value. In the same run, the value may be followed by another parameter or by the end of a
+ * sentence.
+ */
 function endOfValue(text: string, start: number, end: number): number {
   let stop = start
   while (stop < end && text[stop] !== '&' && text[stop] !== '@' && text[stop] !== '?') stop += 1

@@ -49,12 +49,12 @@ const LABEL =
 const LETTER = /\p{L}/u
 const CASED = /\p{Lu}|\p{Ll}/u
 /**
- * Matches the text around names and constants in programs (`Level.RESTRICTED`, `RESTRICTED = 3`), which are not
- * markings.
+ * Matches the text around a name or constant in a program (`Level.RESTRICTED`, `RESTRICTED = 3`). Such a name is not a
+ * marking.
  */
 const GOES_ON_BEFORE = /[\w.$@/\\'"`=<-]$/
 const GOES_ON_BEHIND = /^(?:[\w$@/\\'"`=<-]|\.\w|[ \t]{0,8}[=:(,])/
-/** The number of characters checked after a marking for a continuation of the word. */
+/** How many characters after a marking are checked for a continuation of the word. */
 const BEHIND_CHARS = 10
 
 /**
@@ -68,8 +68,8 @@ export function createMarkingsDetector(): Detector {
     holdsOnlyValues: true,
     openFrom(text) {
       const open = search.openFrom(text)
-      // A marking stays open until it is decided. The end of the line shows whether the marking is alone. The next few
-      // characters show whether the marking is a program name.
+      // Words stay open until later text shows whether they are a marking. The end of the line shows whether they are
+      // alone on it. The next few characters show whether they are a name in a program.
       const near = Math.max(0, text.length - LINE_CHARS - LONGEST_MARKING)
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search
@@ -105,11 +105,11 @@ function isMarking(text: string, { start, end }: Finding): boolean {
   return !LETTER.test(lineEnd < 0 ? rest : rest.slice(0, lineEnd))
 }
 
-/** Whether the marking is the only word on its line so far. */
+/** Whether no other word has arrived on the line of the marking yet. */
 const staysAlone = (text: string, start: number, end: number): boolean =>
   mayBeAlone(text, start) && !LETTER.test(text.slice(end, end + LINE_CHARS))
 
-/** Whether the text before the marking on its line contains no letters. */
+/** Whether no letter precedes the marking on its line. */
 function mayBeAlone(text: string, start: number): boolean {
   const near = text.slice(Math.max(0, start - LINE_CHARS), start)
   const before = near.slice(near.lastIndexOf('\n') + 1)

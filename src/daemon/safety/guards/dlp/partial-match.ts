@@ -29,8 +29,8 @@ export type PartialMatches = {
 const STEPS_PER_YIELD = 1_024
 
 /**
- * Simulates all threads of a pattern on the end of a text (Pike's machine), because RE2 itself reports only complete
- * matches. A match is decided when all of its threads have ended.
+ * RE2 itself reports only complete matches. This class therefore simulates all threads of a pattern on the end of a
+ * text (Pike's machine). A match is decided when all of its threads have ended.
  */
 export function partialMatches(regex: RE2JS): PartialMatches {
   const { inst, start } = regex.re2().prog as Program
@@ -39,7 +39,7 @@ export function partialMatches(regex: RE2JS): PartialMatches {
   return {
     *openFrom(text, from) {
       if (!isKnown) return { open: from, steps: 0 }
-      // Excludes an incomplete surrogate pair at the end of the text.
+      // Excludes the first half of a surrogate pair at the end of the text.
       const end = isHighSurrogate(text.charCodeAt(text.length - 1)) ? text.length - 1 : text.length
       const threads = new Threads(inst)
       let steps = 0
@@ -58,7 +58,7 @@ export function partialMatches(regex: RE2JS): PartialMatches {
         stepsAtTurn = steps + STEPS_PER_YIELD
         yield
       }
-      // The following text is unknown, so every condition may be true.
+      // The text after the end is unknown, so every condition at the end may be true.
       const open = threads.firstOpen(WORD_BOUNDARY | NO_WORD_BOUNDARY)
       return { open: Math.min(open ?? text.length, end < text.length ? end : text.length), steps: steps + inst.length }
     },

@@ -22,8 +22,8 @@ export function mayBeHead(text: string, at: number): boolean {
 }
 
 /**
- * Returns the private key whose header is at `at`. The key ends at its footer, or at its last line if the footer is
- * missing or too far away for a finding.
+ * Returns the private key whose header is at `at`. The key ends at its footer. If the footer is missing or too far away
+ * for a finding, the key ends at its last line.
  */
 export function privateKeyAt(text: string, at: number): { end: number } | undefined {
   HEAD_LINE.lastIndex = at

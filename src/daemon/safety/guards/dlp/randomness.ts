@@ -38,14 +38,14 @@ export const RANDOM_CHANGES = 3
 
 /**
  * Whether these characters look machine-generated: letters and digits alternate more often than in names, versions and
- * words. A prefix of a few thousand characters is enough, so the caller truncates the text.
+ * words. A prefix of a few thousand characters is enough for this decision, so the caller truncates the text.
  */
 export function looksRandom(text: string): boolean {
   if (text.length < RANDOM_CHARS) return false
   const { length, digits, upper, lower, changes, distinct } = censusOf(text)
   if (distinct < 8 || upper + lower === 0) return false
   if (digits >= 2 && changes >= (length < 24 ? 4 : RANDOM_CHANGES) && digits * 10 >= length) return true
-  // Some base64 text has few digits, but its case changes more often than the case of camelCase names.
+  // Some base64 text has few digits, but it changes between upper and lower case more often than camelCase names do.
   return digits >= 1 && upper >= 3 && lower >= 3 && length >= 20 && changes * 5 >= length * 2
 }
 

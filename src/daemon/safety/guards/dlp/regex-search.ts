@@ -21,17 +21,17 @@ export class PatternRefused extends Error {
 }
 
 /**
- * The number of characters at which a match may start in one call. Such a match may extend beyond them. A call takes
- * only milliseconds, even with the largest program.
+ * How many start positions one call of the engine searches. A match may end after the last of these positions. A call
+ * takes only milliseconds, even with the largest program.
  */
 const WINDOW_CHARS = 1_024
 /** Sample texts. A pattern that matches the empty string in one of these texts is rejected. */
 const PROBES = ['', ' ', 'a', '0 a', 'é\n_']
 
 /**
- * Creates a detector for a customer's pattern in RE2 syntax, which is matched in linear time. Many large programs over
- * a long text can still take seconds, so `find` stops when the request's step budget is exhausted. The rest of the text
- * is then reported as UNREAD. A rule with the action `block` then blocks the request and reports this reason.
+ * Creates a detector for a customer's pattern in RE2 syntax. The search takes linear time. Searching a long text for
+ * many large patterns can still take seconds, so `find` stops when the request's step budget is exhausted. The rest of
+ * the text is then reported as UNREAD. A rule with the action `block` then blocks the request and reports this reason.
  * @throws PatternRefused
  */
 export function createRegexSearch(pattern: string, options: RegexSearchOptions): Detector {
@@ -133,8 +133,8 @@ function beginningIn(text: string, beginning: string): number {
 }
 
 /**
- * Folds letters that a case-insensitive pattern treats as equal to the same code unit, and keeps the length of the
- * text.
+ * Folds the case of a text: letters that a case-insensitive pattern treats as equal become the same code unit. The
+ * length of the text does not change.
  */
 function withoutCase(text: string): string {
   let folded = ''
@@ -146,7 +146,7 @@ function withoutCase(text: string): string {
   return folded
 }
 
-/** Returns findings of the type UNREAD, which together cover the unscanned rest of the text. */
+/** Returns findings of the type UNREAD. Together, they cover the rest of the text, which was not scanned. */
 function unread(text: string, readTo: number, last: Finding | undefined): Finding[] {
   const findings: Finding[] = []
   let start = wholeCharacter(text, Math.max(readTo, last?.end ?? 0))

@@ -13,7 +13,8 @@ const NAME_SPACE = '@secretlint/secretlint-rule-'
 const NOT_FOR_RUNS = ['gcp', 'privatekey', 'filter-comments']
 
 /**
- * Applies secretlint's recommended rules to runs of a text. `runs` lists their offsets: [start, end, start, end, …].
+ * Applies secretlint's recommended rules to some runs of characters in a text. `runs` lists their offsets: [start, end,
+ * start, end, …].
  */
 export type ListedSecrets = (text: string, runs: readonly number[]) => Finding[]
 

@@ -186,9 +186,9 @@ class SecretScan {
 }
 
 const VALUE_CHARS = 512
-/** Whether the second character of an operator shows that it is not an assignment, as in `==`, `=>` and `::`. */
+/** Whether an operator is not an assignment, as its second character shows in `==`, `=>` and `::`. */
 const assignsOn = (code: number): boolean => code === EQUALS || code === COLON || code === GREATER
-/** The minimum number of digits in random text whose only evidence is a nearby word. */
+/** The minimum number of digits in random text that only a nearby keyword marks as a secret. */
 const RANDOM_DIGITS = 3
 
 function endOfBlanks(text: string, at: number): number {
@@ -226,7 +226,7 @@ function withoutOverlap(findings: Finding[]): Finding[] {
 }
 
 /**
- * Returns the start of the first range that later text may continue: an incomplete quoted value, an incomplete private
+ * Returns where the first range starts that later text may continue: an incomplete quoted value, an incomplete private
  * key, or the last run.
  */
 const openFrom = (text: string, from: number): number =>
@@ -249,7 +249,7 @@ function openQuoteFrom(text: string, from: number, limit: number): number {
   return open
 }
 
-/** Matches the user name and password of a URL if its host has not arrived yet. */
+/** Matches the user name and password of a URL whose host has not arrived yet. */
 const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 

@@ -34,10 +34,10 @@ function endsAsCode(line: string): boolean {
 const FENCE = /^[\s>]{0,64}(?:[-*+]\s{1,4})?(`{3,64}|~{3,64})([^`]{0,200})$/
 
 /**
- * Finds blocks of source code: at least SOURCE_CODE_LINES lines of code, with at most one other line between two code
- * lines. A Markdown fence ends a block. In a fenced block, the first line of code counts as the beginning of a value.
- * An unfenced block is recognized only at its last required line. A live stream may already have released the first
- * lines.
+ * Finds blocks of source code. A block has at least SOURCE_CODE_LINES lines of code; between two of them, there may be
+ * at most one other line. A Markdown fence ends a block. In a fenced block, the first line of code counts as the
+ * beginning of a value. A block without a fence is recognized only when its last required line arrives. A live stream
+ * may then already have released the first lines.
  */
 export function createSourceCodeDetector(): Detector {
   const read = remembering(blocksOf)
@@ -87,8 +87,8 @@ function blocksOf(text: string): { findings: Finding[]; open: number; isFenced: 
       return { findings, open, isFenced }
     }
     if (fence) {
-      // A bare fence after lines of code closes a block, because the scan of a stream may start in the middle of a
-      // block.
+      // A bare fence after lines of code always closes a block: the scan of a stream may start inside a block, after
+      // its opening fence.
       isFenced = !isFenced && (block === undefined || fence[2]?.trim() !== '')
       close()
     } else if (isCode(line)) {

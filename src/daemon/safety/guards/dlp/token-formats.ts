@@ -15,7 +15,10 @@ import {
 } from './characters.ts'
 import { isMonotonous, looksRandom } from './randomness.ts'
 
-/** A token of a format with a larger maximum length must not begin inside a run of the format's own characters. */
+/**
+ * If the maximum length of a format is larger than this, a token must not begin inside a run of the format's own
+ * characters.
+ */
 const LONG_FORMAT = 100
 
 /** The maximum length of a token, which limits the time per position. */
@@ -217,8 +220,8 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
   for (const { prefix, format: it } of BY_START.get(start) ?? []) {
     if (!text.startsWith(prefix, at)) continue
     const from = at + prefix.length
-    // Long formats cannot begin inside a run. Otherwise, each position of a long run could be a start, and would be
-    // scanned to the end of the run.
+    // Long formats cannot begin inside a run. Otherwise, a token could start at each position of a long run, and each
+    // position would be scanned to the end of the run.
     if (it.max > LONG_FORMAT && at > 0 && text[at - 1] !== '=' && has(it.set, text.charCodeAt(at - 1))) continue
     const end = endOf(it.set, text, from, Math.min(text.length, from + it.max + 1))
     const length = end - from
@@ -231,13 +234,16 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
 }
 
 /**
- * Returns the start of the first token of a documented format, from `run` on, that reaches the end of the text and may
- * continue. Returns `text.length` if there is none. `run`: the start of the last run without whitespace, or any later
- * position.
+ * Returns the start of the first token of a documented format, from `run` on, that extends to the end of the text, so
+ * that later text may continue it. Returns `text.length` if there is none. `run`: the start of the last run without
+ * whitespace, or any later position.
  */
 export function openTokenFrom(text: string, run: number): number {
   const tails = new Map<CharacterSet, number>()
-  /** Returns the start of the trailing characters of a set. The result is computed once per set, for all prefixes. */
+  /**
+   * Returns the index where the trailing run of characters from the set starts. It is computed once per set, not for
+   * each prefix.
+   */
   const tailOf = (set: CharacterSet): number => {
     let tail = tails.get(set)
     if (tail === undefined) {

@@ -6,7 +6,10 @@ import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '
 const CODES = 65_536
 const ROOT = 0
 
-/** The lower case of every UTF-16 code unit whose lower case is also one code unit, so that offsets stay the same. */
+/**
+ * Maps each UTF-16 code unit to its lower case. Skips characters whose lower case is longer than one code unit, so that
+ * offsets stay the same.
+ */
 const SMALL = Uint16Array.from({ length: CODES }, (_, code) => {
   const small = String.fromCharCode(code).toLowerCase()
   return small.length === 1 ? small.charCodeAt(0) : code
@@ -69,7 +72,7 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
     let long = longEnding ? text.length : NOWHERE
     let short = shortEnding && shortHint.test(text) ? text.length : NOWHERE
     for (let at = text.length - 1; at >= 0; at -= 1) {
-      // Here the loop skips most characters of most texts.
+      // In most texts, this step skips most characters.
       if (node === ROOT) {
         if (longEnding && long > at) long = longEnding(units, at, text.length)
         if (shortEnding && short > at) short = shortEnding(units, at, text.length)
@@ -120,13 +123,13 @@ function endingsOf(words: readonly string[], folded: Uint16Array): Uint8Array {
   for (const word of words) {
     const [last = 0, before] = foldedOf(word, folded).slice(-2).toReversed()
     if (before !== undefined) endings[pairIndex(before, last)] = 1
-    // A word of one character may follow any character, so all pairs are set.
+    // A word of one character may follow any other character, so it sets all pairs that end with this character.
     else for (let any = 0; any < CODES; any += 1) endings[pairIndex(any, last)] = 1
   }
   return endings
 }
 
-/** The minimum length of long words. A search for long words only can skip most characters of a text. */
+/** The minimum length of long words. If all words are long, a search can skip most characters of a text. */
 const LONG_CHARS = 5
 const isLong = (word: string): boolean => word.length >= LONG_CHARS
 
@@ -166,7 +169,7 @@ function createEndings(words: readonly string[], folded: Uint16Array, wholeWords
   const goesOn = wholeWords ? PLAIN_WORD_CHARACTERS : NO_CHARACTERS
   const shortest = Math.min(...words.map(({ length }) => length))
   const chars = Math.max(2, shortest)
-  /** A table by pairIndex: the minimum distance to the left at which a word may end. */
+  /** A table by pairIndex: how far to the left, at least, the next position is at which a word may end. */
   const steps = new Uint8Array(1 << PAIR_BITS).fill(shortest < 2 ? 0 : Math.min(chars - 1, MOST_STEPS))
   for (const word of words) {
     const ending = foldedOf(word, folded).slice(-chars)
@@ -193,7 +196,7 @@ function createEndings(words: readonly string[], folded: Uint16Array, wholeWords
       const last = units[end] as number
       const isPair = mayEnd[pairIndex(folded[before] as number, folded[last] as number)] as number
       const following = end + 1 < length ? (goesOn[units[end + 1] as number] as number) : 0
-      // This code is branch-free: word ends are unpredictable, so a branch would often be mispredicted.
+      // This code is branch-free: word ends are unpredictable, so the CPU would often mispredict a branch.
       if ((isPair & ~((goesOn[last] as number) & following)) === 1) return end
       end -= 1
     }
@@ -246,7 +249,7 @@ export function beforeOneOf(open: number, findings: readonly Finding[]): number 
   return open
 }
 
-/** The edges of the trie. A hash table of plain numbers is fast enough to be accessed for most characters of a text. */
+/** The edges of the trie. It is a hash table of plain numbers, because it is accessed for most characters of a text. */
 class Edges {
   readonly #nodes: Int32Array
   readonly #codes: Uint16Array
@@ -314,7 +317,7 @@ function createTrie(words: readonly string[], folded: Uint16Array): Trie {
     isWord[node] = true
   }
 
-  // The failure link of a node: its longest proper suffix that is a prefix of a word.
+  // The failure link of a node leads to its longest proper suffix that is a prefix of a word.
   const fallbacks = new Int32Array(depths.length)
   const shorterWords = new Int32Array(depths.length)
   const longestWords = Int32Array.from(isWord, (ends, node) => (ends ? node : ROOT))
