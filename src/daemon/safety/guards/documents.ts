@@ -1,6 +1,6 @@
 // Applies the `input` rules to stored documents. A pseudonym can be reversed only in the response to the request for
-// which it was created. So values that a rule tokenizes are stored unchanged, and are tokenized when a prompt includes
-// them.
+// which it was created. Values that a rule tokenizes are therefore stored unchanged. They are tokenized when a prompt
+// includes them.
 import { hash, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { PolicyAction } from '../../../shared/wire/policies.ts'
@@ -16,13 +16,15 @@ import { armSources, type RulesInForce } from './rules-in-force.ts'
 export type DocumentScreening = {
   /** The rules as JSON for `screenDocument` in another process. Undefined if there are no rules. */
   rules: string | undefined
-  /** Changes if the rules change so that different texts are stored. Empty if the rules leave texts unchanged. */
+  /**
+   * The hash of the rules, which shows whether stored texts may be outdated. Empty if the rules leave texts unchanged.
+   */
   rulesHash: readonly string[]
   /** Screens the name of a document and counts its hits. */
   name(name: string): Screened
   /** Adds the hits of a text to the counts. */
   add(hits: readonly GuardHit[]): void
-  /** Returns one incident for each rule with hits so far. */
+  /** Returns one incident for each rule that has had hits so far. */
   incidents(): RuleIncident[]
 }
 
@@ -64,18 +66,15 @@ function armedBy(rules: string): ArmedDetector[] {
   return made
 }
 
-/**
- * A pacer that never yields. A worker thread does not have to yield, because its process is killed if a file takes too
- * long.
- */
+/** A pacer that never yields. A worker thread need not yield: if a file takes too long, its process is killed. */
 const WITHOUT_PACING: Pacer = { turn: () => undefined, spend: () => true }
 
 /** `pageStarts`: the offset of each page, for a text with pages. */
 export type DocumentText = { title: string; text: string; pageStarts?: readonly number[] }
 
 /**
- * Screens the text of a document in a worker thread. This happens before the text is split into passages, so that
- * matches are not split.
+ * Screens the text of a document in a worker thread. Call it before splitting the text into passages, because a split
+ * could divide a match.
  * @param rules the rules in `DocumentScreening`
  * @returns the screened document, which must not be stored if `isBlocked`
  */
@@ -119,7 +118,7 @@ const IN_NAMES = {
 const armWith = ({ acting, watching }: ArmedRules, toAction: (action: PolicyAction) => PolicyAction): ArmedDetector[] =>
   [...acting, ...watching].map((armed) => ({ ...armed, actionOf: (type) => toAction(armed.actionOf(type)) }))
 
-/** Also finds values that end before a file extension, such as the address in `ada@example.com.txt`. */
+/** Also finds a value that a file extension follows, such as the address in `ada@example.com.txt`. */
 export const withFileNames = (armed: ArmedDetector): ArmedDetector => {
   const { slowly: _, ...detector } = armed.detector
   function find(name: string): Found[] {

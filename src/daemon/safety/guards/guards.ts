@@ -23,8 +23,8 @@ export type Guards = {
   shieldPolicies: FreshCache<readonly ShieldPolicy[]>
   scanner: ShieldScanner
   /**
-   * Hashes of tool results that the shield has already reported. They prevent duplicate reports, because each request
-   * of a conversation repeats earlier results.
+   * Hashes of tool results that the shield has already reported. Each request of a conversation repeats earlier
+   * results, and these hashes prevent duplicate reports.
    */
   reportedResults: LRUCache<string, true>
   pseudonymKey: KeyObject

@@ -5,12 +5,12 @@ import { Channel } from './stream/channel.ts'
 import { OutputBlocked } from './stream/output-blocked.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** The size of one step. A step takes at most 10 to 20 ms, even for a text full of personal data. */
+/** The size of one step. Even if the text consists mostly of personal data, a step takes at most 10 to 20 ms. */
 const PIECE_CHARS = 8_192
 
 /**
- * Like `screenText`, for texts of any length. A long text is screened in steps, between which the daemon does other
- * work. Counting stops as soon as the text is certain to be blocked.
+ * Like `screenText`, for texts of any length. A long text is screened in steps; between two steps, the daemon does
+ * other work. Counting stops as soon as the text is certain to be blocked.
  * @param pacer the pacer of the request, shared by all of its texts
  */
 export function screenInSlices(

@@ -1,6 +1,6 @@
 /**
- * Characters that look like each Latin letter: same shape as the small letter, same shape as the capital letter, or
- * similar shape. Characters that Unicode normalization already maps (full width, accents) are not listed.
+ * For each Latin letter, the characters that look like it: same shape as the small letter, same shape as the capital
+ * letter, or similar shape. Characters that Unicode normalization already maps (full width, accents) are not listed.
  */
 const LOOK_ALIKES: Record<string, [lower: string, capital: string, resembling: string]> = {
   a: ['аαɑᴀ', 'АΑ', ''],

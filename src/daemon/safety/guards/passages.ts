@@ -15,8 +15,8 @@ import type { ShieldScan } from './shield/scan.ts'
 type Passage = { source: string; title: string; headings: string; body: string }
 
 /**
- * Applies the `output` rules to the passages that a search shows. Removes passages that a rule blocks. `tokenize` masks
- * instead, because a search has no model response in which pseudonyms could be reversed.
+ * Applies the `output` rules to the passages that a search shows. Removes passages that a rule blocks. The action
+ * `tokenize` masks values here, because a search has no model response in which pseudonyms could be reversed.
  */
 export async function screenShownPassages<P extends Passage>(
   passages: readonly P[],
@@ -28,8 +28,8 @@ export async function screenShownPassages<P extends Passage>(
 }
 
 /**
- * Screens retrieved passages before a model reads them. Redacts them by the `input` rules. Removes a passage that a
- * rule blocks, or that tries to instruct the model.
+ * Screens retrieved passages before a model reads them. Redacts them by the `input` rules. Removes passages that a rule
+ * blocks, and passages that try to instruct the model.
  */
 export async function screenRetrievedPassages<P extends Passage>(
   passages: readonly P[],

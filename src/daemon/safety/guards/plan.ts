@@ -22,13 +22,16 @@ export type PlannedRule = {
 export type ArmedRules = {
   /** Rules that may change or reject a text. */
   acting: readonly ArmedDetector[]
-  /** Rules that only count findings. The request does not wait for these rules. */
+  /** Rules that only count findings. The request does not wait for their results. */
   watching: readonly ArmedDetector[]
   /** Returns the incidents for the hits of both acting and watching rules. */
   incidentsOf(hits: readonly GuardHit[], direction: RuleIncident['direction']): RuleIncident[]
 }
 
-/** Compiles the rules for one direction. @param direction use `input` for retrieved text, because a model reads it */
+/**
+ * Compiles the rules for one direction.
+ * @param direction for retrieved text, use `input`, because a model reads this text
+ */
 export function armRules(rules: readonly PlannedRule[], direction: 'input' | 'output'): ArmedRules {
   const armed = rules
     .map((rule, at) => ({ rule, guard: String(at) }))

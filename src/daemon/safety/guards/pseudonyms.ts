@@ -18,8 +18,8 @@ export type Pseudonyms = {
 
 export type PseudonymOptions = {
   /**
-   * A subkey that is used only for pseudonyms. Keep it secret, because anyone with this subkey can test whether a
-   * pseudonym belongs to a value.
+   * A subkey that is used only for pseudonyms. Keep it secret: anyone who has this subkey can test whether a pseudonym
+   * belongs to a value.
    */
   key: KeyObject | Buffer
   tenantId: string
@@ -37,8 +37,8 @@ const DIGITS = '23456789'
 const PAIRS = 5
 const CODE_CHARS = 2 * PAIRS
 /**
- * Matches any case, because some models change it. Models that write Markdown may also insert a backslash before the
- * underscore.
+ * Matches any case, because some models change it. If a model writes Markdown, it may also insert a backslash before
+ * the underscore.
  */
 const CODE = new RegExp(`_((?:[${CONSONANTS}][${DIGITS}]){${PAIRS}})`, 'gi')
 const CODE_BEGINNING = new RegExp(`^(?:[${CONSONANTS}][${DIGITS}])*[${CONSONANTS}]?$`)
@@ -80,7 +80,7 @@ export function createPseudonyms({ key, tenantId, texts }: PseudonymOptions): Ps
         byCode.set(code, { label: spelled, type, value })
         labels.add(spelled)
         initials.add(spelled[0] as string)
-        // Includes one backslash per underscore, which a model may insert.
+        // Includes the backslash that a model may insert before each underscore.
         longest = Math.max(longest, spelled.length + spelled.split('_').length - 1 + CODE_CHARS)
       }
       return `${label}_${code}`

@@ -11,7 +11,7 @@ import { createTextView, type Edit, type TextFormat } from './stream/text-view.t
  */
 export type Found = Finding & { subject?: string }
 
-/** A detector with the action for its findings. `guard` is for reports: `pii`, `dlp`, `canary`. */
+/** A detector, and the action for each of its findings. `guard` is for reports: `pii`, `dlp`, `canary`. */
 export type ArmedDetector = {
   guard: string
   detector: Omit<Detector, 'find'> & { find(text: string): Found[] }
@@ -21,7 +21,7 @@ export type ArmedDetector = {
 /** The number of findings of a type, and the action taken. Hits never contain the value. */
 export type GuardHit = { guard: string; type: string; subject?: string; action: PolicyAction; count: number }
 
-/** A finding with its action. */
+/** A finding and the action for it. */
 export type ActedFinding = Found & { guard: string; action: PolicyAction }
 
 /** A range of text that is changed. Findings that are only logged do not change the text. */
@@ -119,8 +119,8 @@ function precedes(a: ActedFinding, b: ActedFinding): boolean {
 }
 
 /**
- * This marker replaces a removed value, so that the text before and after the value cannot form a new, unscreened
- * value.
+ * This marker replaces a removed value. Without it, the text before and after the value could form a new value that was
+ * not screened.
  */
 const REMOVED = '…'
 
@@ -135,7 +135,7 @@ export function toEdit(redaction: Redaction, text: string, pseudonyms: Pseudonym
 
 function replacementOf({ type, action }: Redaction, value: string, pseudonyms: Pseudonyms | undefined): string {
   if (action === 'tokenize' && pseudonyms) return pseudonyms.of(type, value)
-  // Blocked text is never sent. Its values are removed as a second line of defence.
+  // Blocked text is never sent. Removing its values is a second line of defence.
   return action === 'remove' || action === 'block' ? REMOVED : maskOf(type, value)
 }
 

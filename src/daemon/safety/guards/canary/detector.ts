@@ -312,8 +312,8 @@ class Base64Reader {
   }
 
   /**
-   * Decodes the byte that two consecutive characters contain; they contain one in three of the four alignments. All
-   * alignments are tried, because it is unknown where a group starts.
+   * In three of the four alignments, two consecutive characters contain a byte. Decodes this byte in all three, because
+   * it is unknown where a group starts.
    */
   #decode(value: number, index: number, at: number): void {
     const bits = (this.#before << 6) | value

@@ -47,7 +47,7 @@ const PASSWORD_NAME =
 const SECRET_NAME =
   /(?:secret|token|api_?key|apikey|(?:access|account|auth|private|shared_?access|encryption|signing|license|client|master|storage|service|admin|session|security|deploy|insert|secret)[._-]?key|credentials?|auth|pat|creds)[\d_]{0,3}$/i
 
-/** Matches references to a value that is stored elsewhere, and words that mean that there is no value. */
+/** Matches references to a value that is stored elsewhere, and general words that are not a value. */
 const REFERENCE =
   /^(?:[$%@#&!*?~^|=+:/-]|\{|<|\(|env[.[(]|process\.|os\.|self\.|this\.|config\.|args?\.|var\.|vault:|arn:|https?:|file:)|[${<]\{?|\}\}|%[sdv(]|[()[\]]/i
 const GENERIC_VALUE =
@@ -123,7 +123,7 @@ export function bareValueAt(text: string, start: number, end: number): KeyedValu
   const { name, glue } = before
   const type = typeOfName(name)
   if (type === undefined) return undefined
-  // If a call, an index or a template follows the name, the text is code, not a value.
+  // Text that is followed by a call, an index or a template is code, not a value.
   if (CALLS.test(text[end] ?? '')) return undefined
   const value = text.slice(start, end)
   const isPassword = type === 'password'

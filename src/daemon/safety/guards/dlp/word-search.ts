@@ -7,8 +7,8 @@ const CODES = 65_536
 const ROOT = 0
 
 /**
- * Maps each UTF-16 code unit to its lower case. Skips characters whose lower case is longer than one code unit, so that
- * offsets stay the same.
+ * Maps each UTF-16 code unit to its lower case, or to itself if the lower case is longer than one code unit. Offsets
+ * therefore stay the same.
  */
 const SMALL = Uint16Array.from({ length: CODES }, (_, code) => {
   const small = String.fromCharCode(code).toLowerCase()
@@ -129,7 +129,7 @@ function endingsOf(words: readonly string[], folded: Uint16Array): Uint8Array {
   return endings
 }
 
-/** The minimum length of long words. If all words are long, a search can skip most characters of a text. */
+/** The minimum length of long words. A search that looks only for long words can skip most characters of a text. */
 const LONG_CHARS = 5
 const isLong = (word: string): boolean => word.length >= LONG_CHARS
 

@@ -78,7 +78,7 @@ function isBeforePostcode(before: string, number: Word): boolean {
 }
 
 /**
- * Returns the end of the street, after its street type or its second number: "12 Station Road", "704 1436 Redbud
+ * Returns the end of the street, which is after its street type or second number: "12 Station Road", "704 1436 Redbud
  * Drive", "6750 Koskikatu 25".
  */
 function streetEnd(ahead: readonly Word[]): number | undefined {
@@ -159,7 +159,7 @@ function startsCleanly(text: string, digit: number): boolean {
   return !isWordCode(text.charCodeAt(digit - 1)) && !'-./:,$€£'.includes(text[digit - 1] ?? ' ')
 }
 
-/** Returns the start of the trailing words of the text, which may be followed by a number. */
+/** Returns the index where the last words of the text start; a number may follow them. */
 function trailingStart(text: string): number {
   const tail = text.slice(-BEFORE_CHARS)
   const words = TAIL_WORDS.exec(tail)

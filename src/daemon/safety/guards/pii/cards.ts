@@ -34,14 +34,14 @@ const ISSUERS: readonly { from: string; to: string; lengths: readonly number[] }
 
 const USUAL_LENGTHS: readonly number[] = [14, 15, 16]
 
-/** Matches a number grouped as on a card, or ungrouped. */
+/** Matches a number whose digits are grouped as on a card, or not grouped at all. */
 export const CARD_PATTERN =
   /(?:\d{4}([ -]?)\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19})(?!\w|[-./]\d)/y
 export const CARD_WORDS =
   /\b(?:cards?|cc|credit|debit|visa|master ?card|maestro|amex|american express|diners|discover|jcb|pan|karten?|kreditkarten?\w*|carte|tarjeta|carta|cart[aã]o|kort|atm)\b|卡|カード/
 
 /**
- * Whether an issuer uses numbers of this form and the Luhn check digit is correct (ISO/IEC 7812-1). The ranges are
+ * Whether the Luhn check digit is correct (ISO/IEC 7812-1) and an issuer uses numbers of this form. The ranges are
  * published by the card schemes.
  */
 export function isCardNumber(digits: string): boolean {
@@ -50,7 +50,8 @@ export function isCardNumber(digits: string): boolean {
 
 /**
  * Whether the number is accepted without a context word. UATP numbers need a context word, because UATP covers all
- * numbers that start with 1. Numbers of unusual lengths also need a context word, because many serial numbers match.
+ * numbers that start with 1. Numbers of unusual lengths also need a context word, because many serial numbers have
+ * these lengths.
  */
 export function isUsualCard(digits: string): boolean {
   return USUAL_LENGTHS.includes(digits.length) && (digits[0] !== '1' || digits.startsWith('1800'))

@@ -117,7 +117,7 @@ export function isCodiceFiscale(compact: string): boolean {
   return String.fromCharCode(65 + (sum % 26)) === compact[15]
 }
 
-/** Whether all digits are equal. Such a number passes many checksums, but is never issued. */
+/** Whether all digits are equal. Such a number passes many checksums, but no authority issues it. */
 function isOneDigit(digits: string): boolean {
   return digits === digits[0]!.repeat(digits.length)
 }

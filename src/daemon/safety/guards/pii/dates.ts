@@ -15,7 +15,7 @@ const MONTH_ENDINGS = new Set(
 )
 const LOWER = 0x20
 const POINT = 46
-/** The first letters of month names, and of words between a day and its month. */
+/** The first letters of month names, and of words that stand between a day and its month. */
 const beginsMonth = oneOf('adefgjmnosADEFGJMNOS')
 const endsDay = oneOf('enrstºENRST')
 const SPACE = 32
@@ -94,14 +94,16 @@ function monthStart(text: string, digit: number): number {
   return month ? digit - words.length + month.index : digit
 }
 
-/** Whether a month name may end at `end`, judged by the last two letters. Words with non-ASCII letters always pass. */
+/**
+ * Whether the last two letters before `end` may be the end of a month name. Words with non-ASCII letters always pass.
+ */
 function mayEndMonth(text: string, end: number): boolean {
   const [before, last] = [text.charCodeAt(end - 2), text.charCodeAt(end - 1)]
   if (last === POINT || before >= 128 || last >= 128) return true
   return MONTH_ENDINGS.has((before | LOWER) * 128 + (last | LOWER))
 }
 
-/** Whether the digits may begin a date, judged by the characters after the digits. */
+/** Whether the digits may begin a date. The characters after the digits decide this. */
 function mayBeginDate(text: string, digit: number, end: number): boolean {
   const next = text.charCodeAt(end)
   if (end === text.length || joinsNumbers(next)) return end - digit <= 4
@@ -142,7 +144,7 @@ function numberEnd(text: string, from: number): number {
   return end
 }
 
-/** Whether the rest of the text may be the beginning of a date, or a date that later text continues. */
+/** Whether the rest of the text may be the beginning of a date, or a whole date that later text may continue. */
 function mayGoOn(rest: string): boolean {
   return NUMBERS_ONLY.test(rest) || DAY_AND_MONTH.test(rest)
 }

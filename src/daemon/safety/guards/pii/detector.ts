@@ -12,7 +12,7 @@ import { Digits, type Recognizer } from './recognizer.ts'
 
 export type PiiDetectorOptions = {
   /**
-   * Default: DEFAULT_PII_ENTITIES. The default excludes role mailboxes (contact@), because they do not identify a
+   * Default: DEFAULT_PII_ENTITIES. By default, role mailboxes (contact@) are excluded, because they do not identify a
    * person.
    */
   entities?: readonly PiiEntity[] | 'all'
@@ -45,7 +45,7 @@ export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions
       const { candidates, open } = read(text)
       return Math.max(beforeOverlaps(candidates, open), text.length - DETECTION_HOLD_CHARS, 0)
     },
-    // Only incomplete e-mail addresses must be reported. Other incomplete values are already findings, which always
+    // Reports only incomplete e-mail addresses. All other incomplete values are already findings, and findings always
     // count as begun.
     begunFrom: (text) => (wanted.has('EMAIL') ? openEmailFrom(text) : text.length),
   }
@@ -84,7 +84,8 @@ function isSurer(one: Candidate, other: Candidate): boolean {
 
 /**
  * Returns the start of the candidates that may still change. An open finding may replace a candidate that overlaps it,
- * and that candidate may have replaced earlier candidates. So a stream must not release any of these candidates yet.
+ * and that candidate may have replaced earlier candidates. A stream must therefore not release any of these candidates
+ * yet.
  */
 function beforeOverlaps(candidates: readonly Candidate[], open: number): number {
   let settled = open

@@ -15,13 +15,13 @@ const LOCAL_CHARS = 64
 const DOMAIN_CHARS = 253
 const LABEL_CHARS = 63
 const TOP_LEVEL = /^(?:[a-z]{2,24}|xn--[a-z0-9-]{2,59}|[\u00c0-\uffef]{2,24})$/i
-/** File extensions that are not top-level domains, as in `icon@2x.png`. */
+/** File extensions that are not top-level domains, such as `png` in `icon@2x.png`. */
 const FILE_ENDINGS =
   /^(?:png|jpe?g|gif|svg|webp|avif|ico|js|jsx|mjs|cjs|tsx?|css|scss|json|html?|xml|yaml|yml|txt|pdf|lock|tgz)$/i
 
 /**
- * Finds addresses by their `@`. Supports RFC 5322 without quotes and comments, and non-ASCII letters (RFC 6531).
- * @param ofRoles whether to include role addresses such as contact@, which do not identify a person
+ * Finds addresses by their `@`. Supports non-ASCII letters (RFC 6531) and RFC 5322, except quotes and comments.
+ * @param ofRoles whether to include addresses that do not identify a person, such as contact@
  */
 export function emailRecognizer(ofRoles: boolean): Recognizer {
   return {
@@ -99,8 +99,8 @@ function isLetterOrDigit(code: number): boolean {
 }
 
 /**
- * Accepts letters, digits and `. _ % + - '`. RFC 5322 allows more characters, but these usually precede an address and
- * are not part of the address.
+ * Accepts letters, digits and `. _ % + - '`. RFC 5322 allows more characters, but when these precede an address, they
+ * are usually not part of it.
  */
 function isLocal(code: number): boolean {
   return isLetterOrDigit(code) || code === 46 || code === 95 || code === 37 || code === 43 || code === 45 || code === 39

@@ -9,12 +9,13 @@ const HYPHEN = 45
 const POINT = 46
 
 /**
- * A possible IBAN at `start`, written with or without groups. `isOpen`: later text decides whether the IBAN is valid.
+ * A possible IBAN at `start`, whether its digits are grouped or not. `isOpen`: later text decides whether the IBAN is
+ * valid.
  */
 export type IbanReading = { end: number; isValid: boolean; isOpen: boolean }
 
 /**
- * Reads as many letters and digits as an IBAN of the country has. Skips single spaces, hyphens or dots between these
+ * The country determines how many letters and digits are read. Skips single spaces, hyphens or dots between these
  * characters. Undefined if no IBAN can begin here. The format is ISO 13616. ibantools validates check digits and
  * national formats.
  */
@@ -40,9 +41,7 @@ export function readIban(text: string, start: number): IbanReading | undefined {
   }
 }
 
-/**
- * ISO 7064, MOD 97-10. The checksum is verified first, because ibantools takes ten times as long to reject a number.
- */
+/** ISO 7064, MOD 97-10. Verifies the checksum first, because ibantools takes ten times as long to reject a number. */
 function passesMod97(compact: string): boolean {
   let rest = 0
   for (let index = 4; index < compact.length + 4; index++) {

@@ -3,13 +3,13 @@ import { isAadhaar, isCodiceFiscale, isCpf, isDniOrNie, isNhsNumber, isNir, isSt
 
 /**
  * A national identity number with a fixed form. `pattern` matches from the first character. `isValid` gets the number
- * without separators, in upper case. `withoutWords` returns when the number is accepted without context words:
+ * without separators, in upper case. `withoutWords` returns in which case the number is accepted without context words:
  * `always`, if `alone` on its line, or `never`.
  */
 export type IdentityRule = {
   entity: PiiEntity
   startsWith: 'digit' | 'letter'
-  /** The possible counts of leading digits or, if `startsWith` is `letter`, of leading letters. */
+  /** How many leading digits are possible. If `startsWith` is `letter`, how many leading letters. */
   heads: readonly number[]
   /** The minimum number of digits in a match. */
   minDigits: number

@@ -23,7 +23,7 @@ import { isWalletAddress } from './wallets.ts'
 const NUMBER_CHARS = 48
 const WORD_CHARS = 80
 /**
- * The number of characters read after a number: a separator, three more digits, and spaces up to the end of the line.
+ * How many characters are read after a number: a separator, three more digits, and spaces up to the end of the line.
  */
 const LOOK_AHEAD_CHARS = 6
 const LEADING_LETTERS = 3
@@ -78,7 +78,7 @@ export const identityRecognizer: Recognizer = {
       }
       digit = digits.next(found)
     }
-    // A codice fiscale may consist of letters only, so it is searched separately.
+    // A codice fiscale may contain no digits, so a separate search finds it.
     for (const start of lettersOnly(text)) scanRules(text, start, CODICE_FISCALE_RULES, 0, report)
     return open
   },
@@ -105,7 +105,7 @@ function scanWord(text: string, { start, end, from }: Word, report: Report): num
     const head = headEnd(text, led, isAsciiLetter) - led
     found = Math.max(found, scanRules(text, led, LETTER_RULES.get(head), digits, report))
   }
-  // Labels are searched only if the number is long enough for a labelled rule.
+  // Searches for a label only if the number is long enough for a labelled rule.
   if (digits < LABELLED_DIGITS) return found
   const isCode = text.slice(led, start) === text.slice(led, start).toUpperCase()
   return Math.max(found, scanLabelled(text, isCode ? led : start, start, report))
@@ -150,7 +150,7 @@ function scanRules(
   return found
 }
 
-/** @param from the start of the letters before `start` that may be part of the number */
+/** @param from the index where the number may begin, if letters before `start` are part of it */
 function scanLabelled(text: string, from: number, start: number, report: Report): number {
   if (textIsShort(text, from)) return start
   const { length, digits } = sizeOf(text, from, runEnd(text, start))
@@ -201,7 +201,7 @@ function labelledEnd(text: string, from: number, start: number, rule: LabelledRu
   return start
 }
 
-/** Whether the number, or the text read after it, reaches the end of the text. */
+/** Whether the end of the text follows the number so closely that later text may change the decision. */
 function mayGoOn(text: string, start: number): boolean {
   return runEnd(text, start) + LOOK_AHEAD_CHARS > text.length
 }
@@ -224,7 +224,10 @@ function compactOf(value: string): string {
   return value.replace(/[^A-Za-z0-9]/g, '').toUpperCase()
 }
 
-/** Returns the start of a word that more text could extend to a number, with up to three leading letters. */
+/**
+ * Returns the start of a word that more text could extend to a number. Such a word may have up to three leading
+ * letters.
+ */
 function trailingWordStart(text: string): number {
   const tail = text.slice(-4)
   const letters = OPENS_WITH_LETTERS.exec(tail)
@@ -248,8 +251,8 @@ function startWithLetters(text: string, start: number): number {
 }
 
 /**
- * Whether a new number starts at `start`. Digits that continue another number, an amount or an international prefix are
- * not a new number.
+ * Whether a new number starts at `start`. Digits are not a new number if they continue another number, an amount or an
+ * international prefix.
  */
 function startsCleanly(text: string, start: number): boolean {
   const before = text.charCodeAt(start - 1)
@@ -266,7 +269,7 @@ function startsCleanly(text: string, start: number): boolean {
 /** Returns the positions of words with exactly CODICE_FISCALE_CHARS capital letters. */
 function lettersOnly(text: string): number[] {
   const starts: number[] = []
-  // Only every 16th position is checked, because each word of 16 letters covers one of these positions.
+  // Checks only every 16th position, because each word of 16 letters covers one of these positions.
   for (let index = CODICE_FISCALE_CHARS - 1; index < text.length; index += CODICE_FISCALE_CHARS) {
     if (!isCapital(text.charCodeAt(index))) continue
     let start = index

@@ -1,8 +1,8 @@
 import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 
 /**
- * A rule for numbers without a distinctive form. Such a number is personal data only if certain words directly precede
- * it.
+ * A rule for numbers without a distinctive form. Such a number counts as personal data only if certain words directly
+ * precede it.
  */
 export type LabelledRule = {
   entity: PiiEntity

@@ -13,7 +13,7 @@ const MAC =
   /[\dA-Fa-f]{2}([:-])[\dA-Fa-f]{2}(?:\1[\dA-Fa-f]{2}){4}(?:(?:\1[\dA-Fa-f]{2}){2})?(?![\w]|[:-][\dA-Fa-f])|[\dA-Fa-f]{4}(?:\.[\dA-Fa-f]{4}){2}(?!\w|\.\w)/y
 const MAC_CHARS = 23
 
-/** Finds URLs with their scheme (or `www.`), and IP and MAC addresses. */
+/** Finds IP and MAC addresses, and URLs that begin with a scheme or `www.`. */
 export const networkRecognizer: Recognizer = {
   entities: ['URL', 'IP_ADDRESS', 'MAC_ADDRESS'],
   scan(text, digits, wanted, report) {
@@ -100,7 +100,7 @@ function scanIpv4(text: string, digits: Digits, report: Report): number {
 function scanIpv6(text: string, report: Report): number {
   let open = text.length
   let free = 0
-  // The start of a trailing group that may become an address when a colon arrives.
+  // Where the last group of the text starts, if a following colon could make it an address.
   let tail = text.length
   while (tail > 0 && text.length - tail <= 4 && isHex(text.charCodeAt(tail - 1))) tail--
   if (text.length - tail <= 4 && !isWordCode(text.charCodeAt(tail - 1))) open = tail
@@ -120,8 +120,8 @@ function scanIpv6(text: string, report: Report): number {
 }
 
 /**
- * Whether the text is a plausible IPv6 address. A shortened address needs further evidence, because `a::b` is also a
- * name in many programming languages.
+ * Whether the text is a plausible IPv6 address. A shortened address must meet further conditions, because `a::b` is
+ * also a name in many programming languages.
  */
 function isLikelyIpv6(address: string): boolean {
   const colons = address.split(':').length - 1

@@ -4,13 +4,13 @@ type Plan = { code: string; national: RegExp; trunk: string }
 /** Fields that the library's type declarations lack. */
 type PlanDetails = { nationalNumberPattern(): string; nationalPrefix(): string | undefined }
 
-/** Regions whose national numbers are recognized by default, if the number also has a typical form. */
+/** Regions whose national numbers are recognized by default. Each number must also have a typical form. */
 export const USUAL_REGIONS: readonly string[] = (
   'US GB DE FR ES IT NL BE CH AT SE NO DK FI PL PT IE CZ HU RO GR TR IN AU NZ ZA BR MX AR CL CO JP KR CN SG AE IL ID MY PH ' +
   'UA RU'
 ).split(' ')
 
-/** Matches numbers of shared and global services (ITU-T E.164), whose calling codes do not belong to a country. */
+/** Matches numbers of shared and global services (ITU-T E.164). Their calling codes do not belong to a country. */
 const GLOBAL_NUMBERS = /^(?:8(?:00|08)\d{8}|870\d{8,12}|878\d{10,12}|881\d{8,10}|88[23]\d{7,12}|888\d{8,11}|979\d{9})$/
 
 let loaded: { byCountry: ReadonlyMap<string, Plan>; byCode: ReadonlyMap<string, readonly Plan[]> } | undefined

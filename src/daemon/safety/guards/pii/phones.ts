@@ -15,7 +15,7 @@ const NUMBER_GROUPS = 8
 const MIN_DIGITS = 6
 const MIN_DIGITS_IN_TEXT = 8
 const MAX_DIGITS = 15
-/** The number of characters read after a number: enough for an extension ("ext. 12345") or a label ("office"). */
+/** How many characters are read after a number: enough for an extension ("ext. 12345") or a label ("office"). */
 const LOOK_AHEAD_CHARS = 18
 
 const isSeparator = oneOf(' -./()\u00a0\u2010\u2011\u2012\u2013')
@@ -52,7 +52,7 @@ export function phoneRecognizer(regions: readonly string[]): Recognizer {
         const start = leadStart(text, digit)
         const ends = groupEnds(text, digit)
         const until = ends.at(-1)!
-        // Sequences with too many digits, such as table rows, are not searched for phone numbers.
+        // A sequence that has too many digits, such as a table row, is not searched for phone numbers.
         if (ends.length > NUMBER_GROUPS || until - start > NUMBER_CHARS) {
           digit = digits.next(until)
           continue
@@ -73,7 +73,7 @@ function findPhone(text: string, start: number, ends: readonly number[], regions
   const head = ends[0]! - start
   if (ends.at(-1)! - start < MIN_DIGITS || !startsCleanly(text, start)) return undefined
   const isCalled = LABEL.test(wordsBefore(text, start))
-  // Numbers without any of the following beginnings need a label.
+  // A number that has none of the following beginnings needs a label.
   const isLed = '+('.includes(text[start]!) || head === 3 || head >= 10
   const isDialled = text[start] === '0' || (text[start] === '1' && head === 1) || regions.length > 0
   const isOwn = isDialled && !followsGroup(text, start)
@@ -120,8 +120,8 @@ function confidenceOf(text: string, reading: Reading, regions: readonly string[]
 }
 
 /**
- * Whether the digits are ungrouped and end in two digits repeated four times, as in 201090909090. Such numbers are
- * invented.
+ * Whether the digits are ungrouped and end in a pair of digits that occurs four times in a row, as in 201090909090.
+ * Such numbers are invented.
  */
 function isMadeUp(value: string): boolean {
   const end = value.slice(-MADE_UP_DIGITS)
@@ -187,7 +187,7 @@ function startsCleanly(text: string, start: number): boolean {
   return !(hangsOn(before) && isDigit(text.charCodeAt(start - 2)))
 }
 
-/** Whether the value ends with the number. Letters may follow the number only in an extension. */
+/** Whether the value ends with the number. Letters may follow the number only as part of an extension. */
 function endsCleanly(text: string, end: number): boolean {
   if (!isWordCode(text.charCodeAt(end)))
     return !('-./:'.includes(text[end] ?? ' ') && isDigit(text.charCodeAt(end + 1)))

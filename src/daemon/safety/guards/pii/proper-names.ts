@@ -16,7 +16,7 @@ import type { Recognizer, Report } from './recognizer.ts'
 
 const NAME_WORD = /\p{Lu}[\p{L}\p{M}'’]{0,30}(?:-[\p{L}\p{M}'’]{1,30}){0,3}/gu
 /**
- * Matches the text between two words of a name: a space, a period after an initial or a title, or words in lower case.
+ * Matches the text between two words of a name: a space, the period of an initial or a title, or words in lower case.
  */
 const GAP = /^(\.?) (?:(\p{Ll}{1,3}) (?:(\p{Ll}{1,3}) )?|& )?$/u
 const GAP_CHARS = 10
@@ -33,7 +33,7 @@ const PLACE_BEFORE =
   /(?:travel\w{0,4}|fl(?:y|ew|ying)|mov(?:e|ed|ing)|go(?:ing)?|went|c[oa]m(?:e|ing)|trip|flight|back|relocated|dr[io]ve|way|return(?:ed|ing)?) to $/u
 const ORGANIZATION_BEFORE =
   /(?:work(?:s|ed|ing)? (?:for|at|with)|employed (?:at|by)|joined|(?:year|job|career|shares|intern|engineer|manager|director|ceo|cfo|cto|founder|president) (?:at|in|of))(?: the)? $/u
-/** Matches the text before a name in a sentence: a word or comma, but no quotes, brackets or list markers. */
+/** If a name is in a sentence, matches the text before it: a word or comma, but no quotes, brackets or list markers. */
 const PROSE_BEFORE = /(\p{Ll}+),? $/u
 const PROSE_BEHIND = /^(?:$|[ ,.?!;:'’\n)]|-\s)/u
 const LINE_BEFORE = /(?:^|\n)[ \t>]*$/u
@@ -50,8 +50,8 @@ type Guess = { type: PiiEntity; confidence: number }
 type Word = { start: number; end: number; lower: string }
 
 /**
- * Finds capitalized names by lists of names and cities, by company suffixes and by context words. A word that is
- * capitalized only at the start of a sentence does not count.
+ * Finds capitalized names with the help of context words, company suffixes, and lists of names and cities. A word that
+ * is capitalized only at the start of a sentence does not count.
  */
 export const properNameRecognizer: Recognizer = {
   entities: ['PERSON', 'TITLE', 'LOCATION', 'ORGANIZATION', 'NATIONALITY'],
@@ -61,7 +61,7 @@ export const properNameRecognizer: Recognizer = {
     const close = () => {
       const [first] = words
       const last = words.at(-1)
-      // A longer sequence is a heading or a list, not a name.
+      // A longer sequence of words is a heading or a list, not a name.
       if (first && last && words.length <= NAME_WORDS && last.end - first.start <= NAME_CHARS) {
         if (last.end + BEHIND_CHARS > text.length) open = Math.min(open, first.start)
         classify(text, words, report)
@@ -175,7 +175,7 @@ function isNextToName(context: string, behind: string): boolean {
   return (last !== undefined && GIVEN_NAMES.has(last)) || (next !== undefined && GIVEN_NAMES.has(next))
 }
 
-/** Classifies a name by the lists, ignoring its context. */
+/** Classifies a name by the lists alone, without its context. */
 function knownName(words: readonly Word[], phrase: string): Guess | undefined {
   if (PLACES.has(phrase)) return { type: 'LOCATION', confidence: 0.6 }
   if (NATIONALITIES.has(phrase)) return { type: 'NATIONALITY', confidence: 0.6 }
@@ -186,7 +186,7 @@ function knownName(words: readonly Word[], phrase: string): Guess | undefined {
     : undefined
 }
 
-/** Reports known names that are part of a longer unknown name. */
+/** Reports the known names that occur within a longer unknown name. */
 function reportParts(words: readonly Word[], report: Report): void {
   for (const { start, end, lower } of words) {
     if (PLACES.has(lower)) report(start, end, 'LOCATION', 0.5)

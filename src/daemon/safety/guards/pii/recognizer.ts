@@ -3,8 +3,8 @@ import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 /**
  * Finds some kinds of personal data in one pass. `report` gets every candidate, in any order. Candidates of different
  * recognizers may overlap. Returns the start of the first candidate that more text could still create, change or
- * lengthen. Returns `text.length` if there is no such candidate. Decisions about a candidate ignore text that is more
- * than CONTEXT_CHARS before the candidate.
+ * lengthen. Returns `text.length` if there is no such candidate. Decisions about a candidate ignore all text that ends
+ * more than CONTEXT_CHARS before it.
  */
 export type Recognizer = {
   entities: readonly PiiEntity[]
@@ -13,7 +13,7 @@ export type Recognizer = {
 
 export type Report = (start: number, end: number, type: PiiEntity, confidence: number) => void
 
-/** The maximum distance of context words before a candidate. */
+/** The maximum distance between a candidate and the context words before it. */
 export const CONTEXT_CHARS = 96
 
 const BLANKS_AROUND = 4
@@ -95,7 +95,7 @@ export function wordEnd(text: string, index: number): number {
 }
 
 /**
- * Returns the words before a candidate, in lower case, back to the previous digit. Because of this limit, each part of
+ * Returns the words before a candidate, in lower case, back to the previous digit. Because of this limit, each word of
  * a text is read for only one number.
  */
 export function wordsBefore(text: string, start: number): string {
@@ -109,7 +109,7 @@ export function textBefore(text: string, start: number): string {
   return text.slice(from, start)
 }
 
-/** Whether the digits follow another digit group, and are therefore the rest of a longer number. */
+/** Whether another digit group precedes the digits, so that they are the rest of a longer number. */
 export function followsGroup(text: string, start: number): boolean {
   if (text[start - 1] !== ' ') return false
   for (let index = start - 2; index >= 0 && start - index < 8 && isWordCode(text.charCodeAt(index)); index--) {

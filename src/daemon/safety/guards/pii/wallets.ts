@@ -48,7 +48,7 @@ function sha256(bytes: Uint8Array): Uint8Array {
 function isSegwit(word: string): boolean {
   const values = Array.from(word.slice(3), (character) => BECH32.indexOf(character))
   const version = values[0]!
-  // A version 0 program has 20 or 32 bytes. For later versions, only programs of 32 bytes are accepted.
+  // A version 0 program has 20 or 32 bytes. For later versions, only a program of 32 bytes is accepted.
   if (word.length !== 62 && (version !== 0 || word.length !== 42)) return false
   let check = 1
   for (const value of [...(word[0] === 't' ? NETWORKS.t : NETWORKS.b), ...values]) {

@@ -25,17 +25,19 @@ foundation federation union league club orchestra museum hospital clinic church 
 universität hochschule ministerium amt verein stiftung université universidad università instituto
 `)
 
-/** Prepositions. After these words, a name that is not in a list is assumed to be a location. */
+/** Prepositions. If a name follows one of these words and is not in a list, it is assumed to be a location. */
 export const PLACE_PREPOSITIONS = wordSet(
   'in from near at to visiting visit outside around towards toward within across throughout reaching leaving toured',
 )
 
-/** Determiners. After a determiner, a capitalized name is assumed to be a thing, not a person. */
+/** Determiners. Determiners. A capitalized name that follows one is assumed to be a thing, not a person. */
 export const DETERMINERS = wordSet(
   'the a an this that these those each every any some your our their its my his her no new one another which',
 )
 
-/** Everyday words that are capitalized at the start of sentences and in headings. They complement the stop words. */
+/**
+ * Everyday words that are often capitalized, at the start of sentences or in headings. They complement the stop words.
+ */
 export const EVERYDAY_WORDS = wordSet(`
 able about above absolutely accept access according account accounts across act action actions active actually add added adding additional additionally address administration admin advanced adventure after afterwards again agent agents ago agree
 all allow allows almost alone along already also alternatively although always amazing amount an analysis and animation announcement another answer answers any anyone anything anyway api apparently appears appendix apple application apply applied approach april
