@@ -9,15 +9,15 @@ const HYPHEN = 45
 const POINT = 46
 
 /**
- * A possible IBAN at `start`, whether its digits are grouped or not. `isOpen`: later text decides whether the IBAN is
+ * A possible IBAN at `start`, whether it is written in groups or not. `isOpen`: later text decides whether the IBAN is
  * valid.
  */
 export type IbanReading = { end: number; isValid: boolean; isOpen: boolean }
 
 /**
- * The country determines how many letters and digits are read. Skips single spaces, hyphens or dots between these
- * characters. Undefined if no IBAN can begin here. The format is ISO 13616. ibantools validates check digits and
- * national formats.
+ * Reads the letters and digits of an IBAN; the country determines how many. Skips single spaces, hyphens or dots
+ * between these characters. Undefined if no IBAN can begin here. The format is ISO 13616. ibantools validates check
+ * digits and national formats.
  */
 export function readIban(text: string, start: number): IbanReading | undefined {
   if (!isAsciiLetter(text.charCodeAt(start))) return undefined

@@ -3,8 +3,8 @@ import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 /**
  * Finds some kinds of personal data in one pass. `report` gets every candidate, in any order. Candidates of different
  * recognizers may overlap. Returns the start of the first candidate that more text could still create, change or
- * lengthen. Returns `text.length` if there is no such candidate. Decisions about a candidate ignore all text that ends
- * more than CONTEXT_CHARS before it.
+ * lengthen. Returns `text.length` if there is no such candidate. Decisions about a candidate ignore text that precedes
+ * it by more than CONTEXT_CHARS.
  */
 export type Recognizer = {
   entities: readonly PiiEntity[]

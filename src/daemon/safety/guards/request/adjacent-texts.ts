@@ -14,7 +14,7 @@ import {
 import type { Edit } from '../stream/text-view.ts'
 import { mapAdjacentTexts, type PromptText } from './text-slots.ts'
 
-/** The maximum length of text that is scanned at a time. Boundaries that are near each other are scanned together. */
+/** The maximum length of text in one scan. If several boundaries are near each other, one scan covers them. */
 const PIECE_CHARS = 2 * DETECTION_HOLD_CHARS
 
 /**
@@ -83,7 +83,10 @@ async function findAcross(
   return found
 }
 
-/** Applies the edits to each text. A replacement is inserted into the text in which the value begins. */
+/**
+ * Applies the edits to each text. If a value spans several texts, its replacement is inserted into the text in which
+ * the value begins.
+ */
 function editEach(texts: readonly string[], edits: readonly Edit[]): string[] {
   let end = 0
   let next = 0

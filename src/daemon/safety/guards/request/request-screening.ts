@@ -20,7 +20,7 @@ import { screenNames } from './names.ts'
 import { mapTexts, type PromptText, type Slot, slotsOf } from './text-slots.ts'
 import { type JudgedResults, judgeToolResults, type ToolResult } from './tool-results.ts'
 
-/** A screened request, with the data for the guards of its passages and its response. */
+/** A screened request, and the data that the guards of its passages and its response need. */
 export type GuardedRequest = {
   policy: AppliedPolicy
   /** Undefined if no prompt shield applies. */
@@ -31,7 +31,7 @@ export type GuardedRequest = {
   pseudonyms: Pseudonyms | undefined
   /** The canaries that the response must not leak. Undefined if the policy disables them. */
   canaries: Canaries | undefined
-  /** The system prompt, excluding the text that the gateway adds. */
+  /** The system prompt without the text that the gateway adds. */
   instructions: string
   options: PromptText['options']
   /** The parameters of the shield's scans. */
@@ -54,7 +54,7 @@ export type Inspection = GuardedRequest & {
 /**
  * Runs the rules and the prompt shield on all texts of a request. The shield scans the redacted text, because it may
  * send this text to a judge model.
- * @throws SHIELD_UNAVAILABLE or SCAN_FAILED if the shield cannot decide
+ * @throws SHIELD_UNAVAILABLE or SCAN_FAILED if the shield cannot reach a decision
  */
 export async function inspectRequest(
   promptText: PromptText,
@@ -189,7 +189,7 @@ function inInstalments(slots: readonly Slot[]): string[] {
 export function contentBlocked(incidents: readonly RuleIncident[], traceId?: string): GatewayError {
   const acting = incidents.filter(({ action, enforced }) => enforced && action !== 'log')
   const asked = acting.filter(({ action }) => action === 'block')
-  // If no rule has the action `block`, a name that needs redaction blocked the request, because names cannot be
+  // If no rule has the action `block`, the request was blocked by a name that needs redaction: names cannot be
   // redacted.
   const blocking = asked.length > 0 ? asked : acting
   const types = [...new Set(blocking.flatMap(({ types }) => Object.keys(types)))]

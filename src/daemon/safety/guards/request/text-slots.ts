@@ -18,13 +18,13 @@ export type PromptText = {
 export type Slot = {
   /** The author. `definition`: descriptions of tools and of the response format. */
   from: 'system' | 'user' | 'assistant' | 'tool' | 'definition'
-  /** JSON text contains escaped values. Changed JSON text must remain valid JSON. */
+  /** JSON text contains escaped values, and must remain valid JSON when it is changed. */
   format: 'text' | 'json'
   text: string
 }
 
 /**
- * Replaces every text of a request with the result of `rewrite`, in the order of the conversation. Only this function
+ * Replaces every text of a request with the result of `rewrite`, in the order of the conversation. No other code
  * defines where a request contains text, so guards scan exactly the text that they can change. Ids and names are
  * visited by `mapNames` instead. Unchanged objects are not copied.
  */
@@ -47,8 +47,8 @@ export function slotsOf(request: PromptText): Slot[] {
 }
 
 /**
- * Visits adjacent texts of one message, which a model reads as one text. `rewrite` must return the same number of
- * texts, which replace the visited texts. Empty results are removed from the message.
+ * Visits adjacent texts of one message together, because a model reads them as one text. `rewrite` must return the same
+ * number of texts, which replace the visited texts. Empty results are removed from the message.
  */
 export function mapAdjacentTexts<S extends PromptText>(
   request: S,
@@ -150,7 +150,7 @@ function mapMessage(message: Message, rewrite: Rewrite): Message {
     reasoning &&
     mapAll(reasoning, (step) => {
       const text = mapText(step.text, 'assistant', rewrite)
-      // Changed text loses its signature, which is valid only for the original text.
+      // If a text is changed, its signature is removed, because the signature is valid only for the original text.
       return text === step.text ? step : { origin: step.origin, text }
     })
   if (content === message.content && newCalls === toolCalls && newReasoning === reasoning) return message
@@ -193,7 +193,7 @@ function mapObject(value: object, rewrite: Rewrite): object {
   return mapped === json ? value : JSON.parse(mapped)
 }
 
-/** Returns the list itself if no item changes. */
+/** If no item changes, returns the same list, not a copy. */
 function mapAll<T, List extends readonly T[]>(list: List & readonly T[], map: (item: T) => T): List | T[] {
   let changed: T[] | undefined
   for (const [at, item] of list.entries()) {

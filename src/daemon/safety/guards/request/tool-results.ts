@@ -21,7 +21,7 @@ export type JudgedResults = {
   worst: ShieldIncident | undefined
   /** The findings that have no incident yet, one for each tool result. */
   unreported: ShieldIncident[]
-  /** Returns the messages, with a notice in place of each withheld result. */
+  /** Returns the messages, in which a notice replaces each withheld result. */
   withhold(messages: Message[]): Message[]
   /** Remembers these results as reported. Call this after the incidents are durable. */
   markReported(): void
@@ -29,8 +29,8 @@ export type JudgedResults = {
 
 /**
  * Withholds tool results that contain attacks. A client resends the whole history with every turn, so rejecting the
- * request would also reject every later turn. For the same reason, each result is reported only once.
- * @param scans the tool result scans of `scanPromptText`
+ * request would also reject every later turn. Because the history is resent, each result is reported only once.
+ * @param scans the results of `scanPromptText` for the tool results of the request
  */
 export function judgeToolResults(
   scans: ReadonlyMap<ToolResult, ShieldScan>,

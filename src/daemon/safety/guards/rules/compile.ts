@@ -30,8 +30,8 @@ function toPlannedRule(rule: GuardRule): PlannedRule {
 }
 
 /**
- * Creates the detector of a rule. `type` is the finding type of the rule's own pattern and words. Built-in detectors
- * have their own types.
+ * Creates the detector of a rule. `type` is the type of findings by the rule's own pattern and words. Built-in
+ * detectors have their own types.
  * @throws PatternRefused
  */
 export function createRuleDetector(rule: GuardRuleDocument, type: string): Detector {

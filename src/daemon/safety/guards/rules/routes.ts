@@ -153,7 +153,10 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
   ]
 }
 
-/** The maximum body size. It fits samples of the maximum total length, however their characters are escaped in JSON. */
+/**
+ * The maximum body size. It is large enough for samples of the maximum total length, even if JSON escapes every
+ * character.
+ */
 const SIMULATE_BODY_BYTES = 1_048_576
 
 /**

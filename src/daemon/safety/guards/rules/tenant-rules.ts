@@ -18,8 +18,8 @@ export type TenantRules = FreshCache<OwnRules>
 const TENANTS_COMPILED = 1_000
 
 /**
- * Creates a cache of each tenant's compiled rules, at most GUARD_RULE_CACHE_MS old. The cache returns the same object
- * until the content changes, so callers can use the object as a cache key.
+ * Creates a cache of each tenant's compiled rules. Cached rules are at most GUARD_RULE_CACHE_MS old. The cache returns
+ * the same object until the content changes, so callers can use the object as a cache key.
  */
 export function createTenantRules({ db, clock }: { db: Db; clock: Clock }): TenantRules {
   const compiled = new LRUCache<string, { said: string; rules: OwnRules }>({ max: TENANTS_COMPILED })

@@ -2,7 +2,7 @@ import type { GUARD_VALIDATORS } from '../../../../shared/wire/guard-rules.ts'
 import { isPlaceholder, looksRandom } from '../dlp/randomness.ts'
 import { passesLuhn } from '../pii/checksums.ts'
 
-/** The functions that validate a match, by the name that a rule uses. */
+/** The functions that validate a match. Rules refer to them by these names. */
 export const VALIDATORS: Record<(typeof GUARD_VALIDATORS)[number], (value: string) => boolean> = {
   luhn(value) {
     const digits = value.replace(/\D/g, '')

@@ -6,8 +6,8 @@ import { WEIGHTS } from './weights.ts'
 
 export type Classifier = {
   /**
-   * Returns the logit. A logit above 0 means that an attack is more likely than not, given the class weights of the
-   * training.
+   * Returns the logit. If the logit is above 0, an attack is more likely than not, given the class weights that the
+   * training used.
    */
   logit(features: Features): number
   riskScore(logit: number): number
@@ -60,7 +60,7 @@ function interpolated(anchors: Weights['anchors'], logit: number): number {
 
 let trained: Classifier | undefined
 
-/** Returns the classifier with the shipped weights, which are decompressed on first use. */
+/** Returns the classifier with the shipped weights. They are decompressed on first use. */
 export function trainedClassifier(): Classifier {
   trained ??= classifierOf(WEIGHTS)
   return trained

@@ -8,7 +8,7 @@ export type ConversationScan = {
   /** The highest risk score of any message. */
   conversationRiskScore: number
   conversationVerdict: ShieldVerdict
-  /** The messages with a score above 0, sorted by score, highest first. */
+  /** The messages that have a score above 0, highest score first. */
   flaggedMessages: FlaggedMessage[]
 }
 
@@ -29,8 +29,8 @@ const TURNS_TOGETHER = 4
 const EDGE_CHARS = 1_000
 
 /**
- * Joins the last TURNS_TOGETHER texts. The middle of long texts is omitted, so that padding does not separate the parts
- * of an attack.
+ * Joins the last TURNS_TOGETHER texts. Omits the middle of long texts, so that padding cannot separate the parts of an
+ * attack.
  */
 export const joinTurns = (texts: readonly string[]): string => texts.slice(-TURNS_TOGETHER).map(edgesOf).join('\n')
 
@@ -38,8 +38,8 @@ const edgesOf = (text: string): string =>
   text.length <= 2 * EDGE_CHARS ? text : `${text.slice(0, EDGE_CHARS)}\n${text.slice(-EDGE_CHARS)}`
 
 /**
- * Scans each user message alone, and together with earlier user messages. An attack that only the joined messages
- * reveal is attributed to the message that completes the attack.
+ * Scans each user message alone, and together with earlier user messages. If only the joined messages reveal an attack,
+ * it is attributed to the message that completes it.
  */
 export async function scanConversation(
   messages: readonly { role: string; content: string }[],

@@ -23,7 +23,7 @@ type Match = readonly (string | undefined)[]
 
 /** The maximum length of text to decode, and of decoded text. This limit bounds the work even for hostile input. */
 const DECODED_CHARS = 32_768
-/** The maximum length of spaced letters to join. It is smaller, because joining is expensive. */
+/** The maximum length of text in which spaced letters are joined. It is smaller, because joining is expensive. */
 const SPACED_CHARS = 8_192
 const LEAST_CHARS = 8
 
@@ -101,7 +101,7 @@ function fromChain(groups: readonly string[]): string[] {
   if (groups.length === 1) return []
   const single = groups.flatMap((group) => (group.length < LEAST_CHAIN_CHARS ? [] : (fromBase64(group) ?? [])))
   if (!/[A-Z]/.test(letters) || !/[a-z]/.test(letters)) return single
-  // Tries all four alignments, because short words that look like groups shift the alignment of the real groups.
+  // Tries all four alignments: short words that look like base64 groups may shift the alignment of the real groups.
   const known = single.join('\n')
   const stretches = [0, 1, 2, 3].flatMap((step) => readableStretches(Buffer.from(letters.slice(step), 'base64')))
   return [...single, ...stretches.filter((stretch) => !known.includes(stretch.trim()))]
@@ -110,8 +110,8 @@ function fromChain(groups: readonly string[]): string[] {
 const LEAST_STRETCH_BYTES = 16
 
 /**
- * Returns the parts of the bytes that are text. Noise from misaligned decoding does not contain long runs of readable
- * characters.
+ * Returns the parts of the bytes that are text. Bytes from a wrong alignment are noise, which does not contain long
+ * runs of readable characters.
  */
 function readableStretches(bytes: Buffer): string[] {
   const stretches: string[] = []
@@ -153,7 +153,7 @@ function substituted(text: string, pattern: RegExp, decode: (match: Match) => st
 }
 
 function fromBase64(run: string): string | undefined {
-  // Excludes words, paths and identifiers, which usually have letters of only one case.
+  // Excludes words, paths and identifiers: in most of them, all letters have the same case.
   if (!/[A-Z]/.test(run) || !/[a-z]/.test(run)) return undefined
   return readable(Buffer.from(run, 'base64'))
 }
@@ -267,7 +267,7 @@ const LEET: Record<string, string> = {
   '€': 'e',
 }
 
-/** Decodes words that use digits and symbols as letters, if several decoded words are known words. */
+/** Decodes words in which digits and symbols stand for letters, if several of the decoded words are known words. */
 function fromLeet(text: string): string {
   let known = 0
   const clear = text.slice(0, DECODED_CHARS).replace(/[a-z0-9@$!|+€]{2,24}/gi, (token) => {

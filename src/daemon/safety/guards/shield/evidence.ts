@@ -4,7 +4,9 @@ import type { PhraseHit } from './phrases.ts'
 import type { Reading, Window } from './reading.ts'
 import { segmentsOf } from './segments.ts'
 
-/** A piece of evidence for an attack. `matched` is a part of the text: omit it when storing evidence. */
+/**
+ * A piece of evidence for an attack. `matched` is a part of the text, so it must be omitted when evidence is stored.
+ */
 export type Evidence = {
   layer: ShieldLayer
   pattern: string
@@ -19,7 +21,7 @@ export type TextSource = 'user' | 'retrieved' | 'tool'
 
 const MATCHED_CHARS = 80
 /**
- * The length of text that is read for an excerpt. This is longer than MATCHED_CHARS, because whitespace is collapsed
+ * How many characters of text are read for an excerpt. More than MATCHED_CHARS, because whitespace is collapsed
  * afterwards.
  */
 const READ_CHARS = 4 * MATCHED_CHARS
@@ -68,7 +70,7 @@ export function markEvidence({ spelled }: Reading): Evidence[] {
   })
 }
 
-/** Returns evidence of manipulated letters, which make people read a different text than the model receives. */
+/** Returns evidence of manipulated letters. Because of them, people see a different text than the model receives. */
 export function letterEvidence({ clean }: Reading): Evidence[] {
   const found: Evidence[] = []
   const add = (pattern: string, confidence: number, matched: string) =>
@@ -88,7 +90,7 @@ export const hidingEvidence = (encoding: Encoding, text: string): Evidence => ({
   matched: short(text),
 })
 
-/** Returns evidence of requests to the assistant in text that should only be data. */
+/** If a text should only be data, returns evidence of requests to the assistant in it. */
 export function dataEvidence(reading: Reading, window: Window, source: TextSource): Evidence[] {
   if (source === 'user') return []
   const { words, spelled } = reading
@@ -114,8 +116,8 @@ export const strongest = (evidence: readonly Evidence[], count: number): Evidenc
   [...evidence].sort((one, other) => other.confidence - one.confidence).slice(0, count)
 
 /**
- * Returns the category with the most evidence. `obfuscation` counts only a quarter, because it does not show the goal
- * of the attack.
+ * Returns the category with the most evidence. Evidence of `obfuscation` has only a quarter of its weight, because it
+ * does not show the goal of the attack.
  */
 export function categoryOf(evidence: readonly Evidence[]): ShieldCategory | null {
   const sums = new Map<ShieldCategory, number>()

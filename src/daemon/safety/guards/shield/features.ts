@@ -7,12 +7,12 @@ import { CONCEPTS, CONTENT_SYMBOL, LINE_SYMBOL, type Words } from './words.ts'
 /** The features of a window: the indices of nonzero features, and their values. */
 export type Features = { indices: number[]; values: number[] }
 
-/** The number of slots for sequences of adjacent symbols (words.ts), which describe the form of a wording. */
+/** The number of slots for sequences of adjacent symbols (words.ts). Such sequences describe the form of a wording. */
 const SHAPES = 32_768
-/** The number of slots for sequences of concepts with any words between them. */
+/** The number of slots for sequences of concepts. Any other words may stand between the concepts. */
 const CHAINS = 16_384
 const WORDINGS = 8_192
-/** The number of slots for the starts and subjects of requests that differ from the surrounding text. */
+/** The number of slots for requests that differ from the surrounding text: their starts and subjects. */
 const ODD_SHAPES = 4_096
 
 const SHAPES_AT = 0
@@ -36,8 +36,8 @@ const CHAIN_LINKS = 4
 const LEAST_GROUP = 12
 
 /**
- * The last window in which each feature was counted. With this array, each feature is added once per window without
- * allocating memory.
+ * For each feature, the last window in which it was counted. This array avoids adding a feature twice per window, and
+ * needs no allocation per window.
  */
 const seenIn = new Float64Array(FEATURES)
 let current = 0

@@ -11,7 +11,7 @@ export type Judgement = {
   confidence: number
 }
 
-/** The prompt for a judge model, whose response `readJudgement` parses. */
+/** The prompt for a judge model. `readJudgement` parses the model's response. */
 export type JudgePrompt = {
   system: string
   user: string
@@ -20,19 +20,19 @@ export type JudgePrompt = {
 }
 
 const JUDGED_CHARS = 8_000
-/** The judge is called only for scores below this value. */
+/** The judge is called only if the score is below this value. */
 const CLEAR_ATTACK_SCORE = 95
 
-/** Whether the result of the other layers is uncertain. */
+/** Whether the other layers have left the result uncertain. */
 export function isUnsure({ riskScore }: ShieldScan, options: ShieldOptions = {}): boolean {
   const { log } = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
   return riskScore >= log && riskScore < CLEAR_ATTACK_SCORE
 }
 
 /**
- * Returns the judge's prompt, which contains as many suspects of the other layers as fit, highest score first.
+ * Returns the judge's prompt. It contains as many of the other layers' suspects as fit, highest score first.
  * @param suspects the `suspects` of a scan
- * @param fence unpredictable characters that enclose the text, so that the text cannot end its own quotation
+ * @param fence unpredictable characters that enclose the quoted text, so that the text cannot contain its own end mark
  */
 export function judgePrompt(suspects: readonly string[], fence: string): JudgePrompt {
   const all = suspects.join('\n[…]\n')
@@ -73,7 +73,7 @@ const isCategory = (name: string): name is ShieldCategory => Object.hasOwn(SHIEL
 
 /**
  * Combines the scan with the judgement: a confident judge decides, and an unsure judge only shifts the score.
- * @param isWhole whether the judge read all suspects; otherwise, the judge cannot clear the text
+ * @param isWhole whether the judge read all suspects; if not, its judgement cannot clear the text
  */
 export function withJudgement(
   scan: ShieldScan,

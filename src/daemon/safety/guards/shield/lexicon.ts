@@ -1,7 +1,7 @@
 /**
  * The vocabulary of attacks, grouped by concept, so that new wordings and other languages are recognized. `word*` is a
  * prefix of words. `two_words` is an expression of several words. Entries have no accents, because accents are removed
- * from the compared texts. A word may have several concepts.
+ * from a text before it is compared. A word may have several concepts.
  */
 export const LEXICON = {
   OVERRIDE: `ignor* disregard* forget forgets forgetting forgot forgotten neglect* overrid* overrule* bypass* circumvent* skip skipping
@@ -121,7 +121,7 @@ export const LEXICON = {
 
 export type Concept = keyof typeof LEXICON
 
-/** Function words. Features contain function words unchanged, whereas content words are replaced by their concepts. */
+/** Function words. Features contain function words unchanged, but replace content words by their concepts. */
 export const FUNCTION_WORDS = `a an the and or but if then so of in on at to for from by with as is are was were be been am do does did
   have has had will would can could should may might that this these those it its he she they we our us their his her what which who
   how why when where there here only just also like than more most into about between after again once out up down over under please

@@ -15,7 +15,9 @@ export type NetworkWeights = {
   bias: number
   hiddenBias: readonly number[]
   output: readonly number[]
-  /** Factors that convert a byte to a weight: first for the direct weight, then for the weight of each hidden unit. */
+  /**
+   * Factors that convert bytes to weights: first the factor of the direct weight, then the factor of each hidden unit.
+   */
   scales: readonly number[]
   /** For each feature, 1 + `hidden` signed bytes. Compressed with Brotli, then encoded as base64. */
   bytes: string

@@ -18,12 +18,12 @@ export type OutputDetection = {
 /** `detections` are sorted by severity, the most severe first. */
 export type OutputScan = { riskScore: number; verdict: ShieldVerdict; detections: OutputDetection[] }
 
-/** The number of consecutive matching letters and digits that rules out a coincidence. Other characters are ignored. */
+/** If this many consecutive letters and digits match, the match is not a coincidence. Other characters are ignored. */
 const PIECE_CHARS = 24
 const LEAST_SNIPPET_CHARS = 10
 /**
- * The minimum share of a snippet that counts as a leak. A long run of the snippet's letters and digits also counts as a
- * leak.
+ * The minimum share of a snippet that counts as a leak. A smaller share also counts as a leak if it contains a long run
+ * of the snippet's letters and digits.
  */
 const LEAST_SHARE = 0.3
 const LONG_RUN_CHARS = 80
@@ -119,8 +119,8 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
     const detections: OutputDetection[] = []
     if (leaked > 0) detections.push({ type: 'system_prompt_leak', category: 'prompt_leaking', confidence: leaked })
     if (drift > 0) detections.push({ type: 'role_drift', category: 'role_hijack', confidence: drift })
-    // Each detection is judged by its own score, because a quotation does not make the rest of the response more
-    // suspicious.
+    // The verdict of each detection depends only on its own score: a quotation does not make the rest of the response
+    // more suspicious.
     const judged = detections.map((detection) => {
       const riskScore = Math.round(detection.confidence * 100)
       const { verdict } = strictestVerdict(riskScore, [detection.category], thresholds, limits)
@@ -146,8 +146,8 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
 }
 
 /**
- * Limits the verdict for quotations of the system prompt to FLAG, because a correct response may quote a rule or a fact
- * of it. Use canaries for text that must not leak.
+ * The verdict for a quotation of the system prompt is at most FLAG, because a correct response may quote a rule or fact
+ * from it. For text that must not leak, use canaries.
  */
 const withQuotingAllowed = (categories: CategoryLimits = {}): CategoryLimits => ({
   ...categories,
@@ -166,8 +166,9 @@ export function* piecesOf(text: string): Generator<string> {
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '')
 
 /**
- * Returns a function that adds text and returns the confidence of a leak so far. The confidence is 0, or from 0.8 for a
- * part of the snippet to 1 for the whole snippet. A part that occurs in several decodings of the text counts once.
+ * Returns a function that adds text, and returns the confidence that the text so far contains a leak. The confidence is
+ * 0 without a leak, 0.8 or more for a part of the snippet, and 1 for the whole snippet. A part that occurs in several
+ * decodings of the text counts once.
  */
 function watchLeak({ pieces, weights, total, pieceChars, stride }: Snippet): (text: string) => number {
   const seen = new Uint8Array(weights.length)

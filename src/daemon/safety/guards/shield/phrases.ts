@@ -2,7 +2,7 @@ import type { ShieldCategory } from '../../../../shared/wire/shield.ts'
 import type { Concept } from './lexicon.ts'
 import { CONCEPTS, type Words } from './words.ts'
 
-/** A phrase in words of any language: one concept per step, with each step near the previous one. */
+/** A phrase that may be worded in any language: one concept per step, and each step is near the previous step. */
 export type Phrase = {
   id: string
   category: ShieldCategory
@@ -191,9 +191,7 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   )
   return ({ concepts }, from, to) => {
     const hits: PhraseHit[] = []
-    /**
-     * For each phrase and step: the last word that matched the step, and the first word of the phrase up to this step.
-     */
+    /** For each phrase and step: the last word that matched the step, and the word at which the phrase then began. */
     const taken = new Map<number, { word: number; first: number }[]>()
     const found = new Set<number>()
     for (let word = from; word < to; word++) {
@@ -235,7 +233,7 @@ function takeStep(
   return step === steps.length - 1 ? here.first : undefined
 }
 
-/** Whether every step was matched since `earliest`, each by a different word. */
+/** Whether every step was matched by a different word, none of them before `earliest`. */
 function isComplete(takenSteps: readonly { word: number }[], earliest: number): boolean {
   return takenSteps.every(
     ({ word }, at) =>

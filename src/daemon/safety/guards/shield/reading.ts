@@ -1,7 +1,7 @@
 import { type CleanText, cleanLetters } from './letters.ts'
 import { readWords, type Words, withoutAccents } from './words.ts'
 
-/** A text in the forms that the layers read. */
+/** A text in all forms that the shield's layers read. */
 export type Reading = {
   clean: CleanText
   /**
@@ -15,7 +15,7 @@ export type Reading = {
 /** A range of words that is judged together. */
 export type Window = { from: number; to: number }
 
-/** Window size and step in words. Windows make a short attack in a long text detectable. */
+/** Window size and step in words. Because of the windows, a short attack in a long text is detected. */
 const WINDOW_WORDS = 300
 const STEP_WORDS = 200
 
@@ -24,8 +24,8 @@ export function readText(text: string): Reading {
   const clean = { ...letters, text: withoutEllipses(letters.text) }
   const spelled = withoutAccents(clean.text)
   const plain = spelled.toLowerCase()
-  // The lower case of some letters is longer, which shifts all following offsets. In this case, `spelled` is the text
-  // in lower case.
+  // Some letters are longer in lower case, which shifts all following offsets. If a text contains such letters,
+  // `spelled` is the text in lower case.
   return { clean, spelled: plain.length === spelled.length ? spelled : plain, words: readWords(plain) }
 }
 
@@ -46,8 +46,9 @@ const ELLIPSES = /\.{3,}(?:[^\S\n]+\.{3,})*/g
 const AFTER_SENTENCE = /[^\S\n]*(?:\n|$)|["'”’)\]}»]/y
 
 /**
- * Normalizes ellipses, so that the classifier does not use them. Data sets truncate texts with ellipses, and people end
- * texts with them. Removes ellipses at the end of a text, line or quotation. Replaces all others with a full stop.
+ * Normalizes ellipses, so that the classifier does not use them as a signal: data sets mark truncated texts with them,
+ * and people end texts with them. Removes ellipses at the end of a text, line or quotation. Replaces all others with a
+ * full stop.
  */
 function withoutEllipses(text: string): string {
   const trimmed = text.trimEnd()

@@ -41,7 +41,7 @@ export type ShieldOptions = {
   /** Overrides the sensitivity's thresholds. */
   thresholds?: Thresholds | undefined
   /**
-   * Only the highest layer in this list matters, because it includes all lower layers: `regex`, `heuristic`, `ml`,
+   * Only the highest of these layers matters, because each layer includes all lower layers: `regex`, `heuristic`, `ml`,
    * `llm`. Default: `ml`. This module does not call the layer `llm`.
    */
   layers?: readonly ShieldLayer[] | undefined
@@ -66,7 +66,7 @@ export type ShieldScan = {
   details: Evidence[]
   /**
    * The text for a judge, if `layers` includes `llm`: the decoded parts that score at least the LOG threshold, highest
-   * score first. Omit `suspects` when storing a scan, because they contain text.
+   * score first. When a scan is stored, `suspects` must be omitted, because they contain text.
    */
   suspects: readonly string[]
 }
@@ -78,7 +78,7 @@ const OVERLAP_CHARS = 1_536
 const DEPTH = 2
 const DETAILS = 12
 
-/** The maximum total length of decoded text is this many code units plus the length of the scanned text. */
+/** The total length of decoded text may exceed the length of the scanned text by at most this many code units. */
 const DECODED_CHARS = 16_384
 
 /** The state of a scan in progress. */
@@ -92,7 +92,7 @@ type Scan = {
   logit: number
   /** The windows that a judge may need. */
   windows: { text: string; logit: number }[]
-  /** The remaining budget of decoded text, so that nested encodings cannot make a scan long. */
+  /** How much text may still be decoded. This budget prevents nested encodings from making a scan long. */
   decodableChars: number
 }
 
@@ -157,7 +157,7 @@ function* judgeBlock(reading: Reading, scan: Scan, hiddenBy: Encoding | undefine
     logit = Math.max(logit, judged.logit)
     yield
   }
-  // Only a hidden request is evidence of intent. Other hidden words may be harmless.
+  // Among hidden words, only a request shows an intent to attack. All others may be harmless.
   const hidesRequest =
     hiddenBy !== undefined && evidence.some(({ pattern, confidence }) => confidence >= 0.5 && !shown.has(pattern))
   if (hidesRequest && scan.usesHeuristics) evidence.push(hidingEvidence(hiddenBy, reading.spelled))
@@ -183,8 +183,8 @@ function hiddenIn({ clean }: Reading): Decoded[] {
 const REQUEST_IN_DATA = 1
 const HIDDEN_REQUEST = 3
 /**
- * The minimum number of words in a hidden request. Shorter decoded texts, such as `admin:secret` in a header, are not
- * requests.
+ * The minimum number of words in a hidden request. A shorter decoded text is not a request: for example, `admin:secret`
+ * in a header.
  */
 const LEAST_HIDDEN_WORDS = 4
 
@@ -239,7 +239,7 @@ function conclude({ evidence, logit, windows, classifier, options }: Scan): Shie
     })
   }
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
-  // The verdict considers all categories, because a category that is only logged must not hide a more severe category.
+  // The verdict considers all categories; otherwise, a category that is only logged could hide a more severe one.
   const categories = riskScore === 0 ? [] : distinct.map(({ category }) => category)
   const { verdict, category } = strictestVerdict(riskScore, [likeliest, ...categories], thresholds, options.categories)
   return {

@@ -8,7 +8,7 @@ export type Segment = {
   to: number
   asks: boolean
   commands: boolean
-  /** Whether the segment addresses the assistant or mentions the assistant's response. */
+  /** Whether the segment addresses the assistant or mentions its response. */
   addressed: boolean
 }
 

@@ -105,7 +105,7 @@ const NO_COUNTS = {
   pictures: 0,
   functions: 0,
   conceptual: 0,
-  /** The numbers of function words and concept words: `early` in the first half, `late` in the second half. */
+  /** How many function words and concept words there are: `early` in the first half, `late` in the second half. */
   early: 0,
   late: 0,
   beginnings: 0,
@@ -187,7 +187,7 @@ function tallyOf(read: Words, spelled: string, { from, to }: Window, start: numb
 
 const middleOf = ({ from, to }: Window): number => from + Math.floor(Math.max(1, to - from) / 2)
 
-/** Whether a symbol that is unusual in prose has a non-space character on each side. */
+/** Whether a symbol that is unusual in prose has no space on either side. */
 const isGlued = (sign: string, at: number, spelled: string, start: number): boolean =>
   !PROSE_SIGNS.has(sign) && at > start && spelled.charCodeAt(at - 1) > 32 && spelled.charCodeAt(at + 1) > 32
 
@@ -266,7 +266,7 @@ function sharesOf(tally: Tally, window: Window): Record<(typeof SIGNALS)[number]
   }
 }
 
-/** Returns one bit for the group of scripts. */
+/** Returns the bit of the script group to which a code unit belongs. */
 function scriptOf(unit: number): number {
   if (unit < 0x250) return 1
   if (unit < 0x370) return 2

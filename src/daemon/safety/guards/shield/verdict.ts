@@ -9,7 +9,7 @@ export type Sensitivity = (typeof SHIELD_SENSITIVITIES)[number]
 export type Thresholds = { log: number; flag: number; block: number }
 
 const BALANCED: Thresholds = { log: 20, flag: 50, block: 80 }
-/** The number by which each sensitivity shifts all thresholds. */
+/** For each sensitivity, the number by which all thresholds are shifted. */
 const SHIFT: Record<Sensitivity, number> = { strict: -20, balanced: 0, permissive: 10 }
 
 /** Returns the thresholds of a sensitivity. The minimum threshold is 1, because a score of 0 always means ALLOW. */
@@ -50,7 +50,7 @@ export function strictestVerdict(
 
 type Judged = { riskScore: number; verdict: ShieldVerdict }
 
-/** Compares verdicts before scores, because a category's limit can lead to a milder verdict despite a higher score. */
+/** Compares verdicts first, then scores: because of a category's limit, a higher score may have a milder verdict. */
 export const isWorse = (one: Judged, other: Judged): boolean =>
   rankOf(one.verdict) - rankOf(other.verdict) > 0 || (one.verdict === other.verdict && one.riskScore > other.riskScore)
 

@@ -30,7 +30,7 @@ export const PLACE_PREPOSITIONS = wordSet(
   'in from near at to visiting visit outside around towards toward within across throughout reaching leaving toured',
 )
 
-/** Determiners. Determiners. A capitalized name that follows one is assumed to be a thing, not a person. */
+/** Determiners. A capitalized name that follows one is assumed to be a thing, not a person. */
 export const DETERMINERS = wordSet(
   'the a an this that these those each every any some your our their its my his her no new one another which',
 )
