@@ -1,5 +1,5 @@
-// The safety module: guards, SMLTP policies (named sets of security rules), the prompt shield, and incidents (their
-// findings).
+// The safety module: guards, SMLTP policies (named sets of security rules), the prompt shield, and incidents (the
+// findings of all these).
 import type { ProviderRegistry } from '../models/registry.ts'
 import { createFreshCache } from '../platform/db/fresh-cache.ts'
 import type { Route } from '../platform/http/route.ts'

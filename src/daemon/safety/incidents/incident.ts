@@ -56,8 +56,8 @@ export type GuardIncident =
     })
 
 /**
- * Stores the incidents of a request in the request's transaction: one row per incident, and for most incidents a
- * webhook event.
+ * Stores the incidents of a request in the request's transaction. Each incident gets a row, and most incidents also get
+ * a webhook event.
  */
 export function addIncidents(
   records: LedgerRecords,
@@ -177,12 +177,12 @@ function toEvent(incident: GuardIncident, row: IncidentRow, origin: IncidentOrig
 }
 
 /**
- * Events contain only opaque conversation ids (the gateway's own ids, and UUIDs), because callers may name a
- * conversation after a person.
+ * Callers may name a conversation after a person, so events contain only opaque conversation ids: the gateway's own
+ * ids, and UUIDs.
  */
 const OPAQUE_ID = /^(conv-[\da-f]{24}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12})$/i
 
 const isOpaque = (id: string | undefined): id is string => id !== undefined && OPAQUE_ID.test(id)
 
-/** The risk score of a leaked canary. It is the maximum, because a canary does not occur by chance. */
+/** The risk score of a leaked canary. It is the maximum, because a text does not contain a canary by chance. */
 const CERTAIN = 100

@@ -15,7 +15,7 @@ import type { IncidentRow } from '../../platform/db/tables.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
 import { countIncidents, findIncident, listIncidents } from './store.ts'
 
-/** Returns the routes by which security staff read incidents. */
+/** Returns the routes that security staff use to read incidents. */
 export function incidentRoutes({ db }: { db: Db }): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'errors' | 'tags'> = {
     method: 'GET',

@@ -14,7 +14,7 @@ const INCIDENTS_PURGE_ROWS = 500
 export const findIncident = (db: Db, tenantId: string, id: string): Promise<IncidentRow | undefined> =>
   db.selectFrom('incidents').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst()
 
-/** Returns one page of a tenant's incidents, sorted by age, and the total number of matches. */
+/** Returns the total number of a tenant's matching incidents, and one page of them, sorted by age. */
 export function listIncidents(
   db: Db,
   tenantId: string,
@@ -64,7 +64,8 @@ function within(db: Db, tenantId: string, { startDate, endDate }: z.output<typeo
 }
 
 /**
- * Deletes incidents that are older than INCIDENTS_KEPT_DAYS, in batches, so that other writers can run between them.
+ * Deletes incidents that are older than INCIDENTS_KEPT_DAYS. Deletes in batches, so that other writers can run between
+ * two batches.
  */
 export async function purgeIncidents({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const before = isoTime(clock.now() - INCIDENTS_KEPT_DAYS * DAY_MS)

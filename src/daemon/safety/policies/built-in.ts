@@ -3,7 +3,7 @@ import { toPolicyId } from '../../../shared/policy-id.ts'
 import { PolicyDocument, type PolicyDocumentInput } from '../../../shared/wire/policies.ts'
 import { type NamedPolicy, policyHash } from './policies.ts'
 
-/** The policy of requests for which no other policy is configured. */
+/** The policy that applies to a request if no other policy is configured for it. */
 export const SYSTEM_DEFAULT = 'internal'
 
 /** The identifiers of the HIPAA privacy rule (45 CFR 164.514(b)(2)) that can be recognized in a text. */
@@ -13,7 +13,7 @@ const HEALTH_IDENTIFIERS: PiiEntity[] = [
   ...(['CREDIT_CARD', 'IBAN'] as const),
 ]
 
-/** Data that identify a person without further data: identity numbers and contact data (GDPR, article 4 (1)). */
+/** Data that are sufficient to identify a person: identity numbers and contact data (GDPR, article 4 (1)). */
 const PERSONAL_IDENTIFIERS: PiiEntity[] = [
   ...(['PERSON', 'ADDRESS', 'DATE_OF_BIRTH', 'PHONE', 'EMAIL', 'IP_ADDRESS', 'MAC_ADDRESS', 'PASSPORT'] as const),
   ...(['DRIVER_LICENSE', 'NATIONAL_ID', 'CREDIT_CARD', 'IBAN', 'CRYPTO_WALLET', 'US_SSN', 'US_ITIN'] as const),

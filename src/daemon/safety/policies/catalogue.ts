@@ -7,7 +7,7 @@ import type { PolicyList, TenantPolicies } from './policies.ts'
 import { getDefaultPolicy, resolvePolicy } from './resolve.ts'
 import { findActivation, listPolicies } from './store.ts'
 
-/** Reads a tenant's policies. @param providers determine the models that a key is offered */
+/** Reads a tenant's policies. @param providers determine which models a key may request */
 export async function loadTenantPolicies(
   db: Db,
   providers: ProviderRegistry,

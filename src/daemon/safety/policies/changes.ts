@@ -24,7 +24,7 @@ import {
   updatePolicy,
 } from './store.ts'
 
-/** Maximum number of custom policies of one tenant, because the list is not paginated. */
+/** Maximum number of custom policies of one tenant. There is a limit, because the list is not paginated. */
 export const CUSTOM_POLICIES = 200
 
 export type PolicyChangeDeps = ChangeDeps & { policies: PolicyCatalogue }
@@ -32,7 +32,7 @@ export type PolicyChangeDeps = ChangeDeps & { policies: PolicyCatalogue }
 /** A policy, and whether it is the tenant's active policy. */
 export type ShownPolicy = { policy: NamedPolicy; isActive: boolean }
 
-/** The maximum number of key names in an error. Further keys are only counted. */
+/** How many key names an error contains at most. All other keys are only counted. */
 const KEYS_NAMED = 5
 
 /**
@@ -92,7 +92,7 @@ export function changePolicy(
 }
 
 /**
- * Deletes a policy, unless it is active or a key references it.
+ * Deletes a policy that is not active and to which no key refers.
  * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, POLICY_IN_USE for the active policy and for
  * a policy that keys use
  */
@@ -121,7 +121,7 @@ export function removePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: str
 }
 
 /**
- * Activates a policy. The active policy applies to requests that do not name a policy and whose key has no default
+ * Activates a policy. The active policy applies to a request if the request names no policy and its key has no default
  * policy.
  * @throws POLICY_NOT_FOUND
  */
@@ -195,8 +195,8 @@ async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: P
 }
 
 /**
- * Like `change`, then invalidates this daemon's policy cache. An error also invalidates the cache, because the commit
- * may have happened.
+ * Like `change`, then invalidates this daemon's policy cache. An error also invalidates the cache, because the
+ * transaction may have been committed despite the error.
  */
 async function changePolicies<T>(
   deps: PolicyChangeDeps,

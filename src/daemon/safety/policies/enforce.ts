@@ -13,8 +13,8 @@ type CheckedRequest = { caller: Caller; requestId: string; endpoint: string }
 
 /**
  * Checks every model of the fallback chain against the policy before any model is called. Violations are stored as
- * incidents, together with the receipt of the rejection. In monitor mode, the incidents are stored immediately, and the
- * request continues.
+ * incidents. If the request is rejected, they are stored together with the receipt of the rejection. In monitor mode,
+ * they are stored immediately, and the request continues.
  * @throws INSUFFICIENT_PERMISSIONS with the model and the policy
  */
 export async function enforcePolicy(
@@ -40,7 +40,7 @@ export async function enforcePolicy(
   throw notAllowed(canonical, first, { extra: { trace_id: traceId } })
 }
 
-/** Like `enforcePolicy`, without recording. @throws INSUFFICIENT_PERMISSIONS with the model and the policy */
+/** Like `enforcePolicy`, but stores no incidents. @throws INSUFFICIENT_PERMISSIONS with the model and the policy */
 export function requireAllowed({ canonical, document }: AppliedPolicy, chain: readonly Destination[]): void {
   const [first] = violationsOf(document, chain)
   if (first && document.mode === 'enforce') throw notAllowed(canonical, first)

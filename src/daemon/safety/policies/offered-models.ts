@@ -15,7 +15,7 @@ type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
 export function offeredModels(registry: ProviderRegistry, settings: Restricted, policies: PolicyList): string[] {
   const usable = registry.describe(settings.allowedModels)
   const document = enforcedDefault(settings, policies)
-  // The models that the policy lists are also candidates, because the key may allow all models of a provider.
+  // The key may allow all models of a provider, so the models that the policy lists are also candidates.
   const named = document ? registry.describe(document.allowedModels) : []
   return [...new Set([...usable, ...named])].filter((id) => mayAskFor(id, registry, settings, document))
 }

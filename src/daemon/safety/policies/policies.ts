@@ -63,8 +63,8 @@ export type TenantPolicies = PolicyList & {
 /** The cache of policies that requests use. */
 export type PolicyCatalogue = FreshCache<TenantPolicies>
 
-/** A model, and the location where a call to it is processed. */
+/** A model, and the location at which the provider processes calls to it. */
 export type Destination = { modelId: string; location: CallLocation }
 
-/** Whether the request's content may be sent to a model that the request did not name. */
+/** Whether the policy allows sending the request's content to a model that the request did not name. */
 export type MayAsk = (destination: Destination) => boolean

@@ -42,8 +42,8 @@ export const findDefaultPolicy = (
 ): NamedPolicy | undefined => policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
 
 /**
- * Returns the policy of requests that have no field for a policy, such as the training of an index. The policy applies
- * even if the key is not allowed to name it.
+ * Returns the policy of requests that cannot name a policy, such as the training of an index. This policy applies even
+ * if the key is not allowed to use it.
  * @throws POLICY_UNAVAILABLE if the policy was deleted
  */
 export function getDefaultPolicy(
@@ -74,8 +74,8 @@ function choose(
 
 /**
  * Whether a key may use a policy. The active policy replaces the system default, so a key that may use the system
- * default may also use the active policy. A key that is limited to other policies gains no access through an
- * activation.
+ * default may also use the active policy. If a key is limited to other policies, the activation of a policy does not
+ * give it access to that policy.
  */
 function mayUse(allowed: readonly string[], id: string, source: PolicySource): boolean {
   if (allowed.length === 0 || allowed.includes(id)) return true

@@ -11,7 +11,7 @@ export type Violation = {
   reason: string
 }
 
-/** Returns the first violation of each model that violates this document. The document's mode is ignored. */
+/** For each model that violates this document, returns its first violation. The document's mode is ignored. */
 export const violationsOf = (document: PolicyDocument, destinations: readonly Destination[]): Violation[] =>
   destinations.flatMap((destination) => violationOf(document, destination) ?? [])
 
@@ -38,7 +38,7 @@ function violationOf(
   if (allowedProviders.length > 0 && !allowedProviders.includes(provider)) {
     return breaks('allowedProviders', `the allowedProviders of the policy are ${allowedProviders.join(', ')}`)
   }
-  // The rules on regions and hosts do not apply to a model that runs in this process.
+  // A model that runs in this process is exempt from the rules on regions and hosts.
   if (location === 'here') return undefined
   const { allowedRegions, onUnknown } = residency
   if (allowedRegions.length > 0) {
@@ -62,11 +62,14 @@ function violationOf(
 }
 
 /**
- * Matches visible ASCII only. Real model names contain only these characters, and invisible characters could bypass a
- * ban.
+ * Matches visible ASCII only. Real model names contain only these characters. Other characters are rejected, because
+ * invisible ones could bypass a ban.
  */
 const PLAIN_NAME = /^[\x21-\x7e]+$/
-/** Bedrock's prefix for a cross-region inference profile. The same model runs with and without the prefix. */
+/**
+ * Bedrock's prefix for a cross-region inference profile. A name with this prefix and the name without it refer to the
+ * same model.
+ */
 const PROFILE = /\/(?:us-gov|us|eu|apac|jp|au|ca|sa|me|af|global)\./
 
 /**

@@ -87,7 +87,9 @@ export async function setActivation(tx: Db, tenantId: string, activation: Activa
 
 const NamedByKey = KeySettings.pick({ allowedSMLTPPolicies: true, defaultSMLTPPolicy: true })
 
-/** Returns the names of all unrevoked keys that allow this policy by name or use this policy as their default. */
+/**
+ * Returns the names of all unrevoked keys that have this policy in their list of allowed policies or as their default.
+ */
 export async function findKeysNaming(db: Db, tenantId: string, policyId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('api_keys')

@@ -11,7 +11,7 @@ import type { MayAsk } from '../policies/policies.ts'
 const SHIELD_JUDGE_MS = 5_000
 const SHIELD_JUDGE_TOKENS = 200
 /**
- * The time after a failure during which the tenant's requests do not call the judge model. SHIELD_JUDGES_AT_ONCE: the
+ * The time after a failure during which the tenant's requests do not call the judge model. SHIELD_JUDGES_AT_ONCE is the
  * maximum number of concurrent calls per tenant and model.
  */
 export const SHIELD_JUDGE_PAUSE_MS = 10_000
@@ -20,15 +20,15 @@ const SHIELD_JUDGES_AT_ONCE = 8
 /** The request for which a judge is called. */
 export type JudgeTerms = {
   tenantId: string
-  /** Whether the request's policy allows a model to read its content. */
+  /** Whether the request's policy allows this model to read the request's content. */
   mayAsk: MayAsk
   /** Aborts the call if its result is no longer needed. */
   signal: AbortSignal
 }
 
 /**
- * The layer `llm`: requests a model's judgement of a text for which the other layers are unsure. Undefined if there is
- * no judgement.
+ * The layer `llm`: if the other layers are unsure about a text, requests a model's judgement of it. Undefined if there
+ * is no judgement.
  */
 export type Judge = (
   scan: ShieldScan,
@@ -99,7 +99,7 @@ async function ask(
     temperatureIsDefault: true,
     maxTokens: SHIELD_JUDGE_TOKENS,
     stream: false,
-    // Required even if the request's policy permits training, because the caller did not request a judge.
+    // Always excludes training, even if the request's policy permits it, because the caller did not request a judge.
     noTraining: true,
     timeouts: { attemptMs: SHIELD_JUDGE_MS, firstTokenMs: SHIELD_JUDGE_MS, stallMs: SHIELD_JUDGE_MS },
   }

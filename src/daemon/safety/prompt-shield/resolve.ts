@@ -28,7 +28,7 @@ export type ShieldContext = {
   custom: readonly ShieldPolicy[]
 }
 
-/** Returns the shield in the form that responses report. */
+/** Returns the shield in the form in which responses report it. */
 export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<typeof AppliedShieldPolicy> => ({
   id,
   name,
@@ -37,9 +37,9 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
 })
 
 /**
- * Resolves the prompt shield of a call. The first of these shield policies applies: the policy that the call names, the
- * SMLTP policy's, the key's, the built-in policy for the key's sensitivity. Undefined if no shield applies. Bypassing
- * the shield requires permission from the key, the shield policy and the SMLTP policy.
+ * Resolves the prompt shield of a call. The first of these shield policies that exists applies: the one that the call
+ * names, the one of the SMLTP policy, the one of the key, or the built-in one for the key's sensitivity. Undefined if
+ * no shield applies. Bypassing the shield requires permission from the key, the shield policy and the SMLTP policy.
  * @throws VALIDATION_ERROR if the call has conflicting options or names a missing policy. INSUFFICIENT_PERMISSIONS for
  * a missing permission. SHIELD_UNAVAILABLE if the shield policy of the key or the SMLTP policy was deleted.
  */
@@ -66,9 +66,9 @@ export function resolveShield({ request, settings, policy, custom }: ShieldConte
     throw denied('This key may not disable the prompt shield. Omit `prompt_shield.enabled`.')
   }
   const named = request?.policy === undefined ? bound : selected(request.policy, bound, settings, custom)
-  // If the shield is required only by a policy in monitor mode, the shield does not block.
+  // If only a policy in monitor mode requires the shield, the shield does not block.
   const onlyWatches = !settings.enablePromptShield && policy.document.mode === 'monitor'
-  // A shield policy that the SMLTP policy names applies unchanged.
+  // If the SMLTP policy names the shield policy, the shield policy applies unchanged.
   const isOwn = policyId !== null && named === bound
   const atLeast = required ? noWeaker(named.policy, minSensitivity) : named.policy
   const document = required && policy.document.mode === 'enforce' && !isOwn ? inForce(atLeast) : atLeast
@@ -89,8 +89,9 @@ function noWeaker(document: ShieldPolicyDocument, minSensitivity: Sensitivity): 
 }
 
 /**
- * Removes the limits of a key's or call's shield policy, because the SMLTP policy requires a shield. The layer `llm`
- * runs only if the shield policy includes it.
+ * The SMLTP policy requires a shield, so restrictions in the shield policy of a key or call are removed: the shield
+ * blocks, and scans all texts for all categories with all layers. Only the layer `llm` still runs only if the shield
+ * policy includes it.
  */
 const inForce = (document: ShieldPolicyDocument): ShieldPolicyDocument => ({
   ...document,
@@ -116,7 +117,7 @@ function bindingOf(reference: string, custom: readonly ShieldPolicy[]): ShieldPo
   )
 }
 
-/** Returns the shield policy that a call names. Naming the policy that would apply anyway needs no permission. */
+/** Returns the shield policy that a call names. If this policy would apply anyway, naming it needs no permission. */
 function selected(
   reference: string,
   bound: ShieldPolicy,

@@ -65,8 +65,8 @@ export function scanRoutes({
     return (shield as NonNullable<typeof shield>).document
   }
   /**
-   * As in a chat, the caller's policy restricts the judge models that may read the text. If the caller's rules change
-   * or block text, no judge may read the text, because scan routes do not redact it.
+   * As in a chat, the caller's policy restricts the judge models that may read the text. Scan routes do not redact
+   * text. If the caller's rules change or block text, no judge may therefore read it.
    */
   async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {
     const policy = (await policies.of(caller.tenantId)).defaultFor(caller.settings)
@@ -168,7 +168,7 @@ export function scanRoutes({
   ]
 }
 
-/** The risk score of a leaked canary. It is the maximum, because a canary does not occur by chance. */
+/** The risk score of a leaked canary. It is the maximum, because a text does not contain a canary by chance. */
 const CERTAIN = 100
 
 const NO_POLICY = {

@@ -31,18 +31,20 @@ export type ScannedText = { text: string; source: TextSource }
 /** The request and the options for scanning its texts. */
 export type ScanTerms = JudgeTerms & {
   pacer: Pick<Pacer, 'turn'>
-  /** True if the response shows the findings. Such scans bypass the cache, because the cache stores only scores. */
+  /**
+   * True if the response shows the findings. Such a scan bypasses the cache, because the cache contains only scores.
+   */
   wantsDetails?: boolean | undefined
 }
 
 /**
- * Every function throws SCAN_FAILED if its scan fails, and SHIELD_UNAVAILABLE after too many recent failures for the
- * tenant.
+ * Every function throws SCAN_FAILED if its scan fails. After too many recent failures for a tenant, it throws
+ * SHIELD_UNAVAILABLE.
  */
 export type ShieldScanner = {
   /**
-   * Scans each of these texts for attacks. Calls a judge at most once: for the worst text about which the other layers
-   * are unsure.
+   * Scans each of these texts for attacks. Calls a judge at most once: for the text with the worst result among those
+   * about which the other layers are unsure.
    */
   scanEach(texts: readonly ScannedText[], policy: ShieldPolicyDocument, terms: ScanTerms): Promise<ShieldScan[]>
   /** Scans a user's messages for attacks, including attacks that span several messages. */
@@ -63,8 +65,8 @@ export type ShieldScanner = {
 }
 
 /**
- * Size of the cache of scores. The cache is useful, because each request of a conversation repeats earlier texts. Only
- * final scores are cached, separately for each tenant.
+ * Size of the cache of scores. The cache saves scans, because each request of a conversation repeats earlier texts.
+ * Only final scores are cached, separately for each tenant.
  */
 const CACHED_ENTRIES = 10_000
 const REMEMBERED_CHARS = 200

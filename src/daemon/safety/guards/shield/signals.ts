@@ -187,7 +187,7 @@ function tallyOf(read: Words, spelled: string, { from, to }: Window, start: numb
 
 const middleOf = ({ from, to }: Window): number => from + Math.floor(Math.max(1, to - from) / 2)
 
-/** Whether a symbol that is unusual in prose has no space on either side. */
+/** Whether the symbol is unusual in prose and stands directly between two non-space characters. */
 const isGlued = (sign: string, at: number, spelled: string, start: number): boolean =>
   !PROSE_SIGNS.has(sign) && at > start && spelled.charCodeAt(at - 1) > 32 && spelled.charCodeAt(at + 1) > 32
 

@@ -1,7 +1,7 @@
 import { isAscii } from './letters.ts'
 import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
 
-/** All concepts. All concepts; the number of a concept is its index in this list. */
+/** All concepts. The number of a concept is its index in this list. */
 export const CONCEPTS = Object.keys(LEXICON) as Concept[]
 
 /** The words of a text with their concepts, as parallel arrays. */
@@ -12,7 +12,7 @@ export type Words = {
   starts: number[]
   /** The concept numbers of each word. */
   concepts: (readonly number[])[]
-  /** One number per word. The symbol of each word. Words that have the same role in a sentence have the same symbol. */
+  /** The symbol of each word, a number. Words that have the same role in a sentence have the same symbol. */
   symbols: number[]
 }
 

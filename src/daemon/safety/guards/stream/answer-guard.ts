@@ -30,8 +30,8 @@ export type AnswerGuard = {
    */
   whenQuiet(send: (parts: readonly ChatPart[]) => void, end: (error: unknown) => void): { cancel(): void }
   /**
-   * Returns all findings in the response, which are stored with the bill. The result includes findings of rules that
-   * only count, which do not delay the response.
+   * Returns all findings in the response, which are stored with the bill. The result also includes findings of rules
+   * that only count; these rules do not delay the response.
    */
   incidents(): GuardIncident[]
 }
@@ -43,9 +43,9 @@ export const CANARY_LEAK = 'canary_leak'
 type AnswerGuardDeps = { guards: Pick<Guards, 'scanner'>; clock: Clock }
 
 /**
- * Creates the guards of one response. The rules of policy and tenant, the canary check and the reversal of pseudonyms
- * run while the response streams. The prompt shield scans the response every few KB, and blocks the rest if it finds an
- * attack.
+ * Creates the guards of one response. While the response streams, the guards apply the rules of policy and tenant,
+ * check for canaries and reverse pseudonyms. The prompt shield scans the response every few KB, and blocks the rest if
+ * it finds an attack.
  */
 export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGuardDeps): AnswerGuard {
   const { rules, pseudonyms, options, canaries, policy } = request
@@ -96,8 +96,8 @@ export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGu
   }
 }
 
-// Use module functions or methods for generators, never closures. V8 creates a new hidden class for each generator
-// closure, and so loses the type feedback. This costs 25,000 instructions per request (measured).
+// Use module functions or methods for generators, never closures. For each generator closure, V8 creates a new hidden
+// class and thereby loses the type feedback. This costs 25,000 instructions per request (measured).
 function* passing(
   parts: readonly ChatPart[],
   {
@@ -114,7 +114,7 @@ function* passing(
 const NO_PARTS: readonly ChatPart[] = []
 const NOTHING_WAITS = { cancel() {} }
 
-/** Flushes buffered text when a model pauses, before users notice the delay. */
+/** When a model pauses, flushes the buffered text before users notice the delay. */
 function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePacer) {
   let send: ((parts: readonly ChatPart[]) => void) | undefined
   let end: ((error: unknown) => void) | undefined
@@ -132,9 +132,9 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
 
   function catchUp(): void {
     timer = undefined
-    // The running `pass` flushes the text and restarts the watch.
+    // A `pass` is running; it flushes the text and restarts the watch.
     if (isPassing) return
-    // A `pass` has run in the meantime, so the wait starts again.
+    // A `pass` has run since the timer was set, so the wait starts again.
     if (guard.dueInMs !== 0) {
       watch()
       return
@@ -196,7 +196,7 @@ function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePace
   }
 }
 
-/** The number of characters that the counting rules scan at a time. */
+/** How many characters the counting rules scan at a time. */
 const COUNTED_CHARS = 8_192
 
 /**
@@ -233,7 +233,7 @@ class OutputCounter {
     return this.#isDue
   }
 
-  /** Scans the buffered text that is due; yields regularly. */
+  /** Scans the buffered text that is due, and yields regularly. */
   *counting(): Generator<void> {
     for (const watched of this.#texts.values()) {
       for (let at = 0; watched.waiting.length - at >= COUNTED_CHARS; at += COUNTED_CHARS) {

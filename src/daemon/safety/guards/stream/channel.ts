@@ -1,5 +1,5 @@
-// One text of a response, received in chunks. This file is long, because the decision to release text depends on every
-// field of Channel.
+// One text of a response, received in chunks. This file is long, because every field of Channel affects the decision to
+// release text.
 import type { Clock } from '../../../../shared/time.ts'
 import {
   begunFrom,
@@ -33,15 +33,17 @@ export type ChannelRules = {
   effort?: Effort | undefined
 }
 
-/** A pseudonym in unsettled text with its value, so that rules can decide whether to restore it. */
+/**
+ * A pseudonym in unsettled text, and the value that it replaces. Rules use the value to decide whether to restore it.
+ */
 type Restoration = Edit & { type: string }
 
 /**
- * The maximum length of unsettled text. If this limit is exceeded, all text is released, even inside a finding. This
- * happens only if findings are too long or overlap.
+ * The maximum length of unsettled text. If the text exceeds this limit, all of it is released, even inside a finding.
+ * This happens only if findings overlap or are too long.
  */
 const HELD_CHARS = 2 * DETECTION_HOLD_CHARS
-/** Detectors run after `chars` new characters, or `ms` after their last run. */
+/** Detectors run when `chars` new characters have arrived, or `ms` after their last run. */
 export type Pace = {
   chars: number
   ms?: number
@@ -55,13 +57,13 @@ export type Pace = {
 
 const EVERY_TIME: Pace = { chars: 1 }
 /**
- * While a long value is held back, detectors run only if at least this share of the value is new. This keeps the total
- * work linear.
+ * While a long value is held back, detectors run only if at least this share of it has arrived since their last run.
+ * This keeps the total work linear.
  */
 const ASK_PER_HELD = 1 / 16
 /**
  * The minimum fraction of a scan's steps that is charged to the step budget. The fraction is the share of new text in
- * the scanned text. So the budget suffices for a response in many small chunks, but still limits repeated scans.
+ * the scanned text. The budget therefore suffices for a response in many small chunks, but still limits repeated scans.
  */
 const LEAST_SHARE_PAID = 1 / 16
 
@@ -76,18 +78,18 @@ export class Channel {
   readonly #pace: Pace
   readonly #contextChars: number
   /**
-   * The decoded text: the unsettled part, preceded by the context that detectors need. Offsets count from the first
-   * character of the channel.
+   * The decoded text that detectors scan: the context that they need, then the unsettled text. Offsets count from the
+   * first character of the channel.
    */
   #window = ''
   #windowFrom = 0
   #settledTo = 0
   #askedTo = 0
-  /** The results of the patterns are final before this offset. */
+  /** Before this offset, the findings of the patterns are final. */
   #decidedTo = 0
-  /** The fraction of steps that patterns are charged for the current text. */
+  /** The fraction of a pattern's steps that is charged for scanning the current text. */
   #sharePaid = 1
-  /** Whether the last run of detectors was in the middle of a batch. */
+  /** Whether detectors last ran in the middle of a batch. */
   #isMidBatch = false
   #askedAtMs = Number.NEGATIVE_INFINITY
   /**
@@ -131,7 +133,7 @@ export class Channel {
     this.#window += this.#view.add(raw)
   }
 
-  /** The remaining milliseconds for which new text may wait for more text. Always 0 without a clock. */
+  /** How many more milliseconds new text may wait for further text. Without a clock, always 0. */
   get dueInMs(): number {
     const { ms = 0, clock } = this.#pace
     return clock === undefined ? 0 : Math.max(0, this.#askedAtMs + ms - clock.monotonic())
@@ -142,7 +144,7 @@ export class Channel {
     return this.isDueWith(0)
   }
 
-  /** Whether the detectors would be due with this many more characters. */
+  /** Whether the detectors would be due if this many more characters arrived. */
   isDueWith(chars: number): boolean {
     // The first words of a channel are always due.
     if (this.#settledTo === 0 || this.#end + chars - this.#askedTo >= this.#pace.chars) return true
@@ -166,7 +168,7 @@ export class Channel {
     if (this.#isWorthAsking) yield* this.#asking(this.#pace.isLive === true)
   }
 
-  /** Like `settlingNow`, after a pause of the stream, even if little text arrived. @throws OutputBlocked */
+  /** Like `settlingNow`, for use after a pause of the stream, even if little text has arrived. @throws OutputBlocked */
   *catchingUp(): Generator<void> {
     this.#askedAtMs = this.#now
     if (this.isBehind) yield* this.#asking(this.#pace.isLive === true)
@@ -201,7 +203,7 @@ export class Channel {
     this.#setAsked(end)
     if (this.#settledTo < end) yield* this.#settleTo(end)
     this.#letGoAt = end
-    // Patterns must search the released text again, because more text may continue a match in it.
+    // Patterns must search the released text again, because later text may continue a match that begins in it.
     this.#decidedTo = this.#windowFrom
   }
 
@@ -218,7 +220,7 @@ export class Channel {
     return effort && { spend: (steps) => effort.spend(steps * share) }
   }
 
-  /** The offset in the window before which the results of the patterns are final. */
+  /** The offset in the window before which the findings of the patterns are final. */
   get #decided(): number {
     return Math.max(0, this.#decidedTo - this.#windowFrom)
   }
@@ -256,7 +258,7 @@ export class Channel {
   }
 
   /**
-   * Returns the start of open text, and the offset up to which text may be released. A value that has begun is not
+   * Returns two offsets: where open text starts, and up to where text may be released. A value that has begun is not
    * split.
    */
   *#borders(isLive: boolean): Generator<void, { open: number; leave: number }> {
@@ -283,14 +285,14 @@ export class Channel {
       leave = Math.min(leave, own)
     }
     if (isHighSurrogate(window.charCodeAt(leave - 1))) leave--
-    // A token that must be replaced as a whole is also released as a whole.
+    // If a token can only be replaced as a whole, it is also released as a whole.
     let whole = leave < window.length ? this.#view.widen(from + leave, from + leave + 1).start : from + leave
     const bound = this.#liveBound
     if (isLive && leave >= bound) whole = Math.max(whole, from + bound)
     return { open: Math.min(from + open, whole), leave: whole }
   }
 
-  /** The offset in the window after which text may be held back although no value has begun. */
+  /** The offset in the window after which text may be held back even if no value has begun in it. */
   get #liveBound(): number {
     const window = this.#window
     const at = Math.max(0, window.length - LIVE_HOLD_CHARS)
@@ -304,7 +306,7 @@ export class Channel {
     if (open >= bound) return open
     const begun = begunFrom(one.detector, window, open)
     if (begun <= open) return open
-    // A finding counts as begun, even if `begunFrom` does not report it.
+    // A finding counts as a value that has begun, even if `begunFrom` does not report it.
     const found = (yield* finding(window, [one], this.#effort, this.#decided)).filter(({ end }) => end > open)
     return found.reduce((least, { start }) => Math.max(open, Math.min(least, start)), Math.min(begun, bound))
   }
@@ -332,7 +334,7 @@ export class Channel {
     this.#edits = this.#edits.slice(this.#editsTaken)
     this.#editsTaken = 0
     for (const edit of due) this.#edits.push(...this.#view.toRawEdits(edit))
-    // The next run must find a logged finding that spans the cut as a whole.
+    // A logged finding may span the cut; the next run must find it as a whole.
     this.#decidedTo = settled.reduce((least, { start, end }) => (end > cut ? Math.min(least, start) : least), cut)
     this.#forgetBefore(cut)
   }
@@ -371,8 +373,8 @@ export class Channel {
         const types = isKnown ? [type] : (yield* finding(text, [one], effort)).map((found) => found.type)
         for (const found of types) {
           const action = one.actionOf(found)
-          // `tokenize` needs no further action, because the model has received only the pseudonym, and the client may
-          // receive the value.
+          // `tokenize` needs no further action: the model has received only the pseudonym, and the client may receive
+          // the value.
           if (action === 'tokenize' || action === 'log') continue
           refusals.push({ start, end, type: found, confidence: 1, guard: one.guard, action })
         }
@@ -391,8 +393,8 @@ export class Channel {
       const end = found.end + this.#windowFrom
       if (end <= settledTo) continue
       if (start < settledTo) {
-        // A finding that starts in settled text is real only if the text was released early. Otherwise, the finding is
-        // an artefact of the position at which the window starts.
+        // If a finding starts in settled text, it is real only if this text was released early. Otherwise, it was found
+        // only because the window starts in the middle of the text.
         if (this.#letGoAt !== settledTo && found.type !== UNREAD) continue
         start = settledTo
       }

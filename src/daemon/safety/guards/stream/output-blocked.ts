@@ -7,7 +7,7 @@ import type { GuardHit } from '../redaction.ts'
 export class OutputBlocked extends Error {
   override name = 'OutputBlocked'
   readonly hits: readonly GuardHit[]
-  /** The category of the attack. Null if a rule blocked the response, not the prompt shield. */
+  /** The category of the attack. Null if a rule, not the prompt shield, blocked the response. */
   readonly category: string | null
 
   constructor(hits: readonly GuardHit[], category: string | null = null) {

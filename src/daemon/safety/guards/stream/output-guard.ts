@@ -1,5 +1,5 @@
-// Keeps the parts of a response in order while their texts are held back. This file is long, because the parts of all
-// channels wait in one queue.
+// Keeps the parts of a response in order while some of their texts are held back. This file is long, because all
+// channels share the queue in which parts wait.
 import type { Clock } from '../../../../shared/time.ts'
 import type { ChatPart } from '../../../models/provider.ts'
 import { runToEnd } from '../../../platform/pacing.ts'
@@ -27,8 +27,9 @@ export type OutputGuardPlan = {
 
 /**
  * The guards of one response, streamed or not. The guards screen text, reasoning and tool arguments, but not ids and
- * names. Released text is never retracted. The result is independent of how the response was split into chunks. The
- * exceptions are two kinds of values that are recognized only after their start was released (docs/guards.md, Streams).
+ * names. Released text is never retracted. The result does not depend on how the response was split into chunks. There
+ * are two exceptions: kinds of values that are recognized only after their start was released (docs/guards.md,
+ * Streams).
  */
 export type OutputGuard = {
   /**
@@ -43,13 +44,11 @@ export type OutputGuard = {
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
   /**
-   * Accepts the parts only if `pass` would return nothing, because all parts wait for more text. This is the usual case
-   * in a continuous stream. Returns false if the parts were not accepted.
+   * Accepts the parts only if all parts would wait for more text, so that `pass` would return nothing. This is the
+   * usual case in a continuous stream. Returns false if the parts were not accepted.
    */
   keep(parts: readonly ChatPart[]): boolean
-  /**
-   * The milliseconds for which new text may wait for more text before detectors must run. Undefined if no text waits.
-   */
+  /** How many milliseconds new text may wait for further text before detectors must run. Undefined if no text waits. */
   readonly dueInMs: number | undefined
   /** Like `passing`, without new parts: runs the detectors on all text, and returns the parts that may be sent. */
   catchingUp(): Generator<void, readonly ChatPart[]>
@@ -67,11 +66,11 @@ export const createOutputGuard = (plan: OutputGuardPlan): OutputGuard => new Par
 
 /**
  * The maximum length of text and reasoning that waits for another channel. They wait because a model may alternate
- * between channels and so split a value. The limit is low: reasoning has usually ended when the text begins, but
+ * between channels and so split a value. The limit is low, because reasoning has usually ended when the text begins;
  * providers do not signal its end.
  */
 const INTERLEAVED_TEXT_CHARS = 64
-/** The size of one step if a response arrives in one chunk. */
+/** If a response arrives in one chunk, the size of the steps in which it is processed. */
 const PIECE_CHARS = 8_192
 /**
  * The maximum length of tool arguments that wait for another channel. It is larger, because clients read tool arguments
@@ -79,8 +78,8 @@ const PIECE_CHARS = 8_192
  */
 const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
-// A chunk is often one word, and running all detectors on each chunk would take a large part of the forwarding time
-// (npm run bench -- guards). Users still perceive output in steps of this size as fluent. The first words of a channel
+// A chunk is often a single word. Running all detectors on each chunk would take a large part of the forwarding time
+// (`npm run bench -- guards`). Output in steps of this size still looks fluent to users. The first words of a channel
 // are released immediately.
 const ASK_EVERY_CHARS = 2_048
 /** After a pause of this length, detectors run on the text received so far. */
@@ -212,7 +211,10 @@ class PartGuard implements OutputGuard {
     } else this.#waiting.push({ part, isJoined: false, channel, left: chars, isBegun: false, isChanged: false })
   }
 
-  /** Whether the last waiting part and this part may be sent as one part, which reduces the work downstream. */
+  /**
+   * Whether this part may be joined with the last waiting part. Sending one part instead of two reduces the work
+   * downstream.
+   */
   #isJoinable(part: ChatPart): boolean {
     const last = this.#waiting.at(-1)?.part
     return last !== undefined && isText(part) && isText(last) && isPlain(part) && isOpenTo(last, part)
@@ -350,8 +352,8 @@ const isSealOfText = (part: ChatPart): boolean => isSeal(part) && part.type === 
 
 /**
  * Returns a copy of the part with another text. If `isSealed`, the copy keeps the attributes of the part, such as
- * logprobs and signature. Other copies must not keep these attributes, which would not match the text or would reveal
- * the original.
+ * logprobs and signature. Other copies must not keep these attributes, because they would not match the new text or
+ * would reveal the original.
  */
 function toPiece(
   part: TextPart,
@@ -376,7 +378,7 @@ function toPiece(
 
 const isEmpty = (piece: TextPart): boolean => textOf(piece) === '' && isPlain(piece)
 
-/** Whether the piece has only text and no other attributes. */
+/** Whether the piece has no attributes other than its text. */
 function isPlain(piece: TextPart): boolean {
   if (piece.type === 'text') return piece.logprobs === undefined
   if (piece.type === 'tool_call') return piece.id === undefined && piece.name === undefined

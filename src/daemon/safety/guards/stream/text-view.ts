@@ -1,30 +1,30 @@
 /** Replaces the text of one range. */
 export type Edit = { start: number; end: number; text: string }
 
-/** The encoding of a text: plain text, or JSON, whose strings may escape a character in several ways. */
+/** The encoding of a text: plain text or JSON. A JSON string may escape a character in several ways. */
 export type TextFormat = 'text' | 'json'
 
 /**
- * A text that arrives in chunks, and is decoded in the same way as its recipient decodes it. Detectors scan the output
- * of `add`, so that an escape cannot hide a value. Offsets in the decoded text are mapped back to offsets in the raw
- * text. Both kinds of offsets count from the start of the text.
+ * A text that arrives in chunks. It is decoded in the same way as by its recipient. Detectors scan the output of `add`,
+ * so that an escape cannot hide a value. Offsets in the decoded text are mapped back to offsets in the raw text. Both
+ * kinds of offsets count from the start of the text.
  */
 export type TextView = {
   /** Adds the next chunk and returns its decoded text. */
   add(raw: string): string
-  /** Returns the raw rest of an interrupted text that is incomplete and could not be decoded. */
+  /** Returns the raw rest of an interrupted text: the incomplete characters at its end, which could not be decoded. */
   end(): string
   /**
    * Returns the start of an incomplete token that can only be replaced as a whole. Returns the end of the decoded text
    * if there is no such token.
    */
   openFrom(): number
-  /** Returns the range that must be replaced in order to replace the given range. */
+  /** Returns the range that must be replaced as a whole if the given range is to be replaced. */
   widen(start: number, end: number): { start: number; end: number }
   toRaw(offset: number): number
   /** Converts an edit of the decoded text to edits of the raw text. JSON text remains valid JSON. */
   toRawEdits(edit: Edit): Edit[]
-  /** Frees the mapping of offsets before this offset, which must not be used afterwards. */
+  /** Frees the mapping of all offsets before this offset. Those offsets must not be used afterwards. */
   forget(offset: number): void
 }
 
@@ -72,7 +72,7 @@ const UNICODE_ESCAPE = /^\\u[0-9a-fA-F]{4}/
 const UNICODE_ESCAPE_CHARS = 6
 /** Matches the beginning of an escape that the next chunk may complete. */
 const CUT_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3})?$/
-/** Matches an escape with doubled backslashes, in a JSON string that itself contains JSON. */
+/** In a JSON string that itself contains JSON, matches an escape with doubled backslashes. */
 const INNER_ESCAPE = /^\\\\(?:u[0-9a-fA-F]{4}|\\["\\]|[bfnrt/])/
 const CUT_INNER_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3}|\\(?:\\|u[0-9a-fA-F]{0,3})?)?$/
 const INNER_ESCAPE_CHARS = 7
@@ -96,7 +96,7 @@ class JsonView implements TextView {
   #cut = ''
   /** The start and kind of each token. The first entry is always at or before the first offset that is still needed. */
   #sections: Section[] = [{ at: 0, kind: 'structure' }]
-  /** From the decoded offset `at` on, the raw offset is the decoded offset plus `by`. */
+  /** From the decoded offset `at` on, a raw offset is the corresponding decoded offset plus `by`. */
   #shifts: { at: number; by: number }[] = [{ at: 0, by: 0 }]
 
   add(raw: string): string {
