@@ -29,7 +29,8 @@ export async function sendTest(deps: WebhookDeps, actor: Actor, webhookId: strin
 }
 
 /**
- * Sends the event of a delivery to the same endpoint again, as a new delivery, and returns the new id.
+ * Creates a new delivery that sends the event of a delivery to the same endpoint again. Returns the id of the new
+ * delivery.
  * @throws DELIVERY_NOT_FOUND, WEBHOOK_NOT_FOUND if its endpoint was deleted, WEBHOOK_DISABLED
  */
 export async function resend(deps: WebhookDeps, actor: Actor, deliveryId: string | undefined): Promise<string> {
@@ -53,7 +54,7 @@ export async function resend(deps: WebhookDeps, actor: Actor, deliveryId: string
 }
 
 /**
- * Requeues an endpoint's failed and held deliveries that were created since a given time, and creates missed
+ * Requeues an endpoint's failed and held deliveries if they were created since a given time, and creates missed
  * deliveries. Each call handles at most WEBHOOK_RECOVERED deliveries in total.
  * @throws WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED
  */

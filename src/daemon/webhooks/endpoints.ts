@@ -20,14 +20,14 @@ import {
   updateEndpoint,
 } from './store.ts'
 
-/** Maximum number of endpoints of one tenant. The number is limited, because the list is not paginated. */
+/** Maximum number of endpoints of one tenant. There is a limit, because the list is not paginated. */
 export const WEBHOOK_ENDPOINTS = 2_000
 
 export type WebhookDeps = ChangeDeps & {
   masterKey: MasterKey
   /** @throws VALIDATION_ERROR if the address is not allowed */
   checkTarget(url: string): Promise<void>
-  /** Called after the commit if an endpoint or its pending deliveries have changed. */
+  /** Called after a commit that has changed an endpoint or its pending deliveries. */
   onChange(endpointId: string): void
 }
 
@@ -190,5 +190,5 @@ export const activityOn = (
   description: `${DONE[operation]} webhook ${id} to ${originOf(url)}`,
 })
 
-/** Returns the URL without path and query, which may contain a secret. */
+/** Returns the URL without its path and query, because these may contain a secret. */
 const originOf = (url: string): string => new URL(url).origin

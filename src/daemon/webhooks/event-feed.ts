@@ -7,9 +7,9 @@ import { type EventStream, sseFrame } from '../platform/http/sse.ts'
 import { type EventPosition, listEvents } from '../records/events/outbox.ts'
 import { toEnvelope } from './view.ts'
 
-/** How often to poll for events for a listener. */
+/** How often the store is polled for a listener's events. */
 export const LISTEN_LOOK_MS = 500
-/** The maximum delay between an event's time and its commit. Includes clock differences between daemons. */
+/** The maximum delay between an event's time and its commit. The delay includes clock differences between daemons. */
 const LISTEN_LATE_MS = 5_000
 /** Maximum number of events per query and per page. */
 export const LISTEN_EVENTS = 100
@@ -46,8 +46,8 @@ type FeedOptions = {
 }
 
 /**
- * Streams the tenant's events of all daemons as they are stored, until the client disconnects or this daemon drains.
- * Each event is sent only once. Events that are stored late, with a time before the last sent event, are also sent.
+ * Streams the tenant's events as any daemon stores them, until the client disconnects or this daemon drains. Each event
+ * is sent only once. If an event is stored late, so that its time is before the last sent event, it is also sent.
  */
 export async function followEvents(
   stream: EventStream,
@@ -60,7 +60,7 @@ export async function followEvents(
   }
   let quietSince = clock.monotonic()
   let newest: EventPosition = since === undefined ? { createdAt: isoTime(clock.now()), id: '' } : toPosition(since)
-  /** Maps ids to times, for events that were sent or existed before the stream began. */
+  /** The events that were sent or existed before the stream began: maps their ids to their times. */
   const known = new Map<string, string>()
   if (since === undefined) {
     for await (const rows of recentPages()) for (const row of rows) known.set(row.id, row.created_at)
@@ -109,7 +109,7 @@ export async function followEvents(
 
 const toFrame = (frame: EventFeedFrame): string => sseFrame(frame)
 
-/** Resolves after `ms` or when the signal is aborted. Its timer and listener are then removed. */
+/** Resolves after `ms`, or earlier if the signal is aborted. It then removes its timer and listener. */
 function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve()

@@ -3,12 +3,12 @@ import { lookup, Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
 import type { Clock, Timer } from '../../shared/time.ts'
 
-/** The maximum time for which DNS results are cached, even if their TTL is longer. */
+/** DNS results are cached for at most this time, even if their TTL is longer. */
 const WEBHOOK_DNS_CACHE_MS = 5_000
 /** Resolution delay (RFC 8305): the maximum wait for the other address family after one family has resolved. */
 const WEBHOOK_OTHER_FAMILY_MS = 300
 
-/** Returns all IPv4 and IPv6 addresses of a name. Rejects with the resolver's `code` if there are none. */
+/** Returns all IPv4 and IPv6 addresses of a name. If there are none, the promise rejects with the resolver's `code`. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>
 
 export type HostResolver = { resolve: ResolveHost; close(): void }
@@ -20,10 +20,10 @@ const NAMES_KEPT = 10_000
 type Known = { addresses: Promise<readonly string[]>; until: number }
 
 /**
- * Queries the DNS servers of this machine directly. The system lookup would use the thread pool that the store needs,
- * so a few names that time out would block all other lookups.
- * @param systemNames whether the system resolves names that DNS does not know, using its hosts file and search domains.
- * Such names resolve to private addresses, so this is useful only if private addresses are allowed.
+ * Queries the DNS servers of this machine directly. The system lookup would use the thread pool, which the store needs.
+ * A few names that time out would then block all other lookups.
+ * @param systemNames whether names that DNS does not know are resolved by the system, with its hosts file and search
+ * domains. Such names resolve to private addresses, so this is useful only if private addresses are allowed.
  */
 export function createHostResolver({
   clock,

@@ -36,8 +36,8 @@ export function listenRoutes(deps: ListenDeps): Route[] {
       ...common,
       method: 'GET',
       path: EVENT_FEED_PATH,
-      // Streams do not count towards the key's daily limit, because a listener may reconnect often. Requests for pages
-      // do count.
+      // Requests for streams do not count towards the key's daily limit, because a listener may reconnect often.
+      // Requests for pages do.
       rateOf: (request) => (wantsStream(request) ? 'unmetered' : 'general'),
       summary: 'List the events of this tenant; with `Accept: text/event-stream`, stream new events',
       query: EventFeedQuery,
@@ -56,7 +56,7 @@ export function listenRoutes(deps: ListenDeps): Route[] {
             tenantId,
             since: query.since,
             signal,
-            // A key that is revoked during the stream must not receive further events.
+            // If the key is revoked during the stream, the client must not receive further events.
             requirePermission: async () => requireAccess(await deps.lookUpAgain(db, caller), access, 'GET'),
           })
           return undefined

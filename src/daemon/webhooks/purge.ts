@@ -35,7 +35,8 @@ export async function trimHeldDeliveries({ db }: { db: Db }): Promise<void> {
 }
 
 /**
- * Deletes one batch of deliveries. The ids are selected on a read connection, so SQLite's single writer only deletes.
+ * Deletes one batch of deliveries. The ids are selected on a read connection, so that SQLite's single writer only has
+ * to delete rows.
  * @returns the number of selected ids
  */
 async function purgeDeliveries(db: Db, tenantId: string, before: string): Promise<number> {
@@ -47,7 +48,7 @@ async function purgeDeliveries(db: Db, tenantId: string, before: string): Promis
     .where('state', '!=', 'pending')
     .limit(WEBHOOK_PURGE_ROWS)
     .execute()
-  // Checks the state again, so that a delivery is kept if it was recovered in the meantime.
+  // Checks the state again: a delivery that was recovered in the meantime must be kept.
   await sql`
     delete from webhook_deliveries
     where tenant_id = ${tenantId} and state != 'pending' and id in (select id from ${rowList(db, ID, found)} as found)
@@ -65,7 +66,7 @@ async function purgeEvents(db: Db, tenantId: string, before: string): Promise<nu
     .where(isUnreferred)
     .limit(WEBHOOK_PURGE_ROWS)
     .execute()
-  // Checks for deliveries again, so that an event is kept if it was resent in the meantime.
+  // Checks for deliveries again: an event that was resent in the meantime must be kept.
   await sql`
     delete from outbox_events
     where tenant_id = ${tenantId} and ${isUnreferred} and id in (select id from ${rowList(db, ID, found)} as found)
@@ -78,7 +79,7 @@ const isUnreferred = sql<boolean>`not exists (
 )`
 
 /**
- * Cancels deliveries whose event was deleted, in all tenants. This is needed because, on PostgreSQL, an event can be
+ * Cancels deliveries whose event was deleted, in all tenants. On PostgreSQL, this is necessary, because an event can be
  * resent while it is being deleted.
  */
 async function cancelLost(db: Db): Promise<number> {

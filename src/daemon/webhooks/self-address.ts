@@ -2,9 +2,9 @@ import { networkInterfaces } from 'node:os'
 import { normalAddress, reachOfAddress } from './target-address.ts'
 
 /**
- * Returns a function that tests whether this daemon listens on an address and port, based on the network interfaces of
- * this machine.
- * @param ownPort undefined before the daemon listens
+ * Returns a function that tests whether this daemon listens on an address and port. It uses the addresses of this
+ * machine's network interfaces.
+ * @param ownPort returns undefined before the daemon listens
  */
 export const createSelfAddressCheck =
   (ownPort: () => number | undefined) =>

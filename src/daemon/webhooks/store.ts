@@ -76,8 +76,8 @@ export type EndpointChange = {
 }
 
 /**
- * Changes only the given fields. Enabling a disabled endpoint resets its count of consecutive failures. One statement
- * makes both changes, because a failed delivery may disable the endpoint at any moment.
+ * Changes only the given fields. Enabling a disabled endpoint resets its count of consecutive failures. A single
+ * statement makes both changes, because a failed delivery may disable the endpoint at any moment.
  */
 export async function updateEndpoint(
   tx: Db,
@@ -99,7 +99,7 @@ export async function updateEndpoint(
       }),
       ...(enabled === false && {
         enabled: 0,
-        // An endpoint that was disabled automatically keeps its reason.
+        // If an endpoint was disabled automatically, the reason is kept.
         disabled_reason: sql<'failures' | 'manual'>`coalesce(disabled_reason, 'manual')`,
       }),
     })
@@ -203,8 +203,8 @@ export function listDeliveries(
 }
 
 /**
- * Requeues at most WEBHOOK_RECOVERED failed and held deliveries that were created at or after `since`, the oldest
- * first. Each delivery keeps its id, and its attempts start again from 0.
+ * Requeues failed and held deliveries that were created at or after `since`. Requeues at most WEBHOOK_RECOVERED
+ * deliveries, the oldest first. Each delivery keeps its id, and its attempts start again from 0.
  * @returns how many were requeued
  */
 export async function requeueDeliveries(
@@ -242,8 +242,8 @@ export async function requeueDeliveries(
 }
 
 /**
- * Creates deliveries for past events whose type the endpoint subscribes to now, but did not subscribe to then. The
- * oldest events come first. Events from before the endpoint was created are excluded. Events older than
+ * Creates deliveries for past events if the endpoint now subscribes to their type, but did not when they were created.
+ * The oldest events come first. Events from before the endpoint was created are excluded. Events older than
  * WEBHOOK_KEPT_DAYS are also excluded: their deliveries may be purged, so it is unknown whether they were sent. Creates
  * at most `limit` deliveries. @returns how many were created
  */

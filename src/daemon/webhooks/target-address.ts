@@ -28,7 +28,8 @@ export type Target = {
 export type Reach = 'public' | 'private' | 'special'
 
 /**
- * Parses a URL from a caller. Rejects ambiguous spellings, because the checked host must be the dialled host.
+ * Parses a URL from a caller. Rejects ambiguous spellings, because the host that is checked must also be the host that
+ * is called.
  * @throws TargetRefused
  */
 export function readTarget(text: string): Target {
@@ -49,7 +50,7 @@ export function readTarget(text: string): Target {
   return { url, origin: url.origin, path: url.pathname + url.search, host, port, literal }
 }
 
-/** Returns the reach of a name itself, independent of its addresses. */
+/** Returns the reach that follows from the name alone, whatever its addresses are. */
 export function reachOfName(host: string): Reach {
   if (METADATA_NAMES.has(host)) return 'special'
   return !host.includes('.') || PRIVATE_SUFFIX.test(host) || LOOPBACK_NAMES.has(host) ? 'private' : 'public'
@@ -62,7 +63,7 @@ export function reachOfAddress(address: string): Reach {
 }
 
 /**
- * Rejects the whole set if any address is not allowed, because a client may fall back from one address to the next.
+ * If any address is not allowed, rejects all of them, because a client may fall back from one address to the next.
  * @throws TargetRefused
  */
 export function refuseAddresses(addresses: readonly string[], allowPrivate: boolean): void {
@@ -70,7 +71,8 @@ export function refuseAddresses(addresses: readonly string[], allowPrivate: bool
 }
 
 /**
- * @throws TargetRefused. For a name, the message omits the address, so that callers cannot map the operator's network.
+ * @throws TargetRefused. If the host is a name, the message omits its address, so that callers cannot map the
+ * operator's network.
  */
 export function refuseReach(reach: Reach, allowPrivate: boolean): void {
   if (reach === 'special') refuse('points to an address that webhooks must not call')
@@ -155,7 +157,7 @@ const METADATA_NAMES: ReadonlySet<string> = new Set([
   'instance-data.ec2.internal',
 ])
 
-/** Ports that browsers also block (Fetch standard, port blocking), because services on them do not use HTTP. */
+/** Ports of services that do not use HTTP. Browsers block the same ports (Fetch standard, port blocking). */
 const REFUSED_PORTS: ReadonlySet<number> = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
   111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,

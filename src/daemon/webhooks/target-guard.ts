@@ -20,8 +20,8 @@ export type TargetGuard = {
   /** `WEBHOOKS_ALLOW_PRIVATE`: allows private, loopback and link-local addresses, but not special addresses. */
   allowPrivate: boolean
   /**
-   * Whether the daemon itself listens at this address and port. A delivery to this address would arrive at the daemon
-   * as a request.
+   * Whether the daemon itself listens at this address and port. If so, a delivery to this address would arrive at the
+   * daemon as a request.
    */
   isOwn?(address: string, port: number): boolean
 }
@@ -44,8 +44,8 @@ export async function checkTarget(url: string, { guard, clock }: { guard: Target
 }
 
 /**
- * Returns all current addresses of the URL's host, in a stable order, after checking that each of them may be dialled.
- * Returns a promise only if a DNS query is needed.
+ * Checks that each current address of the URL's host may be called. Returns these addresses in a stable order. Returns
+ * a promise only if a DNS query is needed.
  * @throws TargetRefused, or an error of the resolver
  */
 export function addressesOf(target: Target, guard: TargetGuard): readonly string[] | Promise<readonly string[]> {
@@ -60,7 +60,7 @@ export function addressesOf(target: Target, guard: TargetGuard): readonly string
 }
 
 /**
- * Rejects a socket if its peer address is not a dialled address.
+ * Rejects a socket if its peer address is none of the addresses that were to be called.
  * @throws TargetRefused
  */
 export function refuseOtherPeer(remote: string | undefined, dialled: readonly string[], guard: TargetGuard): void {

@@ -16,8 +16,8 @@ import { insertDelivery } from './store.ts'
 type Triggered = { event: OutboxEventRow; deliveryId: string | null }
 
 /**
- * Sends a sample event to all listeners and, if `endpoint_id` is given, to that endpoint. The sample contains the ids
- * of this caller and request, unless `data` overrides them.
+ * Sends a sample event to all listeners. If `endpoint_id` is given, also sends it to that endpoint. The sample contains
+ * the ids of this caller and request, unless `data` overrides them.
  * @throws VALIDATION_ERROR for invalid data, WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED
  */
 export async function trigger(

@@ -6,7 +6,7 @@ import type { EndpointWithHeld } from './store.ts'
 
 const StoredEvents = z.array(z.enum(SUBSCRIPTIONS))
 
-/** Converts an endpoint to its API form, which never contains a secret, encrypted or not. */
+/** Converts an endpoint to its API form. This form contains neither secrets nor encrypted secrets. */
 export const toWebhook = ({ row, held }: EndpointWithHeld, now: string): Webhook => ({
   id: row.id,
   url: row.url,

@@ -37,9 +37,9 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
 })
 
 /**
- * Resolves the prompt shield of a call. The first of these shield policies that exists applies: the one that the call
- * names, the one of the SMLTP policy, the one of the key, or the built-in one for the key's sensitivity. Undefined if
- * no shield applies. Bypassing the shield requires permission from the key, the shield policy and the SMLTP policy.
+ * Resolves the prompt shield of a call. The first of these shield policies that is set applies: the call's, the SMLTP
+ * policy's, the key's, the built-in one for the key's sensitivity. Undefined if no shield applies. Bypassing the shield
+ * requires permission from the key, the shield policy and the SMLTP policy.
  * @throws VALIDATION_ERROR if the call has conflicting options or names a missing policy. INSUFFICIENT_PERMISSIONS for
  * a missing permission. SHIELD_UNAVAILABLE if the shield policy of the key or the SMLTP policy was deleted.
  */
@@ -89,8 +89,8 @@ function noWeaker(document: ShieldPolicyDocument, minSensitivity: Sensitivity): 
 }
 
 /**
- * The SMLTP policy requires a shield, so restrictions in the shield policy of a key or call are removed: the shield
- * blocks, and scans all texts for all categories with all layers. Only the layer `llm` still runs only if the shield
+ * Removes the restrictions from the shield policy of a key or call, because the SMLTP policy requires a shield. The
+ * shield then blocks, scans all texts, and has no limits by category. All layers run, but `llm` only if the shield
  * policy includes it.
  */
 const inForce = (document: ShieldPolicyDocument): ShieldPolicyDocument => ({

@@ -1,4 +1,4 @@
-// Limits and filters the bytes that a receiver sends, before undici reads them.
+// Limits and filters the bytes from a receiver before undici reads them.
 import type { Socket } from 'node:net'
 
 /**
@@ -8,7 +8,7 @@ import type { Socket } from 'node:net'
 const WEBHOOK_READ_BYTES = 65_536
 
 export type AnswerGate = {
-  /** Call this before each request: the next response belongs to that request. */
+  /** Call this before each request, so that the next response counts as the response to this request. */
   begin(): void
 }
 

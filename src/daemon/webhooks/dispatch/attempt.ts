@@ -13,7 +13,7 @@ export type AttemptRequest = { url: string; headers: readonly string[]; body: st
 export type AttemptResult = {
   /** HTTP status. Null if there was no response. */
   status: number | null
-  /** A short reason for the failure. Null after a 2xx. */
+  /** The reason for the failure, in a few words. Null after a 2xx. */
   error: string | null
   durationMs: number
   /** The first WEBHOOK_RESPONSE_BYTES of the response as text. Null if there was no response. */
@@ -23,10 +23,10 @@ export type AttemptResult = {
 
 export type Sender = {
   /**
-   * Sends at most one POST and never rejects. The attempt ends within WEBHOOK_ATTEMPT_MS, including DNS lookup,
-   * connection, TLS, the response head and the part of the body that is read. A 2xx counts as a success as soon as the
-   * response head arrives. Redirects are not followed, bodies are not decompressed, and proxy environment variables are
-   * ignored.
+   * Sends at most one POST and never rejects. The attempt ends within WEBHOOK_ATTEMPT_MS. This time includes DNS
+   * lookup, connection, TLS, the response head and the part of the body that is read. A 2xx counts as a success as soon
+   * as the response head arrives. Redirects are not followed, bodies are not decompressed, and proxy environment
+   * variables are ignored.
    */
   send(request: AttemptRequest): Promise<AttemptResult>
   /** Aborts all attempts in flight. These attempts count as failed. */
@@ -129,7 +129,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // The attempt was aborted while its connection was being opened.
+    // The attempt was aborted while it was opening its connection.
     if (this.#ended) controller.abort(new Error('cut off'))
   }
 
@@ -189,8 +189,8 @@ const isClosed = (error: Error): boolean =>
   'code' in error && ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(error.code))
 
 /**
- * Returns a short failure reason for the delivery log. The gateway's own messages are shown in full. For all other
- * errors, the code is shown, because it is clearer than the message.
+ * Returns the reason for a failure in a few words, for the delivery log. The gateway's own messages are shown in full.
+ * For all other errors, only the code is shown, because it is clearer than the message.
  */
 function reasonOf(error: unknown): string {
   if (error instanceof TargetRefused) return error.message

@@ -8,7 +8,7 @@ import { claimDeliveries, type DueDelivery, findDue, findSubscribers, holdPendin
 /** The claimed deliveries of one endpoint. */
 export type ClaimedQueue = {
   endpointId: string
-  /** Undefined if the endpoint is deleted, disabled or unreadable, so that nothing may be sent to it. */
+  /** Undefined if nothing may be sent to the endpoint, because it is deleted, disabled or unreadable. */
   settings: EndpointSettings | undefined
   claimed: DueDelivery[]
   /** Whether more deliveries may be due than were claimed. */
@@ -20,7 +20,7 @@ export type ClaimedQueue = {
 /**
  * Rereads these endpoints and claims their due deliveries, in one transaction. Pending deliveries of a disabled or
  * unreadable endpoint become `held`.
- * @param wanted the maximum number of deliveries for each endpoint; with 0 only its settings are read
+ * @param wanted the maximum number of deliveries for each endpoint; if it is 0, only the endpoint's settings are read
  */
 export async function claimDue(
   db: Db,
@@ -35,8 +35,7 @@ export async function claimDue(
       const settings = subscriber.enabled === 1 ? reader.settingsOf(subscriber) : undefined
       if (settings) settingsOf.set(subscriber.id, settings)
     }
-    // Reads one more row than wanted. The extra row shows whether there are more deliveries, and when the next delivery
-    // is due.
+    // Reads one row more than wanted. This row shows whether there are more deliveries, and when the next one is due.
     const limits = endpointIds.flatMap((endpointId) => {
       const room = Math.min(wanted.get(endpointId) ?? 0, WEBHOOK_CLAIM_AHEAD)
       return room > 0 && settingsOf.has(endpointId) ? [{ endpointId, limit: room + 1 }] : []

@@ -1,8 +1,8 @@
 /** A task that may be requested at any time. Runs never overlap, and requests are coalesced. */
 export type CoalescedTask = {
   /**
-   * Requests a run, which starts after the current run if there is one. If several requests arrive before a run starts,
-   * they share that run.
+   * Requests a run. If the task is running, the new run starts afterwards. If several requests arrive before a run
+   * starts, they share that run.
    */
   ask(): void
   /** Resolves when no run is in progress or requested. */
@@ -10,7 +10,7 @@ export type CoalescedTask = {
 }
 
 /**
- * A run starts after the current turn of the event loop, so one run serves all requests of that turn.
+ * A run starts only after the current turn of the event loop, so one run serves all requests of this turn.
  * @param failed receives the error of a failed run. A failed run is retried only at the next request.
  */
 export function createCoalescedTask(run: () => Promise<void>, failed: (error: unknown) => void): CoalescedTask {

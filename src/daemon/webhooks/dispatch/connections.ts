@@ -8,22 +8,22 @@ import { refuseOtherPeer, type TargetGuard } from '../target-guard.ts'
 import { type AnswerGate, gateAnswers } from './answer-gate.ts'
 
 /**
- * The maximum idle time after which a connection may still be reused. Servers usually keep idle connections open
- * longer.
+ * The maximum idle time after which a connection may still be reused. Most servers keep idle connections open for
+ * longer than this.
  */
 const WEBHOOK_REUSE_MS = 1_000
 
 /** A connection to one origin at one of the checked addresses. It serves one attempt at a time. */
 export type Connection = {
   client: Client
-  /** Whether an earlier attempt received a response on this connection. */
+  /** Whether an earlier attempt has already received a response on this connection. */
   readonly used: boolean
 }
 
 export type ConnectionBook = {
   /**
-   * Opens or reuses a connection to a target whose addresses have been checked. Release it with `keep`, `drop` or
-   * `distrust`.
+   * Opens or reuses a connection to a target. The target's addresses have already been checked. Release it with `keep`,
+   * `drop` or `distrust`.
    * @param deadline when the attempt must end, on the monotonic clock; also limits the time to connect
    */
   take(target: Target, addresses: readonly string[], deadline: number): Connection
@@ -32,8 +32,8 @@ export type ConnectionBook = {
   /** Closes the connection. */
   drop(connection: Connection): void
   /**
-   * Closes the connection and stops reusing connections to this origin, because the server closes idle connections
-   * without notice.
+   * Closes the connection, and stops reusing connections to this origin: its server closes idle connections without
+   * notice.
    */
   distrust(connection: Connection): void
   close(): Promise<void>
@@ -54,10 +54,10 @@ type Kept = {
 const DISTRUSTED = 10_000
 
 /**
- * Keeps idle connections for reuse. A connection is reused only if it was idle for less than WEBHOOK_REUSE_MS, and its
- * address is among the addresses that were just checked. If a host name's addresses change, new connections are opened.
- * The idle time is short, because an attempt must not send a POST twice. If a server closes the connection during a
- * POST, it is unknown whether the server read the POST.
+ * Keeps idle connections for reuse. A connection is reused only if it was idle for less than WEBHOOK_REUSE_MS and the
+ * addresses that were just checked include its address. If a host name's addresses change, new connections are opened.
+ * The idle time is short, because an attempt must not send a POST twice. If a server closes an idle connection during a
+ * POST, it is unknown whether the server has read the POST.
  */
 export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
   const { clock } = deps
@@ -70,7 +70,7 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
       pipelining: 1,
       keepAliveTimeout: WEBHOOK_REUSE_MS,
       keepAliveMaxTimeout: WEBHOOK_REUSE_MS,
-      // undici's timeouts are disabled, because each attempt enforces its own limits.
+      // Disables undici's timeouts, because each attempt enforces its own time limits.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect(_, answer) {
@@ -152,7 +152,7 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
 /** Connects a socket to one of the addresses, and to no other address. The promise settles by `deadline`. */
 function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps, deadline: number): Promise<Socket> {
   const { guard, clock, ca } = deps
-  // Returns the checked addresses, so that the name is not resolved again.
+  // Returns the addresses that were checked, so that the name is not resolved a second time.
   const lookup: LookupFunction = (_host, wanted, answer) => {
     const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
     if (wanted.all) answer(null, found)
@@ -172,8 +172,8 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
           ...options,
           ...(target.literal === undefined && { servername: target.host }),
           ALPNProtocols: ['http/1.1'],
-          // This option is set explicitly, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment changes its
-          // default.
+          // This option is set explicitly, because its default changes if the environment contains
+          // NODE_TLS_REJECT_UNAUTHORIZED=0.
           rejectUnauthorized: true,
           ...(ca !== undefined && { ca }),
         })
@@ -187,7 +187,8 @@ function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps
     }
     const ended = () => failed(new Error('the receiver closed the connection before it was open'))
     socket.once('error', failed).once('close', ended)
-    // Checks the peer address before the first byte is sent. TLS starts on `connect`, so this listener must run first.
+    // Checks the peer address before the first byte is sent. TLS also starts on `connect`, so this listener must run
+    // before it.
     socket.prependOnceListener('connect', () => {
       try {
         refuseOtherPeer(socket.remoteAddress, addresses, guard)

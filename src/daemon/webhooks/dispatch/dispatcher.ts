@@ -31,10 +31,10 @@ import { type Lease, listWaitingEndpoints, releaseAllLeases, renewLeases } from 
 
 /** The lease time of claimed deliveries. Other daemons take over deliveries whose lease has expired. */
 const WEBHOOK_LEASE_MS = 30_000
-/** How often to poll for deliveries and events of other daemons. */
+/** How often to poll for deliveries and events that other daemons stored. */
 const WEBHOOK_SWEEP_MS = 5_000
 /**
- * How long a stopping daemon waits for attempts in flight. After this time, the attempts are aborted, and are repeated
+ * How long a stopping daemon waits for attempts in flight. After this time, the attempts are aborted. They are repeated
  * later.
  */
 const WEBHOOK_DRAIN_MS = 1_000
@@ -72,9 +72,9 @@ export type DispatcherDeps = {
 // Some deliveries of a queue may be running while other deliveries of it are ready.
 
 /**
- * First resumes the deliveries of earlier runs, then delivers new events. Code that commits events must call `wake`. A
- * sweep every WEBHOOK_SWEEP_MS finds events and deliveries for which `wake` was not called. Several daemons may each
- * run a dispatcher on one PostgreSQL database.
+ * Resumes the deliveries of earlier runs first, and delivers new events afterwards. Code that commits events must call
+ * `wake`. A sweep every WEBHOOK_SWEEP_MS finds events and deliveries for which `wake` was not called. Several daemons
+ * may each run a dispatcher on one PostgreSQL database.
  */
 export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher> {
   const { db, clock, log } = deps
@@ -124,7 +124,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       takes(endpointId) {
         const queue = queues.get(endpointId)
         const taken = promised.get(queue) ?? 0
-        // Deliveries in the store are sent first, because they are older than the new events.
+        // Sends deliveries from the store first, because they are older than the new events.
         if (queue.backlog || filling.has(queue) || taken >= queues.room(queue, clock.monotonic())) return false
         promised.set(queue, taken + 1)
         return true
@@ -155,8 +155,8 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       chosen.add(queue)
       const room = queue.backlog ? queues.room(queue, clock.monotonic()) : 0
       wanted.set(queue.endpointId, room)
-      // Clears the flag before the query, because a `fill` during the query may concern rows that the query does not
-      // return.
+      // Clears the flag before the query: if `fill` is called during the query, this may be for rows that the query
+      // does not return.
       if (room > 0) queue.backlog = false
     }
     if (chosen.size === 0) return
@@ -198,8 +198,8 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     const dropped = ({ claim }: Outcome, error: unknown) =>
       log.error({ error, delivery: claim.id }, 'webhooks: the store rejected a result')
     const settled = await settle(db, batch, { now: now(), dropped }).catch((error) => {
-      // The next sweep retries these outcomes. Until then, `renewHeld` renews the leases, so that no other daemon sends
-      // the deliveries again.
+      // The next sweep retries these outcomes. Until then, `renewHeld` renews the leases; otherwise, another daemon
+      // would send the deliveries again.
       outcomes = [...batch, ...outcomes]
       throw error
     })
@@ -245,7 +245,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     queues.tidy(clock.monotonic())
   }
 
-  /** Renews the leases of claims that wait for a slot or for their result to be stored, before the leases expire. */
+  /** Renews leases before they expire, if their claims still wait for a slot or for their result to be stored. */
   async function renewHeld(): Promise<void> {
     const soon = clock.monotonic() + WEBHOOK_LEASE_MS / 2
     const claims = [...held.values()].filter(({ leaseEndsAt }) => leaseEndsAt <= soon)
@@ -271,7 +271,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     needs(queue)
   }
 
-  /** Keeps only the newer row, because reads may overlap, and the read with the older row may finish last. */
+  /** Keeps only the newer row: reads may overlap, and the read that returns the older row may finish last. */
   function learn(queue: EndpointQueue, settings: EndpointSettings): void {
     const known = queue.settings
     const isFresh = known !== undefined && known.readAt + WEBHOOK_SETTINGS_MS > clock.monotonic()
@@ -283,13 +283,13 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     queue.ready.push(claim)
   }
 
-  /** Lets the queue wait for a slot, and requests more deliveries if the queue runs low. */
+  /** Adds the queue to the queues that wait for a slot, and requests more deliveries if it runs low. */
   function offer(queue: EndpointQueue): void {
     if (queue.backlog && queues.room(queue, clock.monotonic()) > 0 && queue.ready.length === 0) needs(queue)
     queues.enqueue(queue, clock.monotonic())
   }
 
-  /** Releases the claims whose attempts have not begun. */
+  /** Releases all claims for which no attempt has begun. */
   function giveBack(queue: EndpointQueue): void {
     for (const claim of queue.ready.splice(0)) outcomes.push({ claim, attempt: undefined })
     settling.ask()

@@ -6,8 +6,8 @@ const WEBHOOK_ENDPOINT_CONCURRENCY = 2
 /**
  * Maximum number of concurrent attempts of one daemon. `all` is the total. `brisk` limits attempts that have run for
  * less than WEBHOOK_SLOW_MS. `stuck` limits attempts to endpoints whose last attempt timed out. All other slots are for
- * slow attempts. At most `slow` of these slots are for endpoints that are known to be slow, so that attempts to other
- * endpoints can still become slow.
+ * slow attempts. Endpoints that are known to be slow get at most `slow` of these slots, so that slots remain for other
+ * attempts that become slow.
  */
 export const WEBHOOK_SLOTS = { brisk: 256, stuck: 64, slow: 600, all: 1_500 } as const
 const WEBHOOK_SLOW_MS = 300
@@ -20,7 +20,7 @@ export type EndpointSettings = {
   url: string
   /** Signing secrets, the newest first. */
   secrets: readonly string[]
-  /** ISO 8601. Of two rows, the row with the later time is newer. */
+  /** ISO 8601. If two rows are compared, the row with the later time is newer. */
   updatedAt: string
   /** Monotonic milliseconds. */
   readAt: number
@@ -43,7 +43,7 @@ export type Claim = {
   leaseEndsAt: number
 }
 
-/** The speed of an endpoint's last attempt: in time, slower than WEBHOOK_SLOW_MS, or timed out. */
+/** How an endpoint's last attempt went: in time, slower than WEBHOOK_SLOW_MS, or timed out. */
 type Pace = 'brisk' | 'slow' | 'stuck'
 
 /** The deliveries of one active endpoint in this daemon, and their state. */
@@ -80,7 +80,7 @@ export type EndpointQueues = {
   all(): Iterable<EndpointQueue>
   /** Returns how many more deliveries the queue can accept. */
   room(queue: EndpointQueue, now: number): number
-  /** Adds a queue with ready deliveries to the queues that wait for a slot. */
+  /** If a queue has ready deliveries, adds it to the queues that wait for a slot. */
   enqueue(queue: EndpointQueue, now: number): void
   /** Returns the next attempt to start. Undefined if nothing is ready or no slot is free. */
   next(now: number): Run | undefined
@@ -95,7 +95,10 @@ export type EndpointQueues = {
 }
 
 export type EndpointQueuesOptions = {
-  /** Called if the settings of a queue are stale, or if it runs low while the store may have more deliveries. */
+  /**
+   * Called if the settings of a queue are stale. Also called if the queue runs low while the store may have more
+   * deliveries.
+   */
   needs(queue: EndpointQueue): void
   /**
    * Called if the lease of a claim is about to expire. This daemon then does not send the delivery. The next daemon
@@ -113,11 +116,11 @@ export type EndpointQueuesOptions = {
  *   slot. If many endpoints stop responding at the same time, other endpoints are delayed only once, by at most
  *   WEBHOOK_SLOW_MS. If no slow slot is free, the attempt keeps its brisk slot.
  * - slow: a brisk attempt that became slow, or an attempt to an endpoint whose last attempt was slow. Slow attempts use
- *   only slow slots, except attempts that became slow while no slow slot was free.
+ *   only slow slots, unless they became slow while no slow slot was free.
  * - stuck: an attempt to an endpoint whose last attempt timed out. All stuck attempts share a small part of the slots.
  *
  * An endpoint that is not brisk, or has a slow attempt in flight, gets one attempt at a time. The slow attempts of a
- * tenant are limited. Above the limit, the tenant's brisk attempts wait until some of its slow attempts end.
+ * tenant are limited. If a tenant has reached the limit, its brisk attempts wait until some of its slow attempts end.
  */
 export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: EndpointQueuesOptions): EndpointQueues {
   const queues = new Map<string, EndpointQueue>()
@@ -180,7 +183,7 @@ export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: End
 
   const capacity = (queue: EndpointQueue, now: number): number =>
     paceOf(queue, now) === 'brisk' ? WEBHOOK_CLAIM_AHEAD : WEBHOOK_ENDPOINT_CONCURRENCY
-  /** A queue is refilled at half capacity, so that more deliveries arrive before it is empty. */
+  /** A queue is refilled as soon as it is only half full, so that more deliveries arrive before it is empty. */
   const isLow = (queue: EndpointQueue, now: number): boolean => queue.ready.length < capacity(queue, now) / 2
 
   /** Returns the next delivery whose lease lasts longer than an attempt. */
@@ -256,6 +259,6 @@ export function createEndpointQueues({ needs, lost, slots = WEBHOOK_SLOTS }: End
   }
 }
 
-/** Whether the settings of a queue are recent enough for sending. */
+/** Whether the settings of a queue are recent enough to send deliveries. */
 const isFresh = ({ settings }: EndpointQueue, now: number): boolean =>
   settings !== undefined && settings.readAt + WEBHOOK_SETTINGS_MS > now

@@ -14,7 +14,7 @@ import { findWaitingEvents, type Lease, listSubscribers, markFannedOut, type Sub
 /** A new delivery. If `row.lease_owner` is set, this daemon has claimed it. */
 export type MadeDelivery = { row: WebhookDeliveryRow; event: DeliverableEvent; settings: EndpointSettings | undefined }
 
-/** The progress within an event: endpoints with ids up to and including `endpointId` have their deliveries. */
+/** The progress within an event: its deliveries exist for all endpoints with ids up to and including `endpointId`. */
 export type PassedOn = { eventId: string; endpointId: string }
 
 export type FanOutOptions = {
@@ -22,7 +22,7 @@ export type FanOutOptions = {
   now: number
   lease: Lease
   reader: EndpointReader
-  /** Whether this daemon should claim a new delivery to that endpoint, because it can send it soon. */
+  /** Whether this daemon can send a new delivery to that endpoint soon, and should therefore claim it. */
   takes(endpointId: string): boolean
   /**
    * The position at which the previous call stopped. Without it, the call starts at the first endpoint and skips
@@ -38,9 +38,9 @@ export type FanOutOptions = {
 export type FannedOut = { made: MadeDelivery[]; more: boolean; passedOn: PassedOn | undefined }
 
 /**
- * Creates a delivery of each pending event for each endpoint that subscribes to the event. Each transaction creates a
- * limited number of deliveries, so that it stays short. An event stays pending until all of its deliveries exist. If an
- * endpoint is disabled or its secret is unreadable, its deliveries are created as `held`.
+ * For each pending event, creates one delivery for each endpoint that subscribes to the event. Each transaction creates
+ * a limited number of deliveries, so that it stays short. An event stays pending until all of its deliveries exist. If
+ * an endpoint is disabled or its secret is unreadable, its deliveries are created as `held`.
  */
 export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut> {
   const now = isoTime(options.now)
@@ -66,8 +66,8 @@ export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut>
 type WaitingEvent = DeliverableEvent & { tenant_id: string }
 
 /**
- * Chooses at most WEBHOOK_BATCH.deliveries deliveries to create. Also returns the events that are complete after these
- * deliveries are stored.
+ * Chooses at most WEBHOOK_BATCH.deliveries deliveries to create. Also returns the events whose deliveries are complete
+ * once these are stored.
  */
 function chooseDeliveries(
   events: readonly WaitingEvent[],
@@ -111,7 +111,7 @@ function toMade(
   return { event, settings, row: { ...row, lease_owner: lease.owner, lease_until: lease.until, fence: 1 } }
 }
 
-/** Removes deliveries that are already stored, such as deliveries that an administrator recovered. */
+/** Removes deliveries that are already stored: for example, an administrator may have recovered them. */
 async function onlyInserted(tx: Db, made: readonly MadeDelivery[]): Promise<MadeDelivery[]> {
   const listed = rowList(
     tx,

@@ -10,8 +10,8 @@ export type Health = { enabled: number; failures: number }
 export type Ending = 'delivered' | 'failed'
 
 /**
- * Returns the health of an endpoint after one more delivery has ended. The health of a disabled endpoint does not
- * change, even if a result arrives later.
+ * Returns the health of an endpoint after one more delivery has ended. After an endpoint has been disabled, its health
+ * no longer changes, even if another result arrives.
  */
 export function afterDelivery({ enabled, failures }: Health, ending: Ending): Health {
   if (enabled === 0) return { enabled, failures }

@@ -25,8 +25,8 @@ const KEPT = 10_000
 
 export function createEndpointReader(deps: { masterKey: MasterKey; clock: Clock; log: Log }): EndpointReader {
   const { masterKey, clock, log } = deps
-  // Decryption costs more than signing, so secrets are cached by their encrypted text. `secrets` is undefined if
-  // decryption failed.
+  // Decrypting a secret costs more than signing, so decrypted secrets are cached. The cache key contains the encrypted
+  // text. `secrets` is undefined if decryption failed.
   const opened = new LRUCache<string, { secrets: readonly string[] | undefined }>({ max: KEPT })
   const complained = new LRUCache<string, true>({ max: KEPT })
 

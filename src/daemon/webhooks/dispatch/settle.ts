@@ -16,7 +16,7 @@ import {
   settleDeliveries,
 } from './store.ts'
 
-/** The result of a claim: the attempt that ended. Undefined if the claim is released without an attempt. */
+/** The attempt with which a claim ended. Undefined if the claim is released without an attempt. */
 export type Outcome = { claim: Claim; attempt: (AttemptResult & { endedAt: number }) | undefined }
 
 export type Settled = {
@@ -25,16 +25,16 @@ export type Settled = {
    * attempt, in milliseconds since 1970.
    */
   outcomes: { claim: Claim; state: Settlement['state']; dueAt: number | undefined }[]
-  /** Endpoints that need an operator's attention: close to being disabled, or just disabled. */
+  /** Endpoints that need an operator's attention, because they have just been disabled or soon will be. */
   alarms: { endpoint: EndpointHealth; health: Health }[]
 }
 
 /**
  * Stores the results of attempts and the health of their endpoints, in the order in which the attempts ended. If the
- * store rejects a result, for example because of its response text, the result is stored without its texts. Other
+ * store rejects a result (for example, because of its response text), the result is stored without its texts. Other
  * results are unaffected.
- * @param dropped called with a result that the store rejects even without texts, and the error
- * @throws store errors that may be temporary; storing the same results again is safe
+ * @param dropped called with a result that the store rejects even without texts, and with the store's error
+ * @throws errors of the store that may be temporary; it is safe to store the same results again
  */
 export async function settle(
   db: Db,

@@ -5,8 +5,8 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 const WEBHOOK_CLOCK_SLACK_MS = 300_000
 
 /**
- * Returns milliseconds since 1970. The value never decreases. A wait that is computed from these values has the
- * intended duration, even if the system clock is changed during the wait.
+ * Returns milliseconds since 1970. The value never decreases. If a wait is computed from these values, it has the
+ * intended duration even if the system clock is changed during the wait.
  */
 export function createSteadyTime(clock: Pick<Clock, 'now' | 'monotonic'>): () => number {
   let zero = Number.NEGATIVE_INFINITY

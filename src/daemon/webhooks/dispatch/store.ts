@@ -5,16 +5,16 @@ import { rowList } from '../../platform/db/row-list.ts'
 import type { WebhookDeliveryRow, WebhookEndpointRow } from '../../platform/db/tables.ts'
 import type { DeliverableEvent } from './envelope.ts'
 
-// The dispatcher serves all tenants, so it selects rows by endpoint and delivery id. Each new delivery has the tenant
-// of its event.
+// The dispatcher serves all tenants, so it selects rows by endpoint and delivery, not by tenant. Each new delivery has
+// the tenant of its event.
 //
 // States of a delivery and their transitions:
 //   pending -> pending    claimed (lease, fence + 1), an attempt failed (due later), or released
 //   pending -> delivered  a 2xx                         pending -> failed   the last attempt failed
 //   pending -> held       its endpoint is disabled      held, failed -> pending  an administrator recovers it
 //   pending, held -> cancelled  its endpoint or event was deleted, or too many are held
-// A result is stored only if the fence of its claim is still current. So only one result counts if two daemons send the
-// same delivery.
+// A result is stored only if the fence of its claim is still current. If two daemons send the same delivery, only one
+// result therefore counts.
 
 /** A delivery that is due, with its event. */
 export type DueDelivery = Pick<
@@ -83,7 +83,7 @@ export async function findDue(
   const found = new Map<string, DueDelivery[]>(wanted.map(({ endpointId }) => [endpointId, []]))
   if (wanted.length === 0) return found
   const lock = engineOf(tx).name === 'postgres' ? sql`for update of d skip locked` : sql``
-  // Uses a single statement. Each part of it scans the index for one endpoint, up to the endpoint's limit.
+  // Uses a single statement. Each part of the union scans the index for one endpoint, up to the endpoint's limit.
   const parts = wanted.map(
     ({ endpointId, limit }) => sql`select * from (
       select d.id, d.tenant_id, d.endpoint_id, d.event_type, d.fence, d.attempts, d.due_at,
@@ -99,7 +99,7 @@ export async function findDue(
   return found
 }
 
-/** The owner and the end of a lease. `now` is the result of `readLeaseTime`, and `until` is computed from it. */
+/** The owner and the end of a lease. `now` is the result of `readLeaseTime`, from which `until` is computed. */
 export type Lease = { owner: string; now: string; until: string }
 
 /** Claims deliveries that `tx` has locked: sets their lease and increments their fence. */
@@ -138,8 +138,8 @@ export async function renewLeases(
 }
 
 /**
- * Call this at startup, only if a single process uses the store. All existing leases then belong to a process that has
- * ended.
+ * Call this only at startup, and only if a single process uses the store. All existing leases then belong to a process
+ * that has ended.
  */
 export async function releaseAllLeases(db: Db): Promise<void> {
   await sql`

@@ -12,7 +12,7 @@ export type TextFormat = 'text' | 'json'
 export type TextView = {
   /** Adds the next chunk and returns its decoded text. */
   add(raw: string): string
-  /** Returns the raw rest of an interrupted text: the incomplete characters at its end, which could not be decoded. */
+  /** Returns the raw end of an interrupted text, which could not be decoded because it is incomplete. */
   end(): string
   /**
    * Returns the start of an incomplete token that can only be replaced as a whole. Returns the end of the decoded text
