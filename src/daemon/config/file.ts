@@ -237,8 +237,8 @@ function rootSchema(sources: ConfigSources, path: string) {
         },
         'may contain name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
       ).nullish(),
-      // Providers are parsed separately, so that faults in this schema do not hide faults of a provider. The key
-      // `providers` is listed here so that it can be suggested for a misspelt key.
+      // Providers are parsed separately; otherwise, faults in this schema would hide faults in a provider's settings.
+      // The key `providers` is listed here so that it can be suggested for a misspelt key.
       providers: z.undefined().optional(),
     },
     'must be a mapping of keys',

@@ -31,7 +31,7 @@ export type WebhookDeps = ChangeDeps & {
   onChange(endpointId: string): void
 }
 
-/** An endpoint and its new secret, which the API returns only once. */
+/** An endpoint and its new secret. The API returns the secret only once. */
 export type NewSecret = { endpoint: EndpointWithHeld; secret: string }
 
 /** @throws VALIDATION_ERROR if the address is not allowed, or the tenant has too many endpoints */

@@ -47,7 +47,7 @@ type FeedOptions = {
 
 /**
  * Streams the tenant's events as any daemon stores them, until the client disconnects or this daemon drains. Each event
- * is sent only once. If an event is stored late, so that its time is before the last sent event, it is also sent.
+ * is sent only once. An event is also sent if it is stored late, after an event with a later time has been sent.
  */
 export async function followEvents(
   stream: EventStream,

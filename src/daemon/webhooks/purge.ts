@@ -95,7 +95,7 @@ async function dropOldest(db: Db, { id, tenant_id }: Pick<WebhookEndpointRow, 'i
     .selectFrom('webhook_deliveries')
     .select('id')
     .where('endpoint_id', '=', id)
-    // The state is a literal instead of a parameter, so that the query can use the index of held deliveries.
+    // The query contains the state as a literal, not as a parameter; only then can it use the index of held deliveries.
     .where(sql<boolean>`state = 'held' and is_test = 0`)
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')

@@ -45,8 +45,8 @@ const endpointsWithHeld = (db: Db, tenantId: string) =>
   db.selectFrom('webhook_endpoints').selectAll().select(heldOf.as('held')).where('tenant_id', '=', tenantId)
 
 /**
- * States are literals, not parameters, so that the query can use the index of held deliveries. The count is capped at
- * the limit.
+ * The query contains states as literals, not as parameters; only then can it use the index of held deliveries. The
+ * count is capped at the limit.
  */
 const heldOf = sql<number>`(select count(*) from (
   select 1 from webhook_deliveries as d

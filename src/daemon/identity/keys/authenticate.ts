@@ -56,7 +56,7 @@ export type AuthenticatorOptions = {
 type KnownKey = { caller: Caller; expiresAtMs: number; allowedFrom: AddressList | undefined }
 
 /**
- * Looks up keys by their SHA-256 and caches them for KEY_CACHE_MS, which is the documented maximum delay of a
+ * Looks up keys by their SHA-256 and caches them for KEY_CACHE_MS. This time is the documented maximum delay of a
  * revocation.
  */
 export function createAuthenticator({ db, clock, trustedProxies = [] }: AuthenticatorOptions): Authenticator {

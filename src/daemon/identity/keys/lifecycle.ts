@@ -24,7 +24,7 @@ export type KeyDeps = ChangeDeps & {
   knownPolicies(tx: Db, tenantId: string): Promise<(policyId: string) => boolean>
 }
 
-/** A key and its secret, which is returned only once. */
+/** A key and its secret. The secret is returned only once. */
 export type NewSecret = { key: OwnedKey; secret: string }
 
 /**

@@ -60,8 +60,8 @@ async function ensureOperatorKey(tx: Db, { bootstrapKey, dataDir, clock }: First
   if (operator === undefined) {
     const isEmpty = (await tx.selectFrom('tenants').select('id').limit(1).executeTakeFirst()) === undefined
     const owner = await ensureOwner(tx, now)
-    // If the store is empty, the key file was written by a first start that was killed. Otherwise, it contains the key
-    // of a deleted administrator, which must not become valid again.
+    // If the store is empty, the key file was written by a first start that was killed. Otherwise, the file contains
+    // the key of a deleted administrator. This key must not become valid again.
     const key = bootstrapKey ?? (isEmpty ? await readKeyFile(dataDir) : undefined) ?? (await newKeyFile(dataDir))
     await insertOperatorKey(tx, key, owner, now)
     return bootstrapKey === undefined ? { createdKeyFile: adminKeyFile(dataDir) } : {}

@@ -167,7 +167,7 @@ export function createBilling(
   }
 }
 
-/** Wraps billing for free requests, which are accepted regardless of the account's budget. */
+/** Wraps billing for free requests. These are accepted whatever the account's budget is. */
 export const unbilled = (billing: Billing, clock: Clock): Billing => ({
   ...billing,
   reserve: ({ caller }): Payment => ({

@@ -39,7 +39,7 @@ export function* countingInputTokens(input: Input): Generator<void, number> {
   return tokens
 }
 
-/** Used for both the upper bound and the estimate, so that reservation and bill cover the same texts. */
+/** Both the upper bound and the estimate use this function, so that reservation and bill cover the same texts. */
 function measure({ system, messages, options }: Input, frames: Frames): { texts: string[]; frameTokens: number } {
   const texts = [system]
   let frameTokens = frames.message

@@ -22,8 +22,8 @@ const ACCOUNTS_IN_MEMORY = 20_000
 
 /**
  * Budgets for the only daemon of a store. The amounts in memory are authoritative, so reserving is synchronous and
- * exact. Unlimited requests are also counted, so that memory and store stay equal. Only the first request of an account
- * or key in a month waits for the store.
+ * exact. Unlimited requests are also counted, so that the amounts in memory and in the store stay equal. Only the first
+ * request of an account or key in a month waits for the store.
  */
 export function createMemoryBudgets({
   db,

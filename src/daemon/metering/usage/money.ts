@@ -6,8 +6,8 @@ const NANOS_PER_DOLLAR = 10 ** DIGITS
 export const toNanos = (dollars: number): number => Number(dollars.toFixed(DIGITS).replace('.', ''))
 
 /**
- * Returns the floating-point number nearest to the exact decimal, which prints without rounding noise. Example: 1500000
- * → 0.0015.
+ * Returns the floating-point number nearest to the exact decimal. This number prints without rounding noise. Example:
+ * 1500000 → 0.0015.
  */
 export const toDollars = (nanos: number): number => nanos / NANOS_PER_DOLLAR
 

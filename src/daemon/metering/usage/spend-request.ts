@@ -21,7 +21,7 @@ export type SpendRequest = {
   keyId: string
   /** The billing mode of the key. */
   mode: BillingMode
-  /** Whether the account has usage-by-model enabled, so that it may be billed in dollars. */
+  /** Whether the account has usage-by-model enabled. If so, it may be billed in dollars. */
   mayPayDollars: boolean
   license: License
   /** The maximum cost in points, over all models of the chain. */

@@ -26,7 +26,7 @@ export function screenInSlices(
 }
 
 /**
- * Like `screenInSlices`, but also converts `marks`, which are ordered offsets into the text, to offsets into the
+ * Like `screenInSlices`, but also converts `marks`. These are ordered offsets in the text, and become offsets in the
  * result.
  */
 export const screenWithOffsets = async (

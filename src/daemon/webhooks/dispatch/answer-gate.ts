@@ -8,7 +8,7 @@ import type { Socket } from 'node:net'
 const WEBHOOK_READ_BYTES = 65_536
 
 export type AnswerGate = {
-  /** Call this before each request, so that the next response counts as the response to this request. */
+  /** Call this before each request. The next response then counts as the response to this request. */
   begin(): void
 }
 

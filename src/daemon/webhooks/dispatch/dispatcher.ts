@@ -62,7 +62,7 @@ export type DispatcherDeps = {
 
 // States of an endpoint's queue in this daemon, and their transitions (states of a delivery: see store.ts):
 //   idle -> needy       `fill`: the store has due deliveries (`backlog`), or the settings are stale
-//   needy -> filling    `fillQueues` claims as many deliveries as the queue has room for
+//   needy -> filling    `fillQueues` claims as many deliveries as the queue can accept
 //   filling -> ready    claims arrived (`take`), and the queue waits for a slot (`offer`)
 //   filling -> idle     no delivery was due; `dueTimer` calls `fill` later
 //   filling -> needy    the query failed; the next sweep repeats it

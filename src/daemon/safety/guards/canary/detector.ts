@@ -184,7 +184,7 @@ class HexReader {
   readonly #early = new Uint16Array(ENCODED_CHARS)
   #count = 0
   #before = 0
-  /** The number of nibbles since the last `x`, which starts a pair. */
+  /** The number of nibbles since the last `x`. An `x` always starts a pair. */
   #row = 0
 
   constructor(seeds: Seeds, sightings: Sightings) {

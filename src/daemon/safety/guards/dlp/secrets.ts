@@ -210,7 +210,7 @@ const byStart = (findings: Finding[]): Finding[] =>
   findings.sort((one, other) => one.start - other.start || other.end - one.end)
 
 /**
- * Sorts the findings. Merges overlapping findings into one finding, which has the type of the more confident finding.
+ * Sorts the findings. Merges overlapping findings into one. The merged finding has the type of the more confident one.
  */
 function withoutOverlap(findings: Finding[]): Finding[] {
   const kept: Finding[] = []
@@ -254,7 +254,7 @@ const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 
 /**
- * Returns the start of a value in the last run, which starts at `run`. Only URL passwords and documented prefixes
+ * Returns the start of a value in the last run. The run starts at `run`. Only URL passwords and documented prefixes
  * count. Returns `text.length` if there is no such value.
  */
 function begunInRun(text: string, run: number): number {

@@ -35,8 +35,8 @@ const FENCE = /^[\s>]{0,64}(?:[-*+]\s{1,4})?(`{3,64}|~{3,64})([^`]{0,200})$/
 
 /**
  * Finds blocks of source code. A block has at least SOURCE_CODE_LINES lines of code; between two of them, there may be
- * at most one other line. A Markdown fence ends a block. In a fenced block, the first line of code counts as the
- * beginning of a value. A block without a fence is recognized only when its last required line arrives. A live stream
+ * at most one other line. A Markdown fence ends a block. In a fenced block, the first line of code already counts as a
+ * value that has begun. A block without a fence is recognized only when its last required line arrives. A live stream
  * may then already have released the first lines.
  */
 export function createSourceCodeDetector(): Detector {

@@ -21,7 +21,7 @@ import { isMonotonous, looksRandom } from './randomness.ts'
  */
 const LONG_FORMAT = 100
 
-/** The maximum length of a token, which limits the time per position. */
+/** The maximum length of a token. It limits the time per position. */
 export const TOKEN_CHARS = 4_096
 
 /**
@@ -234,8 +234,8 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
 }
 
 /**
- * Returns the start of the first token of a documented format, from `run` on, that extends to the end of the text, so
- * that later text may continue it. Returns `text.length` if there is none. `run`: the start of the last run without
+ * From `run` on, returns the start of the first token of a documented format that extends to the end of the text. Later
+ * text may continue such a token. Returns `text.length` if there is none. `run`: the start of the last run without
  * whitespace, or any later position.
  */
 export function openTokenFrom(text: string, run: number): number {

@@ -78,7 +78,7 @@ function isBeforePostcode(before: string, number: Word): boolean {
 }
 
 /**
- * Returns the end of the street, which is after its street type or second number: "12 Station Road", "704 1436 Redbud
+ * Returns the index where the street ends, after its street type or second number: "12 Station Road", "704 1436 Redbud
  * Drive", "6750 Koskikatu 25".
  */
 function streetEnd(ahead: readonly Word[]): number | undefined {

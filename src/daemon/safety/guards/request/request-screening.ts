@@ -176,7 +176,7 @@ const isToolResult = (message: Message): message is ToolResult => message.role =
 const textsOfResult = (result: ToolResult): { result: ToolResult; text: string }[] =>
   slotsOf({ system: '', messages: [result], options: undefined }).map(({ text }) => ({ result, text }))
 
-/** Joins the user's turns, which are also scanned together because an attack may be split over several turns. */
+/** Joins the user's turns. They are also scanned together, because an attack may be split over several turns. */
 function inInstalments(slots: readonly Slot[]): string[] {
   const texts = slots.filter(({ from }) => from === 'user').map(textOfSlot)
   return texts.length > 1 ? [joinTurns(texts)] : []

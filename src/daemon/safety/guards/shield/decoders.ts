@@ -110,8 +110,8 @@ function fromChain(groups: readonly string[]): string[] {
 const LEAST_STRETCH_BYTES = 16
 
 /**
- * Returns the parts of the bytes that are text. Bytes from a wrong alignment are noise, which does not contain long
- * runs of readable characters.
+ * Returns the parts of the bytes that are text. A wrong alignment yields noise, and noise does not contain long runs of
+ * readable characters.
  */
 function readableStretches(bytes: Buffer): string[] {
   const stretches: string[] = []

@@ -50,7 +50,7 @@ const MARKS: readonly { id: string; category: ShieldCategory; confidence: number
   },
 ]
 
-/** Returns the evidence of the regex layer: phrases in words of any language, and marks. */
+/** Returns the evidence that the regex layer finds: phrases in any language, and marks. */
 export function phraseEvidence({ words, spelled }: Reading, hits: readonly PhraseHit[]): Evidence[] {
   return hits.map(({ phrase, first, last }) => ({
     layer: 'regex',
@@ -81,7 +81,9 @@ export function letterEvidence({ clean }: Reading): Evidence[] {
   return found
 }
 
-/** Returns the evidence that a request was hidden by an encoding. Hiding a request is itself evidence of an attack. */
+/**
+ * Returns the evidence for a request that was hidden by an encoding. Hiding a request is itself evidence of an attack.
+ */
 export const hidingEvidence = (encoding: Encoding, text: string): Evidence => ({
   layer: 'heuristic',
   pattern: `hidden-by-${encoding}`,

@@ -67,8 +67,8 @@ type Snippet = {
 }
 
 /**
- * The maximum number of pieces per snippet. Longer snippets are sampled, so that the cost of a system prompt is
- * bounded.
+ * The maximum number of pieces per snippet. From a longer snippet, only samples are taken, so that the cost of a long
+ * system prompt is limited.
  */
 const PIECES = 8_192
 

@@ -46,9 +46,9 @@ const ELLIPSES = /\.{3,}(?:[^\S\n]+\.{3,})*/g
 const AFTER_SENTENCE = /[^\S\n]*(?:\n|$)|["'”’)\]}»]/y
 
 /**
- * Normalizes ellipses, so that the classifier does not use them as a signal: data sets mark truncated texts with them,
- * and people end texts with them. Removes ellipses at the end of a text, line or quotation. Replaces all others with a
- * full stop.
+ * Normalizes ellipses, so that the classifier does not use them as a signal. Data sets mark truncated texts with them,
+ * and people also end texts with them. Removes ellipses at the end of a text, line or quotation. Replaces all others
+ * with a full stop.
  */
 function withoutEllipses(text: string): string {
   const trimmed = text.trimEnd()

@@ -128,7 +128,7 @@ function scanOf(text: string, options: ShieldOptions): Scan {
   }
 }
 
-/** Yields after each step, which takes at most a few milliseconds. */
+/** Yields after each step. A step takes at most a few milliseconds. */
 function* readBlocks(text: string, scan: Scan): Generator<void> {
   for (const block of blocksOf(text)) yield* readBlock(block, scan, undefined, DEPTH)
 }
@@ -177,8 +177,8 @@ function hiddenIn({ clean }: Reading): Decoded[] {
 }
 
 /**
- * These values are added to the logit: one for a request in fetched data, one for a hidden request. Both kinds of
- * requests are rare in the training data.
+ * These two values are added to the logit: one if fetched data contains a request, one if a request is hidden. Both
+ * kinds of requests are rare in the training data.
  */
 const REQUEST_IN_DATA = 1
 const HIDDEN_REQUEST = 3

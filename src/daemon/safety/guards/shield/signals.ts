@@ -141,7 +141,7 @@ const OPENS = new Set(['.', '!', '?', ':', '"', '>'])
 const STILL_OPEN = new Set(['please', 'and', 'now'])
 const POLITE = new Set(['please', 'bitte'])
 
-/** Returns the indices of a window's signals, which are below SIGNAL_COUNT. */
+/** Returns the indices of a window's signals. All of them are below SIGNAL_COUNT. */
 export function signalsOf(read: Words, spelled: string, window: Window): number[] {
   const { from, to } = window
   const start = from === 0 ? 0 : read.starts[from]!

@@ -30,7 +30,7 @@ export type AnswerGuard = {
    */
   whenQuiet(send: (parts: readonly ChatPart[]) => void, end: (error: unknown) => void): { cancel(): void }
   /**
-   * Returns all findings in the response, which are stored with the bill. The result also includes findings of rules
+   * Returns all findings in the response. They are stored with the bill. The result also includes findings of rules
    * that only count; these rules do not delay the response.
    */
   incidents(): GuardIncident[]

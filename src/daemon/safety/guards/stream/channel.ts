@@ -299,7 +299,7 @@ export class Channel {
     return isHighSurrogate(window.charCodeAt(at - 1)) ? at + 1 : at
   }
 
-  /** Returns the offset up to which text may be released if this detector considers the text open from `open` on. */
+  /** This detector considers the text open from `open` on. Returns the offset up to which text may then be released. */
   *#leavingOf(one: ArmedDetector, open: number): Generator<void, number> {
     const window = this.#window
     const bound = this.#liveBound
@@ -321,7 +321,7 @@ export class Channel {
       ({ start, end }) => (firstEndingAfter(redactions, start)?.start ?? end) >= end,
     )
     const cut = [...redactions, ...edits].find(({ start, end }) => start < limit && limit < end)?.start ?? limit
-    // A finding that is only logged may extend beyond a cut that another detector requires. Such a finding can no
+    // If another detector requires a cut, a finding that is only logged may extend beyond it. Such a finding can no
     // longer change.
     const settled = findings.filter(({ start }) => start < cut)
     countHits(hits, settled)

@@ -183,7 +183,7 @@ class PartGuard implements OutputGuard {
         for (const one of touched) yield* one.settling()
         chars = 0
       }
-      // A seal ends its reasoning step, so all reasoning is settled.
+      // A seal ends its reasoning step, so all reasoning before it is settled.
       if (isSeal(part)) yield* this.#reasoning.lettingGo()
       if (part.type === 'end') yield* this.#endingChannels()
     }
@@ -310,8 +310,8 @@ class PartGuard implements OutputGuard {
 }
 
 /**
- * Collects outgoing parts. Joins consecutive pieces of a split part, so that splitting does not increase the number of
- * parts.
+ * Collects outgoing parts. Joins consecutive pieces of a part that was split; otherwise, splitting would increase the
+ * number of parts.
  */
 class Outgoing {
   readonly parts: ChatPart[] = []

@@ -15,8 +15,8 @@ export type TextView = {
   /** Returns the raw end of an interrupted text, which could not be decoded because it is incomplete. */
   end(): string
   /**
-   * Returns the start of an incomplete token that can only be replaced as a whole. Returns the end of the decoded text
-   * if there is no such token.
+   * Returns where an incomplete token starts, if the token can only be replaced as a whole. Returns the end of the
+   * decoded text if there is no such token.
    */
   openFrom(): number
   /** Returns the range that must be replaced as a whole if the given range is to be replaced. */
