@@ -28,7 +28,10 @@ function toPosition(cursor: string): EventPosition {
 const positionOf = ({ created_at, id }: OutboxEventRow): EventPosition => ({ createdAt: created_at, id })
 const cursorOf = (row: OutboxEventRow): string => toCursor(positionOf(row))
 
-/** Returns one page of events after `since`, or the latest page without `since`. The oldest event comes first. */
+/**
+ * Returns one page of events after `since`. If `since` is not given, returns the latest page. The oldest event comes
+ * first.
+ */
 export async function eventPage(db: Db, tenantId: string, since: string | undefined) {
   const after = since === undefined ? undefined : toPosition(since)
   const rows = await listEvents(db, tenantId, { after, limit: LISTEN_EVENTS })

@@ -79,8 +79,8 @@ const isUnreferred = sql<boolean>`not exists (
 )`
 
 /**
- * Cancels deliveries whose event was deleted, in all tenants. On PostgreSQL, this is necessary, because an event can be
- * resent while it is being deleted.
+ * In all tenants, cancels the deliveries whose event was deleted. On PostgreSQL, this is necessary, because an event
+ * can be resent while it is being deleted.
  */
 async function cancelLost(db: Db): Promise<number> {
   const { rows } = await sql<{ id: string }>`

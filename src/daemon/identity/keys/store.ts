@@ -46,8 +46,8 @@ export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promi
 }
 
 /**
- * Returns the valid key with this SHA-256 (hex) and its caller. Undefined if the key is unknown or revoked, or if its
- * owner is inactive or its tenant disabled. No tenant is passed, because the key determines the tenant.
+ * Returns the valid key that has this SHA-256 (hex), and the key's caller. Undefined if the key is unknown or revoked,
+ * or if its owner is inactive or its tenant disabled. No tenant is passed, because the key determines the tenant.
  */
 export async function findPresentedKey(db: Db, secretHash: string): Promise<PresentedKey | undefined> {
   const found = await keysWithOwners(db)
@@ -78,7 +78,7 @@ export async function findKey(db: Db, tenantId: string, id: string): Promise<Own
   return key
 }
 
-/** Returns an active user of this tenant, with their rights. */
+/** Returns an active user of this tenant, and the user's rights. */
 export async function findOwner(
   db: Db,
   tenantId: string,

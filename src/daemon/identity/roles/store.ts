@@ -10,7 +10,7 @@ import type { Tables } from '../../platform/db/tables.ts'
 
 export type RoleRow = Tables['roles']
 
-/** A role with the number of its users, and its creator. The creator is null if that user was deleted. */
+/** A role, the number of its users, and its creator. The creator is null if that user was deleted. */
 export type RoleView = RoleRow & { user_count: number; creator_name: string | null; creator_email: string | null }
 
 export type RoleFilter = Page & {
@@ -105,7 +105,7 @@ export async function deleteRole(tx: Db, { tenant_id, id, name }: RoleRow): Prom
   }
 }
 
-/** Returns a role of this tenant with its number of users and its creator. */
+/** Returns a role of this tenant, including the number of its users and its creator. */
 export async function findRoleView(db: Db, tenantId: string, id: string): Promise<RoleView | undefined> {
   const row = await selectWithCreators(db, tenantId).where('roles.id', '=', id).executeTakeFirst()
   if (!row) return undefined

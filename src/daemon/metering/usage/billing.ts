@@ -48,7 +48,10 @@ export function inputOf(order: Order): number {
   return order.inputTokensAtMost
 }
 
-/** The cost of an answer in the format of the store: columns of the usage record, and counters of account and key. */
+/**
+ * The cost of an answer in the format that the store needs: columns of the usage record, and counters of account and
+ * key.
+ */
 export type Charge = {
   columns: Pick<UsageRecordRow, 'billing_mode' | 'billing_period' | 'cost_nanos' | 'points' | 'price_missing'>
   spend: readonly SpendCounterRow[]

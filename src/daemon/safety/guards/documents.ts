@@ -12,7 +12,7 @@ import { createPseudonyms } from './pseudonyms.ts'
 import { type ArmedDetector, type Found, type GuardHit, type Screened, screenText } from './redaction.ts'
 import { armSources, type RulesInForce } from './rules-in-force.ts'
 
-/** Applies the rules of one training run to its documents and counts the hits. */
+/** Applies the rules of a training run to the run's documents, and counts the hits. */
 export type DocumentScreening = {
   /** The rules as JSON for `screenDocument` in another process. Undefined if there are no rules. */
   rules: string | undefined

@@ -78,8 +78,8 @@ const PIECES_KEPT = 65_536
 type Known = { scan: ShieldScan; key: string | undefined; isFinal: boolean }
 
 /**
- * Creates a scanner with a circuit breaker: after consecutive failures, requests that need a scan are rejected
- * immediately for a while.
+ * Creates a scanner with a circuit breaker: for some time after several consecutive failures, requests that need a scan
+ * are rejected immediately.
  */
 export function createShieldScanner({
   clock,

@@ -323,7 +323,7 @@ class Base64Reader {
       const place = (index - phase) & 3
       if (place === 0) continue
       const byte = (bits >> (6 - 2 * place)) & 0xff
-      // Bytes from 0x80 are parts of multi-byte characters, or not text.
+      // A byte of 0x80 or above belongs to a multi-byte character, or the bytes are not text.
       const letter = byte < 0x80 ? letterOf(byte) : -1
       if (letter >= 0) (this.#tracks[phase] as Track).add(letter, at)
     }

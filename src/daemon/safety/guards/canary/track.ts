@@ -96,8 +96,8 @@ function mayBeSeed(filter: Int32Array, key: number): boolean {
 const PERCENT = 0x25
 
 /**
- * A prefilter. Returns true for every text that contains a seed when read as plain text, and false for nearly every
- * other text. Reads the same letters as a PlainReader, but does not decode percent-encoded letters.
+ * A prefilter. Returns true for every text that contains a seed as plain text. Returns false for nearly every other
+ * text. Reads the same letters as a PlainReader, but does not decode percent-encoded letters.
  */
 export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey }: Seeds): boolean {
   let key = 0

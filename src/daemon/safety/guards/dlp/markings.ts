@@ -41,7 +41,7 @@ const MARKINGS = [
   ],
 ]
 
-/** Maximum characters checked before and after a marking that is not in capitals. */
+/** How many characters are checked before and after a marking, if it is not in capitals. */
 const LINE_CHARS = 100
 /** Words that introduce a marking. */
 const LABEL =

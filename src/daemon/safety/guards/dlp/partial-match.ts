@@ -18,7 +18,7 @@ const NEWLINE = 10
 /** Finds matches of a pattern that are still undecided at the end of a text. */
 export type PartialMatches = {
   /**
-   * Returns the start of the first match, from `from` on, that more text could complete, lengthen or change. Returns
+   * From `from` on, returns the start of the first match that more text could complete, lengthen or change. Returns
    * `text.length` if there is no such match. `steps` is the number of steps used. Yields periodically, so that other
    * work can run.
    */

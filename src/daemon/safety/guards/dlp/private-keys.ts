@@ -38,7 +38,7 @@ export function privateKeyAt(text: string, at: number): { end: number } | undefi
 }
 
 /**
- * Returns the start of the first key, from `from` on, that may still become longer. Returns `limit` if no such key
+ * From `from` on, returns the start of the first key that may still become longer. Returns `limit` if no such key
  * begins before it.
  */
 export function openKeyFrom(text: string, from: number, limit: number): number {

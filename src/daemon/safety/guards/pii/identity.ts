@@ -186,8 +186,8 @@ function sizeOf(text: string, from: number, to: number): { length: number; digit
 }
 
 /**
- * Returns the end of the longest number that the label can refer to, in whole words. Returns `start` if there is no
- * such number.
+ * Returns where the longest number ends to which the label can refer. The number consists of whole words. Returns
+ * `start` if there is no such number.
  */
 function labelledEnd(text: string, from: number, start: number, rule: LabelledRule): number {
   const until = runEnd(text, start)
@@ -305,7 +305,7 @@ function digitsFrom(text: string, start: number): number {
 }
 
 /**
- * Returns the end of a sequence of words with single separators. Each word after the first must have at most three
+ * Returns the end of a sequence of words that single separators join. Each word after the first must have at most three
  * letters before its digits. The sequence ends at most NUMBER_CHARS after `start`.
  */
 function runEnd(text: string, start: number): number {

@@ -6,7 +6,7 @@ import { createRuleDetector } from './compile.ts'
 
 type Results = z.input<typeof SimulateGuardRulesResponse>['results']
 
-/** Applies rules, even if disabled, to sample texts. All texts share the step budget of one request. */
+/** Applies rules to sample texts. Disabled rules are also applied. All texts share the step budget of one request. */
 export async function simulate(
   rules: readonly (GuardRuleDocument & { id: string | null })[],
   samples: readonly string[],

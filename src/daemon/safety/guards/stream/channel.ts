@@ -407,7 +407,7 @@ export class Channel {
   }
 }
 
-/** Returns the first of the ordered, disjoint ranges that ends after `offset`. */
+/** Returns the first range that ends after `offset`. The ranges must be ordered and disjoint. */
 function firstEndingAfter<T extends { start: number; end: number }>(
   stretches: readonly T[],
   offset: number,

@@ -1,13 +1,13 @@
 import { wordSet } from './word-set.ts'
 
-/** Street types at the end of street names, in lower case and without periods. */
+/** Street types that stand at the end of a street name. They are in lower case and have no periods. */
 export const STREET_KINDS_BEHIND = wordSet(`
 street st str road rd avenue ave av lane ln drive dr boulevard blvd court courts ct place pl square sq terrace ter way highway hwy parkway pkwy circle cir
 trail close crescent cres gardens grove row walk mews alley route plaza loop pike crossing hill heights gate gateway union ulica utca út tér krt u
 sokak caddesi gatan vägen gata veien vej gade katu tie straße strasse weg gasse platz allee straat laan plein gracht kade
 `)
 
-/** Street types at the start of street names. */
+/** Street types that stand at the start of a street name. */
 export const STREET_KINDS_BEFORE = wordSet(`
 rua avenida av travessa praça largo calle carrer paseo plaza camino via viale corso piazza vicolo rue avenue boulevard chemin place impasse allée quai
 ul ulica aleja al os strada bulevardul ulitsa prospekt utca
