@@ -21,8 +21,8 @@ const SENTENCES: Readonly<Record<DocumentOperation, (index: string, document: st
 }
 
 /**
- * Returns the log entry for a document that was added to an index or removed from it. Readers of the log may lack
- * access to the index. So the entry contains the document's name only if the index is general. For other indexes, the
+ * Returns the log entry that records that a document was added to an index or removed from it. Readers of the log may
+ * lack access to the index, so only entries of general indexes contain the document's name. For other indexes, the
  * entry contains only the document's id.
  */
 export function documentActivity(index: IndexRow, { operation, document, facts, content }: DocumentChange): Activity {

@@ -27,7 +27,7 @@ const TRAINING_RETRY_AFTER_SECONDS = 5
 export type DocumentDeps = TrainDeps &
   RulesOfCallDeps & {
     log: Log
-    /** The directory where uploads are kept until they are indexed. */
+    /** Uploads are kept in this directory until they are indexed. */
     uploadsDir: string
   }
 
@@ -74,11 +74,12 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
         try {
           return await withUploadDirectory(uploadsDir, async (directory) => {
             const uploads = await receiveUpload(request, directory, { intake, signal })
-            // The request body is complete. From here on, the connection may be idle while the server works.
+            // The request body is complete. While the server indexes the documents, the connection may be idle.
             request.setTimeout(0)
             const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
             const screening = createDocumentScreening(rules, caller.tenantId, guards)
-            // Incidents are recorded even if the training fails, because documents stored before the failure remain.
+            // Incidents are recorded even if the training fails, because documents that were stored before the failure
+            // are kept.
             const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
               record(screening.incidents()),
             )

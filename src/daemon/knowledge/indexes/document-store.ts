@@ -10,7 +10,9 @@ import type { DocumentKey, Draft, IndexKey, NewDocument } from './document-types
 import type { Run } from './segment.ts'
 import { deleteSegments, publishSegments } from './segment-store.ts'
 
-/** Returns the content hash and the number of passages of the published documents with these names, by name. */
+/**
+ * Finds the published documents with these names. Returns each document's content hash and number of passages, by name.
+ */
 export async function findDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -34,7 +36,7 @@ export async function findDocuments(
 }
 
 /**
- * On PostgreSQL, all names are one array parameter. PostgreSQL plans each statement separately, and a hundred
+ * On PostgreSQL, all names are one array parameter. PostgreSQL plans every execution anew, and planning a hundred
  * parameters would take twice as long (measured: 1 ms).
  */
 const isNamed = (db: Db, sources: readonly string[]): Expression<SqlBool> =>
@@ -186,8 +188,8 @@ export async function findUnpublished(db: Db, tenantId: string, before: string):
 }
 
 /**
- * Returns the tenants that have drafts older than `before` (ISO 8601). Such a draft is a document, or a segment of a
- * merge or rebuild.
+ * Returns the tenants that have drafts older than `before` (ISO 8601). Both draft documents and draft segments of a
+ * merge or rebuild count.
  */
 export async function findTenantsWithDrafts(db: Db, before: string): Promise<string[]> {
   const ofDocuments = db
@@ -277,8 +279,8 @@ export async function deleteDiscarded(tx: Db, { tenantId, indexId, documentId }:
 }
 
 /**
- * Returns the buried documents of an index and the ids of their passages. Only the terms of these documents still
- * exist, in shared segments.
+ * Returns the buried documents of an index and the ids of their passages. The passages are deleted, but shared segments
+ * still contain their terms.
  */
 export async function findBuried(
   db: Db,
@@ -328,7 +330,9 @@ export async function findUnindexed(
   )
 }
 
-/** A published document of an index, and the ids of its passages. Lists of this type are ordered by passage ids. */
+/**
+ * A published document of an index, with the ids of its passages. Lists of such documents are ordered by passage id.
+ */
 export type DocumentRun = Run & { documentId: string; source: string; title: string }
 
 export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<DocumentRun[]> {
@@ -352,7 +356,7 @@ export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise
 
 const MARKED_AT_ONCE = 500
 
-/** Marks documents whose terms a shared segment contains, or will soon contain. */
+/** Marks documents as shared: a segment with other documents contains their terms, or will soon contain them. */
 export async function markShared(db: Db, { tenantId, indexId }: IndexKey, ids: readonly string[]): Promise<void> {
   for (let start = 0; start < ids.length; start += MARKED_AT_ONCE) {
     await db
@@ -384,7 +388,7 @@ export function readPassages(
     .execute()
 }
 
-/** The id of an advisory lock: an arbitrary number, the same in every daemon. */
+/** The id of an advisory lock. The number is arbitrary, but must be the same in every daemon. */
 const PASSAGE_IDS_LOCK = 0x61696777
 
 /**

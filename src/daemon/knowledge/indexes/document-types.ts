@@ -4,5 +4,5 @@ export type IndexKey = { tenantId: string; indexId: string }
 export type NewDocument = { source: string; title: string; contentHash: string; passageCount: number; now: string }
 /** One document of an index, published or not. */
 export type DocumentKey = IndexKey & { documentId: string }
-/** A document that is being written. Its passages have consecutive ids that begin with `firstPassageId`. */
+/** A document that is being written. Its passages have consecutive ids, starting at `firstPassageId`. */
 export type Draft = DocumentKey & { firstPassageId: number }

@@ -45,7 +45,7 @@ export async function getWritableIndex(db: Db, caller: Caller, name = ''): Promi
   return index
 }
 
-/** Checks write access to an index again. @throws INSUFFICIENT_PERMISSIONS, INDEX_NOT_FOUND */
+/** Checks again that the caller may change the index. @throws INSUFFICIENT_PERMISSIONS, INDEX_NOT_FOUND */
 export async function requireStillWritable(tx: Db, caller: Caller, index: IndexRow): Promise<void> {
   requireAllowed(caller, index.name)
   const now = await usableIndexes(tx, caller).selectAll().where('id', '=', index.id).executeTakeFirst()

@@ -3,7 +3,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 import type { IndexKey } from './document-types.ts'
 
-/** Rows deleted per transaction. The number is small, so that other writers can run in between. */
+/** Rows deleted per transaction. The number is small, so that other writers can run between the transactions. */
 const ROWS_PER_TRANSACTION = 200
 
 /**

@@ -175,7 +175,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         const { tenantId } = caller
         const id = idOf(params.indexId, notFound)
         const index = await getActive(db, tenantId, id)
-        // From here on, the connection may be idle while the server works.
+        // While the server rebuilds the index, the connection may be idle.
         request.setTimeout(0)
         const inPublication: InPublication = (publish, rebuilt) =>
           change(deps, context, async ({ tx, record }) => {

@@ -4,8 +4,8 @@ import { deletedOrdinals, type Run, type SegmentPassages } from './segment.ts'
 export type SegmentSize = { id: string; passageCount: number }
 
 /**
- * Number of segments of similar size that are merged into one. The number limits both the segments per search and the
- * rewrites per passage.
+ * Number of segments of similar size that are merged into one. This number determines how many segments a search reads
+ * and how often a passage is rewritten.
  */
 const FAN_IN = 8
 /** Larger segments are not merged, so that every merge is short. */
@@ -21,7 +21,7 @@ export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | 
   const ofSize = new Map<number, SegmentSize[]>()
   for (const segment of sizes) {
     if (segment.passageCount >= MERGED_PASSAGES) continue
-    // A segment whose passages are all deleted counts as the smallest.
+    // If all passages of a segment are deleted, the segment counts as the smallest.
     const size = Math.floor(Math.log(Math.max(segment.passageCount, 1)) / Math.log(FAN_IN) + 1e-9)
     const alike = ofSize.get(size) ?? []
     alike.push(segment)
@@ -32,7 +32,7 @@ export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | 
 }
 
 /**
- * Whether a segment must be rewritten, because enough of its passages are deleted. `deleted` must be in ascending
+ * Whether a segment must be rewritten, because too many of its passages are deleted. `deleted` must be in ascending
  * order.
  */
 export function needsRewrite(segment: SegmentPassages, deleted: readonly Run[]): boolean {

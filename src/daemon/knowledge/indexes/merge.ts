@@ -23,7 +23,8 @@ import {
 
 /**
  * Merges the segments of an index until few remain, and rewrites segments with many deleted passages. Search results do
- * not change during a merge. Pages are written in short transactions, so that other writers can run in between.
+ * not change during a merge. Pages are written in short transactions, so that other writers can run between the
+ * transactions.
  * @param now ISO 8601
  */
 export async function mergeSegments(db: Db, index: IndexKey, now: string): Promise<void> {
@@ -92,7 +93,8 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
 /** Maximum number of slices of a merge. Merging a slice blocks the thread, so smaller slices block it for less time. */
 const SLICES = 32
 /**
- * Pages per transaction. A page has about 3 KB. For small segments, one commit per slice would take most of the time.
+ * Pages per transaction. A page has about 3 KB. A transaction collects the pages of several slices: for small segments,
+ * one commit per slice would take most of the time.
  */
 const PAGES_PER_TRANSACTION = 32
 
@@ -104,8 +106,9 @@ async function writeMerged(
   id: string,
   { sources, ordinals, pageCount }: Merge,
 ): Promise<void> {
-  // Page counts are powers of two, and the page of a term is its hash modulo the count. So every nth page of the
-  // sources contains exactly the terms of every nth page of the result. This allows a merge to proceed slice by slice.
+  // Page counts are powers of two, and a term's page number is the term's hash modulo the page count. Every nth page of
+  // the sources therefore contains exactly the terms of every nth page of the result, so the merge can proceed slice by
+  // slice.
   const slices = Math.min(SLICES, pageCount, ...sources.map((source) => source.pageCount))
   let merged = new Map<number, Uint8Array>()
   for (let slice = 0; slice < slices; slice++) {

@@ -19,7 +19,7 @@ export type Merger = {
 // State transitions of the merges of one index:
 //   idle -> running: `merge` was called.
 //   running -> running and queued: `merge` was called again. Its caller waits for the running merge only.
-//   queued -> running: the previous merge ended, even with an error.
+//   queued -> running: the previous merge succeeded or failed.
 //   running -> idle: the merge ended, and no other merge is queued.
 export function createMerger({ db, clock, log }: { db: Db; clock: Clock; log: Pick<Log, 'error'> }): Merger {
   const running = new Map<string, Promise<void>>()

@@ -1,12 +1,13 @@
 /**
- * The stored inverted index of a segment. A segment is a sequence of passages, counted from 0 (their ordinals). The
- * number of pages is a power of two. A term's hash selects the page with all postings of the term.
+ * The stored inverted index of a segment. A segment is a sequence of passages. The position of a passage in the
+ * sequence, counted from 0, is its ordinal. The number of pages is a power of two. A term's hash selects the page with
+ * all postings of the term.
  *
  *     page     = { bytes of the term: varint, term: UTF-8, bytes of the postings: varint, postings }…
  *     postings = { (ordinal - previous ordinal) * 2 + (frequency > 1): varint, frequency: varint if above 1 }…
  */
 
-/** The occurrences of a term: ordinal, frequency, ordinal, frequency, … with ascending ordinals. */
+/** The occurrences of a term, as alternating ordinals and frequencies. The ordinals are ascending. */
 export type Postings = number[]
 
 /** With this number, a page has about 3 KB, close to the size of a database page. */
@@ -101,7 +102,7 @@ function readPostings(reader: ByteReader, end: number): Postings {
 }
 
 /**
- * Writes numbers from 0 to 2^53 - 1 as varints: seven bits per byte, lowest bits first, so small numbers take one byte.
+ * Writes numbers from 0 to 2^53 - 1 as varints: seven bits per byte, lowest bits first. Small numbers take one byte.
  */
 export class ByteWriter {
   #buffer = Buffer.allocUnsafe(1_024)

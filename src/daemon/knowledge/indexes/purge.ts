@@ -11,15 +11,15 @@ type PurgeDeps = {
   clock: Clock
   uploadsDir: string
   /**
-   * The time since which no other daemon has written to this store and directory (milliseconds since 1970). Undefined
-   * if other daemons may write.
+   * No other daemon has written to this store and directory since this time (milliseconds since 1970). Undefined if
+   * other daemons may write.
    */
   aloneSince?: number | undefined
 }
 
 /**
- * Removes data that requests can no longer read: deleted indexes, replaced or deleted documents, and the uploads,
- * trainings and merges of a killed daemon. Safe to interrupt.
+ * Removes data that requests can no longer read: deleted indexes, and replaced or deleted documents. Also removes the
+ * uploads, trainings and merges that a killed daemon left behind. Safe to interrupt.
  */
 export async function purgeKnowledge({ db, clock, uploadsDir, aloneSince = 0 }: PurgeDeps): Promise<void> {
   await purgeDeletedIndexes(db)

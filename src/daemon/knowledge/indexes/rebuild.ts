@@ -22,7 +22,7 @@ import {
 
 /** A merge or rebuild counts as abandoned if its daemon has not renewed the lease for this duration. */
 export const MERGE_LEASE_MS = 150_000
-/** How often a rebuild renews its lease, and the delay before a failed rebuild is retried. */
+/** The interval at which a rebuild renews its lease, and the delay before a failed rebuild is retried. */
 const REBUILD_RENEW_MS = 30_000
 const REBUILD_PAUSE_MS = 250
 
@@ -50,8 +50,8 @@ const ATTEMPTS = 4
 
 /**
  * Rebuilds the search index of a knowledge base from its passages, in the format of this gateway version. Searches use
- * the old index until the rebuild is complete. Concurrent trainings and deletions are not lost. Passages, their ids and
- * their vectors do not change. Safe to interrupt.
+ * the old index until the rebuild is complete. Changes by concurrent trainings and deletions are kept. Passages, their
+ * ids and their vectors do not change. Safe to interrupt.
  * @throws REBUILD_CONFLICT if the index kept changing; the reason of `signal`
  */
 export async function rebuildIndex(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
@@ -124,8 +124,8 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
       const isAbandoned = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
       if (id === rebuild) wasThere = isAbandoned
     }
-    // If the claim is missing, the index was deleted or the rebuild took too long. The next attempt determines the
-    // cause.
+    // If the claim is missing, either the index was deleted or the rebuild took too long. The next attempt finds out
+    // which.
     throw wasThere || error instanceof GatewayError ? error : new SegmentsTaken()
   } finally {
     await lease.stop()
@@ -134,7 +134,10 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
   return rebuilt
 }
 
-/** Runs `renew` periodically until it is stopped. If a renewal fails, the next renewal extends the lease. */
+/**
+ * Runs `renew` periodically until it is stopped. A failed renewal is ignored, because the next renewal extends the
+ * lease.
+ */
 function keepRenewing(clock: Clock, renew: () => Promise<void>): { stop(): Promise<void> } {
   let running = Promise.resolve()
   let isStopped = false
@@ -180,7 +183,7 @@ async function findRunsOf(db: Db, index: IndexKey, segmentIds: ReadonlySet<strin
   return (await findRuns(db, index)).filter(({ first }) => held.has(first))
 }
 
-/** Creates new segments of all passages of these documents, in the order of the passage ids. */
+/** Creates new segments from all passages that these documents have, in the order of the passage ids. */
 async function* segmentsOf(
   index: IndexKey,
   runs: readonly DocumentRun[],

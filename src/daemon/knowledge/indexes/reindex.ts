@@ -20,10 +20,12 @@ export async function reindexDocuments(
     const passages = await readPassages(db, { ...index, documentId }, { from: 0, limit: Number.MAX_SAFE_INTEGER })
     const { source, title, contentHash } = document
     const prepared = prepareDocument(title, source, passages)
-    // Each draft gets the current time, because an older draft would be treated as a leftover of a crash.
+    // Each draft is created with the current time: a draft with an older time would be removed as the leftover of a
+    // crash.
     const stored = { source, contentHash, prepared, now: isoTime(clock.now()) }
     await replaceDocument(db, index, stored, {
-      // No client waits for this job. If the daemon is stopped, the next start continues it.
+      // This signal never fires: no client waits for this job, and if the daemon is stopped, the next start continues
+      // it.
       signal: new AbortController().signal,
       inPublication: (publish) => db.transaction().execute(publish),
     })

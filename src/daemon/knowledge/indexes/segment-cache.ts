@@ -19,7 +19,7 @@ export const storedSegments: SegmentReader = { segments: findSegments, pages: fi
 
 /**
  * Returns the segment reader for a daemon's searches. On PostgreSQL, pages are cached, because each page is sent over a
- * connection as hexadecimal text. A search of 100,000 passages takes 24 ms of CPU without the cache and 15 ms with it
+ * connection as hexadecimal text. For 100,000 passages, a search takes 24 ms of CPU without the cache and 15 ms with it
  * (measured). On SQLite, pages are not cached here, because SQLite has its own cache.
  */
 export const segmentReaderFor = (db: Db): SegmentReader =>

@@ -118,7 +118,9 @@ export async function findSegmentPassages(
   return new Map(rows.map(({ id, ...passages }) => [id, toPassages(passages)]))
 }
 
-/** Returns the ids of deleted passages whose terms are still in segments, ascending. Searches skip these ids. */
+/**
+ * Returns, in ascending order, the ids of deleted passages whose terms are still in segments. Searches skip these ids.
+ */
 export async function findDeletedRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<Run[]> {
   const rows = await db
     .selectFrom('documents')
@@ -208,9 +210,9 @@ export async function publishMerged(tx: Db, tenantId: string, id: string, count:
 }
 
 /**
- * Publishes the rebuilt segments: searches read them instead of the `sources` that were claimed for the empty segment
- * `rebuild`. Returns false if a source was deleted in the meantime. The caller must then roll back, because the other
- * sources are deleted. Requires a transaction.
+ * Publishes the rebuilt segments: searches read them instead of the `sources`. The empty segment `rebuild` has claimed
+ * these sources. Returns false if a source was deleted in the meantime. The caller must then roll back, because the
+ * other sources are deleted. Requires a transaction.
  */
 export async function publishRebuilt(
   tx: Db,

@@ -13,7 +13,7 @@ export type SegmentPassages = { ids: Float64Array; lengths: Uint16Array }
  */
 export type SegmentTerms = { lengths: Uint16Array; pages: Uint8Array[] }
 
-/** One occurrence in a heading counts as this many occurrences in the body. */
+/** How many occurrences in the body one occurrence in a heading equals. */
 const HEADING_WEIGHT = 2
 const LENGTH_MAX = 0xffff
 
@@ -69,7 +69,7 @@ function toPages(terms: Map<string, Postings>, pageCount: number): Uint8Array[] 
 export function deletedOrdinals({ ids }: SegmentPassages, deleted: readonly Run[]): Uint8Array | undefined {
   if (deleted.length === 0) return undefined
   let mask: Uint8Array | undefined
-  // `next` keeps its value from id to id, because consecutive ids are mostly in the same run or between the same two
+  // `next` is kept from one id to the next, because consecutive ids are usually in the same run or between the same two
   // runs.
   let next = 0
   for (let ordinal = 0; ordinal < ids.length; ordinal++) {
@@ -120,7 +120,7 @@ export function renumber(segments: readonly SegmentPassages[], deleted: readonly
 
 /**
  * Returns the pages of a merged segment for one slice of its sources. `pages[n]` contains all pages of the nth source
- * that belong to the slice. Terms without postings are dropped.
+ * that belong to the slice. Terms that occur only in deleted passages are dropped.
  */
 export function mergePages(
   pages: readonly (readonly Uint8Array[])[],

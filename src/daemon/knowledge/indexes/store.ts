@@ -10,8 +10,8 @@ import type { Tables } from '../../platform/db/tables.ts'
 export type IndexRow = Tables['indexes']
 
 /**
- * An index with its number of documents, and the names of its assigned user and group. A name is null if the user or
- * group is deleted.
+ * An index, its number of documents, and the names of the assigned user and group. A name is null if that user or group
+ * is deleted.
  */
 export type IndexDetails = IndexRow & {
   documentCount: number
@@ -55,7 +55,7 @@ export async function updateIndex(
       .where('deleted_at', 'is', null)
       .execute()
   } catch (cause) {
-    // The violated key can only be the name's, because no other column is unique.
+    // The violated unique key must be the key on the name, because no other column is unique.
     if (engineOf(tx).uniqueKeyOf(cause) === undefined) throw cause
     throw nameExists(columns.name ?? '', cause)
   }
@@ -135,6 +135,6 @@ const indexDetails = (db: Db, tenantId: string) =>
         .select((inner) => inner.fn.countAll<number>().as('count'))
         .as('documentCount'),
     )
-    // The type of the subquery allows null, but a count always has a value.
+    // In TypeScript, the subquery may be null, but a count always has a value.
     .$narrowType<{ documentCount: number }>()
     .where('indexes.tenant_id', '=', tenantId)

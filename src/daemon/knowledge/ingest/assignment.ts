@@ -1,4 +1,4 @@
-// Checks the assignment of an index, and its location according to the licence.
+// Checks whether an index may be assigned to a user or group, and whether the licence permits its location.
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { INDEX_PLACES, PERSONAL_INDEXES } from '../../../shared/spec-limits.ts'
 import type { License } from '../../../shared/wire/users.ts'
@@ -13,8 +13,8 @@ export type Assignment = Pick<IndexRow, 'assigned_user_id' | 'assigned_group_id'
 type AssignmentRequest = { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }
 
 /**
- * Returns the assignment that an index has after a request. If the request names a user or a group, both the assigned
- * user and the assigned group are replaced.
+ * Returns the assignment that an index has after a request. A request that names a user or a group replaces both the
+ * assigned user and the assigned group.
  */
 export function assignmentAfter(before: Assignment, { assignedUser, assignedGroup }: AssignmentRequest): Assignment {
   if (assignedUser) return { assigned_user_id: assignedUser, assigned_group_id: null }

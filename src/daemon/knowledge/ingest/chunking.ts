@@ -9,8 +9,8 @@ export type Passage = { position: number; headings: string; body: string; page?:
 type ChunkedText = { title: string; passages: Iterable<Passage> }
 
 /**
- * The target length of a passage in characters. A passage of this length can contain one thought with its reasons.
- * Eight such passages fit into a prompt.
+ * The target length of a passage in characters. This length is enough for one thought with its reasons, and eight such
+ * passages fit into a prompt.
  */
 export const PASSAGE_CHARS = 1_000
 /**
@@ -22,8 +22,8 @@ export const OVERLAP_CHARS = 200
 /**
  * Cuts a document into passages at the best boundary near PASSAGE_CHARS: a heading, paragraph, line or sentence. A
  * passage has at most PASSAGE_CHARS + OVERLAP_CHARS characters, plus the fences that are added if a code block is cut.
- * Passages are created lazily and in linear time, so a large document can be read in parts. Every part of the text is
- * in a body, in a heading, or in the front matter of a Markdown file.
+ * Passages are created lazily and in linear time, so a large document can be read in parts. Every part of the text
+ * becomes part of a body or a heading, except the front matter of a Markdown file.
  */
 export function chunkText(text: string, format: TextFormat): ChunkedText {
   let lines = text.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n')
@@ -67,7 +67,7 @@ function* fill(text: string, source: Iterable<Span>): Generator<Span[]> {
   if (spans.length > fresh) yield take(spans.length)
 }
 
-/** Whether the next passage may repeat this span. Parts of a code block and empty lines are never repeated. */
+/** Whether the next passage may repeat this span. Code blocks and empty lines are never repeated. */
 function mayRepeat(text: string, span: Span | undefined): boolean {
   if (span === undefined || span.code || span.end - span.start > OVERLAP_CHARS) return false
   return text.slice(span.start, span.end).trim() !== ''

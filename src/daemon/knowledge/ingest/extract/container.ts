@@ -7,9 +7,8 @@ export const CONTAINER_ENTRIES = 10_000
 /** Maximum unpacked size of the text parts of a ZIP-based file. */
 export const CONTAINER_UNPACKED_BYTES = 104_857_600
 
-// The libraries for DOCX and XLSX unpack a whole ZIP into memory and trust its declared sizes. So these libraries get a
-// repacked ZIP. The repacked ZIP contains only the parts with text, which a reader that enforces the limits has
-// unpacked.
+// The libraries for DOCX and XLSX unpack a whole ZIP into memory and trust its declared sizes. These libraries
+// therefore get a repacked ZIP with only the text parts. The reader that unpacks these parts enforces the limits.
 
 /** The kind of a ZIP file: a supported format, or the extension of a known unsupported format. */
 export type ContainerKind = 'docx' | 'xlsx' | 'xlsb' | 'pptx' | 'odt' | 'ods' | 'odp' | 'epub' | 'zip'

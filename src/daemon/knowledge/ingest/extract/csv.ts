@@ -29,8 +29,8 @@ export function csvText(text: string): string {
 }
 
 /**
- * Returns the separator with the highest minimum number of occurrences per line, in the first lines. If separators are
- * equal, returns the separator with the most occurrences in total.
+ * Counts each separator in each of the first lines. Returns the separator whose lowest count is highest. If several
+ * separators are equal, returns the one with the highest total count.
  */
 function separatorOf(text: string): string {
   const lines = text.slice(0, SAMPLE_CHARS).split(/\r?\n/, 20).filter(Boolean)

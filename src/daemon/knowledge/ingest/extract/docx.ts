@@ -2,7 +2,7 @@ import mammoth from 'mammoth'
 import { repack } from './container.ts'
 import { htmlToMarkdown } from './html.ts'
 
-/** Maps the styles of titles to headings. The library itself maps all other heading styles of Word. */
+/** Maps Word's title styles to headings. The library itself maps all other heading styles. */
 const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] => h2:fresh"]
 
 /** Returns the text of a Word document as Markdown. @throws UnreadableDocument; Error for a damaged document */

@@ -8,7 +8,8 @@ import { damaged, UnreadableDocument } from './unreadable.ts'
 export type Format = 'text' | 'markdown' | 'html' | 'csv' | 'json' | 'pdf' | 'docx' | 'xlsx' | 'xls'
 type TextFormat = Extract<Format, 'text' | 'markdown' | 'html' | 'csv' | 'json'>
 /**
- * The format according to the bytes. `text` stands for all text formats, because their bytes do not distinguish them.
+ * The format that the bytes indicate. `text` stands for all text formats, because the bytes alone do not distinguish
+ * them.
  */
 type Content = 'text' | Exclude<Format, TextFormat>
 
@@ -87,7 +88,8 @@ const isTextFormat = (format: Format): format is TextFormat => TEXT_FORMATS.has(
 
 /**
  * Returns the format of a file. The name must match the format that the bytes indicate.
- * @throws UnreadableDocument if the format is unsupported or the name does not match. The message states the remedy.
+ * @throws UnreadableDocument if the format is unsupported or the name does not match. The message tells the sender what
+ * to do.
  */
 export async function formatOf({ name, type, bytes }: RawDocument): Promise<Format> {
   const extension = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase() ?? ''
@@ -118,7 +120,7 @@ async function contentOf(bytes: Buffer): Promise<Content> {
   if (start.startsWith('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return compoundContent(bytes)
   if (start.startsWith('{\\rtf')) throw new UnreadableDocument(`Cannot read ${CONVERT.rtf}.`)
   if (isUtf8(bytes) || isUtf16(bytes)) return 'text'
-  // This check comes last, because it would detect a text that begins with "BM" as a picture.
+  // This check comes last, because it would mistake a text that begins with "BM" for a picture.
   const found = await fileTypeFromBuffer(bytes)
   if (found && !found.mime.startsWith('text/')) {
     throw new UnreadableDocument(`This is a file of the type ${found.mime}; ${READABLE}.`)
@@ -133,8 +135,8 @@ async function zipContent(bytes: Buffer): Promise<Content> {
 }
 
 /**
- * Detects the format of a compound file. Old Office files and encrypted new Office files are such files, each with its
- * own file system.
+ * Detects the format of a compound file. Old Office files and encrypted new Office files are compound files: each
+ * contains a small file system.
  */
 async function compoundContent(bytes: Buffer): Promise<Content> {
   const streams = new Set((await compoundPaths(bytes)).map((path) => path.slice(path.indexOf('/') + 1)))

@@ -31,8 +31,8 @@ const HEADING = /^h([1-6])$/
 const HIDING_STYLE =
   /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\s*(?:!\s*important\s*)?(?:;|$)/i
 /**
- * Elements that contain the whole page. These elements count as visible even if hidden, because a script shows them
- * later.
+ * Elements that contain the whole page. These elements count as visible even if they are hidden, because a script
+ * usually shows them later.
  */
 const WHOLE_PAGE = new Set(['html', 'body'])
 
@@ -82,10 +82,10 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       if (name === 'title' && title === '') inTitle = true
       const heading = HEADING.exec(name)
       if (code !== undefined) {
-        // In a code block, all content is text, and block elements end a line.
+        // In a code block, only the text of the content is kept, and block elements end a line.
         if (BLOCKS.has(name) || heading || name === 'pre' || name === 'br') code += '\n'
       } else if (cells > 0 && name !== 'tr' && name !== 'td' && name !== 'th') {
-        // A cell becomes one line, whatever elements it contains.
+        // The content of a cell is joined into one line, regardless of the elements in it.
         line += BLOCKS.has(name) || heading || name === 'br' ? ' ' : ''
         if (name === 'table') cells++
       } else if (name === 'pre') {
@@ -131,7 +131,7 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       } else if (cells > 0) line += BLOCKS.has(name) || HEADING.test(name) ? ' ' : ''
       else if (BLOCKS.has(name) || HEADING.test(name)) {
         endLine()
-        // The marker of an empty heading or item must not apply to later text.
+        // If a heading or item is empty, later text must not get its marker.
         if (HEADING.test(name) || name === 'li') mark = ''
       }
     },

@@ -46,7 +46,7 @@ export async function pdfText(bytes: Buffer): Promise<PdfText> {
 type Item = { str: string; height: number; transform: number[]; hasEOL: boolean }
 type LinePosition = { y: number; height: number }
 
-/** Two lines are in different paragraphs if their distance exceeds this multiple of their height. */
+/** If the distance between two lines exceeds this multiple of their height, they are in different paragraphs. */
 const PARAGRAPH_GAP = 1.75
 
 /** Returns the text of a page, with its lines joined to paragraphs. */
@@ -72,7 +72,7 @@ function pageText(items: readonly Item[]): string {
   for (const { str, height, transform, hasEOL } of items) {
     if (str.trim() !== '')
       lineTop = { y: lineTop?.y ?? transform[5] ?? 0, height: Math.max(lineTop?.height ?? 0, height) }
-    // PDF.js returns NUL for a glyph without a Unicode code point.
+    // If a glyph has no Unicode code point, PDF.js returns NUL for it.
     line += str.replaceAll('\0', '')
     if (hasEOL) endLine()
   }
