@@ -18,7 +18,7 @@ import type { Search } from './search/search.ts'
 import type { RetrievalConfig } from './search/vectors/config.ts'
 import { openRetrieval } from './search/vectors/retrieval.ts'
 
-/** The program that reads files: its path, and whether it runs at low priority. */
+/** The program that reads files: its path, and whether its process has low priority. */
 export type Extraction = Pick<ExtractorDeps, 'program' | 'lowPriority'>
 
 export type KnowledgeRoom = { search: Search; routes: Route[]; jobs: Job[]; close(): Promise<void> }
@@ -29,8 +29,8 @@ export async function openKnowledge(
     knowledge?: RetrievalConfig | undefined
     dataDir: string
     /**
-     * The time since which no other daemon can use the store (milliseconds since 1970). Undefined if another daemon may
-     * use it.
+     * No other daemon can have used the store since this time (milliseconds since 1970). Undefined if another daemon
+     * may use it.
      */
     aloneSince: number | undefined
     extraction: Extraction

@@ -36,8 +36,8 @@ export async function findDocuments(
 }
 
 /**
- * On PostgreSQL, all names are one array parameter. PostgreSQL plans every execution anew, and planning a hundred
- * parameters would take twice as long (measured: 1 ms).
+ * On PostgreSQL, all names are one array parameter. PostgreSQL plans each execution separately, and planning with a
+ * hundred parameters would take twice as long (measured: 1 ms).
  */
 const isNamed = (db: Db, sources: readonly string[]): Expression<SqlBool> =>
   engineOf(db).name === 'sqlite'

@@ -7,14 +7,15 @@ const UPLOAD_BYTES_PER_SECOND = 67_108_864
 export type Intake = () => Transform
 
 /**
- * How far an intake may be ahead of its rate. With this tolerance, small uploads never wait, and few timers are needed.
+ * How far an intake may be ahead of its rate before it waits. This tolerance lets small uploads pass without a wait and
+ * saves timers.
  */
 const AHEAD_MS = 20
 
 /**
  * Limits the rate of uploads. Otherwise a fast client would keep the thread that serves chats busy, and fill buffers
  * faster than the garbage collector frees them. Uses real time instead of the daemon's `Clock`, because the limit
- * protects the machine's capacity.
+ * protects a real machine.
  */
 export function createIntake(bytesPerSecond = UPLOAD_BYTES_PER_SECOND): Intake {
   let takenUntilMs = 0

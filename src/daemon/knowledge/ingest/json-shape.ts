@@ -1,14 +1,14 @@
 /**
  * Returns the nesting depth of a JSON text, and an upper bound on the number of its values. Brackets and commas in
- * strings are ignored. Check both before parsing. A parser allocates memory outside of the heap, where no limit
- * applies, and creates an object for every pair of brackets. Accepts any text, even invalid JSON.
+ * strings are ignored. Check both before parsing: a parser creates an object for every pair of brackets, and allocates
+ * memory outside of the heap, where the heap limit does not apply. Accepts any text, even invalid JSON.
  */
 export function jsonShape(source: string): { depth: number; values: number } {
   let deepest = 0
   let depth = 0
   let values = 1
   let isString = false
-  // A regular expression would overflow the stack on a long string.
+  // Strings are skipped with a loop: on a long string, a regular expression would overflow the stack.
   for (let at = 0; at < source.length; at++) {
     const sign = source.charCodeAt(at)
     if (sign === QUOTE) isString = !isString

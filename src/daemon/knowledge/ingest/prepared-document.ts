@@ -15,11 +15,14 @@ export type PreparedDocument = {
   segments: PackedSegment[]
 }
 
-/** The segment of the passages that begin at position `first`. Page n ends at `ends[n]` of `pages`. */
+/**
+ * A segment of consecutive passages, whose first passage is at position `first`. Page n ends at `ends[n]` of `pages`.
+ */
 export type PackedSegment = { first: number; lengths: Uint16Array; pages: Uint8Array; ends: Uint32Array }
 
 /**
- * Passages per transaction. The number is small, because the billing of each chat must wait for SQLite's single writer.
+ * Passages per transaction. The number is small: SQLite has a single writer, so the billing of every chat waits until
+ * the transaction ends.
  */
 const PASSAGES_PER_BATCH = 50
 /**
@@ -71,8 +74,8 @@ export type Preparation = {
   /** Same as `prepareDocument`. A document of at most SMALL_PASSAGES has no separate segments. */
   add(title: string, source: string, passages: Iterable<Passage>): PreparedDocument
   /**
-   * Returns the segment of all small documents' passages in sequence, counted from 0. Undefined if there are no small
-   * documents.
+   * Returns one segment with the passages of all small documents in sequence, counted from 0. Undefined if there are no
+   * small documents.
    */
   together(): PackedSegment | undefined
 }
@@ -99,7 +102,7 @@ function* joined(head: readonly Passage[], rest: Iterator<Passage>): Generator<P
   for (let next = rest.next(); !next.done; next = rest.next()) yield next.value
 }
 
-/** A file name describes the content poorly, so it is not indexed as a title. */
+/** If the title is only the file name, it is not indexed, because a file name describes the content poorly. */
 const titleToIndex = (title: string, source: string): string => (title === source ? '' : title)
 
 /** serialize() may return a part of a larger buffer, which cannot be transferred, so the bytes are copied. */

@@ -19,8 +19,8 @@ import { insertPages, insertSegment } from '../indexes/segment-store.ts'
 import { type PackedSegment, type PreparedDocument, pagesOf, unpackPassages } from './prepared-document.ts'
 
 /**
- * Rows per deleting transaction. The number is small, because the billing of each chat must wait for SQLite's single
- * writer.
+ * Rows per deleting transaction. The number is small: SQLite has a single writer, so the billing of every chat waits
+ * until the transaction ends.
  */
 const DELETED_PER_TRANSACTION = 200
 /** Pages per inserting transaction. A page has about 3 KB. */
@@ -34,8 +34,9 @@ export type DocumentToStore = Omit<NewDocument, 'passageCount' | 'title' | 'now'
 
 /**
  * Replaces the document with the same `source`. The content is written in short transactions, so that other writers can
- * run in between. The last transaction, run by `inPublication`, makes all content visible: a search finds either the
- * old document or the new document. If a step fails or `signal` is aborted, the old document stays. `now` is ISO 8601.
+ * run between them. `inPublication` runs the last transaction, which makes all content visible: a search finds either
+ * the old or the new document, never both. If a step fails or `signal` is aborted, the old document stays. `now` is ISO
+ * 8601.
  * @throws INDEX_NOT_FOUND if the index is deleted in the meantime
  */
 export async function replaceDocument(
@@ -63,7 +64,7 @@ export async function replaceDocument(
   await mergeSegments(db, index, now)
 }
 
-/** Writes the content of a draft, or a part of it. */
+/** Writes all or some of a draft's content. */
 export async function writePrepared(
   db: Db,
   draft: Draft,
@@ -79,7 +80,7 @@ export async function writePrepared(
     const id = newId()
     const { documentId } = draft
     await db.transaction().execute(async (tx) => {
-      // Lock the draft. Otherwise a segment of a deleted document could be added and never removed.
+      // Lock the draft. Otherwise a segment could be added for a deleted document, and would never be removed.
       await lockDraft(tx, draft)
       await insertSegment(tx, draft, { id, documentId, state: 'draft', ...withPassageIds(segment, draft) }, now)
     })
@@ -87,7 +88,7 @@ export async function writePrepared(
   }
 }
 
-/** Writes the pages of a draft segment in short transactions, so that other writers can run in between. */
+/** Writes the pages of a draft segment in short transactions, so that other writers can run between them. */
 export async function writePages(
   db: Db,
   tenantId: string,
@@ -147,7 +148,7 @@ function withPassageIds({ first, lengths, ends }: PackedSegment, { firstPassageI
   return { ids, lengths, pageCount: ends.length }
 }
 
-/** Removes the leftovers of failed trainings: all unpublished data that was written before `before` (ISO 8601). */
+/** Removes what failed trainings left behind: all unpublished data that was written before `before` (ISO 8601). */
 export async function removeAbandoned(db: Db, tenantId: string, before: string): Promise<void> {
   const removeUnpublished = async () => {
     for (const document of await findUnpublished(db, tenantId, before)) await removeDocument(db, document)

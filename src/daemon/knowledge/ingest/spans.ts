@@ -15,7 +15,7 @@ export type Span = { start: number; end: number; border: 'sentence' | 'line' | '
 type CodePart = { fence: string; first: boolean; last: boolean }
 type Range = { start: number; end: number }
 
-/** Lines that do not continue on the next line: list items, table rows, quotes, indented code. */
+/** Matches lines that the next line never continues: list items, table rows, quotes, indented code. */
 const OWN_LINE = /^(?:\s*(?:[-*+]|\d{1,9}[.)])\s|\s*[|>]|\s{4})/
 
 /** Returns the spans of a Markdown section, without gaps. */
@@ -42,7 +42,7 @@ export function* proseSpans(text: string, { start, end }: Range): Generator<Span
   let open = start
   for (const line of linesOf(text, start, end)) {
     if (line.content === '') {
-      // A second empty line becomes part of the next span, because a span must contain more than an empty line.
+      // A second empty line is added to the next span, because a span must not consist of an empty line alone.
       if (open === line.start) continue
       yield* sentenceSpans(text, open, line.end, 'paragraph')
       open = line.end

@@ -28,7 +28,7 @@ import type { Upload } from './upload.ts'
 /** Maximum length of a document's name. */
 const DOCUMENT_NAME_CHARS = 500
 
-/** The actor who starts a training, and the signal that cancels it. */
+/** The actor who starts the training, and the signal that cancels the training. */
 type Training = Actor & { signal: AbortSignal }
 
 export type TrainDeps = ChangeDeps & { extractor: Extractor; merger: Merger }
@@ -110,8 +110,8 @@ async function sortOut(
 }
 
 /**
- * Returns an upload with its name in the index and, if the upload must be skipped, with the reason. The rules are
- * applied to the name, unless the document is skipped anyway.
+ * Returns an upload with its name in the index and, if the upload must be skipped, with the reason. The rules are also
+ * applied to the name, unless the document is skipped for another reason.
  */
 function toNamed(upload: Upload, screening: DocumentScreening): Upload & { source: string; fault: string | undefined } {
   const name = documentName(upload.name)
@@ -124,7 +124,7 @@ function toNamed(upload: Upload, screening: DocumentScreening): Upload & { sourc
 const SMALL_BYTES = 65_536
 const BYTES_TOGETHER = 131_072
 
-/** Groups small files, which are also stored together. Each larger file is a separate group. Keeps the order. */
+/** Groups small files, which are read and stored together. Each larger file is a separate group. Keeps the order. */
 function* readTogether(uploads: readonly NewUpload[]): Generator<NewUpload[]> {
   let group: NewUpload[] = []
   let bytes = 0
@@ -197,7 +197,7 @@ const trained = (
     content: { contentHash },
   })
 
-/** Maximum time to write a document. An unpublished document that is older was left by a crash. */
+/** Maximum time to write a document. If an unpublished document is older, a crash has left it behind. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
 /** Returns a hash of everything that determines the result: the bytes, the extension and type, and the rules. */
@@ -215,7 +215,7 @@ function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
   return isTooLarge ? `The file has more than ${TRAIN_FILE_BYTES} bytes; split it.` : undefined
 }
 
-/** Matches invisible characters and line ends, except the joiners that Persian and emoji need. */
+/** Matches invisible characters and line ends. Does not match the joiners, which Persian and emoji need. */
 const UNNAMEABLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u
 
 /**

@@ -16,7 +16,7 @@ export async function withUploadDirectory<T>(parent: string, use: (directory: st
 }
 
 /**
- * Removes the upload directories of a killed daemon below `parent`: directories last written before `before`
+ * Removes the upload directories that a killed daemon left below `parent`: all directories last written before `before`
  * (milliseconds since 1970).
  */
 export async function removeUploads(parent: string, before: number): Promise<void> {
@@ -27,7 +27,7 @@ export async function removeUploads(parent: string, before: number): Promise<voi
   })
   for (const name of names) {
     const directory = join(parent, name)
-    // A training may have removed the directory in the meantime.
+    // The directory may be missing, because its training has just removed it.
     const found = await stat(directory).catch(() => undefined)
     if (found && found.mtimeMs < before) await rm(directory, { recursive: true, force: true })
   }

@@ -59,8 +59,8 @@ type Part = {
 type Receiving = { intake: Intake; signal: AbortSignal }
 
 /**
- * Receives a multipart body into files in `directory`. Processing starts when the body is complete, so a rejected or
- * broken upload changes nothing. Bytes of a file beyond the first TRAIN_FILE_BYTES are skipped.
+ * Receives a multipart body into files in `directory`. Processing starts when the body is complete. A rejected or
+ * broken upload therefore changes nothing. Bytes of a file beyond the first TRAIN_FILE_BYTES are skipped.
  * @throws UNSUPPORTED_MEDIA_TYPE, FILE_TOO_LARGE (the body as a whole, or `text_inputs`), VALIDATION_ERROR (malformed,
  * too many, nothing sent), and the reason of `signal` if the client disconnected
  */
@@ -118,7 +118,7 @@ async function receiveParts(
           stream.on('limit', () => {
             part.isTooLarge = true
           })
-          // Ignore errors of the part, because the parser itself reports a malformed body.
+          // Ignore the error of a single part, because the parser itself also reports a malformed body.
           stream.on('error', () => {})
           saves.push(save(stream, part, stop.signal).catch((error) => stop.abort(error)))
         },
@@ -153,7 +153,7 @@ function openParser(request: IncomingMessage): BusboyInstance {
   try {
     return new MultipartParser({
       headers: request.headers as BusboyHeaders,
-      // Read every part as bytes: the parser would replace invalid UTF-8, which must be rejected.
+      // Read every part as bytes. In a text, the parser would replace invalid UTF-8, which must be rejected instead.
       isPartAFile: () => true,
       preservePath: true,
       limits: { fileSize: TRAIN_FILE_BYTES, parts: PARTS, headerSize: 16_384, headerPairs: 32 },
@@ -170,7 +170,7 @@ const PARTS = TRAIN_FILES + 20
 
 const isTextInputs = ({ field, fileName }: Part): boolean => field === 'text_inputs' && fileName === undefined
 
-/** The extension is more reliable than the type, because clients and the parser set a default type. */
+/** The extension is more reliable than the type: if a type is missing, clients and the parser set a default type. */
 const typeOf = (fileName: string, type: string): string =>
   /\.[^./\\]+$/.test(fileName) || type === 'application/octet-stream' ? '' : type
 
@@ -184,7 +184,7 @@ async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): 
     await file.appendFile(chunk)
     giveBack(chunk)
   }
-  // Write to a Writable, because an async iteration would join, and thereby copy, the waiting chunks.
+  // Write to a Writable, because an async iteration would concatenate the waiting chunks and thus copy them.
   const target = new Writable({ write: (chunk, _, done) => void keep(chunk).then(() => done(), done) })
   try {
     await pipeline(stream, target, { signal })
@@ -198,12 +198,12 @@ const nowhere = new MessageChannel().port1
 nowhere.close()
 
 /**
- * Frees the memory of written chunks immediately, by transferring the buffer to a closed port, which drops the buffer.
- * The garbage collector would free the memory only after much has accumulated. It would then scan the whole heap for 3
- * to 30 ms (measured: after every 50 MB).
+ * Frees the memory of a written chunk immediately: its buffer is transferred to a closed port, which drops the buffer.
+ * Without this step, chunks would accumulate until the garbage collector scans the whole heap for 3 to 30 ms (measured:
+ * after every 50 MB).
  */
 function giveBack({ buffer, byteLength }: Buffer): void {
-  // A larger buffer is kept, because other data may use the rest of it.
+  // If the chunk is only a part of its buffer, the buffer is kept, because other data may use the rest.
   if (byteLength === buffer.byteLength) nowhere.postMessage(undefined, [buffer as ArrayBuffer])
 }
 
@@ -212,8 +212,8 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
   if (!isUtf8(bytes)) throw invalidField('text_inputs', 'text_inputs must be UTF-8.')
   const source = bytes.toString()
   const { depth, values } = jsonShape(source)
-  // A valid list has at most a hundred objects. Parsing millions of nested or empty objects would block all other
-  // requests.
+  // A valid list has at most a hundred objects. Without this check, parsing millions of nested or empty objects would
+  // block all other requests.
   if (depth > TEXT_INPUTS_DEPTH || values > TEXT_INPUTS_VALUES) {
     throw invalidField('text_inputs', 'text_inputs must be a JSON array of {name, type, content, size}.')
   }
@@ -229,8 +229,8 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
     throw invalidField('text_inputs', `${['text_inputs', ...issue.path].join('.')}: ${issue.message}.`)
   }
   return result.data.map(({ name, type = 'text/*', content }) => {
-    // A Buffer would turn an unpaired surrogate into U+FFFD. The invalid byte 0xff causes the text to be rejected
-    // instead.
+    // A Buffer would turn an unpaired surrogate into U+FFFD. Such a text is replaced by the invalid byte 0xff, so it is
+    // rejected later.
     const text = /\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)
     const contentHash = hash('sha256', text)
     return { name, type: type.toLowerCase(), content: text, bytes: text.length, contentHash, isTooLarge: false }

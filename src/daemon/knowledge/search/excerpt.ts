@@ -4,8 +4,8 @@ import { queryOf } from './query.ts'
 
 /**
  * Returns at most `chars` characters of a text, at the position where the query's words are closest together. Returns
- * the beginning of the text if the beginning matches equally well, or if no word matches. Never splits a character, and
- * begins with a whole word if there is room.
+ * the beginning of the text if the beginning matches equally well, or if no word matches. Never splits a character.
+ * Begins with a whole word if a word starts near the position.
  */
 export function excerptOf(text: string, query: string, chars: number): string {
   if (text.length <= chars) return text
@@ -23,7 +23,7 @@ function hitsIn(text: string, query: string): Hit[] {
   const hits: Hit[] = []
   for (const { 0: run, index } of text.matchAll(RUN)) {
     const indexTerms = indexTermsOf(run)
-    // Estimate the position of each token: a run without spaces consists of many tokens of similar length.
+    // The position of each token is estimated: a run without spaces is divided evenly between its tokens.
     const termChars = run.length / Math.max(indexTerms.length, 1)
     for (const [at, { term, further }] of indexTerms.entries()) {
       const found = [term, ...further.map(({ term }) => term)].find((one) => weights.has(one))
@@ -35,12 +35,15 @@ function hitsIn(text: string, query: string): Hit[] {
   return hits
 }
 
-/** The weight of a repeated word. The weight is so small that it only decides between otherwise equal windows. */
+/**
+ * The weight of a word that the window already contains. It is small enough to decide only between otherwise equal
+ * windows.
+ */
 const AGAIN_SHARE = 0.001
 
 /**
- * Returns the start of the window whose matches have the most weight. The matches are centred in the window. If windows
- * are equal, the first window is used.
+ * Returns the position at which the best window starts: the window whose matches have the highest total weight. The
+ * matches are centred in the window. If windows are equal, the first window is used.
  */
 function bestStart(hits: readonly Hit[], length: number, chars: number): number {
   const counts = new Map<string, number>()
@@ -67,7 +70,7 @@ const ROUNDING = 1e-9
 
 const WORD_CHARS = 30
 
-/** Returns the next start of a word, if it is near. */
+/** Returns the position of the next word's start, if that word is near. */
 function wordStart(text: string, start: number): number {
   if (start === 0) return 0
   const space = text.slice(start - 1, start + WORD_CHARS).search(/\s\S/u)

@@ -18,28 +18,31 @@ type Grounding = {
 }
 
 /**
- * Screens the matches before a model reads them. Removes or changes the content that a model must not read. Only
- * `source`, `headings` and `body` of a match reach a model, including the local model. Screening runs before any match
- * is used.
+ * Screens the matches before a model reads them. Removes or changes the content that a model must not read. No model,
+ * not even the local model, receives more of a match than its `source`, `headings` and `body`. Screening runs before
+ * any match is used.
  */
 export type ScreenPassages = (matches: readonly Match[]) => readonly Match[] | Promise<readonly Match[]>
 
 const PASSAGES = 8
 /**
- * Number of matches that each search returns. The number exceeds PASSAGES, because copies are dropped, and because a
- * match that only one of the two searches finds gets half of its score.
+ * Number of matches that each search returns. The number exceeds PASSAGES for two reasons: copies are dropped, and if
+ * only one of the two searches finds a match, the score of the match is halved.
  */
 const FOUND = 32
 /**
- * Token budget for passages and their labels. The budget is enough for eight passages of usual length in English, and
- * for four in Chinese or Japanese, where a character is about a token. The context windows of all current models are
- * many times as large.
+ * Token budget for passages and their labels. Eight English passages of usual length fit into the budget. In Chinese or
+ * Japanese, four fit, because each character is about one token. The context windows of all current models are many
+ * times larger.
  */
 const PASSAGES_TOKENS = 4_000
-/** A passage with less than this share of the best score is dropped, because it would only distract. */
+/**
+ * A passage is dropped if its score is less than this share of the best score, because it would only distract the
+ * model.
+ */
 const SCORE_SHARE = 0.3
 
-/** A question to an index. `outside` is the version of the question that external models may read, if it differs. */
+/** A question to an index. `outside` is set if external models may read only another version of the question. */
 type GroundingQuestion = {
   index: { id: string; name: string }
   question: Question
@@ -78,9 +81,9 @@ const FENCE_BYTES = 8
 const toShare = (score: number): number => Math.round(Math.min(Math.max(score, 0), 1) * 1e4) / 1e4
 
 /**
- * Searches for the question alone, and for the question with its context. A passage gets the mean of both scores. So a
- * match for the question ranks before a match for the earlier conversation, unless the question alone has too few words
- * to match.
+ * Searches for the question alone, and for the question with its context. A passage gets the mean of both scores. As a
+ * result, matches for the question rank before matches for the earlier conversation. The exception is a question with
+ * too few words to match anything by itself.
  */
 async function findInContext(
   { own, inContext }: Question,
@@ -101,8 +104,8 @@ async function findInContext(
 }
 
 /**
- * Removes passages with the same text as a better passage. Otherwise copies of a document would displace all other
- * results.
+ * Removes each passage whose text equals that of a better passage. Otherwise copies of a document would displace all
+ * other results.
  */
 function withoutCopies(matches: readonly Match[]): Match[] {
   const seen = new Set<string>()
@@ -132,8 +135,8 @@ function withinBudget(matches: readonly Match[]): Match[] {
 }
 
 /**
- * Groups the passages of each section in the order of the document. The group keeps its ranks. Only the order within
- * the group changes.
+ * Sorts the passages of the same section into the order of the document. The section's passages keep their ranks as a
+ * group: only the order within the group changes.
  */
 function sectionsInOrder(matches: readonly Match[]): Match[] {
   const sectionOf = ({ documentId, headings }: Match) => JSON.stringify([documentId, headings])
@@ -147,8 +150,9 @@ const locationOf = ({ source, headings }: { source: string; headings?: string })
   [source, headings].filter(Boolean).join(', ')
 
 /**
- * Puts each passage between two lines with `fence`, which an author of passages cannot guess. So a passage cannot end
- * its own quotation and imitate the system prompt. After the last passage, the prompt states the number of passages.
+ * Puts each passage between two lines with `fence`, which the authors of documents cannot guess. A passage therefore
+ * cannot end its own quotation and imitate the system prompt. After the last passage, the prompt states the number of
+ * passages.
  * @param withheld the number of passages that guards have removed, which the prompt states once
  */
 export function passagesPrompt(
@@ -186,8 +190,8 @@ export function passagesPrompt(
 }
 
 /**
- * Role markers of chat templates (`<|im_start|>`, `<｜User｜>`, `[INST]`, `<start_of_turn>` …). A model server that does
- * not escape the markers would interpret them, so a space is inserted to disable them.
+ * Role markers of chat templates (`<|im_start|>`, `<｜User｜>`, `[INST]`, `<start_of_turn>` …). Some model servers do not
+ * escape these markers and would interpret them. A space is inserted to disable them.
  */
 const CONTROL_SIGNS = new RegExp(
   [

@@ -5,23 +5,23 @@ import { characterBorder, joinedWords, topicOf } from '../../platform/text/words
 export const QUERY_CHARS = 4_000
 
 /**
- * A search term. If no passage of the index contains the term, it lowers all scores if `required`, and is ignored
- * otherwise.
+ * A search term. If no passage of the index contains the term, a `required` term lowers all scores, and any other term
+ * is ignored.
  */
 export type QueryTerm = { term: string; weight: number; required: boolean }
 /**
  * `pairs` lists words that are adjacent in the query after its stop words are removed. `fillers` lists these stop
- * words. A stop word alone does not match a passage.
+ * words. A passage that contains only stop words of the query does not match.
  */
 export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[]; fillers: string[] }
 
-/** Maximum number of words. More words would slow a query down and hardly improve its results. */
+/** Maximum number of words. With more words, a query would be slower and its results hardly better. */
 const QUERY_WORDS = 64
 const JOINED_WORDS = 16
 
 /**
- * Weight of a term without its diacritics. The weight is low, because users type diacritics on purpose. It is not 0,
- * because many texts omit diacritics.
+ * If the query contains a word with diacritics: the weight of its form without them. The weight is low, because users
+ * type diacritics on purpose. It is not 0, because many texts omit diacritics.
  */
 const FOLDED_WEIGHT = 0.3
 const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }
@@ -42,7 +42,7 @@ export function queryOf(whole: string): Query {
   for (const { term, further } of indexTerms) {
     const count = (counts.get(term) ?? 0) + 1
     counts.set(term, count)
-    // A repeated word counts more, but not in proportion to its frequency.
+    // If the query repeats a word, the word counts more, but not in proportion to its frequency.
     const weight = Math.sqrt(count)
     const isFolded = further.some(({ kind }) => kind === 'exact')
     add(terms, { term, weight: weight * (isFolded ? FOLDED_WEIGHT : 1), required: true })
@@ -80,7 +80,7 @@ function fillersOf(all: readonly IndexTerm[], contentWords: readonly IndexTerm[]
   return [...left].slice(0, QUERY_WORDS)
 }
 
-/** Reduces a long query to its longest words, because these tend to be the rarest. Keeps their order. */
+/** Reduces a long query to its longest words, because long words tend to be rare. Keeps their order. */
 function longest(indexTerms: IndexTerm[]): IndexTerm[] {
   const words = [...new Set(indexTerms.map(({ term }) => term))]
   if (words.length <= QUERY_WORDS) return indexTerms

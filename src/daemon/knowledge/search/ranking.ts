@@ -5,11 +5,11 @@ import { deletedOrdinals, type Run, type SegmentPassages } from '../indexes/segm
 import type { Query, QueryTerm } from './query.ts'
 
 // BM25 with its usual parameters (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009). The other
-// weights were chosen on the development collections: docs/decisions/0007 shows the effect of each step on each
+// weights were tuned on the development collections: docs/decisions/0007 shows the effect of each step on each
 // collection.
 const K1 = 1.2
 const B = 0.75
-/** The share of the matches in neighbouring passages that is added to a passage's own matches. */
+/** Matches in neighbouring passages are multiplied by this share and added to a passage's own matches. */
 const NEIGHBOUR_SHARE = 0.3
 /** The weight of two query words near each other, relative to a single word of the same rarity. */
 const PAIR_WEIGHT = 0.3
@@ -33,7 +33,9 @@ export type Found = readonly (readonly (Postings | undefined)[])[]
 /** A passage that matches the query, with its score, 0 to 1. */
 export type Candidate = { id: number; score: number; segment: number; ordinal: number }
 
-/** The query words of a passage: the positions of each word, and the total number of words. */
+/**
+ * Which query words a passage contains: the positions of each query word, and the total number of words in the passage.
+ */
 export type PassageText = { positions: ReadonlyMap<string, readonly number[]>; length: number }
 export type Filler = { term: string; idf: number }
 
@@ -111,8 +113,8 @@ export class Ranking {
   }
 
   /**
-   * Returns the score of a passage including a share of the matches and lengths of its neighbours in the document.
-   * `document` is the range of the document's passage ids.
+   * Returns the score of a passage, including a share of its neighbours' matches and lengths. Neighbours are adjacent
+   * passages of the same document. `document` is the range of the document's passage ids.
    */
   withNeighbours({ id, segment, ordinal }: Candidate, document: Run): number {
     const { ids, lengths } = this.#segments[segment] as SegmentPassages
@@ -134,7 +136,7 @@ export class Ranking {
     return score / this.#whole
   }
 
-  /** Finds the positions of the words that `ofText` needs. */
+  /** Finds the positions of all words that `ofText` needs in a passage. */
   read(body: string): PassageText {
     const positions = new Map<string, number[]>(this.#readFor.map((term) => [term, []]))
     const indexTerms = indexTermsOf(body)
@@ -142,7 +144,7 @@ export class Ranking {
     return { positions, length: indexTerms.length }
   }
 
-  /** Weights the fillers of the query by their rarity among the best passages. */
+  /** Weights the query's fillers (stop words) by how rare they are among the best passages. */
   weighFillers(best: readonly PassageText[]): Filler[] {
     return this.#fillers.map((term) => {
       const count = best.reduce((sum, { positions }) => sum + (positions.get(term)?.length ? 1 : 0), 0)
@@ -151,8 +153,8 @@ export class Ranking {
   }
 
   /**
-   * Returns the score bonus of a passage for words that are adjacent in both the query and the passage, and for the
-   * query's fillers. Examples: "categories for", "not at all".
+   * Returns the score bonus of a passage for two properties: words that are adjacent in both the query and the passage,
+   * and stop words of the query ("categories for", "not at all").
    */
   ofText({ positions, length }: PassageText, fillers: readonly Filler[]): number {
     const positionsOf = (term: string) => positions.get(term) ?? []
@@ -228,7 +230,7 @@ const rarity = (count: number, passages: number): number => Math.log(1 + (passag
 
 const byScore = (one: Candidate, other: Candidate): number => other.score - one.score || one.id - other.id
 
-/** Returns how often the words are near each other. Closer pairs count more. */
+/** Returns how often the two words of a pair occur near each other. Closer pairs count more. */
 function nearness(positions: readonly number[], others: readonly number[]): number {
   let count = 0
   let from = 0

@@ -1,4 +1,4 @@
-// Determines the policy and the rules of a call that names no policy.
+// Determines the policy and the rules for calls that do not name a policy.
 import { newTraceId } from '../../../shared/ids.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
@@ -18,7 +18,7 @@ export type RulesOfCallDeps = {
   clock: Clock
 }
 
-/** The rules that apply to a call that names no policy. */
+/** The rules that apply to a call that does not name a policy. */
 export type RulesOfCall = {
   rules: RulesInForce
   /** Returns the options of a search for this query. Models read only content that the input rules allow. */

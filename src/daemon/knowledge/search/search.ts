@@ -26,9 +26,9 @@ export type Match = {
 export type SearchOptions = {
   /** Whether a model may read this query and these passages. By default, any model may. */
   mayAsk?: MayAsk | undefined
-  /** The query in the form that external models may read. */
+  /** The version of the query that external models may read. */
   outsideQuery?: string | undefined
-  /** Whether passages must not be sent out unchanged. If so, the reranker is not used. */
+  /** Whether external models may read passages only after changes. If so, the reranker is not used. */
   keepsPassages?: boolean | undefined
 }
 
@@ -38,9 +38,9 @@ export type SearchOptions = {
  */
 export type Search = (index: IndexKey, query: string, limit: number, options?: SearchOptions) => Promise<Match[]>
 
-/** The number of passages that are scored with their neighbours. */
+/** How many of the best passages are scored together with their neighbours. */
 const CANDIDATES = 100
-/** The number of passages whose text is read to find adjacent words and stop words. */
+/** How many of the best passages are read to find adjacent words and stop words in their text. */
 const PASSAGES_READ = 50
 
 /**
@@ -48,10 +48,10 @@ const PASSAGES_READ = 50
  * query count. There are no operators. A query without words finds nothing.
  *
  * `score` is the share of the query's weight that the passage matches, 0 to 1. The fewer passages of the index contain
- * a word, the higher its weight. A word counts in full only in a passage that repeats the word and has few other words
- * (BM25's saturation). Words in headings count double. Adjacent query words and a part of the neighbouring passages'
- * scores increase the score. Stop words increase it slightly. A passage of usual length that contains every query word
- * once scores near 0.45. Scores can be compared between queries and between both engines.
+ * a word, the higher its weight. A word counts in full only if a passage repeats it and contains few other words
+ * (BM25's saturation). Words in headings count double. Three things increase the score: adjacent query words, matches
+ * in the neighbouring passages, and, slightly, the query's stop words. If a passage of usual length contains every
+ * query word once, its score is near 0.45. Scores can be compared between queries and between both engines.
  */
 export async function searchPassages(
   db: Db,
@@ -73,8 +73,8 @@ export async function rankPassages(
   { neighbours = true, reader = storedSegments }: { neighbours?: boolean; reader?: SegmentReader | undefined } = {},
 ): Promise<Match[]> {
   if (query.terms.length === 0) return []
-  // All statements read one snapshot. Otherwise a merge between two statements could delete the pages that the first
-  // statement named.
+  // All statements read one snapshot. Otherwise a merge could run between two statements and delete pages that the
+  // first statement returned.
   const snapshot = db.transaction().setAccessMode('read only').setIsolationLevel('repeatable read')
   const { ranking, candidates, rows } = await snapshot.execute(async (tx) => {
     const ranking = await readRanking(tx, index, query, reader)
@@ -144,7 +144,7 @@ function lookupsIn({ id, pageCount }: Segment, segment: number, { terms }: Query
 
 type Scored = { row: MatchRow; score: number }
 
-/** Whether a passage is the first of its section among the given rows. */
+/** Whether a passage is the first passage of its section, judged by the given rows. */
 function isLead({ id, documentId, headings }: MatchRow, rows: ReadonlyMap<number, MatchRow>): boolean {
   const before = rows.get(id - 1)
   return before === undefined || before.documentId !== documentId || before.headings !== headings

@@ -23,12 +23,14 @@ const EXTRACT_HEAP_MB = 768
 /** How long an idle process is kept for the next file. */
 export const EXTRACT_IDLE_MS = 60_000
 
-/** The tenant that the work is for, and the signal that cancels the work. Waiting tenants are served round-robin. */
+/**
+ * The tenant for which the work is done, and the signal that cancels the work. Waiting tenants are served round-robin.
+ */
 export type WorkFor = { tenantId: string; signal: AbortSignal }
 
 /**
- * A document that is ready to be stored, or the reason why it cannot be read. `hits` lists the rules' hits in the
- * document.
+ * A document that is ready to be stored, or the reason why it cannot be read. `hits` lists the matches of the rules in
+ * the document.
  */
 export type ReadFile = { document: PreparedDocument | UnreadableDocument; hits: readonly GuardHit[] }
 
@@ -42,8 +44,8 @@ export type Extractor = {
   /**
    * Reads files of any kind in a separate process, with limits on time and memory. Applies the rules to the text of the
    * files and prepares the documents to be stored. The results are in the order of the files. A file that cannot be
-   * read, that a rule blocks or that exceeds a limit results in an UnreadableDocument. Send only small files together
-   * in one call: for them, a message costs more than the work.
+   * read, that a rule blocks or that exceeds a limit results in an UnreadableDocument. Send several files in one call
+   * only if they are small: for a small file, the message costs more than the work.
    * @param rules RuleSources in JSON. If undefined, rules are not applied.
    * @throws the reason of `signal`
    */
@@ -70,7 +72,9 @@ const PROGRAM = new URL('./process.js', import.meta.url)
 /** Number of processes. One core is left for chats. */
 const SLOTS = Math.max(1, Math.min(2, availableParallelism() - 1))
 
-/** Creates an extractor. The extractor's processes start on demand and end after EXTRACT_IDLE_MS without work. */
+/**
+ * Creates an extractor. The extractor starts processes on demand. A process ends after EXTRACT_IDLE_MS without work.
+ */
 export function createExtractor(deps: ExtractorDeps): Extractor {
   const { clock, log } = deps
   const slots: Slot[] = Array.from({ length: SLOTS }, () => ({ reader: undefined, idle: undefined, busy: false }))
@@ -79,7 +83,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
   const closing = new AbortController()
 
   function acquire(tenantId: string): Promise<Slot> {
-    // Prefer a slot whose process is already running.
+    // Prefer slots with a running process.
     const free = slots.filter(({ busy }) => !busy)
     const slot = free.find(({ reader }) => reader !== undefined) ?? free[0]
     if (!slot) return new Promise((resolve) => waiting.set(tenantId, [...(waiting.get(tenantId) ?? []), resolve]))
@@ -135,7 +139,7 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
       return { files: read, together }
     } catch (error) {
       if (!(error instanceof UnreadableDocument)) throw error
-      // One of these files crashed the process. The other files may be readable, so each file is read separately.
+      // One of these files crashed the process. Read each file separately, because the other files may be readable.
       if (files.length === 1) return { files: [{ document: error, hits: [] }], together: undefined }
       const alone: ReadFiles[] = []
       for (const file of files) alone.push(await read([file], by, rules))
@@ -178,14 +182,14 @@ function startReader(
   const options: ProcessOptions = { worker, heapMb, growthBytes, lowPriority }
   const reader = fork(program, [JSON.stringify(options)], {
     env: {},
-    // Use one thread for garbage collection: a parallel collector would use all cores for tenths of a second.
+    // Use one thread for garbage collection: a parallel collector would occupy all cores for tenths of a second.
     execArgv: ['--single-threaded-gc'],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   })
   reader.unref()
   reader.channel?.unref()
-  // Without this listener, an error after the process was abandoned would crash the daemon.
+  // Without this listener, an error of an abandoned process would crash the daemon.
   reader.on('error', () => {})
   reader.on('exit', () => {
     if (slot.reader === reader) slot.reader = undefined
@@ -207,7 +211,7 @@ type Answer = Exclude<WorkerMessage, { kind: 'part' }>
 type Outcome = { answer: Answer } | { error: unknown }
 
 /**
- * Runs one task. The task always ends, at the latest with a timeout. After an `error`, the process cannot be used
+ * Runs one task. Every task ends: a timeout stops it if it takes too long. After an `error`, the process cannot be used
  * again.
  */
 function workWith(reader: ChildProcess, task: WorkerTask, stop: AbortSignal, clock: Clock): Promise<Outcome> {
@@ -243,7 +247,7 @@ function workWith(reader: ChildProcess, task: WorkerTask, stop: AbortSignal, clo
 
 type Part = Extract<WorkerMessage, { kind: 'part' }>
 
-/** Merges the parts into the response. */
+/** Merges the contents of the earlier `part` messages into the response. */
 function withParts(answer: Answer, parts: readonly Part[]): Answer {
   if (answer.kind !== 'read') return answer
   for (const { file, batches, segments } of parts) {

@@ -25,19 +25,19 @@ function lowerPriority(): void {
     try {
       setPriority(thread, LOWEST_PRIORITY)
     } catch {
-      // Ignored: a sandbox forbids setting the priority, or the thread has just ended.
+      // The error is ignored: either a sandbox forbids setting the priority, or the thread has just ended.
     }
   }
-  // Use the policy SCHED_IDLE as well. A waking thread preempts a task with this policy immediately, but may wait for
-  // the time slice of a task that only has low priority. Node cannot set this policy, so `chrt` sets it. Without
-  // `chrt`, only the low priority applies.
+  // Use the policy SCHED_IDLE as well. A waking thread preempts a SCHED_IDLE task immediately. If the task only had low
+  // priority, the thread might wait until the task's time slice ends. Node cannot set this policy, so `chrt` sets it.
+  // Without `chrt`, only the low priority applies.
   if (process.platform === 'linux') spawnSync('chrt', ['-a', '-i', '-p', '0', String(process.pid)], { stdio: 'ignore' })
 }
 
 if (lowPriority) lowerPriority()
 
-// Ctrl-C and service managers signal every process. This process ignores these signals, because requests in flight
-// still need its results.
+// Ctrl-C and service managers send their signals to every process. This process ignores them, because requests in
+// flight still need its results.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 
@@ -66,7 +66,8 @@ process.on('message', (task: WorkerTask) => {
   atMost = process.memoryUsage.rss() + growthBytes
   worker.postMessage(task)
 })
-// The heap limit does not cover memory outside of the heap. Example: a stream of a PDF may unpack to gigabytes.
+// The heap limit does not cover memory outside of the heap. For example, one stream of a PDF may unpack to gigabytes
+// there.
 setInterval(() => {
   if (process.memoryUsage.rss() > atMost) failed('memory', 'the process used too much memory')
 }, EXTRACT_WATCH_MS)

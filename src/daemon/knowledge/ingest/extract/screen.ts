@@ -6,7 +6,7 @@ import { blockedBy, UnreadableDocument } from './unreadable.ts'
 /**
  * Applies the rules to the text of a file.
  * @param rules from `DocumentScreening`
- * @param hits receives the rules' hits
+ * @param hits receives the matches of the rules
  * @throws UnreadableDocument if a rule blocks the document, or removes all of its words
  */
 export async function screenExtracted(extracted: Extracted, rules: string, hits: GuardHit[]): Promise<Extracted> {

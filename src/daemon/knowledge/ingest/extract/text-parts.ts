@@ -11,8 +11,8 @@ const PIECE_CHARS = 65_536
 /** Creates an empty text. `add` throws UnreadableDocument if the text exceeds EXTRACT_TEXT_CHARS. */
 export function createTextParts(): TextParts {
   const pieces: string[] = []
-  // Short parts are joined into larger pieces. Millions of long-lived short strings would keep the garbage collector
-  // busy, even on other threads.
+  // Short parts are joined into larger pieces. Otherwise millions of long-lived short strings would keep the garbage
+  // collector busy, even on other threads.
   let parts: string[] = []
   let partsLength = 0
   let length = 0
@@ -36,6 +36,6 @@ export function createTextParts(): TextParts {
   }
 }
 
-/** Escapes a line of text that would otherwise be parsed as Markdown: a heading, code or front matter. */
+/** Escapes a line of text if it would otherwise be parsed as a Markdown heading, code or front matter. */
 export const plainLine = (line: string): string =>
   /^\s{0,3}(?:#{1,6}(?:\s|$)|`{3}|~{3}|-{3,}\s*$)/.test(line) ? `\\${line}` : line

@@ -16,7 +16,10 @@ export const damaged =
     throw new UnreadableDocument(`This ${kind} is damaged; it could not be read.`, { cause: error })
   }
 
-/** Returns the error for a document that a rule blocks. The message names the kind of match, never the matched text. */
+/**
+ * Returns the error for a document that a rule blocks. The message names the kind of match, but never contains the
+ * matched text.
+ */
 export function blockedBy(hits: readonly GuardHit[]): UnreadableDocument {
   const types = new Set(hits.filter(({ action }) => action === 'block').map(({ type }) => type))
   return new UnreadableDocument(

@@ -1,2 +1,5 @@
-/** Increase this if files are read or cut differently. The next training then replaces the older results. */
+/**
+ * Increase this number whenever a change alters how files are read or cut. The next training then replaces the older
+ * results.
+ */
 export const EXTRACTION_VERSION = 3

@@ -10,8 +10,8 @@ export const SEMANTIC_PAUSE_MS = 10_000
 export type BestEffort = <T>(run: () => Promise<T>) => Promise<T | undefined>
 
 /**
- * A failing server is not called for SEMANTIC_PAUSE_MS, so that an unresponsive server delays only a few searches. A
- * server that only rejects a text is still called.
+ * A failing server is not called for SEMANTIC_PAUSE_MS, so that an unresponsive server delays only a few searches. If a
+ * server only rejects one text, it is still called for others.
  */
 export function createBestEffort(
   work: 'query' | 'rerank',

@@ -1,4 +1,4 @@
-/** The configuration of semantic search, which is used in addition to search by words. */
+/** The configuration of semantic search, which complements the keyword search. */
 export type RetrievalConfig = {
   embedding?: EmbeddingConfig | undefined
   /** `<provider>/<model>` */
@@ -8,7 +8,7 @@ export type RetrievalConfig = {
 export type EmbeddingConfig = {
   /** `<provider>/<model>` */
   model: string
-  /** The requested length of a vector. Defaults to the model's default. */
+  /** The vector length to request. If not set, the model uses its own default. */
   dimensions?: number | undefined
   /** Passages per call. */
   batch: number

@@ -30,7 +30,7 @@ const EMBEDDING_ATTEMPT_MS = 60_000
 export const EMBEDDING_LOOK_MS = 2_000
 /** The delay after a failure: `min` at first, doubled after each further failure, up to `max`. */
 export const EMBEDDING_RETRY_MS = { min: 1_000, max: 300_000 } as const
-/** Number of documents of an index that are embedded before the next index has its turn. */
+/** How many documents of one index are embedded before the next index has its turn. */
 const EMBEDDING_DOCUMENTS = 64
 
 export type Embedder = {
@@ -40,26 +40,26 @@ export type Embedder = {
 
 type EmbedderDeps = EmbeddingDeps & { db: Db; clock: Clock; log: Pick<Log, 'info' | 'warn' | 'error'> }
 
-/** `missing` lists passages for which the model returned zero vectors. This fault may be temporary. */
+/** `missing` lists the passages for which the model returned a zero vector. Such a fault may be temporary. */
 type Embedded = { vectors: PassageVector[]; missing: number[] }
 
-/** A text that any model can embed. Embedding it shows whether a model rejects one passage or all input. */
+/** A text that any model can embed. Embedding this text shows whether a model rejects one passage or all input. */
 const HARMLESS = 'hello'
 
 // The states of a daemon's embedder:
-//   waiting -> working: its timer fired.
-//   working -> waiting EMBEDDING_LOOK_MS: nothing is pending, or another daemon has the lease.
+//   waiting -> working: the timer has fired.
+//   working -> waiting for EMBEDDING_LOOK_MS: no work is pending, or another daemon has the lease.
 //   working -> waiting longer (EMBEDDING_RETRY_MS, or the provider's Retry-After): a call or the store failed.
-//   waiting, working -> closed: calls are aborted, then the lease is released.
-// The states of a document for one model:
+//   waiting or working -> closed: calls are aborted, then the lease is released. The states of a document for one
+//   model:
 //   pending -> embedded: for each passage, the vector is stored or the model permanently rejects the passage.
 //   pending -> pending: a passage got a zero vector, so the document is retried.
 // When all documents of an index are embedded, only vectors of this model serve its searches.
 
 /**
  * Continuously embeds published passages that have no vector of this model, in the background. Indexes are served
- * round-robin. Only one of the daemons that share a store embeds: the daemon that has the lease and renews it. Stored
- * vectors survive an interruption. A failing model is retried with growing delays.
+ * round-robin. If several daemons share a store, only the daemon that has the lease embeds. Stored vectors survive an
+ * interruption. A failing model is retried with growing delays.
  */
 export function startEmbedder(model: EmbeddingModel, batch: number, deps: EmbedderDeps): Embedder {
   const { db, clock, log } = deps
@@ -102,7 +102,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (index) {
         if (!(await claim())) return
         await embedDocuments(index, postponed)
-        // This many failures indicate a fault of the model, not of single passages.
+        // After this many failures, the fault is in the model and not in single passages.
         if (postponed.length >= EMBEDDING_DOCUMENTS) break
       } else if (last === undefined) break
       last = index
@@ -123,7 +123,10 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     return isClaimed
   }
 
-  /** Embeds some documents of an index, each of them completely. Adds documents that must be retried to `postponed`. */
+  /**
+   * Embeds some documents of an index, each of them completely. If a document must be retried, its id is added to
+   * `postponed`.
+   */
   async function embedDocuments(index: IndexKey, postponed: string[]): Promise<void> {
     const documents = await findPendingDocuments(db, index, model.id, EMBEDDING_DOCUMENTS, postponed)
     const missing: number[] = []
@@ -132,7 +135,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (passages.length === 0) continue
       if (!(await claim())) return
       const calls = await Promise.allSettled([...pieces(passages, batch)].map((some) => embedPassages(index, some)))
-      // Wait for all calls, even if one fails, because the vectors that the other calls store need no retry.
+      // Wait for all calls, even if one fails: vectors that the other calls store need not be computed again.
       for (const call of calls) {
         if (call.status === 'rejected') throw call.reason
         missing.push(...call.value)
@@ -163,8 +166,8 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   }
 
   /**
-   * Returns the vectors of all passages that the model accepts. The model may reject a batch but accept its passages
-   * individually.
+   * Returns the vectors of all passages that the model accepts. If the model rejects a batch, its passages are sent
+   * individually, because the model may accept most of them.
    */
   async function vectorsOf(passages: readonly PassageText[]): Promise<Embedded> {
     try {
@@ -172,7 +175,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       for (const [at, numbers] of (await embed(passages.map(passageText))).entries()) {
         const { id: passageId } = passages[at] as PassageText
         const vector = toUnitVector(numbers)
-        // Convert the vectors before the transaction, because the conversion takes longer than the write.
+        // Convert the vectors before the transaction, to keep it short: the conversion takes longer than the write.
         if (vector) embedded.vectors.push({ passageId, ...toColumns(vector, engineOf(db).name) })
         else embedded.missing.push(passageId)
       }

@@ -39,6 +39,6 @@ export async function embedTexts(
   return vectors
 }
 
-/** Whether this error means that the model rejects the text, and not that the model has failed. */
+/** Whether this error means that the model works but rejects the text. */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof ProviderError && ['bad_request', 'context_length', 'content_filter'].includes(error.reason)

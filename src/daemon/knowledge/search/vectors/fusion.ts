@@ -8,9 +8,9 @@ export type Fused<Id> = { id: Id; score: number }
  * Fuses several rankings of the same items by reciprocal-rank fusion (Cormack, Clarke and Büttcher, 2009). Best first.
  * Only ranks count, so rankings with incomparable scores can be fused.
  *
- * `score` is 0 to 1. An item that is first in all rankings scores 1. With two rankings, an item that ranks first in one
- * and is absent from the other scores 0.5. Items with equal scores keep the order of the first ranking that contains
- * them.
+ * `score` is 0 to 1. An item that is first in all rankings scores 1. With two rankings, an item scores 0.5 if it is
+ * first in one ranking and missing from the other. Items with equal scores keep the order of the first ranking that
+ * contains them.
  */
 export function fuseRankings<Id>(rankings: readonly (readonly Id[])[], k: number = FUSION_K): Fused<Id>[] {
   const scores = new Map<Id, number>()

@@ -16,7 +16,7 @@ export type EmbeddingModel = { id: number; model: string; askedDimensions: numbe
 
 /**
  * Chooses the model that embeds passages, and returns its row. If daemons with different configurations share a store,
- * the configuration of the most recently started daemon applies.
+ * the most recently started daemon decides.
  */
 export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingConfig): Promise<EmbeddingModel> {
   for (;;) {
@@ -28,7 +28,7 @@ export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingCo
       await db.transaction().execute((tx) => chooseForWork(tx, found.id))
       return found
     }
-    // The insert does nothing if another daemon uses the number or adds the model at the same time. The lookup is then
+    // If another daemon adds the model or uses the number at the same time, the insert does nothing, and the lookup is
     // repeated.
     await sql`
       insert into embedding_models (id, model, asked_dimensions, dimensions)
@@ -49,10 +49,10 @@ async function chooseForWork(tx: Db, modelId: number): Promise<void> {
       conflict.column('id').doUpdateSet({ model_id: modelId }).where('embedding_work.model_id', '<>', modelId),
     )
     .executeTakeFirstOrThrow()
-  // Mark all indexes, because each may contain vectors of a model that was replaced before it had embedded all
+  // Mark all indexes: each may contain vectors of an earlier model that was replaced before it had embedded all
   // documents.
   if (numInsertedOrUpdatedRows === 1n) await tx.updateTable('index_vectors').set({ is_clean: 0 }).execute()
-  // Clear the lease: the previous daemon has ended, because only one daemon can open a SQLite file.
+  // Clear the lease on SQLite: only one daemon can open the file, so the previous daemon has ended.
   if (engineOf(tx).name === 'sqlite') await tx.updateTable('embedding_work').set({ lease_owner: null }).execute()
 }
 
@@ -78,8 +78,8 @@ export async function learnDimensions(db: Db, modelId: number, dimensions: numbe
 }
 
 /**
- * Claims the embedding work or renews the claim. Returns false if another daemon has the claim, or another model is
- * chosen.
+ * Claims the embedding work for this daemon, or renews the claim. Returns false if another daemon has the claim, or
+ * another model is chosen.
  */
 export async function claimWork(
   db: Db,

@@ -9,7 +9,10 @@ import type { Near, Space } from './space.ts'
 import { cosine, fromArrayBytes, fromFloatBytes, toSignatureColumn } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** Passages per read. Each read blocks the thread for some milliseconds. Other work can run between two reads. */
+/**
+ * Passages per read. Processing one slice blocks the thread for some milliseconds. Other work can run between two
+ * slices.
+ */
 const SLICE = 5_000
 
 /** Implements `FindNearest` for a database without vector support. */
@@ -22,7 +25,7 @@ export async function nearestPlain(db: Db, space: Space, query: UnitVector, limi
     .slice(0, limit)
 }
 
-/** Lets PostgreSQL compare the signatures, because it can count bits itself. */
+/** On PostgreSQL, the database compares the signatures, because it can count differing bits. */
 async function candidatesFromPostgres(db: Db, space: Space, signature: Buffer): Promise<number[]> {
   const rows = await searchedVectors(db, space)
     .select('passage_id')
@@ -50,8 +53,7 @@ async function candidatesFromSqlite(db: Db, space: Space, signature: Buffer): Pr
 }
 
 /**
- * Reads a whole slice as one row, because creating an object per passage would take ten times as long as the search
- * itself.
+ * Reads each slice as a single row: creating an object per passage would take ten times as long as the search itself.
  */
 async function readSignatures(db: Db, space: Space, after: number): Promise<{ ids: number[]; signatures: Buffer }> {
   const slice = searchedVectors(db, space)

@@ -16,8 +16,8 @@ export const EXTENSION_PAUSE_MS = 60_000
 
 /**
  * Returns the passages whose vectors are nearest to the query's, nearest first. All passages are compared by signature.
- * Then the VECTOR_CANDIDATES nearest passages are compared by vector. So the result is exact for indexes of up to
- * VECTOR_CANDIDATES passages.
+ * Then the VECTOR_CANDIDATES nearest passages are compared by vector. For indexes of up to VECTOR_CANDIDATES passages,
+ * the result is therefore exact.
  */
 export type FindNearest = (space: Space, query: UnitVector, limit: number) => Promise<Near[]>
 
@@ -28,8 +28,8 @@ export type FindNearest = (space: Space, query: UnitVector, limit: number) => Pr
 export type NearestBy = 'sqlite-vec' | 'pgvector' | 'plain'
 
 /**
- * Detects the database's vector support and uses it. Installs pgvector if permitted. If the extension fails later, for
- * example because a connection lacks it, the extension is bypassed for EXTENSION_PAUSE_MS, then retried.
+ * Detects the database's vector support and uses it. Installs pgvector if permitted. The extension may fail later, for
+ * example because a connection lacks it. It is then bypassed for EXTENSION_PAUSE_MS and retried.
  */
 export async function openNearest(
   db: Db,
@@ -65,14 +65,14 @@ async function findExtension(db: Db): Promise<NearestBy> {
   if (engineOf(db).name === 'sqlite') {
     return (await succeeds(db.selectNoFrom(sql`vec_version()`.as('version')).execute())) ? 'sqlite-vec' : 'plain'
   }
-  // A failure is ignored, because the extension may already be installed. The statement fails if the server does not
-  // have the extension on disk, or the user lacks the permission.
+  // A failure is ignored, because the extension may already be installed. It fails if the server does not have the
+  // extension on disk, or the user lacks the permission.
   await succeeds(sql`create extension if not exists vector`.execute(db))
   return (await succeeds(sql`select '{1}'::real[]::vector <=> '[1]', B'1' <~> B'1'`.execute(db))) ? 'pgvector' : 'plain'
 }
 
 async function nearestBySqliteVec(db: Db, space: Space, query: UnitVector, limit: number): Promise<Near[]> {
-  // Written as a SELECT, because the store routes SELECTs to a read connection.
+  // The statement must begin with SELECT, because the store routes SELECTs to a read connection.
   const rows = await db
     .with('candidates', () =>
       searchedVectors(db, space)

@@ -35,8 +35,8 @@ export function createQueryVectors(
   signal: AbortSignal,
 ): VectorOf {
   const vectors = new LRUCache<string, Promise<UnitVector | undefined>>({ max: QUERY_VECTORS_KEPT })
-  // Each model is paused separately: during a change of models, a failing provider of one model must not pause the
-  // other model.
+  // Each model is paused separately: during a change of models, two models are in use, and the failure of one must not
+  // pause the other.
   const efforts = new Map<number, BestEffort>()
 
   async function embed(model: EmbeddingModel, query: string): Promise<UnitVector> {

@@ -61,9 +61,9 @@ export const passageText = ({ headings, body }: { headings: string; body: string
   headings === '' ? body : `${headings}\n${body}`
 
 /**
- * Returns the matches in the reranker's order. Some rerankers score from 0 to 1. Others return any number around 0,
- * which the logistic function maps to the range from 0 to 1. Matches that the reranker omits follow in their previous
- * order, with decreasing scores.
+ * Returns the matches in the reranker's order. Some rerankers score from 0 to 1. Others return positive and negative
+ * numbers without limits, which the logistic function maps to the range from 0 to 1. Matches that the reranker omits
+ * follow in their previous order, with decreasing scores.
  */
 export function inOrder(matches: readonly Match[], reranked: Reranked): Match[] {
   const areShares = reranked.every(({ score }) => score >= 0 && score <= 1)

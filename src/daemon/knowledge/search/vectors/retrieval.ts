@@ -1,4 +1,4 @@
-// Search by words and by meaning, and the services that it needs.
+// Keyword search and semantic search, and the services that they need.
 import type { Registry } from 'prom-client'
 import { RERANKED_PASSAGES } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
@@ -20,7 +20,7 @@ import { createQueryVectors, type VectorOf } from './query-vector.ts'
 import { createReranker, type Rerank } from './rerank.ts'
 import { countEmbedded, countPending } from './vector-store.ts'
 
-/** The number of top passages of each ranking to fuse. */
+/** How many top passages of each ranking are fused. */
 const FUSED_PASSAGES = 100
 
 export type Retrieval = {
@@ -36,7 +36,7 @@ type RetrievalDeps = { db: Db; providers: ProviderRegistry; clock: Clock; log: L
 type Vectors = { model: EmbeddingModel; vectorOf: VectorOf; findNearest: FindNearest; embedder: Embedder }
 
 /**
- * Opens search as configured: by words, and optionally with vectors and reranking. If an optional step fails, the
+ * Opens the search as configured: keyword search, and optionally vectors and reranking. If an optional step fails, the
  * search skips it.
  */
 export async function openRetrieval(

@@ -2,7 +2,7 @@ import type { Db } from '../../../platform/db/db.ts'
 import type { Space } from './space.ts'
 
 /**
- * Selects the vectors of a space that searches may find. Excludes documents whose removal is in progress or was
+ * Selects those vectors of a space that a search may return. Excludes documents whose removal is in progress or was
  * interrupted by a crash. Otherwise such documents would displace other results.
  */
 export const searchedVectors = (db: Db, { tenantId, indexId, modelId }: Space) =>

@@ -3,16 +3,16 @@ import type { UnitVector } from './unit-vector.ts'
 // The output of this file must never change, because stored signatures are compared with the signatures of future
 // queries.
 
-/** The minimum number of bits of a signature, independent of the vector's length. */
+/** Signatures have at least this many bits, regardless of the vector's length. */
 const SIGNATURE_BITS = 2_048
 /** The minimum length of a rotated vector. All lengths are powers of two. */
 const ROTATED_MIN = 64
 
 /**
- * Returns the bit signature of a vector: the signs of all its numbers after several random rotations. The wider the
- * angle between two vectors, the more bits differ, in proportion to the angle (Charikar, 2002). Counting bits is far
- * cheaper than comparing vectors. The signs of the vector itself do not suffice. The vector may be short, or all
- * vectors of a model may have roughly the same direction.
+ * Returns the bit signature of a vector: the signs of all its numbers after several random rotations. The number of
+ * differing bits grows in proportion to the angle between two vectors (Charikar, 2002). Counting bits is far cheaper
+ * than comparing vectors. The signs of the vector itself do not suffice: the vector may be short, or all vectors of a
+ * model may point in roughly the same direction.
  */
 export function signatureOf(vector: UnitVector): Buffer {
   let length = ROTATED_MIN
@@ -24,7 +24,7 @@ export function signatureOf(vector: UnitVector): Buffer {
     const flips = flipsOf(length, rotation)
     rotated.fill(0)
     rotated.set(vector)
-    // Random sign flips and mixing, applied twice, approximate a random rotation at a far lower cost.
+    // Flipping random signs and mixing the numbers, both twice, approximates a random rotation at a far lower cost.
     for (const half of [0, length]) {
       for (let at = 0; at < length; at++) rotated[at] = (rotated[at] as number) * (flips[half + at] as number)
       mix(rotated)
@@ -54,14 +54,14 @@ function mix(numbers: Float64Array): void {
 const knownFlips = new Map<string, Int8Array>()
 
 /**
- * Returns pseudo-random values 1 and -1, twice as many as a rotated vector has numbers. The values are the same in
- * every daemon.
+ * Returns a pseudo-random sequence of 1 and -1, twice as long as a rotated vector. The values are the same in every
+ * daemon.
  */
 function flipsOf(length: number, rotation: number): Int8Array {
   const key = `${length} ${rotation}`
   let flips = knownFlips.get(key)
   if (flips === undefined) {
-    // xorshift32 (Marsaglia, 2003). The first outputs after a small seed are too similar, so they are skipped.
+    // xorshift32 (Marsaglia, 2003). The first outputs are skipped, because small seeds produce similar first outputs.
     let state = length * 1_000 + rotation + 1
     const next = () => {
       state ^= state << 13

@@ -4,7 +4,8 @@ import type { UnitVector } from './unit-vector.ts'
 
 /** Scales a vector to length 1. Undefined for a zero vector. */
 export function toUnitVector(numbers: readonly number[]): UnitVector | undefined {
-  // Divide by the largest number first, because squares of very large or small numbers exceed the range of a double.
+  // Divide by the largest number first, because the squares of very large or very small numbers exceed the range of a
+  // double.
   const largest = numbers.reduce((most, number) => Math.max(most, Math.abs(number)), 0)
   if (!(largest > 0 && largest < Number.POSITIVE_INFINITY)) return undefined
   let sum = 0
@@ -54,7 +55,7 @@ export function fromFloatBytes(bytes: Uint8Array): UnitVector {
 
 /** The header of a one-dimensional array in PostgreSQL's `array_send` format, in bytes. */
 const ARRAY_HEAD_BYTES = 20
-/** Size of an array element in bytes: its length, then its four bytes. */
+/** Size of an array element in bytes: a length field of four bytes, then the number's four bytes. */
 const ELEMENT_BYTES = 8
 
 /** Decodes PostgreSQL's `array_send` output of a `real[]`. */

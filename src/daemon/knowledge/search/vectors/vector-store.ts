@@ -11,12 +11,12 @@ export type PassageText = { id: number; headings: string; body: string }
 /** A vector in stored form. See `toColumns`. */
 export type PassageVector = { passageId: number } & VectorColumns
 
-/** Rows deleted per statement. The number is small, so that other writers can run in between. */
+/** Rows deleted per statement. The number is small, so that other writers can run between the transactions. */
 const ROWS_PER_STATEMENT = 500
 
 /**
- * Returns the next index after `after`, by tenant and index id, that has documents for the model to embed. Ignores the
- * documents `except`.
+ * Returns the next index that has documents for the model to embed. Indexes are ordered by tenant and id, and the
+ * search starts after `after`. Ignores the documents `except`.
  */
 export async function findPendingIndex(
   db: Db,
@@ -25,7 +25,7 @@ export async function findPendingIndex(
   except: readonly string[] = [],
 ): Promise<IndexKey | undefined> {
   const found: IndexKey[] = []
-  // With one query per model, each query reads only one row of a database index.
+  // One query per model is cheaper: each query reads only one row of a database index.
   for (const other of await otherModels(db, modelId)) {
     const row = await pendingDocuments(db, [other], except)
       .select(['tenant_id as tenantId', 'index_id as indexId'])
@@ -143,7 +143,8 @@ export async function insertVectors(
       'in',
       vectors.map(({ passageId }) => passageId),
     )
-  // No passage may be deleted before the insert. SQLite has only one writer. On PostgreSQL, the lock prevents deletion.
+  // The passages must still exist when their vectors are inserted. SQLite has only one writer. On PostgreSQL, the lock
+  // prevents deletion.
   const rows = await (engineOf(tx).name === 'postgres' ? passages.forKeyShare() : passages).execute()
   const there = new Set(rows.map(({ id }) => id))
   const values = vectors
@@ -188,8 +189,8 @@ export async function markEmbedded(
 }
 
 /**
- * Returns an index whose searches use another model's vectors, or that may contain such vectors. The index may also
- * have pending documents.
+ * Returns an index whose searches use vectors of another model, or that may still contain such vectors. The index may
+ * also have documents that are not embedded yet.
  */
 export async function findUnfinished(db: Db, modelId: number): Promise<IndexKey | undefined> {
   return db
@@ -256,6 +257,7 @@ export async function countEmbedded(
     .where('index_id', '=', indexId)
     .where('model_id', '=', modelId)
     .executeTakeFirstOrThrow()
-  // The number is capped, because the vectors of a document that is being removed may exist longer than its passages.
+  // The count of vectors is capped at the count of passages: if a document is being removed, its vectors may exist
+  // longer than its passages.
   return { passages: Number(passages), embedded: Math.min(Number(vectors), Number(passages)) }
 }
