@@ -11,7 +11,7 @@ export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
 const CIRCUITS_KEPT = 10_000
 
 /**
- * The recent failures of a model. A model without an entry has a closed circuit: it is healthy.
+ * The recent failures of a model. If a model has no entry, its circuit is closed: the model is healthy.
  *
  *   closed ──5 failures in a row within 60 s──▶ open ──probe time──▶ open; one request probes
  *     ▲                                          │
@@ -22,16 +22,16 @@ export type Circuit = {
   readonly failedAtMs: readonly number[]
   /** The reason of the last failure. */
   readonly reason: FailureReason
-  /** The time from which the next request may probe. Undefined while the circuit is closed. */
+  /** From this time on, the next request may be sent as a probe. Undefined while the circuit is closed. */
   readonly probeAtMs: number | undefined
   /** The wait between two probes. */
   readonly probeWaitMs: number
 }
 
 /**
- * Returns the circuit after a failure that means the model is down. If the circuit was already open, the failed request
- * was a probe, or began before the circuit opened. If only the operator can fix the failure, the wait between probes is
- * the maximum.
+ * Returns the circuit after a failure that indicates that the model is down. If the circuit was already open, the
+ * failed request was a probe, or began before the circuit opened. If only the operator can fix the failure, the wait
+ * between probes is the maximum.
  */
 export function afterFailure(circuit: Circuit | undefined, reason: FailureReason, nowMs: number): Circuit {
   if (circuit?.probeAtMs !== undefined) return circuit
@@ -53,9 +53,9 @@ export function afterFirstToken(circuit: Circuit, nowMs: number): Circuit {
 }
 
 /**
- * Decides whether a request must skip this model. The first request after the probe time of an open circuit is sent as
- * a probe, and the wait until the next probe doubles. Probes do not wait for the results of earlier probes, so one lost
- * probe cannot keep the circuit open.
+ * Decides whether a request must skip this model. If the circuit is open, the first request after the probe time is
+ * sent as a probe, and the wait until the next probe doubles. Probes do not wait for the results of earlier probes, so
+ * one lost probe cannot keep the circuit open.
  */
 export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit: Circuit } {
   if (circuit.probeAtMs === undefined) return { skip: false, circuit }
@@ -65,19 +65,19 @@ export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit
 }
 
 /**
- * The failures that mean the model is down. Rate limits and rejected requests do not count, because the model is up. A
- * rejected API key counts, so that requests do not repeat a call that is known to fail.
+ * Failures that indicate that the model is down. Rate limits and rejected requests are not listed, because the model is
+ * up. A rejected API key is listed, so that requests do not repeat a call that is known to fail.
  */
 const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_error', 'timeout', ...OPERATOR_REASONS])
 
 /**
- * Tracks failing models for each tenant separately. A tenant whose prompts or timeouts make a model fail must not
- * affect the requests of other tenants.
+ * Tracks failing models for each tenant separately. If the prompts or timeouts of one tenant make a model fail,
+ * requests of other tenants must not be affected.
  */
 export type Breaker = {
   /**
    * Returns the latest failure of a model if requests must skip the model and use its fallback. Undefined if the model
-   * may be called. Only failures in `triggers` count, because the caller accepts a fallback only for these failures.
+   * may be called. Other failures than `triggers` are ignored, because the caller does not accept a fallback for them.
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
   firstToken(tenantId: string, modelId: string): void
@@ -87,7 +87,7 @@ export type Breaker = {
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
-  // Contains only failing models. Normally the map is empty, which saves each request four lookups.
+  // Contains only failing models. The map is usually empty. This check then saves each request four lookups.
   const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_KEPT })
   const keyOf = (tenantId: string, modelId: string) => `${tenantId} ${modelId}`
 

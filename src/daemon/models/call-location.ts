@@ -2,7 +2,7 @@ import type { ProviderConfig } from './config.ts'
 import type { CallLocation } from './provider.ts'
 import { bedrockBaseUrl } from './providers/bedrock/address.ts'
 
-/** Returns a function that maps the provider's name of a model to the location of the model's calls. */
+/** Returns a function from a model's name at the provider to the location where calls to the model are processed. */
 export function locationsOf(config: ProviderConfig): (model: string) => CallLocation {
   if (config.kind === 'local') return () => 'here'
   const region = config.region?.toLowerCase()
@@ -17,8 +17,8 @@ export function locationsOf(config: ProviderConfig): (model: string) => CallLoca
 const hostOf = (url: string): string => new URL(url).hostname
 
 /**
- * Maps prefixes of inference profiles to regions. Amazon distributes a profile's calls over the regions of one
- * geography.
+ * Maps prefixes of inference profile ids to geographies. Amazon distributes the calls of a profile over the regions of
+ * its geography.
  */
 const GEOGRAPHIES: Readonly<Record<string, string>> = {
   eu: 'eu',
@@ -32,7 +32,7 @@ const GEOGRAPHIES: Readonly<Record<string, string>> = {
 
 /**
  * Returns the region where Bedrock processes a call: the configured region, unless an inference profile routes the call
- * elsewhere. Undefined for application profiles and global profiles, whose names do not contain a region.
+ * elsewhere. Undefined for application profiles and global profiles, because their names do not contain a region.
  */
 function bedrockRegion(model: string, region: string): string | undefined {
   if (model.includes(':application-inference-profile/')) return undefined

@@ -14,7 +14,7 @@ export type EndpointConfig = {
   baseUrl: string
   apiKey: string | undefined
   headers: Readonly<Record<string, string>>
-  /** The upstream's names of the offered models. Undefined: any name is passed on. */
+  /** The offered models, by their names at the upstream. Undefined: any name is passed on. */
   models: readonly string[] | undefined
   /**
    * The region where data is processed, such as `eu` or `eu-west-1`. Policies with a residency requirement check this
@@ -77,7 +77,7 @@ export type ScriptStep =
   | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }
   /** The connection breaks. */
   | { break: true }
-  /** Sends no output until a timeout expires or the client disconnects. */
+  /** No output follows until a timeout expires or the client disconnects. */
   | { stall: true }
 
 /** Scripts by name. */

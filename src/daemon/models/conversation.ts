@@ -12,9 +12,9 @@ export type Content = string | readonly ContentPart[]
 export type ToolCall = { id: string; name: string; arguments: string }
 
 /**
- * A reasoning step that the model needs again in the next turn. `origin` is the kind of provider that created the step
- * (`anthropic`, `google` …). The step may be sent only to a provider of this kind. Signed text has `signature`.
- * Encrypted reasoning has only `data`.
+ * A reasoning step that must be sent back to the model in the next turn. `origin` is the kind of provider that created
+ * the step (`anthropic`, `google` …). The step may be sent only to a provider of this kind. Signed text has
+ * `signature`. Encrypted reasoning has only `data`.
  */
 export type Reasoning = { origin: string; text: string; signature?: string | undefined; data?: string | undefined }
 

@@ -31,13 +31,13 @@ export function createLocalServers(
   { clock, log, servers = LOCAL_SERVERS }: { clock: Clock; log: Log; servers?: readonly LocalServer[] },
 ): LocalServers {
   const wanted = servers.filter(({ name }) => !configured.includes(name))
-  // Entries are never removed: answers in flight must survive while a server is temporarily unreachable.
+  // Entries are never removed: a server may be unreachable only temporarily, and its answers in flight must survive.
   const providers = new Map<string, Provider>()
   const found = new Map<string, Provider>()
 
   async function lookFor({ name, baseUrl }: LocalServer): Promise<void> {
     const models = await askForModels(baseUrl, clock)
-    // Keeps a server that was found earlier, because it may only be too busy to respond.
+    // Keep a server that was found earlier: it may just be too busy to respond.
     if (models === 'late') return
     if (models.length === 0) {
       if (found.delete(name)) log.info({ provider: name }, 'local server lost')

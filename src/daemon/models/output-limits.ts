@@ -2,9 +2,8 @@ import { UNKNOWN_OUTPUT_TOKENS } from '../../shared/spec-limits.ts'
 
 /**
  * Maximum output tokens of well-known models. The figures come from general knowledge on 2026-11-22, not from the
- * providers' pages. Verify them before a release. A name also covers its editions (`gpt-4o` covers
- * `gpt-4o-2024-08-06`), unless a longer name matches. If the editions have different limits, the lowest limit is
- * listed.
+ * providers' pages. Verify them before a release. Each name also applies to its editions, unless a longer name matches:
+ * `gpt-4o` applies to `gpt-4o-2024-08-06`. If the editions have different limits, the lowest limit is listed.
  */
 const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 4_096,
@@ -45,8 +44,8 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
 }
 
 /**
- * Context windows of models whose provider rejects a request if the prompt and the output limit together exceed the
- * window. These figures also come from general knowledge.
+ * Context windows, in tokens. Only models whose provider adds the output limit to the prompt, and rejects the request
+ * if the sum exceeds the window. These figures also come from general knowledge.
  */
 const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 16_385,
@@ -59,20 +58,23 @@ const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'deepseek-reasoner': 64_000,
 }
 /**
- * Estimated bytes per token of a prompt. Real prompts have more, so the computed space for the answer is never too
- * large.
+ * Estimated bytes per token of a prompt. Tokens of real prompts are longer, so the prompt's size is overestimated and
+ * the computed space for the answer is never too large.
  */
 const BYTES_PER_TOKEN = 3
-/** The minimum output limit that is requested, even if the prompt is long. */
+/** At least this output limit is requested, however long the prompt is. */
 const LEAST_BESIDE_PROMPT = 1_024
 
 /** Matches the path, region and vendor that Bedrock and resellers write before a model name. */
 const BEFORE_NAME = /^(?:.*\/)?(?:(?:[a-z]+\.)?(?:anthropic|amazon|openai|google)\.)?/
 
-/** Matches variants whose limits differ from the limits of the base model. A variant without its own row is unknown. */
+/**
+ * Matches variants whose limits differ from the limits of the base model. If a variant has no row of its own, its limit
+ * is unknown.
+ */
 const VARIANT = /-(?:audio|chat|image|preview|realtime|tts)(?=-|$)/
 
-/** Returns the row of a model, by the provider's name of the model. Undefined if the model is not listed. */
+/** Returns the row of a model. `model` is the model's name at the provider. Undefined if the model is not listed. */
 function rowOf(rows: Readonly<Record<string, number>>, model: string): number | undefined {
   let name = model.replace(BEFORE_NAME, '')
   // Resellers write Claude versions with a dot, and some write dates with @.
@@ -108,9 +110,9 @@ export type OutputLimit = {
 }
 
 /**
- * Decides the output limit of one call. A requested limit applies, up to the operator's limit. Without a requested
- * limit, a limit is added only if the operator, a budget or the provider's API requires one. It is the lowest of the
- * operator's, the budget's and the model's limits. `why` names that limit.
+ * Decides the output limit of one call. If the caller requests a limit, it applies, up to the operator's limit.
+ * Otherwise, a limit is added only if the operator, a budget or the provider's API requires one. It is the lowest of
+ * the operator's, the budget's and the model's limits. `why` names that limit.
  * @param ofModel returns the model's maximum output, if known
  * @param covered tokens that the payer's budget covers; undefined if no budget limits this request
  * @param isRequired whether the provider's API requires a limit

@@ -36,8 +36,8 @@ export type ProviderCall = {
   /** Undefined: the model's default. */
   temperature: number | undefined
   /**
-   * True if the caller did not set the temperature. A default temperature is dropped for models that reject
-   * temperatures.
+   * True if the caller did not set the temperature. If a model rejects temperatures, the default temperature is
+   * dropped.
    */
   temperatureIsDefault?: boolean | undefined
   /** Undefined: no limit is sent, and the model's default limit applies. */
@@ -47,11 +47,11 @@ export type ProviderCall = {
   options?: GenerationOptions | undefined
   /** Asks the provider not to train on this call. */
   noTraining?: boolean | undefined
-  /** Must be set to send a governed call. Undefined for calls that the gateway makes for itself. */
+  /** A governed call cannot be sent without it. Undefined for calls that the gateway makes for itself. */
   entitle?: Entitle | undefined
   /** Called with the head of the HTTP response, whatever its status. */
   onHead?: OnHead | undefined
-  /** Limits on the whole attempt, the first part, and the silence between parts, in milliseconds. */
+  /** Time limits in milliseconds: for the whole attempt, for the first part, and for the silence between parts. */
   timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
 }
 
@@ -81,8 +81,8 @@ export type ChatPart =
   /** `logprobs` in the provider's form, if requested. */
   | { type: 'text'; text: string; logprobs?: unknown }
   /**
-   * Signed or encrypted reasoning is returned to its origin in the next turn (conversation.ts). If `isSignatureOfPart`
-   * is set, `data` signs a part of the answer instead of reasoning text.
+   * Signed or encrypted reasoning, which is sent back to its origin in the next turn (conversation.ts). If
+   * `isSignatureOfPart` is set, `data` signs a part of the answer instead of reasoning text.
    */
   | {
       type: 'reasoning'
@@ -146,12 +146,15 @@ export type Provider = {
   models: readonly string[] | undefined
   /** Set if the API rejects a chat without `maxTokens`. */
   needsMaxTokens?: true
-  /** Returns the minimum number of thinking tokens of this model when thinking is requested. Absent if unknown. */
+  /**
+   * Returns the minimum number of thinking tokens that a request with thinking must allow on this model. Absent if
+   * unknown.
+   */
   leastThinkingTokens?(model: string): number
   /**
    * Starts the call and yields the answer in batches. A batch contains all parts of one network read. The first batch
-   * is yielded at the commit point: it contains content, or the whole answer. Before the first batch, the caller may
-   * still try another model. The last part of the last batch is `end`.
+   * is the commit point: it is yielded once there is content, or once the whole answer is complete. Before the first
+   * batch, the caller may still try another model. The last part of the last batch is `end`.
    * @throws ProviderError if the answer does not complete; `chat` itself throws it if this provider does not support
    * the call
    */
@@ -175,13 +178,13 @@ export type Provider = {
 }
 
 /**
- * Failures that only the operator can fix: the provider rejects our key or account, does not have the model, or the
- * account's credit or long-term quota is used up. Waiting and retrying do not help.
+ * Failures that only the operator can fix. The provider rejects our key or account, the provider does not have the
+ * model, or the account's credit or long-term quota is used up. Waiting and retrying do not help.
  */
 export const OPERATOR_REASONS = ['auth_failed', 'model_not_found', 'quota_exhausted'] as const
 export type OperatorReason = (typeof OPERATOR_REASONS)[number]
 
-/** The reason of a failed attempt: the failover triggers, and the reasons that never cause a failover. */
+/** The reason of a failed attempt: either a failover trigger, or a reason that never causes a failover. */
 export type FailureReason =
   | FailoverTrigger
   | OperatorReason
@@ -211,8 +214,8 @@ export class ProviderError extends Error {
   /** The wait that the upstream's Retry-After requests, in seconds. */
   readonly retryAfterSeconds: number | undefined
   /**
-   * True if the operator must act: the failure is logged as an error and never retried. Set for OPERATOR_REASONS and
-   * redirects.
+   * True if the operator must act: the failure is logged as an error and never retried. This applies to
+   * OPERATOR_REASONS and redirects.
    */
   readonly alarm: boolean
 

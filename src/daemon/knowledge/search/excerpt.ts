@@ -36,8 +36,8 @@ function hitsIn(text: string, query: string): Hit[] {
 }
 
 /**
- * The weight of a word that the window already contains. It is small enough to decide only between otherwise equal
- * windows.
+ * If a window contains a word twice, the repetition counts this share of the word's weight. The share is so small that
+ * it only decides between otherwise equal windows.
  */
 const AGAIN_SHARE = 0.001
 

@@ -20,8 +20,8 @@ const QUERY_WORDS = 64
 const JOINED_WORDS = 16
 
 /**
- * If the query contains a word with diacritics: the weight of its form without them. The weight is low, because users
- * type diacritics on purpose. It is not 0, because many texts omit diacritics.
+ * If a query word has diacritics, its form without them gets this weight. The weight is low, because users type
+ * diacritics on purpose. It is not 0, because many texts omit diacritics.
  */
 const FOLDED_WEIGHT = 0.3
 const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }

@@ -28,7 +28,7 @@ export type SearchOptions = {
   mayAsk?: MayAsk | undefined
   /** The version of the query that external models may read. */
   outsideQuery?: string | undefined
-  /** Whether external models may read passages only after changes. If so, the reranker is not used. */
+  /** True if passages must not be sent to external models unchanged. The reranker is then not used. */
   keepsPassages?: boolean | undefined
 }
 
@@ -44,8 +44,8 @@ const CANDIDATES = 100
 const PASSAGES_READ = 50
 
 /**
- * Returns the best passages of one index for the query, best first. Any text is a valid query. Only the words of the
- * query count. There are no operators. A query without words finds nothing.
+ * Returns the best passages of one index for the query, best first. Any text is a valid query. There are no operators:
+ * everything except words is ignored, so a query without words finds nothing.
  *
  * `score` is the share of the query's weight that the passage matches, 0 to 1. The fewer passages of the index contain
  * a word, the higher its weight. A word counts in full only if a passage repeats it and contains few other words

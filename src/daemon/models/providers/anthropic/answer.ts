@@ -9,8 +9,8 @@ import { ANTHROPIC_ORIGIN } from './messages.ts'
 import { toTokenUsage, withCounts } from './usage.ts'
 
 /**
- * Stop reasons and their outcomes. `pause_turn` is intentionally missing, because such an answer is incomplete. Unknown
- * reasons are failures, because the model may have been stopped early.
+ * Stop reasons and their outcomes. `pause_turn` is intentionally not listed, because an answer with this stop reason is
+ * incomplete. Unknown reasons are failures, because the model may have been stopped early.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['end_turn', 'complete'],
@@ -24,14 +24,14 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
 /** Blocks of server tools and Anthropic-internal blocks. They are not part of the answer to the caller. */
 const NON_ANSWER_BLOCK = /^(server_tool_use|mcp_tool_use|[a-z_]+_tool_result|container_upload|compaction|fallback)$/
 
-/** The delta types of a block. Deltas of citations and signatures add no text. */
+/** The delta types of a block. Citation and signature deltas do not add text. */
 const DELTAS = {
   text: ['text_delta', 'citations_delta', 'signature_delta'],
   tool_use: ['input_json_delta'],
 }
 
 /**
- * A block in progress. `input` contains the arguments of the start event, which are used if no argument pieces follow.
+ * A block in progress. `input` contains the arguments from the start event. They are used if no argument chunks follow.
  */
 type Block =
   | { type: 'text' }
@@ -104,8 +104,8 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       }
       case 'message_delta': {
         const { stop_reason: reason } = objectIn(event, 'delta')
-        // The counts of this event replace the counts of the start event. If this event has no output count, the output
-        // count is unknown.
+        // The counts of this event replace the counts of the start event. Without an output count in this event, the
+        // output count is unknown.
         counts = withCounts(counts, event.usage)
         if (isObject(event.usage) && tokens(event.usage.output_tokens) !== undefined) draft.usage = toTokenUsage(counts)
         if (typeof reason !== 'string') return
@@ -180,13 +180,13 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
   else addArguments(block, textIn(delta.partial_json), parts)
 }
 
-/** The signature is passed on at the end of its block, because it covers the whole block and may arrive in pieces. */
+/** The signature is passed on when its block ends, because it covers the whole block and may arrive in chunks. */
 function stopBlock(block: Block, parts: ChatPart[]): void {
   if (block.type === 'thinking' && block.signature !== '') {
     parts.push({ type: 'reasoning', text: '', origin: ANTHROPIC_ORIGIN, signature: block.signature })
   }
-  // Without argument pieces, the arguments of the start event are used: callers expect valid JSON even from a call
-  // without arguments.
+  // If no argument chunks arrived, the arguments of the start event are used: callers expect valid JSON even if a call
+  // has no arguments.
   if (block.type === 'tool_use') addArguments(block, block.input, parts)
 }
 

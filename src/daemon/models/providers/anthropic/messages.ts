@@ -2,7 +2,10 @@ import { parseObject } from '../../../platform/text/json.ts'
 import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
 
-/** Only reasoning of this origin may be sent to Anthropic, because this kind of provider signed or encrypted it. */
+/**
+ * Only reasoning with this origin may be sent to Anthropic, because only providers of this kind have signed or
+ * encrypted it.
+ */
 export const ANTHROPIC_ORIGIN = 'anthropic'
 
 export type AnthropicMessage = { role: 'user' | 'assistant'; content: object[] }
@@ -58,7 +61,7 @@ function toContent(content: Content): object[] {
   })
 }
 
-/** Drops reasoning that Anthropic would reject: unsigned thinking, and thinking that another provider signed. */
+/** Drops reasoning that Anthropic would reject: thinking without a signature, or with another provider's signature. */
 function toThinking({ origin, text, signature, data }: Reasoning): object[] {
   if (origin !== ANTHROPIC_ORIGIN) return []
   if (data !== undefined) return [{ type: 'redacted_thinking', data }]

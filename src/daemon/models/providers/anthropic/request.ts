@@ -41,8 +41,8 @@ export function toCountRequest(call: ProviderCall): object {
 }
 
 /**
- * Rejects unsupported options. Penalties of 0 and `logprobs: false` are accepted: they have no effect, and many clients
- * always send them.
+ * Rejects unsupported options. Penalties of 0 and `logprobs: false` are accepted, because they have no effect and many
+ * clients always send them.
  */
 function refuseUnknown(options: GenerationOptions, temperature = 0): void {
   const asked = {
@@ -95,7 +95,7 @@ function toFormat(format: GenerationOptions['responseFormat']): object | undefin
 }
 
 /**
- * Whether the model rejects a temperature, as Claude 4.7 and later do. In the model name, the version follows the
+ * Whether the model rejects a temperature, as Claude 4.7 and later do. In these models' names, the version follows the
  * family.
  */
 export function hasFixedTemperature(model: string): boolean {
@@ -103,7 +103,10 @@ export function hasFixedTemperature(model: string): boolean {
   return major > 4 || (major === 4 && minor >= 7)
 }
 
-/** For each effort: its name for models with adaptive thinking, and its share of `max_tokens` for older models. */
+/**
+ * For each effort: its name, which models with adaptive thinking use, and its share of `max_tokens`, which older models
+ * use.
+ */
 const EFFORTS = new Map([
   ['minimal', { effort: 'low', share: 0 }],
   ['low', { effort: 'low', share: 0.25 }],
@@ -128,7 +131,8 @@ export function toThinking(
   const known = EFFORTS.get(asked)
   if (!known) throw badRequest(`accepts as reasoning_effort only none, ${[...EFFORTS.keys()].join(', ')}`)
   if (leastThinkingTokens(model) === 0) {
-    // Requests summaries: by default, newer models stream no thinking, and the silence could be mistaken for a stall.
+    // Requests summaries. By default, newer models do not stream their thinking, and the silence could be mistaken for
+    // a stall.
     return { thinking: { type: 'adaptive', display: 'summarized' }, effort: known.effort }
   }
   if (maxTokens === undefined || maxTokens <= THINKING_MIN_TOKENS) {

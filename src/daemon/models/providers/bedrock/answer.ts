@@ -23,7 +23,7 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['content_filtered', 'filtered'],
 ])
 
-/** A block in progress. `input` contains the arguments of a block that has no argument pieces. */
+/** A block in progress. `input` contains the block's initial arguments. They are used if no argument chunks follow. */
 type Block =
   | { type: 'text' }
   | { type: 'reasoning'; signature: string; redacted: Buffer[] }
@@ -32,7 +32,8 @@ type Block =
   | { type: 'server_tool' }
 
 /**
- * Decodes one stream of events. The stream ends with `metadata`, which contains the usage and follows the stop reason.
+ * Decodes one stream of events. The last event of the stream is `metadata`: it follows the stop reason and contains the
+ * usage.
  */
 export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
   const blocks = new Map<unknown, Block>()
@@ -50,7 +51,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       case 'contentBlockStart': {
         draft.ending = undefined
         const start = objectIn(event, 'start')
-        // In the protocol, text blocks have no start event, but some servers send an empty start event.
+        // According to the protocol, text blocks have no start event. Some servers nevertheless send an empty one.
         if (Object.keys(start).length === 0) return
         const block = startBlock(start, calls, draft.parts)
         if (block.type === 'tool_use') calls++
@@ -149,7 +150,7 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
       const { text, signature, redactedContent } = objectIn(delta, 'reasoningContent')
       addText('reasoning', textIn(text), parts)
       block.signature += textIn(signature)
-      // Each piece is encoded separately, so the base64 texts cannot be concatenated.
+      // Each chunk is encoded separately, so their base64 texts cannot simply be concatenated.
       if (redactedContent !== undefined) block.redacted.push(Buffer.from(textIn(redactedContent), 'base64'))
       return
     }
@@ -165,8 +166,8 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
 }
 
 /**
- * Signed or encrypted reasoning is passed on at the end of its block, because the signature covers the whole block and
- * may arrive in pieces.
+ * Signed or encrypted reasoning is passed on when its block ends, because the signature covers the whole block and may
+ * arrive in chunks.
  */
 function stopBlock(block: Block, parts: ChatPart[]): void {
   if (block.type === 'reasoning') {
@@ -175,8 +176,8 @@ function stopBlock(block: Block, parts: ChatPart[]): void {
     if (signature !== '') parts.push({ ...part, signature })
     if (redacted.length > 0) parts.push({ ...part, data: Buffer.concat(redacted).toString('base64') })
   }
-  // Without argument pieces, the block's initial arguments are used: callers expect valid JSON even from a call without
-  // arguments.
+  // If no argument chunks arrived, the block's initial arguments are used: callers expect valid JSON even if a call has
+  // no arguments.
   if (block.type === 'tool_use') addArguments(block, block.input, parts)
 }
 

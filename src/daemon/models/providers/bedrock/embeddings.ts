@@ -4,7 +4,10 @@ import { embeddedTokens, toVectors } from '../../vectors.ts'
 import { unreadableError } from '../stream/failure.ts'
 import { badRequest } from './messages.ts'
 
-/** One family of embedding models. InvokeModel passes bodies on unchanged, so each family has its own format. */
+/**
+ * One family of embedding models. InvokeModel passes bodies to the model unchanged, so the format depends on the
+ * family.
+ */
 type Family = {
   /** Substring of the family's model ids. Inference profile ids contain it as well. */
   name: string

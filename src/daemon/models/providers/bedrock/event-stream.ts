@@ -10,8 +10,8 @@ type Message = ReturnType<EventStreamCodec['decode']>
 const LENGTH_BYTES = 4
 
 /**
- * Maps exceptions in a stream to HTTP statuses (API_runtime_ConverseStreamOutput). Names and messages alone do not
- * classify an error, because a message may quote any text.
+ * Maps exceptions in a stream to HTTP statuses (API_runtime_ConverseStreamOutput). The status is needed to classify an
+ * error: a message may quote any text, so names and messages alone are not reliable.
  */
 const EXCEPTION_STATUS = new Map([
   ['internalServerException', 500],
@@ -35,7 +35,7 @@ const codec = new EventStreamCodec(
 export function createEventStreamReader(): EventReader {
   let held: Buffer[] = []
   let heldBytes = 0
-  /** Bytes needed before the next step: the length field first, then the whole message. */
+  /** How many bytes are needed before parsing can continue: first the length field, then the whole message. */
   let neededBytes = LENGTH_BYTES
 
   return {

@@ -3,7 +3,10 @@ import { parseObject } from '../../../platform/text/json.ts'
 import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
 
-/** Marks reasoning that came through Bedrock. It is returned only to Bedrock, not to the vendor of the model. */
+/**
+ * Marks reasoning that came through Bedrock. Such reasoning is sent back only to Bedrock, not to the vendor of the
+ * model.
+ */
 export const BEDROCK_ORIGIN = 'bedrock'
 
 export type BedrockMessage = { role: 'user' | 'assistant'; content: object[] }
@@ -76,8 +79,8 @@ function toInput(text: string): object {
 }
 
 /**
- * Replaces an id of another provider with its hash if the id is too long or contains rejected characters. The hash is
- * just as unique.
+ * Replaces an id of another provider with its hash if the id is too long or contains rejected characters. Different ids
+ * get different hashes.
  */
 const toToolUseId = (id: string) => (/^[\w-]{1,64}$/.test(id) ? id : createHash('sha256').update(id).digest('hex'))
 

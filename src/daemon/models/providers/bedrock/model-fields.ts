@@ -5,8 +5,8 @@ import { toThinking } from '../anthropic/request.ts'
 import { badRequest } from './messages.ts'
 
 /**
- * Returns the model-specific fields of Converse: top-k sampling and thinking. The model id contains the family, also in
- * an inference profile id. Undefined if neither option is set.
+ * Returns the model-specific fields of Converse: top-k sampling and thinking. The family is recognised by the model id.
+ * Inference profile ids contain it as well. Undefined if neither option is set.
  * @throws ProviderError `bad_request` if the model does not support an option, or if the option's field is unknown
  */
 export function toModelFields({ model, maxTokens, options = {} }: ProviderCall): object | undefined {
@@ -27,8 +27,8 @@ function toTopK(model: string, topK: number): object {
 }
 
 /**
- * Efforts that the families accept unchanged. Nova's `high` is intentionally missing, because Nova rejects it together
- * with `max_tokens`.
+ * Efforts that each family accepts unchanged. Nova's `high` is intentionally not listed, because Nova rejects it in
+ * combination with `max_tokens`.
  */
 const GPT_OSS_EFFORTS: readonly string[] = ['low', 'medium', 'high']
 const NOVA_EFFORTS: readonly string[] = ['low', 'medium']

@@ -26,8 +26,8 @@ export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' 
 }
 
 /**
- * Amazon Bedrock: Converse and ConverseStream of a model, an inference profile or an ARN of either, and InvokeModel of
- * embedding models. `chat` throws a ProviderError (`bad_request`) for options that the API does not support.
+ * Amazon Bedrock. Chats call Converse or ConverseStream with the id or ARN of a model or an inference profile.
+ * Embeddings call InvokeModel. `chat` throws a ProviderError (`bad_request`) for options that the API does not support.
  */
 export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clock }): BedrockProvider {
   const url = new URL(options.baseUrl ?? bedrockBaseUrl(options.region))
@@ -96,7 +96,7 @@ function requestHeaders({ apiKey, headers }: BedrockOptions, host: string): Read
   return {
     host,
     'content-type': 'application/json',
-    // Requests uncompressed responses, because the gateway does not decompress and some proxies compress by default.
+    // Requests uncompressed responses: the gateway cannot decompress, and some proxies compress by default.
     'accept-encoding': 'identity',
     'user-agent': 'aigw',
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),

@@ -31,8 +31,8 @@ export function toBedrockRequest(call: ProviderCall): object {
 }
 
 /**
- * Rejects unsupported options. Penalties of 0 and `logprobs: false` are accepted: they have no effect, and many clients
- * always send them.
+ * Rejects unsupported options. Penalties of 0 and `logprobs: false` are accepted, because they have no effect and many
+ * clients always send them.
  */
 function rejectUnknownOptions(options: GenerationOptions, temperature = 0): void {
   const asked = {
@@ -50,8 +50,8 @@ function rejectUnknownOptions(options: GenerationOptions, temperature = 0): void
 }
 
 /**
- * The API has no tool choice `none`. Omitting the tools has the same effect, but a conversation with tool calls
- * requires them.
+ * The API has no tool choice `none`. Omitting the tools has the same effect, but the tools are required if the
+ * conversation contains tool calls.
  */
 function toToolConfig(
   { tools = [], toolChoice = 'auto' }: GenerationOptions,

@@ -29,8 +29,8 @@ export function createSigner(region: string, { accessKeyId, secretAccessKey, ses
 type Bytes = string | ArrayBuffer | ArrayBufferView
 
 /**
- * SHA-256, or HMAC-SHA-256 if there is a key. Replaces AWS's JavaScript implementation, which takes ten times as long
- * and blocks the event loop.
+ * Computes SHA-256, or HMAC-SHA-256 if there is a key. Replaces AWS's JavaScript implementation, which blocks the event
+ * loop ten times as long.
  */
 class Sha256 {
   readonly #key: Buffer | undefined

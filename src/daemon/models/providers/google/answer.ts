@@ -10,8 +10,8 @@ import { ORIGIN, signatureOf, synthesisedId } from './signature.ts'
 import { toTokenUsage } from './usage.ts'
 
 /**
- * Decodes answers of Gemini models. Only some intermediaries send an end marker. Each event is a complete response, and
- * the last event with a candidate contains the finish reason.
+ * Decodes answers of Gemini models. Only some intermediaries send an end marker. Each event is a response with the same
+ * structure, and the last event with a candidate contains the finish reason.
  */
 export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody, endsWithBody: true }
 
@@ -19,9 +19,10 @@ export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody, ends
 type Seen = { toolCalls: number; content: boolean }
 
 /**
- * Finish reasons and their outcomes. Reasons that mean a failure (OTHER, MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL
- * …) are intentionally missing. Unknown reasons are failures too, because the model may have been stopped early. Some
- * proxies send numeric enum values instead of names. The numbers mean the same in all API versions.
+ * Finish reasons and their outcomes. Reasons that indicate a failure (OTHER, MALFORMED_FUNCTION_CALL,
+ * UNEXPECTED_TOOL_CALL …) are intentionally not listed. Unknown reasons are failures too, because the model may have
+ * been stopped early. Some proxies send numeric enum values instead of names. The numbers mean the same in all API
+ * versions.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['STOP', 'complete'],
@@ -46,8 +47,8 @@ const NOT_FINISHED = new Set(['', '0', 'FINISH_REASON_UNSPECIFIED'])
 /** Steps of Google's server tools. They are not part of the answer. */
 const SERVER_STEPS = new Set(['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'])
 /**
- * The known members of a part. A part with any other member is never skipped, because it may be requested content, such
- * as an image.
+ * The known members of a part. If a part has any other member, it is never skipped, because it may be requested
+ * content, such as an image.
  */
 const READ_MEMBERS = new Set(['text', 'thought', 'thoughtSignature', 'functionCall', 'partMetadata'])
 
@@ -63,7 +64,8 @@ function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
     if (isHeartbeat(trimmed)) return
     const response = parseEvent(trimmed, cut)
     if (response) decodeResponse(response, draft, seen)
-    // Incomplete data at the end is always a part of the answer, because no other data follows the last response.
+    // If the stream ends with incomplete data, this data is always a part of the answer, because no other data follows
+    // the last response.
     else draft.ending = undefined
   }
 }
@@ -133,7 +135,8 @@ function addContent({ content, logprobsResult }: Json, responseId: unknown, part
 }
 
 /**
- * A call arrives complete, with its arguments as an object. Streamed arguments are opt-in, and we do not request them.
+ * A call arrives complete, with its arguments as an object. Google streams arguments only on request, and we do not
+ * request it.
  */
 function addToolCall(call: unknown, signature: string | undefined, responseId: unknown, parts: ChatPart[], seen: Seen) {
   if (!isObject(call) || typeof call.name !== 'string' || call.name === '') {
@@ -163,8 +166,8 @@ function toEnding(finishReason: unknown): Ending | undefined {
 }
 
 /**
- * Returns the response's candidate: each call requests only one. Undefined in responses that contain only usage or
- * feedback.
+ * Returns the only candidate of the response, because each call requests one. Undefined in responses that contain only
+ * usage or feedback.
  */
 function firstCandidate({ candidates }: Json): Json | undefined {
   if (!Array.isArray(candidates)) return undefined

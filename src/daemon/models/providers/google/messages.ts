@@ -10,8 +10,8 @@ type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
 /**
- * Google's documented placeholder for a missing signature. A signature is missing if another model made the call, or if
- * the client lost the signature.
+ * Google's documented placeholder for a missing signature. A signature is missing if another model generated the tool
+ * call, or if the client lost the signature.
  */
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
@@ -94,7 +94,7 @@ function toolRun(messages: readonly Message[], start: number): ToolMessage[] {
   return run
 }
 
-// Google matches results without ids by order, so the results are sorted in the order of the calls.
+// If results have no ids, Google matches them by position. They are therefore sorted into the order of the calls.
 function toResultParts(results: readonly ToolMessage[], calls: readonly ToolCall[]): Part[] {
   const placed = results.map((result) => ({ result, place: calls.findIndex(({ id }) => id === result.toolCallId) }))
   placed.sort((left, right) => left.place - right.place)

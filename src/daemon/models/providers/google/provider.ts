@@ -67,7 +67,10 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
 
 const versioned = (path: string) => (/\/v\d+\w*$/.test(path) ? path : `${path}/v1beta`)
 
-/** The path of a tuned model includes its collection. Any other name is encoded as one segment below `models`. */
+/**
+ * The name of a tuned model includes its collection in the path. Any other name becomes one encoded segment below
+ * `models`.
+ */
 const resourceOf = (model: string): string =>
   /^(models|tunedModels)\/[\w-][\w.-]*$/.test(model) ? model : `models/${encodeURIComponent(model)}`
 
@@ -75,7 +78,7 @@ const resourceOf = (model: string): string =>
 function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Requests uncompressed responses, because the gateway does not decompress and some proxies compress by default.
+    // Requests uncompressed responses: the gateway cannot decompress, and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

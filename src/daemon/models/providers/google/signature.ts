@@ -1,12 +1,12 @@
 import type { ChatPart } from '../../provider.ts'
 
-/** Marks Google's own reasoning, which is returned only to Google. */
+/** Marks Google's own reasoning, which is sent back only to Google. */
 export const ORIGIN = 'google'
 
 /**
- * Google signs parts of an answer instead of reasoning steps, and requires each signature on the same part again. So
- * the signature of a call or a text is sent to the caller as encrypted reasoning. `data` begins with the id of the
- * signed call, which is empty for a text.
+ * Google signs parts of an answer instead of reasoning steps, and requires each signature on the same part again. The
+ * signature of a call or a text is therefore sent to the caller as encrypted reasoning. `data` begins with the id of
+ * the signed call, which is empty for a text.
  */
 export const signatureOf = (callId: string, signature: string): Extract<ChatPart, { type: 'reasoning' }> => ({
   type: 'reasoning',
@@ -26,8 +26,9 @@ export function toSignature(data: string): { callId: string; signature: string }
 }
 
 /**
- * Creates an id for a call that Google sent without one: `call_<n>`, with n counted within the answer. The response id
- * is appended to make the id unique in a conversation, unless it contains characters that other providers reject.
+ * Creates an id for a call that Google sent without an id: `call_<n>`, where `n` counts the calls of the answer. The
+ * response id is appended to make the id unique in a conversation, unless it contains characters that other providers
+ * reject.
  */
 export const synthesisedId = (index: number, responseId: unknown): string =>
   typeof responseId === 'string' && /^[\w-]{1,30}$/.test(responseId) ? `call_${index}_${responseId}` : `call_${index}`

@@ -24,7 +24,7 @@ const WITHOUT_INDEX =
   'I cannot answer from general knowledge, write or translate.\n\n' +
   'To get an answer, send the name of an index as `index`, or choose a model of another provider.'
 
-/** Keeps only passages of documents that the response lists as sources. */
+/** Keeps a passage only if the response lists its document as a source. */
 function ofReturnedSources(passages: readonly GroundingPassage[]): GroundingPassage[] {
   const sources = new Set([...new Set(passages.map(({ source }) => source))].slice(0, SOURCES_RETURNED))
   return passages.filter(({ source }) => sources.has(source))
@@ -36,7 +36,10 @@ function quote(index: string, quotations: readonly Quotation[]): string {
   return [`The index "${index}" says:`, ...paragraphs, `Sources:\n${sourceLines(passages)}`].join('\n\n')
 }
 
-/** Sentences of one passage share a pair of quotation marks. List items and code keep their own lines. */
+/**
+ * All sentences from one passage are quoted together in one pair of quotation marks. List items and code keep their own
+ * lines.
+ */
 function quoteOf({ number }: GroundingPassage, statements: Quotation['statements']): string {
   const quoted = (text: string) => `"${text}" [${number}]`
   const blocks: string[] = []
@@ -79,7 +82,7 @@ function nothingFound(index: string, passages: readonly GroundingPassage[]): str
   return `${plain} The closest passages are in:\n\n${sourceLines(passages.slice(0, 3))}`
 }
 
-/** Returns one line for each section, with the numbers of the passages from this section. */
+/** Returns one line per section. Each line contains the numbers of the section's passages. */
 function sourceLines(passages: readonly GroundingPassage[]): string {
   const numbers = new Map<string, string>()
   for (const { number, source, headings } of passages) {

@@ -12,14 +12,17 @@ const ANSWER_SHARE = 0.42
 /** A further statement is quoted if its score is at least this share of the best score. */
 const FURTHER_SHARE = 0.9
 /**
- * A further statement is also quoted if it meets two conditions. Its score is at least the share `score` of the best
- * score. It covers at least the share `news` of the question that the other statements do not cover.
+ * A further statement is also quoted if both of these hold: its score is at least the share `score` of the best score,
+ * and at least the share `news` of the question is covered by it but by no other chosen statement.
  */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
 /** The search term of a word: without accents and endings. Words of scripts without spaces are unchanged. */
 const termOf = (word: string): string => (isUnspaced(word) ? word : (indexTermsOf(word)[0]?.term ?? word))
 
-/** Typical length of a statement. Longer statements match more words by chance and read worse, so they score lower. */
+/**
+ * Typical length of a statement. Longer statements score lower, because they match more words by chance and are harder
+ * to read.
+ */
 const USUAL_CHARS = 200
 /** The maximum length of a further statement. */
 const FURTHER_CHARS = 400
@@ -27,25 +30,26 @@ const FURTHER_CHARS = 400
 const HEADING_WEIGHT = 0.9
 /** The weight of a word in a higher heading, or in the name of the document. */
 const ABOVE_WEIGHT = 0.6
-/** The weight of a word that both the statement and its heading contain. */
+/** The weight of a word if both the statement and its heading contain it. */
 const BOTH_WEIGHT = 1.1
-/** The score reduction of a statement for each rank of its passage in the retrieval result. */
+/** For each rank that its passage is lower in the retrieval result, a statement's score is reduced by this much. */
 const RANK_STEP = 0.08
-/** Score factor of commands and code in the answer to a "how to" question. */
+/** If the question is a "how to" question, commands and code get this score factor. */
 const COMMAND_FACTOR = 1.15
-/** Score factor of code in the answer to any other question. */
+/** For all other questions, code gets this score factor. */
 const CODE_FACTOR = 0.8
-/** Score factor of a statement that only points to another page. Such a statement is a poor answer. */
+/** A statement that only points to another page gets this score factor, because it is a poor answer. */
 const POINTER_FACTOR = 0.6
 const HOW =
   /^[\s\p{P}]*(?:(?:how|wie|comment|c[oó]mo|come|hoe|jak|как|πώς|nasıl)(?![\p{L}\p{N}])|如何|怎么|怎麼|怎样|怎樣|どうやって|어떻게)/iu
-/** Maximum number of a question's words that are used. More words cost time and add no information. */
+/** How many words of a question are used at most. More words cost time and add no information. */
 const QUESTION_WORDS = 64
 const QUOTED_CHARS = 700
 
 /**
  * Selects the statements that answer the question best, best passage first. Empty if the passages contain no answer.
- * Words that occur in fewer statements weigh more. Statements of higher-ranked passages win ties.
+ * Rare words weigh more than words that occur in many statements. If two statements score equally, the one from the
+ * higher-ranked passage wins.
  */
 export function bestStatements(question: string, passages: readonly GroundingPassage[]): Quotation[] {
   const wanted = wantedWords(question)
@@ -136,7 +140,8 @@ function weigh(
       [words, heading, above].some((of) => of.has(word)),
     ).length
     if (found === 0 && !wanted.has(word)) continue
-    // A word without any matching statement has the highest weight, because the passages are then about another topic.
+    // If no statement contains a word, the word has the highest weight, because the passages are then about another
+    // topic.
     weights.set(word, Math.log(1 + (candidates.length + 1) / (found + 0.5)))
   }
   return weights
@@ -154,7 +159,7 @@ function scoreOf(
     else if (inHeading) score += weight * HEADING_WEIGHT
     else if (above.has(word)) score += weight * ABOVE_WEIGHT
   }
-  // Statements score better if they are at the beginning of a section, or if retrieval ranked their passage higher.
+  // A statement scores higher at the beginning of a section, and if retrieval ranked its passage higher.
   const place = 1 - 0.01 * Math.min(statement.position, 5) - RANK_STEP * Math.min(statement.passage.number - 1, 7)
   const length = 1 + 0.15 * Math.max(0, Math.log2(statement.text.length / USUAL_CHARS))
   return (score * place * fitOf(statement, asksHow)) / length
@@ -179,7 +184,7 @@ function withoutRepeats(statements: readonly Statement[]): Statement[] {
   })
 }
 
-/** Groups statements by passage. Adds the statements that a chosen statement announces. */
+/** Groups statements by passage. If a chosen statement announces others, adds the announced statements. */
 function toQuotations(chosen: readonly Statement[], all: readonly Statement[], asksHow: boolean): Quotation[] {
   const quotations = new Map<GroundingPassage, Set<Statement>>()
   for (const statement of chosen) {
@@ -206,7 +211,7 @@ function completed(statement: Statement, all: readonly Statement[], asksHow: boo
   return parts
 }
 
-/** Returns the statement and its successors up to the first code of the passage, if that code is near. */
+/** Returns the statement and, if the passage's next code is near, the statements up to and including this code. */
 function withCode(statement: Statement, inPassage: readonly Statement[]): Statement[] {
   const parts = [statement]
   let chars = statement.text.length
