@@ -87,7 +87,7 @@ export type Breaker = {
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
-  // Contains only failing models. The map is usually empty. This check then saves each request four lookups.
+  // Contains only failing models. Usually there are none: the empty map then saves each request four lookups.
   const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_KEPT })
   const keyOf = (tenantId: string, modelId: string) => `${tenantId} ${modelId}`
 

@@ -166,8 +166,8 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   }
 
   /**
-   * Returns the vectors of all passages that the model accepts. If the model rejects a batch, its passages are sent
-   * individually, because the model may accept most of them.
+   * Returns the vectors of all passages that the model accepts. If the model rejects a batch, the batch is halved
+   * repeatedly, because the model may accept most of its passages.
    */
   async function vectorsOf(passages: readonly PassageText[]): Promise<Embedded> {
     try {

@@ -36,10 +36,7 @@ function quote(index: string, quotations: readonly Quotation[]): string {
   return [`The index "${index}" says:`, ...paragraphs, `Sources:\n${sourceLines(passages)}`].join('\n\n')
 }
 
-/**
- * All sentences from one passage are quoted together in one pair of quotation marks. List items and code keep their own
- * lines.
- */
+/** Consecutive sentences of one passage share one pair of quotation marks. List items and code keep their own lines. */
 function quoteOf({ number }: GroundingPassage, statements: Quotation['statements']): string {
   const quoted = (text: string) => `"${text}" [${number}]`
   const blocks: string[] = []

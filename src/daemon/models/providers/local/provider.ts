@@ -11,8 +11,8 @@ import { playScript } from './script.ts'
 const SCRIPT_PREFIX = 'script/'
 
 /**
- * The built-in provider. Its model `extract` answers with the best sentences of the retrieved passages and their
- * sources, without any network. Its own token count is billed. Each configured script is a model `script/<name>`.
+ * The built-in provider. Its model `extract` uses no network: it answers with the best sentences of the retrieved
+ * passages and names their sources. Its own token count is billed. Each configured script is a model `script/<name>`.
  */
 export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock): Provider {
   return {
@@ -49,7 +49,10 @@ async function* after(
   yield* answer()
 }
 
-/** Words per batch: few enough to look like a stream, many enough to limit the number of writes. */
+/**
+ * Words per batch. The number is small, so that the answer looks like a stream, but large enough to limit the number of
+ * writes.
+ */
 const WORDS_PER_BATCH = 8
 
 async function* extract(call: ProviderCall, signal: AbortSignal): AsyncGenerator<readonly ChatPart[]> {
@@ -86,8 +89,8 @@ function stopIfAborted(signal: AbortSignal): void {
 }
 
 /**
- * Words are counted individually, so that the sum does not depend on where the answer was cut. The first word is always
- * kept.
+ * The tokens of each word are counted separately, so that the sum does not depend on where the answer was cut. The
+ * first word is always kept.
  */
 function cutAt(
   maxTokens: number | undefined,

@@ -7,8 +7,8 @@ import { watchSilence } from '../stream/silence.ts'
 const OUTCOMES = { stop: 'complete', tool_calls: 'complete', length: 'length', content_filter: 'filtered' } as const
 
 /**
- * Plays a script as `Provider.chat` requires, within the timeouts of the call. A streamed answer has one step per
- * batch. A script without `finish` ends as a truncated answer.
+ * Plays a script as `Provider.chat` requires, within the timeouts of the call. If the answer is streamed, each batch
+ * contains one step. A script without `finish` ends as a truncated answer.
  * @throws ProviderError
  */
 export async function* playScript(
@@ -63,7 +63,7 @@ export async function* playScript(
   }
 }
 
-/** Creates waits that reject early if a timeout expires or the caller disconnects. */
+/** Creates functions that wait, and that reject early if a timeout expires or the caller disconnects. */
 function createSilence(clock: Clock, signal: AbortSignal) {
   let fail: (error: Error) => void = () => {}
   return {

@@ -2,7 +2,9 @@ import { endsFence, fenceOf } from '../../../platform/text/code-fence.ts'
 import { sentenceEnds } from '../../../platform/text/sentences.ts'
 import type { GroundingPassage } from '../../provider.ts'
 
-/** A quotable unit of a passage: one sentence, one list item, or one block of code. */
+/**
+ * A part of a passage that can be quoted by itself: one sentence, one list item, one table row, or one block of code.
+ */
 export type Statement = {
   passage: GroundingPassage
   text: string
@@ -11,7 +13,7 @@ export type Statement = {
   columns: string
   /** The first cell, if the statement is a table row. It names the topic of the row. */
   label: string
-  /** Index among the statements of its passage, from 0. */
+  /** The statement's position in its passage: its index among all statements, from 0. */
   position: number
   /** The statement announces the content that follows it, as in "as follows:". */
   announces: boolean
@@ -27,12 +29,12 @@ const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
 /** Matches badges, images, tags and bare links, which never answer a question. */
 const DECORATION = [/!\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /<[^>]{0,500}>/g]
 
-/** An item up to this length is quoted whole. A longer item is split into sentences. */
+/** If a list item is at most this long, it is quoted whole. A longer item is split into sentences. */
 const ITEM_CHARS = 300
 
 /**
- * Returns the statements of a passage in order, as plain text without the markup of lists, quotes, tables, links and
- * bold.
+ * Returns the statements of a passage in order, as plain text. The markup of lists, quotes, tables, links and bold text
+ * is removed.
  */
 export function statementsOf(passage: GroundingPassage): Statement[] {
   const statements: Statement[] = []
@@ -84,7 +86,7 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
   }
 
   for (const line of passage.text.split('\n')) {
-    // The indentation is ignored, because code inside a list is indented.
+    // A fence may be indented, because code inside a list is indented.
     const unindented = line.trimStart()
     if (code !== undefined) {
       if (endsFence(unindented, fence)) endCode()

@@ -1,5 +1,5 @@
-// Answers of chat completions, as OpenAI and compatible servers send them. This file is long, because the dialects
-// differ in many details.
+// Decodes chat completions from OpenAI and compatible servers. This file is long, because the dialects differ in many
+// details.
 import { isObject, type Json, member } from '../../../platform/text/json.ts'
 import type { ChatPart, ProviderCall } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
@@ -35,18 +35,18 @@ export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origi
 }
 
 /**
- * The content of one answer so far. A final message counts as a repetition of the text if both have the same length and
- * the message ends with the last chunk.
+ * The content of one answer so far. Some servers repeat the whole text in a final message. A message counts as a
+ * repetition if it is as long as the text so far and ends with the last chunk.
  */
 type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
 
 const nothingSeen = (): Seen => ({ chars: 0, lastText: '', reasoning: false, refusal: false, calls: undefined })
 
 /**
- * Finish reasons and their outcomes. Other servers have reasons of their own: Together `eos`, Hugging Face `eos_token`
- * and `stop_sequence`, Mistral `model_length`, Z.ai `sensitive` and `model_context_window_exceeded`. Some servers pass
- * on the reasons of Anthropic, Google and Cohere. An unknown reason is a failure, because the model may have been
- * stopped early.
+ * Finish reasons and their outcomes. Some servers have reasons of their own. Together sends `eos`, Hugging Face
+ * `eos_token` and `stop_sequence`, Mistral `model_length`, and Z.ai `sensitive` and `model_context_window_exceeded`.
+ * Some servers pass on the reasons of Anthropic, Google and Cohere. An unknown reason is a failure, because the model
+ * may have been stopped early.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['stop', 'complete'],
@@ -81,7 +81,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
 
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
-    // After a tool call, text uses the slow path, which first adds the held part of the call.
+    // Text that follows a tool call uses the slow path, because that path first adds the held part of the call.
     const usualText = name === undefined && !seen.calls ? usual.textOf(trimmed) : undefined
     if (usualText !== undefined) {
       draft.parts.push({ type: 'text', text: usualText })
@@ -127,7 +127,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
   }
 }
 
-/** Returns the text of a chunk if its delta has no other content. */
+/** Returns a chunk's text if the chunk's delta contains nothing else. */
 function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart[]): string | undefined {
   const [part] = parts
   if (others.length > 0 || parts.length !== 1 || part?.type !== 'text' || part.logprobs !== undefined) return undefined
@@ -137,7 +137,7 @@ function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart
 
 /**
  * Adds the content of a choice. Some servers put a whole answer into one `message`, and MiniMax repeats all deltas in a
- * last message. Any other content outside the delta must repeat the deltas; otherwise it would be lost.
+ * last message. Content outside a delta must repeat the deltas. Otherwise it would be lost, so it is an error.
  * @throws ProviderError for content that was in no delta
  */
 function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): void {
@@ -204,8 +204,8 @@ function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen
 }
 
 /**
- * Adds the content of a delta or a message. A refusal becomes the text of the answer, with the outcome `filtered`: the
- * provider withheld the requested content, although it reports `stop`.
+ * Adds the content of a delta or a message. If the model refuses, the refusal becomes the text, and the outcome is
+ * `filtered`: the requested content was withheld, although the server reports `stop`.
  */
 function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tools }: Asked): void {
   const start = parts.length
@@ -224,7 +224,7 @@ function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tool
     seen.chars += part.text.length
     seen.lastText = part.text
   }
-  // Content after a call shows that the call is complete, so the call is added first.
+  // Content that follows a tool call shows that the call is complete, so the call is added first.
   if (tools && seen.calls && parts.length > start) {
     const said = parts.splice(start)
     seen.calls.release(parts)
@@ -255,7 +255,7 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
     return
   }
   if (content === undefined || content === null) return
-  // Cloudflare sends a numeric piece of text as a JSON number. Parsing may change the digits of larger numbers.
+  // If a text chunk is a number, Cloudflare sends it as a JSON number. For larger numbers, parsing may change digits.
   if (typeof content === 'number' && Math.abs(content) <= Number.MAX_SAFE_INTEGER) {
     addText(String(content), type, origin, parts)
     return
@@ -269,7 +269,7 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
   }
 }
 
-/** A summary without text is encrypted reasoning, which is not part of the requested answer. */
+/** If a summary has no text, it is encrypted reasoning, which is not part of the requested answer. */
 function addSummary(summary: unknown, origin: string, parts: ChatPart[]): void {
   if (!Array.isArray(summary)) return
   for (const step of summary) {
@@ -289,7 +289,7 @@ function addToolCalls(message: Json, whole: boolean, parts: ChatPart[], seen: Se
   if (isObject(message.function_call)) seen.calls.take([{ function: message.function_call }], whole, told)
 }
 
-/** Adds log probabilities to the last part of their chunk, because they belong to the chunk's text. */
+/** Adds a chunk's log probabilities to the last part from this chunk, because they belong to the chunk's text. */
 function addLogprobs(logprobs: unknown, parts: ChatPart[], from: number, { logprobs: asked }: Asked): void {
   if (!asked || !isObject(logprobs)) return
   const part = parts.slice(from).findLast(({ type }) => type === 'text')
@@ -332,8 +332,8 @@ function isFilled(value: unknown): boolean {
 }
 
 /**
- * Returns the requested choice as a list. Some proxies split it into two choices, one with text and one with tool
- * calls. Empty for chunks that contain only usage or filter results.
+ * Returns the requested choice as a list. Some proxies split the choice into two, one with the text and one with the
+ * tool calls. Empty for chunks that contain only usage or filter results.
  */
 function ourChoices({ choices }: Json): Json[] {
   if (choices === undefined || choices === null) return []

@@ -6,7 +6,7 @@ import type { Profile } from './profiles.ts'
 import { toTokenUsage } from './usage.ts'
 
 /**
- * Returns the body of POST /embeddings. Requests base64, which takes a third of the size of decimal floats and is much
+ * Returns the body of POST /embeddings. Requests base64, because it is a third of the size of decimal numbers and much
  * faster to parse.
  */
 export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCall, profile: Profile): object {

@@ -11,7 +11,7 @@ export function toMessages(messages: readonly Message[], profile: Profile): read
   return profile.alternates ? mergeTurns(converted) : converted
 }
 
-/** Serializes a message. The fast path covers nearly every message: a text with one of our own roles. */
+/** Serializes a message. The fast path: nearly every message is a text with one of our own roles. */
 export function toJson(message: Turn): string {
   const { role, content } = message
   if (typeof content !== 'string' || Object.keys(message).length !== 2) return JSON.stringify(message)
@@ -27,7 +27,7 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
   const content = toContent(message.content)
   if (message.role === 'user') return { role: 'user', content }
   if (message.role === 'tool') {
-    // The API has no field for a failed tool call, so the text states the failure.
+    // The API has no field that marks a tool call as failed, so the text states the failure.
     return { role: 'tool', tool_call_id: toId(message.toolCallId), content }
   }
   const { toolCalls = [] } = message

@@ -1,6 +1,6 @@
 /**
- * Options that some servers do not support. A profile omits options that the server itself rejects with a clear
- * message.
+ * Options that some servers do not support. If a server rejects an option with a clear message, the server's profile
+ * does not list the option.
  */
 export type Ability =
   | 'tools'
@@ -16,7 +16,7 @@ export type Ability =
   | 'seed'
   | 'logprobs'
 
-/** The properties in which OpenAI-compatible servers differ, for one server. */
+/** How one server differs from other OpenAI-compatible servers. */
 export type Profile = {
   /**
    * The `origin` of this server's reasoning (conversation.ts). Only reasoning with this origin is sent back to the
@@ -25,7 +25,10 @@ export type Profile = {
   origin: string
   tokensField: 'max_tokens' | 'max_completion_tokens'
   systemRole: 'system' | 'developer'
-  /** Whether `stream_options` is sent. False for servers that reject unknown fields and always stream the usage. */
+  /**
+   * Whether `stream_options` is sent. Whether to request the usage in streams. False for servers that always send it
+   * and reject unknown fields.
+   */
   streamOptions: boolean
   /** The model accepts only its own temperature, so a default temperature is not sent. */
   fixedTemperature: boolean
@@ -44,8 +47,8 @@ export type Profile = {
   /** Request fields that ask the provider not to train on a chat, in addition to the header. */
   noTrainingFields: Readonly<Record<string, unknown>>
   /**
-   * Options that the server ignores, or rejects with an unclear message. If a request uses one of these options, the
-   * gateway rejects the request with 400.
+   * Options that the server ignores, or that it rejects with an unclear message. The gateway responds with 400 to
+   * requests that use them.
    */
   lacks: readonly Ability[]
 }
@@ -68,7 +71,7 @@ const DEFAULT: Profile = {
   lacks: [],
 }
 
-/** OpenAI's reasoning models. An Azure deployment is recognised only by its name. */
+/** OpenAI's reasoning models. The model of an Azure deployment can only be guessed from the deployment's name. */
 const THINKING_MODEL = /^(?:openai\/)?(?:o\d|gpt-5(?!.*-chat)|codex)/
 const THINKING: Partial<Profile> = {
   tokensField: 'max_completion_tokens',
@@ -129,7 +132,7 @@ const PROFILES: Readonly<Record<string, Entry>> = {
   },
   together: {
     hosts: ['api.together.xyz', 'api.together.ai'],
-    // In this API, `logprobs` is a number, and log probabilities have another format in the answer.
+    // In this API, the `logprobs` option is a number, and answers contain log probabilities in another format.
     lacks: ['logprobs'],
   },
   fireworks: { hosts: ['api.fireworks.ai'] },
@@ -162,8 +165,8 @@ const PROFILES: Readonly<Record<string, Entry>> = {
 }
 
 /**
- * Returns a function from a model to its profile. The profiles are selected by host first, then by the provider's name,
- * because a proxy is usually named after its well-known provider. All other servers get the default.
+ * Returns a function that maps a model to its profile. The profiles are selected by host first, then by the provider's
+ * name, because a proxy is usually named after its well-known provider. All other servers get the default.
  */
 export function profilesOf(name: string, baseUrl: string): (model: string) => Profile {
   const host = new URL(baseUrl).hostname

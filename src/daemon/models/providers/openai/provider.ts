@@ -26,15 +26,15 @@ export function openAiProvider(options: OpenAiOptions, { clock }: { clock: Clock
 }
 
 /**
- * An Azure OpenAI resource. Its deployments are the models. With a dated `apiVersion`, each deployment has a separate
- * URL. Without a dated version, or if `baseUrl` ends with `/openai/v1`, all models share the URL `/openai/v1`.
+ * An Azure OpenAI resource. Its deployments are the models. If `apiVersion` is a date, each deployment has its own URL.
+ * Otherwise, or if `baseUrl` ends with `/openai/v1`, all models share the URL `/openai/v1`.
  */
 export function azureProvider(options: AzureOptions, { clock }: { clock: Clock }): Provider {
   const { baseUrl, apiVersion = '', apiKey } = options
   const path = pathOf(baseUrl)
   const isDated = /^\d/.test(apiVersion) && !path.endsWith('/openai/v1')
   const resource = path.replace(/\/openai(\/v1)?$/, '')
-  // The undated API accepts versions such as `preview`, but no dates.
+  // The undated API accepts versions such as `preview`, but rejects dates.
   const query = apiVersion !== '' && isDated === /^\d/.test(apiVersion) ? `?api-version=${apiVersion}` : ''
   return speakOpenAi(options, clock, {
     profileName: 'azure',
@@ -110,7 +110,7 @@ const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, ''
 function requestHeaders(configured: EndpointConfig['headers'], key: Ways['key']): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Requests uncompressed responses, because the gateway does not decompress and some proxies compress by default.
+    // Requests uncompressed responses: the gateway cannot decompress, and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

@@ -22,8 +22,9 @@ export function toReasoningFields(
 }
 
 /**
- * OpenRouter passes on signed and encrypted reasoning of many vendors as objects, which must be returned unchanged. The
- * text of an object is streamed as text. `data` keeps the rest of the object with the signature.
+ * OpenRouter passes on the signed and encrypted reasoning of many vendors as objects. These objects must be sent back
+ * unchanged. The text in such an object is streamed as reasoning text. `data` contains the rest of the object,
+ * including the signature.
  */
 export function addDetails(details: unknown, textSeen: boolean, origin: string, parts: ChatPart[]): void {
   if (!Array.isArray(details)) return
@@ -37,7 +38,7 @@ export function addDetails(details: unknown, textSeen: boolean, origin: string, 
 }
 
 function toDetails({ text, data }: Reasoning): Json[] {
-  // Callers send this data, so it may be arbitrary. Only data that the gateway created is used.
+  // This data comes from the caller, so it may be arbitrary. It is used only if the gateway created it.
   const sealed = data === undefined ? undefined : toSealed(parseObject(data))
   if (sealed?.type === 'reasoning.text') return [{ ...sealed, text }]
   const open = { type: 'reasoning.text', ...(sealed && { format: sealed.format }), text }
@@ -45,8 +46,9 @@ function toDetails({ text, data }: Reasoning): Json[] {
 }
 
 /**
- * Returns the signed or encrypted members of a detail, and its identifying members. Drops all other members: guards do
- * not inspect this data, so it must not contain readable text. Undefined if nothing is signed or encrypted.
+ * Returns the members of a detail that are signed, encrypted, or needed to identify the detail. Drops all other
+ * members: guards do not inspect this data, so it must not contain readable text. Undefined if nothing is signed or
+ * encrypted.
  */
 function toSealed(detail: Json | undefined): Json | undefined {
   if (detail === undefined) return undefined

@@ -5,8 +5,8 @@ import { toJson, toMessages } from './messages.ts'
 import type { Ability, Profile } from './profiles.ts'
 
 /**
- * Returns the body of POST /chat/completions for a call, as JSON. The JSON is written member by member, because a
- * single JSON.stringify of a long text and a few settings takes more than twice as long.
+ * Returns the body of POST /chat/completions for a call, as JSON. The JSON is written member by member: with a long
+ * text and a few settings, a single JSON.stringify call takes more than twice as long.
  * @throws ProviderError `bad_request` for options that the server is known not to support; the message uses the
  * caller's option names
  */
@@ -58,7 +58,10 @@ function toFields(options: NonNullable<ProviderCall['options']>, profile: Profil
   }
 }
 
-/** The options of this call that some servers do not support. Options whose value has no effect are left out. */
+/**
+ * The options of this call that some servers do not support. If an option's value has no effect, the option is left
+ * out.
+ */
 function asked({ messages, options = {} }: ProviderCall): Ability[] {
   const asks: Record<Ability, boolean> = {
     tools: (options.tools?.length ?? 0) > 0 || messages.some(isAboutTools),

@@ -5,17 +5,17 @@ import { unreadableError } from '../stream/failure.ts'
 
 export type ToolCallReader = {
   /**
-   * Reads `tool_calls` of a delta, or of a whole message, and adds their pieces to `parts`.
+   * Reads the `tool_calls` of a delta or of a whole message, and adds them to `parts`.
    * @throws ProviderError if a call is not a function call
    */
   take(calls: unknown, whole: boolean, parts: ChatPart[]): void
   /** Call this before adding other content and at the end of the answer. Adds the held part. */
   release(parts: ChatPart[]): void
-  /** The latest arguments, which may be a placeholder or the complete arguments. */
+  /** The latest arguments, if they may still be a placeholder. They may also be complete. */
   readonly held: ChatPart | undefined
   /** Whether there was any call. */
   readonly any: boolean
-  /** Whether a call has no name and therefore cannot be executed. */
+  /** Whether any call has no name. Such a call cannot be executed. */
   readonly unnamed: boolean
 }
 
@@ -27,17 +27,14 @@ const NO_ARGUMENTS = '{}'
 const PLACEHOLDER = /^\{\}(?=\{)/
 
 /**
- * Assembles tool calls from the forms that servers send. Pieces are matched by `index`. Without an index, they are
- * matched by id or by order. Id and name arrive once or with every piece, or the name arrives after the id. One index
- * may contain several calls if each has its own id, or if each is complete.
+ * Assembles tool calls from chunks, which servers send in several forms. Chunks of a call have the same `index`.
+ * Without an index, they are matched by id or by order. Id and name arrive once or with every chunk, or the name
+ * arrives after the id. Several calls may share an index if each has its own id, or if each is complete.
  */
 export function createToolCallReader(): ToolCallReader {
   const calls: Call[] = []
   let latest: Map<number, Call> | undefined
-  /**
-   * The call whose arguments are held back. This is always the latest call, and only while its arguments may be a
-   * placeholder.
-   */
+  /** The call whose arguments are held back, because they may be a placeholder. Only the latest call can be held. */
   let held: Call | undefined
 
   function callOf(key: number | undefined, position: number, piece: Piece): Call {
@@ -64,14 +61,14 @@ export function createToolCallReader(): ToolCallReader {
     const isUntold = call.name === '' || call.text === '' || call === held
     call.text += text
     if (isUntold) call.text = call.text.replace(PLACEHOLDER, '')
-    // The name cannot be extended, because the caller has already received its first part.
+    // A name in several chunks is an error, because the caller has already received the first chunk of the name.
     if (call.name !== '' && name !== undefined && name !== call.name) {
       throw unreadableError('the name of a tool in pieces')
     }
     if (call.name === '' && name === undefined) return
     held = isUntold && call.text === NO_ARGUMENTS ? call : undefined
-    // While arguments are held, an empty part is added instead: a first part after a finish reason would revoke that
-    // reason.
+    // While the arguments are held, a part with empty arguments is added. If the call's first part came only after the
+    // finish reason, it would revoke that reason.
     const told = held ? '' : isUntold ? call.text : text
     if (name === undefined || call.name !== '') {
       if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: told })
@@ -99,7 +96,8 @@ export function createToolCallReader(): ToolCallReader {
     },
     take(pieces, whole, parts) {
       if (pieces === undefined || pieces === null) return
-      // A single object is accepted: for a long time, Text Generation Inference sent an object instead of a list.
+      // A single object is accepted as well: for a long time, Text Generation Inference sent an object instead of a
+      // list.
       const list = isObject(pieces) ? [pieces] : pieces
       if (!Array.isArray(list)) throw unreadableError('tool calls of an unknown kind')
       list.forEach((piece, position) => {
@@ -118,12 +116,12 @@ export function createToolCallReader(): ToolCallReader {
 
 type Piece = { id: string | undefined; name: string | undefined; text: string }
 
-/** @throws ProviderError if the value is not a piece of a function call */
+/** @throws ProviderError if the value is not a chunk of a function call */
 function toPiece(piece: unknown): Piece {
   if (!isObject(piece) || (isFilled(piece.type) && piece.type !== 'function')) {
     throw unreadableError('a tool call of an unknown kind')
   }
-  // Some servers send a first piece with only an id, or with `function: null`.
+  // Some servers send a first chunk that contains only an id, or `function: null`.
   const called = piece.function ?? (isFilled(piece.id) || piece.function === null ? {} : undefined)
   if (!isObject(called)) throw unreadableError('a tool call of an unknown kind')
   return {
@@ -134,9 +132,9 @@ function toPiece(piece: unknown): Piece {
 }
 
 /**
- * Whether a piece with a name begins a new call instead of continuing the known call at its index. Some servers give
- * every piece a new id, so a new id counts only together with a name. A different name alone begins a new call, unless
- * index and id match the known call.
+ * Whether a named chunk begins a new call or continues the known call at its index. True if it begins a new call. A new
+ * id begins a new call only if the chunk also has a name, because some servers give every chunk a new id. A different
+ * name alone begins a new call, unless both index and id match the known call.
  */
 function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): boolean {
   if (name === undefined) return false

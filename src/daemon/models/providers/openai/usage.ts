@@ -13,7 +13,7 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   const reasoningTokens =
     tokens(member(usage.completion_tokens_details, 'reasoning_tokens')) ?? tokens(usage.reasoning_tokens) ?? 0
   const details = usage.prompt_tokens_details
-  // xAI counts reasoning in addition to the completion tokens. Only the total in its response shows this.
+  // xAI does not include reasoning in the completion tokens. This is visible only in the total of its response.
   const isBeside = reasoningTokens > 0 && usage.total_tokens === inputTokens + visibleTokens + reasoningTokens
   return {
     inputTokens,
@@ -32,8 +32,8 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
 }
 
 /**
- * Computes the missing input or output count from the total. A difference of zero means that the total includes only
- * the known count.
+ * Computes the missing input or output count from the total. If the difference is zero, the total contains only the
+ * known count, so the other count stays unknown.
  */
 function restOf(total: unknown, side: unknown): number | undefined {
   const rest = (tokens(total) ?? 0) - (tokens(side) ?? Number.POSITIVE_INFINITY)

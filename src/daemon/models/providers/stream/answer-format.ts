@@ -3,7 +3,7 @@ import type { SseEvent } from './sse-event.ts'
 
 /** The state of a streamed answer. A decoder writes it, and the assembly reads it. */
 export type AnswerDraft = {
-  /** Text and reasoning of the current network read. No part is empty. */
+  /** The parts that the current network read has added. No part is empty. */
   parts: ChatPart[]
   /** The finish reason, once received. Without a finish reason, the answer is incomplete. */
   ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string } | undefined
@@ -11,11 +11,11 @@ export type AnswerDraft = {
   usage: TokenUsage | undefined
   /** The provider's end marker was received. */
   done: boolean
-  /** The last part of the answer, unless another part follows and replaces it. */
+  /** A part that is added at the end of the answer, unless a later part replaces it. */
   held?: ChatPart | undefined
 }
 
-/** Splits the bytes of one stream into its events. If it throws, the events before the error are valid. */
+/** Splits the bytes of one stream into events. If `read` throws, the events that it has yielded are valid. */
 export type EventReader = {
   /** Returns the events that these bytes complete. */
   read(bytes: Buffer): Iterable<SseEvent>
@@ -23,7 +23,7 @@ export type EventReader = {
   end(): Iterable<SseEvent>
 }
 
-/** Decodes one provider's answers. Both decoders throw a ProviderError for an invalid answer. */
+/** Decodes one provider's answers. For an invalid answer, both decoders throw a ProviderError. */
 export type AnswerFormat = {
   /** Creates a reader for a stream that does not use server-sent events. */
   createEventReader?: () => EventReader

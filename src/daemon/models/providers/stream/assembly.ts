@@ -16,8 +16,8 @@ export type AnswerAssembly = {
   state(): 'open' | 'finishing' | 'broken' | 'ended'
   /**
    * Processes the bytes of one network read, or null at the end of the body. Returns the parts that these bytes
-   * complete. Content before a failure in the same bytes is returned first, so the result does not depend on how the
-   * network split the stream.
+   * complete. If the bytes contain content and then a failure, the content is returned first. The result therefore does
+   * not depend on how the network split the stream.
    * @throws ProviderError, `truncated` if the stream ended without a finish reason
    */
   take(bytes: Buffer | null): ChatPart[]
@@ -34,7 +34,7 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   let toldUsage: TokenUsage | undefined
   let hasSpoken = false
   const calls = createCallCheck(format)
-  /** The worst ending since the last content. */
+  /** The worst of the endings that were received since the last content. */
   let ending: Ending | undefined
   let isFinishing = false
   let wasTakenBack = false
@@ -50,8 +50,8 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
       else if (hasWords) isCounted = false
       if (hasWords) noteWords(before)
       if (draft.ending && draft.ending !== endingBefore) {
-        // Only the first reason since the latest content counts: a server that repeats its reason may still send
-        // content.
+        // Only the first reason after the latest content counts, because a server that repeats its reason may still
+        // send content.
         if (!ending) isFinishing = !hasWords && hasSpoken && !wasTakenBack && !format.endsWithBody
         ending = worseEnding(ending, draft.ending)
         draft.ending = ending
@@ -79,8 +79,8 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   }
 
   /**
-   * Adds a part with the current counts, for billing if the answer breaks off. It is never the first part, because
-   * counts are not content.
+   * Adds a part with the current counts, which are billed if the answer breaks off. This part is never the first,
+   * because counts are not content.
    */
   function tellUsage(): void {
     hasSpoken ||= draft.parts.length > 0
@@ -107,7 +107,8 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
         failure = { reason }
       }
       if (!ended) tellUsage()
-      // Releases objects before the next read, because retained objects of idle streams dominate memory.
+      // Releases all objects before the next read. With many idle streams, objects that they retain would use most of
+      // the memory.
       draft.parts = NO_PARTS
       return parts
     },

@@ -7,8 +7,8 @@ export type Ending = NonNullable<AnswerDraft['ending']>
 const SEVERITY = { complete: 0, length: 1, filtered: 2 } as const
 
 /**
- * Returns the worse of two endings without content between them, because a `stop` after a `length` does not complete
- * the answer. If both are equally bad, returns the second.
+ * Returns the worse of two endings if no content arrived between them: a `stop` after a `length` does not complete the
+ * answer. If both are equally bad, returns the second.
  */
 export const worseEnding = (first: Ending | undefined, second: Ending): Ending =>
   first && SEVERITY[first.outcome] > SEVERITY[second.outcome] ? first : second

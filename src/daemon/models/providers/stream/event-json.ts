@@ -9,17 +9,17 @@ export const END_MARK = '[DONE]'
 export const isHeartbeat = (data: string): boolean => data === '' || data.startsWith(':')
 
 /**
- * Returns the events inside an event whose data has several lines. This is the event itself, or one event per line if
- * the server separates events by one newline instead of two. The two cases cannot be confused, because JSON ends after
- * a line that is a whole object.
+ * Returns the events in an event with several lines of data. Usually, this is the event itself. If the server separates
+ * events by one newline instead of two, each line is an event. The two cases cannot be confused, because JSON ends
+ * after a line that is a whole object.
  */
 export function eventsIn(event: SseEvent): SseEvent[] {
   const lines = event.data.split('\n').map((line) => line.trim())
   const first = lines.find((line) => !isHeartbeat(line))
   if (first !== undefined && first !== END_MARK && !parseObject(first)) return [event]
   const last = lines.length - 1
-  // The event name belongs to the last line, because a later name replaces an earlier name. Only the last line can be
-  // incomplete.
+  // The name belongs to the last line: if several names are received, the last one replaces the others. Only the last
+  // line can be incomplete.
   return lines.map((data, at) => (at === last ? { ...event, data } : { name: undefined, data, cut: false }))
 }
 
@@ -43,7 +43,7 @@ export function parseEvent(data: string, cut: boolean): Json | undefined {
   return event
 }
 
-/** @throws ProviderError if the value is a list with an error, as Google sends it */
+/** @throws ProviderError if the value is a list that contains an error, which is how Google sends errors */
 export function throwListed(value: unknown): void {
   const first: unknown = Array.isArray(value) ? value[0] : undefined
   if (isObject(first) && isObject(first.error)) throw reportedError(first.error)
