@@ -11,8 +11,8 @@ import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
 
 export type ProviderRegistry = {
   /**
-   * Finds the provider of `<provider>/<model>`, the provider's name of the model, and the location of its calls.
-   * Undefined if the model is not offered.
+   * For a model id `<provider>/<model>`, finds the provider, the model's name at the provider, and the location of the
+   * model's calls. Undefined if the model is not offered.
    */
   find(modelId: string): { provider: Provider; model: string; location: CallLocation } | undefined
   /**
@@ -32,8 +32,8 @@ const LOOPBACK: CallLocation = { host: '127.0.0.1', region: undefined }
 const NOTHING_FOUND: ReadonlyMap<string, Provider> = new Map()
 
 /**
- * Finds the built-in and configured providers by name. For other names, it uses the servers that are currently `found`.
- * The registry does not close providers.
+ * Finds the built-in and configured providers by name. Other names are looked up in `found`, the servers that are
+ * currently discovered. The registry does not close providers.
  * @throws Error if two providers share a name, or a configured `local` provider is not built in.
  */
 export function createProviderRegistry(
@@ -88,8 +88,8 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
       return openAiProvider(config, { clock })
     case 'azure':
       return azureProvider(config, { clock })
-    // The other providers are loaded on demand: many installations never use them, and start-up need not wait for their
-    // code.
+    // All other providers are loaded on demand: many installations never use them, and the start need not wait for
+    // their code.
     case 'anthropic':
       return providerOnDemand(
         config,
@@ -126,7 +126,7 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
   }
 }
 
-/** Returns the same registry with each provider replaced. */
+/** Returns a copy of the registry in which each provider is replaced. */
 export const withProviders = (
   registry: ProviderRegistry,
   replace: (provider: Provider) => Provider,

@@ -24,7 +24,7 @@ const openAiLike = (baseUrl: string, ...keyVariables: string[]): WellKnownProvid
 export const WELL_KNOWN_PROVIDERS: Readonly<Record<string, WellKnownProvider>> = {
   openai: {
     ...openAiLike('https://api.openai.com/v1', 'OPENAI_API_KEY'),
-    // A key that is meant for a proxy must not be sent to another server.
+    // A key that belongs to a proxy must not be sent to another server.
     baseUrlVariable: 'OPENAI_BASE_URL',
   },
   anthropic: {

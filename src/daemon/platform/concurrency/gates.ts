@@ -1,4 +1,4 @@
-// Limits how many requests with the same gate name run and wait at the same time.
+// Limits how many requests of one gate run simultaneously, and how many wait.
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 
@@ -35,7 +35,7 @@ type Gate = {
   queues: Map<string, Waiting[]>
 }
 
-/** @param what the text before "at once" in the error message, such as "this key may run 100 chats" */
+/** @param what the beginning of the error message, before "at once", such as "this key may run 100 chats" */
 export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, clock: Clock, what: string): Gates {
   const gates = new Map<string, Gate>()
 
@@ -92,7 +92,7 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
       const first = queue.shift()
       // Round-robin: moves the queue to the end.
       if (queue.length > 0) gate.queues.set(queueName, queue)
-      // Passes the slot directly to the next waiter, so a newcomer cannot take the slot first.
+      // Passes the slot directly to the next waiting caller, so that a new caller cannot take the slot first.
       first?.letIn()
       return
     }

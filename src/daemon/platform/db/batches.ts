@@ -7,7 +7,7 @@ type Failure = { error: unknown; kind: WriteFailure | 'unknown' }
 /**
  * Runs requests (`Question`) in batches. Requests that arrive during a transaction share the next transaction. `run`
  * returns one result (`Answer`) per request, in the same order. If `run` fails for a batch, the batch is rolled back
- * and `run` is called once for each group. So a request that fails or times out affects only its own group.
+ * and `run` is called once for each group. A request that fails or times out therefore affects only its own group.
  */
 export function createBatches<Question, Answer>({
   db,
@@ -69,7 +69,7 @@ export function createBatches<Question, Answer>({
       const failure = final ?? (await answer(group))
       if (!failure) continue
       for (const { reject } of group) reject(failure.error)
-      // The store is down. Retrying hundreds of groups one by one would delay all of them.
+      // The store is down. Do not retry each group: retrying hundreds of groups one by one would delay all of them.
       if (failure.kind !== 'row' && failure.kind !== 'busy') final = failure
     }
   }

@@ -48,8 +48,8 @@ export async function makeDataDir(dataDir: string): Promise<void> {
   }
 }
 
-// Replaces Node's recursive mkdir, which never returns if mkdir fails with ENOENT although the parent exists, as in
-// /proc.
+// Used instead of Node's recursive mkdir, which never returns if mkdir fails with ENOENT although the parent exists, as
+// in /proc.
 async function makeWithParents(directory: string): Promise<void> {
   try {
     await mkdir(directory, { mode: 0o700 })
@@ -64,8 +64,8 @@ async function makeWithParents(directory: string): Promise<void> {
 const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)
 
 /**
- * Locks the data directory for this process; creates the directory if missing. SQLite takes an operating-system lock on
- * a file, so the lock ends with the process, even after a crash.
+ * Locks the data directory for this process; creates the directory if missing. The lock is an operating-system lock,
+ * which SQLite takes on a file. It therefore ends with the process, even after a crash.
  * @throws DataDirInUseError if another process, or another daemon in this process, has the lock.
  */
 export async function lockDataDir(
@@ -108,7 +108,7 @@ function takeLock(connection: SqliteConnection): Promise<void> {
 }
 
 async function writeHolder(file: string, holder: DataDirHolder): Promise<void> {
-  // The file is written under a temporary name and then renamed, so readers never read a partial file.
+  // The file is written under a temporary name and then renamed, so that other daemons never read a partial file.
   await writeFile(`${file}.new`, `${JSON.stringify(holder)}\n`, { mode: 0o600 })
   await rename(`${file}.new`, file)
 }

@@ -25,7 +25,7 @@ export async function openDatabase(
       : await openPostgresDialect(options.url, log)
   const db = new Kysely<Tables>({ dialect })
   try {
-    // The PostgreSQL pool connects on demand. Connecting here reports a wrong URL immediately.
+    // The PostgreSQL pool connects on demand. The connection here ensures that a wrong URL is reported immediately.
     await db.connection().execute(async () => undefined)
   } catch (error) {
     await db.destroy()

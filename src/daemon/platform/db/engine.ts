@@ -7,8 +7,7 @@ export class UnstorableValueError extends Error {
 
 /**
  * An engine's statement that inserts many rows in one call. `toParameters` converts the rows to the parameters of
- * `sql`. Both arguments of `toParameters` contain the same values: `rows` as objects, `values` as arrays in column
- * order.
+ * `sql`. Its two arguments contain the same values: `rows` as objects, `values` as arrays in column order.
  */
 export type BulkInsert = {
   sql: string
@@ -27,9 +26,9 @@ export type ColumnTraits = {
 }
 
 /**
- * Why a write failed. `row`: the row will always be rejected (duplicate key, invalid value). `busy`: a lock was not
- * free in time. `transient`: a retry may succeed, and the write may already be committed. `other`: the store is not
- * writable.
+ * Why a write failed. `row`: every attempt to write the row will fail (duplicate key, invalid value). `busy`: a lock
+ * was not free in time. `transient`: a retry may succeed, and the write may already be committed. `other`: the store is
+ * not writable.
  */
 export type WriteFailure = 'row' | 'busy' | 'transient' | 'other'
 
@@ -45,12 +44,15 @@ export type Engine = {
   /** @param onConflict the conflict clause in portable SQL, or an empty string */
   bulkInsert(table: string, columns: readonly string[], onConflict: string, traits?: ColumnTraits): BulkInsert
   /**
-   * Joins several statements of `bulkInsert` into one. Only an engine on which one statement is cheaper than a
-   * transaction defines this function.
+   * Joins several statements of `bulkInsert` into one. Defined only if a single statement is cheaper than a transaction
+   * on this engine.
    * @param name unique among the joined statements of a connection
    */
   joinInserts?(name: string, statements: readonly string[]): JoinedStatement
-  /** Returns the SQL of a table to join with: the text before and after its only parameter, the rows as JSON arrays. */
+  /**
+   * Returns the SQL of a table to join with. The table's only parameter is the rows as JSON arrays: the result is the
+   * SQL text before and after this parameter.
+   */
   rowList(columns: Readonly<Record<string, 'text' | 'integer'>>): { before: string; after: string }
   /**
    * Returns the SQL that reads a property of a JSON object in a column. A text or a number is read as text, any other
@@ -65,7 +67,10 @@ export type Engine = {
   uniqueKeyOf(error: unknown): string | undefined
 }
 
-/** The engine is attached to the adapter, because a transaction gives access to no other part of the dialect. */
+/**
+ * The engine is attached to the adapter, because the adapter is the only part of the dialect that a transaction
+ * exposes.
+ */
 export type EngineAdapter = DialectAdapter & { readonly engine: Engine }
 
 /** The engine of a database or transaction from `openDatabase`. */

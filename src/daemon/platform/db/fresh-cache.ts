@@ -11,9 +11,9 @@ export type FreshCache<T> = {
 }
 
 /**
- * Caches the result of `load` for each name for `maxAgeMs`. So changes by another daemon are visible after `maxAgeMs`
- * at the latest. An entry that is read after half that age is reloaded in the background. Concurrent loads of one name
- * share one query.
+ * Caches the result of `load` for each name for `maxAgeMs`. Changes by another daemon are therefore visible after at
+ * most `maxAgeMs`. If an entry is read after half that age, it is reloaded in the background. Concurrent loads of one
+ * name share one query.
  */
 export function createFreshCache<T extends object>({
   clock,
@@ -46,7 +46,7 @@ export function createFreshCache<T extends object>({
     const startedIn = generation
     try {
       const value = await load(name)
-      // A change during the query may be missing from its result, so the result is not cached.
+      // If the entry was invalidated during the query, the result is not cached, because it may lack the change.
       if (startedIn === generation) cache.set(name, { value, loadedAtMs })
       return value
     } catch (error) {
@@ -61,7 +61,7 @@ export function createFreshCache<T extends object>({
       const known = cache.get(name)
       const ageMs = known ? clock.monotonic() - known.loadedAtMs : maxAgeMs
       if (!known || ageMs >= maxAgeMs) return loadOnce(name)
-      // The error is ignored here: after a failed reload, a later load reports it.
+      // The error is ignored here: if the store is still down, a later load reports it.
       if (ageMs >= maxAgeMs / 2) loadOnce(name).catch(() => {})
       return known.value
     },

@@ -7,7 +7,7 @@ import type { Tables } from './tables.ts'
 type Prepared = { columns: readonly string[]; onConflict: AnyConflict; common: Names; insert: BulkInsert }
 
 /**
- * The prepared statements of each engine and table. They are kept in a list, because comparing a few names is far
+ * The prepared statements of each engine and table. A list is searched instead of a map: comparing a few names is far
  * cheaper than building a map key from them.
  */
 const prepared = new Map<Engine, Map<string, Prepared[]>>()
@@ -64,7 +64,7 @@ type AnyRows = {
   common?: Names | undefined
 }
 
-/** Columns whose texts are long in most rows. */
+/** Columns that contain long texts in most rows. */
 const LONG_TEXTS: Readonly<Record<string, string>> = { evidence_entries: 'payload' }
 
 /** Returns the statement that inserts these rows, and its parameters. @throws UnstorableValueError naming the column */
@@ -75,15 +75,15 @@ export function toInsert(
   const columns = Object.keys(rows[0] as object)
   const values: unknown[][] = []
   for (const row of rows) {
-    // The properties of a table's rows are nearly always in the same order. Values are then read by position, which is
-    // three times faster than by name.
+    // If the properties of all rows are in the same order, as nearly always, values are read by position. This is three
+    // times faster than reading by name.
     const inOrder = isSameList(Object.keys(row), columns)
     values.push(checked(table, columns, inOrder ? Object.values(row) : columns.map((column) => row[column])))
   }
   const insert = bulkInsert(engine, { table, columns, onConflict, common })
   const parameters = insert.toParameters(rows, values)
   const [json, ...separate] = parameters
-  // An unstorable value always appears as one of these escapes in the JSON. Values are checked only if an escape is
+  // In JSON, an unstorable value always contains one of these escapes. Values are checked only if such an escape is
   // found.
   const isSuspect = json.includes('\\u0000') || json.includes('\\ud') || separate.some(isSuspectValue)
   if (isSuspect) for (const row of rows) checkText(table, row)
@@ -92,7 +92,7 @@ export function toInsert(
 
 const NONE: Names = []
 
-/** Encoding a lone surrogate in UTF-8 produces a replacement character, so this character makes a value suspect. */
+/** In UTF-8, a lone surrogate becomes a replacement character. Values are checked only if this character is found. */
 function isSuspectValue(value: InsertParameters[number]): boolean {
   if (typeof value === 'string') return UNSTORABLE.test(value)
   return Buffer.isBuffer(value) && (value.includes(0) || value.includes('\ufffd'))

@@ -4,7 +4,7 @@ import { engineOf } from './engine.ts'
 import { insertRows, isSameList, type TableRows, toInsert } from './insert-rows.ts'
 import type { Tables } from './tables.ts'
 
-/** Statements that were joined, and a promise of the joined statement. */
+/** Several statements, and a promise of the single statement into which they are joined. */
 type Joined = { statements: readonly string[]; sql: Promise<string> }
 
 const joined = new WeakMap<DialectAdapter, Joined[]>()
@@ -45,7 +45,7 @@ function joinedStatement(db: Db, statements: readonly string[]): Promise<string>
   joinsMade += 1
   const made = { statements, sql: joinStatements(db, `together_${joinsMade}`, statements) }
   known.push(made)
-  // The awaiting caller gets the error; the next caller retries.
+  // If joining fails, the waiting caller gets the error, and the next caller retries.
   made.sql.catch(() => known.splice(known.indexOf(made), 1))
   return made.sql
 }

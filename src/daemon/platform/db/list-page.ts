@@ -26,7 +26,7 @@ export type Listing<Row> = Page & {
   /** Whether rows are matched by substring. An index order does not speed up such a search. */
   isSearch: boolean
   /**
-   * The number of matching rows, if known. If it is set, rows are not counted, and the search stops at the last match.
+   * The number of matching rows, if known. If it is set, rows are not counted, and the query stops at the last match.
    */
   total?: number | undefined
   /** Loads the rows with these ids, in any order. Rows that were deleted in the meantime are omitted. */
@@ -34,8 +34,8 @@ export type Listing<Row> = Page & {
 }
 
 /**
- * Returns one page of the matching rows, and the total count. Ids are selected first, in index order. So only the rows
- * of the requested page are read, even for a high page number.
+ * Returns one page of the matching rows, and the total count. Ids are selected first, in index order. Full rows are
+ * therefore read only for the requested page, even if the page number is high.
  * @param matching selects the ids of all rows of the list
  */
 export async function pageOf<Database, Table extends keyof Database, Row extends { id: string }>(

@@ -57,7 +57,7 @@ export class NewerSchemaError extends Error {
 }
 
 /**
- * Migrates the schema, all or nothing. If several daemons start at the same time on one PostgreSQL server, their
+ * Migrates the schema, all or nothing. If several daemons on one PostgreSQL server start at the same time, their
  * migrations run one after the other.
  * @throws NewerSchemaError, before anything is written, if the database has migrations that this version does not know.
  */

@@ -137,7 +137,8 @@ function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart
 
 /**
  * Adds the content of a choice. Some servers put a whole answer into one `message`, and MiniMax repeats all deltas in a
- * last message. Content outside a delta must repeat the deltas. Otherwise it would be lost, so it is an error.
+ * last message. All other content outside a delta must repeat the deltas. Otherwise it would be lost, so it is an
+ * error.
  * @throws ProviderError for content that was in no delta
  */
 function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): void {

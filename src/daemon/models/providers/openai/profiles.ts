@@ -26,8 +26,8 @@ export type Profile = {
   tokensField: 'max_tokens' | 'max_completion_tokens'
   systemRole: 'system' | 'developer'
   /**
-   * Whether `stream_options` is sent. Whether to request the usage in streams. False for servers that always send it
-   * and reject unknown fields.
+   * Whether `stream_options` is sent, to request the usage. False for servers that always stream the usage and reject
+   * unknown fields.
    */
   streamOptions: boolean
   /** The model accepts only its own temperature, so a default temperature is not sent. */

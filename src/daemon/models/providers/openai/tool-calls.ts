@@ -132,9 +132,9 @@ function toPiece(piece: unknown): Piece {
 }
 
 /**
- * Whether a named chunk begins a new call or continues the known call at its index. True if it begins a new call. A new
- * id begins a new call only if the chunk also has a name, because some servers give every chunk a new id. A different
- * name alone begins a new call, unless both index and id match the known call.
+ * Whether a chunk begins a new call instead of continuing the known call at its index. Only a chunk with a name can
+ * begin a call: a new id alone does not count, because some servers give every chunk a new id. If a chunk has no id,
+ * another name begins a new call, unless the chunk has an index and the known call has an id.
  */
 function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): boolean {
   if (name === undefined) return false

@@ -21,7 +21,7 @@ type ErrorDetails = {
   retryAfterSeconds: number | undefined
 }
 
-/** Statuses that may report a problem with our key, model name or quota, depending on the body. */
+/** For these statuses, the body shows whether they report a problem with our key, model name or quota. */
 const OPERATOR_STATUSES = new Set([400, 401, 402, 403, 404, 410, 412, 429])
 const QUOTA_NAMES =
   /insufficient_quota|exceeded_current_quota|servicequotaexceeded|allocationquota\.freetieronly|credit_limit|payment_required|billing_(error|disabled|not_active|hard_limit)|arrearage/
@@ -31,8 +31,8 @@ const UNKNOWN_MODEL_NAMES =
 const AUTH_400_NAMES =
   /api_key_invalid|invalid.?api.?key|failed_precondition|incompletesignature|notauthorized|requestexpired/
 /**
- * Messages of providers that send no error name. Each pattern matches only the beginning of a message, because the rest
- * may quote the request. A caller's words must not alert the operator.
+ * Messages of providers that send no error name. Each pattern matches only the beginning of a message: the rest may
+ * quote the request, and a caller's words must not alert the operator.
  */
 const QUOTA_SENTENCES =
   /^(your credit balance is too low|you have reached your specified api usage limits|key limit exceeded|insufficient balance|out of call volume quota|you have (run out of credits|exceeded your monthly included credits)|your newly created team doesn.t have any credits|your team \S+ has either used all available credits|account \S+ is suspended, possibly due to reaching the monthly spending limit)/
@@ -41,15 +41,16 @@ const UNKNOWN_MODEL_SENTENCES =
 const AUTH_SENTENCES =
   /^(incorrect api key|invalid api key|api key (not valid|expired)|(this|your) (organization|account) has been disabled)/
 /**
- * Messages of a 429 about credit, a spending limit or a quota of a day or more. A 429 never quotes the request.
- * "Exceeded your current quota" is not in the list, because Google also uses this message for limits per minute.
+ * Messages of a 429 about credit, a spending limit or a quota of a day or more. These patterns may match anywhere,
+ * because a 429 never quotes the request. "Exceeded your current quota" is not listed: Google also sends it for limits
+ * per minute.
  */
 const QUOTA_WORDS =
   /insufficient balance|credit balance is too low|used all available credits|monthly included credits|(run out of|have any) credits|spending limit|specified api usage limits|too many (tokens|requests) per day|free-models-per-day|calls \/ month/
 /** Matches a 403 or 404 that concerns a part of the request, not our account or the model. */
 const NAMED_BY_THE_REQUEST =
   /^((file|item|response|previous response|conversation|container|vector store)( .{1,200})? not found|no such file|the file \S+ is not in an active state|you do not have permission to access the file |no endpoints found that (support|can handle) )/
-/** Names of authentication errors inside a 200, which has no error status. */
+/** Names of authentication errors that are sent with status 200, so the status does not show the error. */
 const AUTH_NAMES =
   /authentication|permission.?(error|denied)|unauthorized|invalid_api_key|accessdenied|unrecognizedclient|expiredtoken/
 /**
@@ -58,8 +59,7 @@ const AUTH_NAMES =
  */
 const THE_REQUEST = new Set([400, 413, 415, 422])
 /**
- * Matches a 403 that concerns the prompt. Other 403 responses concern our account, which may itself be under
- * moderation.
+ * Matches a 403 that concerns the prompt. All other 403 responses concern our account, even if they mention moderation.
  */
 const FORBIDDEN_CONTENT = /usage guidelines|safety_check/
 const CONTEXT_LENGTH =
@@ -80,7 +80,7 @@ const SHOWN_CODE = /^[\w.-]{1,64}$/
 export function statusError(status: number, headers: IncomingHttpHeaders, body: string, nowMs: number): ProviderError {
   const details = errorDetails(parseJson(body), headers['x-amzn-errortype'], nowMs)
   const reason = statusReason(status, details)
-  // Rate-limit headers are in every response, but they specify a wait only after a 429.
+  // Every response has rate-limit headers, but only those of a 429 specify a wait.
   const resetSeconds = status === 429 ? limitResetSeconds(headers, nowMs) : undefined
   // If the daily quota is exhausted, Google's RetryInfo still contains the wait for the limit per minute.
   const limitSeconds = isOperatorReason(reason) ? undefined : (details.retryAfterSeconds ?? resetSeconds)
@@ -104,7 +104,8 @@ export function reportedError(error: unknown): ProviderError {
 }
 
 /**
- * Classifies a connection failure. If `answering` is set, the answer had already begun, so its outcome is `truncated`.
+ * Classifies a connection failure. `answering` means that the answer had already begun: its outcome is then
+ * `truncated`.
  */
 export function connectionError(cause: Error, answering: boolean): ProviderError {
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
@@ -121,7 +122,10 @@ export const truncatedError = () =>
     outcome: 'truncated',
   })
 
-/** Returns the error for an unreadable answer. Its content is unknown, so it is never skipped. */
+/**
+ * Returns the error for an answer that cannot be read. Unreadable content is never skipped, because it may be
+ * important.
+ */
 export const unreadableError = (what: string, cause?: unknown) =>
   new ProviderError('server_error', `The provider sent ${what}.`, { cause })
 
@@ -158,7 +162,7 @@ function operatorReasonOf(status: number, details: ErrorDetails): OperatorReason
   return status === 403 || AUTH_400_NAMES.test(names) || AUTH_SENTENCES.test(message) ? 'auth_failed' : undefined
 }
 
-/** Names take precedence over the message, because a message may contain any text. */
+/** Error names take precedence over the message, because the message may contain any text. */
 function wordsReason({ names, message, words, code = '' }: ErrorDetails): FailureReason {
   if (MODEL_FAILED.test(code)) return 'server_error'
   if (NAMED_BY_THE_REQUEST.test(message)) return 'bad_request'
@@ -212,7 +216,7 @@ function googleDetails(details: unknown): { reasons: unknown[]; quotaIds: unknow
   return { reasons: known.map(({ reason }) => reason), quotaIds: violations.map(({ quotaId }) => quotaId) }
 }
 
-/** Returns the wait in an error of OpenRouter, which copies headers of the upstream provider into the error. */
+/** Returns the wait from an OpenRouter error: OpenRouter copies headers of the upstream provider into the error. */
 function passedOnSeconds(metadata: unknown, nowMs: number): number | undefined {
   const headers = isObject(metadata) ? metadata.headers : undefined
   if (!isObject(headers) || Number.isNaN(nowMs)) return undefined

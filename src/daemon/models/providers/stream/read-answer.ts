@@ -23,7 +23,7 @@ const PROVIDER_ERROR_BODY_BYTES = 65_536
 export type AnswerCall = {
   pool: Dispatcher
   clock: Clock
-  /** A function if the request must be created right before the call, for example to sign the request. */
+  /** The request, or a function that creates it right before the call, for example to sign it. */
   request: UpstreamRequest | (() => Promise<UpstreamRequest>)
   format: AnswerFormat
   streamed: boolean
@@ -70,14 +70,14 @@ export async function readJson(
   }
 }
 
-// This iterator is hand-written, because a generator would add three microtask turns to every network read.
+// An iterator class instead of a generator, because a generator would add three microtask turns to every network read.
 class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
-  /** Cleared when the call starts, because the request may be large and is then no longer needed. */
+  /** Cleared when the call starts: from then on, the request is not needed, and it may be large. */
   #call: AnswerCall | undefined
   readonly #clock: Clock
   readonly #signal: AbortSignal
-  // These callbacks are created once instead of for each read: with thousands of idle streams, they would dominate
-  // memory.
+  // These callbacks are created once per answer. If each read created its own, thousands of idle streams would retain a
+  // lot of memory.
   readonly #onBytes = (bytes: Buffer | null) => this.#take(bytes) ?? this.#readOn()
   readonly #onFailure = (error: unknown) => this.#fail(error)
   #upstream: Upstream | undefined
@@ -111,7 +111,10 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
     return NO_MORE
   }
 
-  /** Sends the request and reads the first parts: up to the commit point of a stream, otherwise the whole answer. */
+  /**
+   * Sends the request and reads the first parts. A stream is read up to the commit point, any other response
+   * completely.
+   */
   async #start(call: AnswerCall): Promise<IteratorResult<readonly ChatPart[]>> {
     const { pool, clock, timeouts, streamed, format, onHead } = call
     try {
@@ -141,14 +144,14 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
   /** Waits for the next read of a stream. Returns null at its end. */
   #nextBytes(): Promise<Buffer | null> {
-    // This limit ends a stream that never pauses, because the watch limits only silence.
+    // This limit also ends a stream that never pauses, which the watch does not detect, because it limits only silence.
     if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
     const state = this.#assembly?.state()
     if (state === 'broken') return NOTHING
     this.#watch?.waiting()
     const bytes = (this.#upstream as Upstream).next()
     if (state === 'open') return bytes
-    // After the finish reason the answer is complete, however the connection ends.
+    // Once the finish reason has arrived, the answer is complete, however the connection ends.
     return bytes.catch((error) => {
       if (this.#signal.aborted) throw error
       return null
@@ -186,7 +189,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   }
 
   #handOut(parts: readonly ChatPart[]): IteratorResult<readonly ChatPart[]> {
-    // The reader may stop at the `end` part, so the call is finished here.
+    // The call is finished here, because the consumer may not read further after the `end` part.
     if (parts.at(-1)?.type === 'end') this.#finish(true)
     return { done: false, value: parts }
   }
@@ -202,8 +205,8 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
 const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefined })
 
-// All calls share this instance: creating an Error captures a stack, which is useless here, because this is not a
-// fault.
+// All calls share this instance, because creating an Error captures a stack. A stack is useless here, because this is
+// not a fault.
 const GIVEN_UP = new Error('the answer is not read further')
 
 const NOTHING: Promise<null> = Promise.resolve(null)
@@ -227,7 +230,7 @@ async function toStatusError(
   headers: IncomingHttpHeaders,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Promise<ProviderError> {
-  // The status is known, so an incomplete body only loses the provider's error code.
+  // If the body is incomplete, only the provider's error code is lost, because the status is known.
   const body = await readBody(upstream, PROVIDER_ERROR_BODY_BYTES).catch((error) => {
     if (signal.aborted) throw error
   })

@@ -15,7 +15,7 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): 
   if (!value) return undefined
   const several = /^\d+(\s*,\s*\d+)+$/.test(value) ? value.split(',') : [value]
   if (several.every((one) => NUMBER.test(one.trim()))) return wholeSeconds(Math.max(...several.map(Number)))
-  // The asctime format has no time zone but means UTC.
+  // A date in asctime format has no time zone and means UTC.
   const date = Date.parse(/^[A-Za-z]{3},? .*\d$/.test(value) ? `${value} GMT` : value)
   if (!/^[A-Za-z]{3}/.test(value)) return resetSeconds(value, nowMs)
   return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
@@ -24,8 +24,8 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): 
 /**
  * Returns the seconds until the exceeded limit resets, from the rate-limit headers. `x-ratelimit-reset[-<limit>]` and
  * `ratelimit-reset` are a number of seconds, a duration such as "6m0s", or a time. `ratelimit` has a member `t` or
- * `reset`. `anthropic-ratelimit-<limit>-reset` is a date. The result is the longest wait of the exhausted limits.
- * Otherwise, the result is the shortest wait of all limits.
+ * `reset`. `anthropic-ratelimit-<limit>-reset` is a date. If some limits are exhausted, the result is the longest wait
+ * among these. Otherwise, it is the shortest wait of all limits.
  */
 export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const waits: number[] = []
@@ -58,7 +58,7 @@ export function retryInfoSeconds(details: unknown): number | undefined {
 const NUMBER = /^\d+(\.\d+)?$/
 const LIMIT_RESET = /^(ratelimit|x-rate-?limit-reset(-[\w-]+)?|ratelimit-reset|anthropic-ratelimit-[\w-]+-reset)$/
 const DURATION = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?$/
-/** A number this large is a point in time (seconds or milliseconds since 1970), not a wait. */
+/** If a number is at least this large, it is a time (seconds or milliseconds since 1970), not a wait. */
 const LOWEST_TIME_SECONDS = 1_000_000_000
 const LOWEST_TIME_MS = 1_000_000_000_000
 
@@ -78,7 +78,7 @@ function resetSeconds(value: string, nowMs: number): number | undefined {
   return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
 }
 
-/** Extracts the reset from a header, without a window as in `12;w=60` and without the other members of `ratelimit`. */
+/** Extracts the reset from a header. Removes a window (as in `12;w=60`) and the other members of `ratelimit`. */
 const resetOf = (name: string, value: string): string =>
   (name === 'ratelimit' ? /\b(?:t|reset)=(\d+)/.exec(value)?.[1] : value.split(';')[0]?.trim()) ?? ''
 

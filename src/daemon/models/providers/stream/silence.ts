@@ -7,7 +7,7 @@ export type Timeouts = { attemptMs: number; firstTokenMs: number; stallMs: numbe
 
 /** The timeouts of a provider call. Every method is cheap enough to be called once per network read. */
 export type SilenceWatch = {
-  /** Starts a wait for bytes. Only the time of these waits counts, not the time that a slow client takes. */
+  /** Starts a wait for bytes from the provider. Only these waits count. The time that a slow client takes does not. */
   waiting(): void
   heard(): void
   /** The first content has arrived. From now on, the limit applies to the silence between reads. */
@@ -46,15 +46,15 @@ export function watchSilence(
     return streamed ? waitedMs + stallMs : attemptMs
   }
 
-  // Bytes only postpone the deadline. So the timer is not reset on each read; when it fires, it is set to the remaining
-  // time. The timer keeps running while the client is slow, and the next wait sets it again.
+  // Received bytes can only postpone the deadline. Reads therefore do not reset the timer: when the timer fires, it is
+  // set to the remaining time. The timer keeps running while the client is slow, and the next wait sets it again.
   function arm(sinceMs: number): void {
     const endMs = sinceMs + Math.min(attemptMs, phaseLimitMs()) - waitedMs
     if (timer && endMs >= armedForMs) return
     timer?.cancel()
     armedForMs = endMs
     timer = undefined
-    // An infinite timeout needs no timer, and Node would treat it as 1 ms.
+    // An infinite timeout needs no timer. Node would even treat it as 1 ms.
     if (!Number.isFinite(endMs)) return
     timer = clock.after(Math.max(0, Math.ceil(endMs - clock.monotonic())), fired)
   }

@@ -1,2 +1,2 @@
-/** `cut` marks a last event that has no terminating blank line, so its data may be incomplete. */
+/** `cut`: the event is the last one and no blank line terminates it, so its data may be incomplete. */
 export type SseEvent = { name: string | undefined; data: string; cut: boolean }

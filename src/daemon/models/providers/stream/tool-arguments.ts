@@ -11,8 +11,8 @@ export type CallCheck = {
   /** Takes the parts of the answer in order. */
   add(part: ChatPart): void
   /**
-   * @throws ProviderError if the finish reason means a tool call but there was none, or if arguments are not a JSON
-   * object. Does not throw if the token limit or a filter cut the answer.
+   * @throws ProviderError if the finish reason indicates a tool call but there was none, or if arguments are not a JSON
+   * object. If the token limit or a filter cut the answer, it does not throw.
    */
   check(ending: Ending): void
 }
@@ -37,8 +37,8 @@ export function createCallCheck({ hidesCalls = false }: Pick<AnswerFormat, 'hide
 }
 
 /**
- * Checks the tool calls of a whole answer and returns its parts. The check runs before the first part is passed on, so
- * that another model may still answer.
+ * Checks the tool calls of a whole answer and returns its parts. The check runs before any part is passed on. If it
+ * fails, another model can still answer.
  */
 export function withWholeCalls(parts: ChatPart[], format: AnswerFormat): ChatPart[] {
   const calls = createCallCheck(format)

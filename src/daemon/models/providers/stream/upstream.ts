@@ -11,11 +11,11 @@ export type UpstreamRequest = {
   path: string
   headers: readonly string[]
   body: string
-  /** Set for a governed call: its model, and the check that runs before the call is sent. */
+  /** Set only for a governed call: the model, and the check that runs before the call is sent. */
   governed?: { model: string; entitled: Entitled } | undefined
 }
 
-/** Requests the right to send `body`, for a governed call. Called as soon as the bytes are known. */
+/** For a governed call, requests the right to send `body`. Called as soon as the bytes are known. */
 export const governed = (
   { model, entitle }: Pick<ProviderCall, 'model' | 'entitle'>,
   body: string,
@@ -33,18 +33,18 @@ export type UpstreamHead = { status: number; headers: IncomingHttpHeaders }
 /** One HTTP call in flight. It has one reader, which first awaits `takeHead` and then calls `next` sequentially. */
 export type Upstream = {
   /**
-   * Returns status and headers. Works only once, so that a stream does not retain the headers for minutes. Rejects with
-   * a ProviderError.
+   * Returns status and headers. Works only once: the headers are then released, because a long stream would otherwise
+   * keep them in memory for minutes. Rejects with a ProviderError.
    */
   takeHead(): Promise<UpstreamHead>
   /**
    * Returns all bytes since the last call, or null at the end of the body. Reading pauses while STREAM_BUFFER_BYTES are
-   * buffered. After a failure, first returns the bytes received before it, then rejects with a ProviderError.
+   * buffered. After a failure, returns the bytes that were received before it, and then rejects with a ProviderError.
    */
   next(): Promise<Buffer | null>
   /** Ends the call with `error`, drops buffered bytes and closes the connection. No effect after the end. */
   cancel(error: Error): void
-  /** Discards further bytes for `graceMs`, so that the connection can be reused. */
+  /** Reads and discards further bytes for at most `graceMs`, so that the connection can be reused. */
   release(clock: Clock, graceMs: number): void
 }
 
@@ -53,14 +53,14 @@ export type Upstream = {
  */
 const SOCKET_READ_BYTES = 65_536
 /**
- * Maximum number of buffered pieces. The number is limited because of their overhead: a piece of one byte takes a
- * hundred times its size.
+ * Maximum number of buffered chunks. Their number is limited as well, because each chunk has an overhead: a chunk of
+ * one byte takes a hundred bytes of memory.
  */
 const HELD_PIECES = 1_024
 
 /**
- * Sends a POST directly on the pool: fetch, Web Streams and Readable cost several times as much as the call itself. An
- * aborted signal closes the connection immediately, in any state.
+ * Sends a POST directly on the pool, because fetch, Web Streams and Readable would cost several times as much as the
+ * call itself. An aborted signal closes the connection immediately, in any state.
  */
 export function openUpstream(pool: Dispatcher, request: UpstreamRequest, signal: AbortSignal): Upstream {
   return new UpstreamCall(pool, request, signal)
@@ -121,7 +121,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     if (this.#ended || this.#failure) return
     this.#held = []
     const controller = this.#controller
-    // This comes first, because undici reports the abort as a failure.
+    // Set this first: undici reports the abort as a failure, which must not replace the reason.
     this.#fail(error)
     controller?.abort(error)
   }
@@ -143,11 +143,11 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
-    // undici would retain these bytes until the answer ends.
+    // Otherwise undici would keep these bytes in memory until the answer ends.
     controller.rawHeaders = null
     this.#answering = true
     this.#resolveHead({ status, headers })
-    // Both functions are replaced, because they retain the promise and thus the headers.
+    // Drop both functions, because they retain the promise and thus the headers.
     this.#resolveHead = ignore
     this.#rejectHead = ignore
   }
