@@ -22,11 +22,11 @@ export type DaemonLog = Log & {
   flush(): Promise<void>
 }
 
-/** Maximum number of characters buffered for a slow reader; further lines are counted and dropped. */
+/** Maximum number of characters that are buffered for a slow reader. Further lines are counted and dropped. */
 const BACKLOG_CHARS = 4_194_304
 
-// The finished line is searched for secrets, so that nesting and error texts cannot hide a secret. Only whole
-// names match, so `apiKeyId` and `secret_hash` stay readable.
+// The finished line is searched for secrets, so that secrets in nested objects and error texts are also found. A name
+// must match completely: `apiKeyId` and `secret_hash` stay readable.
 const SECRET_MEMBER =
   /"([\w-]*(?:authorization|api[_-]?key|bootstrap[_-]?key|password|secret|cookie))":("(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*",?)*\])/gi
 const API_KEY = /\bsk-[\w-]{16,}/g
@@ -71,8 +71,8 @@ export function createLog(level: LogLevel, out: Writable = process.stdout): Daem
   }
 }
 
-// Lines are written through a stream, because file writes use libuv's threads. A thread that blocks on a pipe without a
-// reader cannot be cancelled. Such a thread would keep the process from ending, and it would be lost to the store.
+// Lines are written through a stream, because file writes use libuv's threads. If a thread blocks on a pipe without a
+// reader, it cannot be cancelled. The process could then not end, and the store would have one thread less.
 function createLineWriter(out: Writable): { write(line: string): void; flush(): Promise<void> } {
   let turn = ''
   let dropped = 0

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 
 /**
- * Step budget of a tenant's patterns. Each request and each answer has its own budget. Each character costs one step
- * per instruction of the compiled pattern. A step takes about 20 ns. Text beyond the budget counts as a match. Streams
- * charge the full cost for new text, and at least a sixteenth of it for re-read text.
+ * Step budget of a tenant's patterns. Each request and each answer has its own budget. For each character, every
+ * instruction of the compiled pattern costs one step. A step takes about 20 ns. Text beyond the budget counts as a
+ * match. In a stream, new text costs the full number of steps, and re-read text at least a sixteenth of it.
  */
 const GUARD_SCAN_STEPS = 200_000_000
 
@@ -27,7 +27,7 @@ export type ResumablePacer = Pacer & {
   resume(): void
 }
 
-/** After this time, work yields to other work of the daemon. */
+/** After this much time, the work yields to other work of the daemon. */
 export const PACE_MS = 5
 
 /** @param now a clock in milliseconds */

@@ -46,7 +46,7 @@ export function createFreshCache<T extends object>({
     const startedIn = generation
     try {
       const value = await load(name)
-      // If the entry was invalidated during the query, the result is not cached, because it may lack the change.
+      // If entries were invalidated during the query, the result is not cached, because it may lack the change.
       if (startedIn === generation) cache.set(name, { value, loadedAtMs })
       return value
     } catch (error) {

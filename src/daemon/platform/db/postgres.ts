@@ -7,9 +7,10 @@ import { type Engine, UnstorableValueError } from './engine.ts'
 const POOL_CONNECTIONS = 10
 const CONNECT_TIMEOUT_MS = 5_000
 const IDLE_TIMEOUT_MS = 30_000
-/** Maximum run time of a statement, and maximum idle time of a transaction that may have locks. */
+/** Maximum run time of a statement, and maximum idle time of a transaction, which may have locks. */
 const STATEMENT_TIMEOUT_MS = 30_000
-// By `runningMs`, a live server would have ended the statement, so the connection is closed.
+// After `runningMs` without data, the connection is closed, because a live server would have ended the statement by
+// then.
 const SILENCE_TIMEOUTS: SilenceTimeouts = { runningMs: STATEMENT_TIMEOUT_MS + 2_000, closingMs: 5_000 }
 
 /** Type ids (pg_type) of int8, and of numeric, the type of sum() over an int8 column. */
@@ -52,8 +53,8 @@ export async function openPostgresDialect(
   // end the process, so every client gets a listener.
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.error({ err: error }, 'a PostgreSQL connection broke'))
-    // pg's query_timeout would return the connection to the pool while the lost query still runs on it. The next query
-    // would then wait for the lost query. The socket's timeout costs nothing per query and closes the connection.
+    // A timeout of the socket costs nothing per query and closes the connection. pg's query_timeout is not used: it
+    // would return the connection to the pool while the lost query still runs, and the next query would wait for it.
     const socket = client.connection.stream as Socket
     socket.setTimeout(silence.runningMs, () => socket.destroy(new Error('PostgreSQL did not answer in time')))
     sockets.add(socket)
@@ -91,12 +92,12 @@ const postgresEngine: Engine = {
   },
   rowList(columns) {
     const values = Object.entries(columns).map(([name, type], position) =>
-      // Uses the collation of our columns, because PostgreSQL cannot compare texts with different collations.
+      // Uses the same collation as our columns, because PostgreSQL cannot compare texts with different collations.
       type === 'text' ? `(value->>${position}) collate "C" as ${name}` : `(value->>${position})::bigint as ${name}`,
     )
     return { before: `(select ${values.join(', ')} from json_array_elements(`, after: '::json))' }
   },
-  // PostgreSQL rejects a JSON text that contains an escaped NUL anywhere, so escaped NULs are replaced first.
+  // Escaped NULs are replaced first, because PostgreSQL rejects a JSON text that contains one anywhere.
   jsonMember: (column, name) => `(replace(${column}, '\\u0000', '\\ufffd')::json ->> '${name}')`,
   failureOf(error) {
     if (error instanceof UnstorableValueError || error instanceof RangeError) return 'row'

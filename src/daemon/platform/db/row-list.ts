@@ -7,8 +7,8 @@ type ListedRow<Columns extends ColumnTypes> = {
 }
 
 /**
- * Rows as a table to join with, passed as one parameter, so the SQL is the same for any number of rows. Accepts text,
- * null and integers.
+ * Converts rows to a table to join with. They are passed as one parameter, so the SQL is the same for any number of
+ * rows. Accepts text, null and integers.
  * @throws UnstorableValueError naming a column with a NUL or lone surrogate, which PostgreSQL rejects.
  */
 export function rowList<const Columns extends ColumnTypes>(
@@ -22,7 +22,7 @@ export function rowList<const Columns extends ColumnTypes>(
   for (const name of names)
     if (!/^[a-z_]+$/.test(name)) throw new UnstorableValueError(`"${name}" is not a valid column name`)
   const json = JSON.stringify(rows.map((row) => names.map((name) => row[name])))
-  // An unstorable value always appears as one of these escapes in the JSON. Values are checked only if an escape is
+  // In JSON, an unstorable value always contains one of these escapes. Values are checked only if such an escape is
   // found.
   if (json.includes('\\u0000') || json.includes('\\ud')) for (const row of rows) checkText(row)
   const { before, after } = engine.rowList(columns)

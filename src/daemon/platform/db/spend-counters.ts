@@ -9,7 +9,7 @@ export type SpendCounterKey = Pick<SpendCounterRow, 'tenant_id' | 'holder' | 'ho
 /** Identifies the request that owns a reservation. */
 export type ReservedRequest = Pick<SpendReservationRow, 'tenant_id' | 'request_id'>
 
-/** The amount that one request may add to a counter. */
+/** The maximum amount that a request may add to a counter. */
 export type Reservation = Omit<SpendReservationRow, 'expires_at'>
 
 const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 0, points: 0 })
@@ -32,7 +32,7 @@ export const toSpendInsert = (rows: readonly SpendCounterRow[]): TableRows<'spen
   onConflict: { addTo: ['tenant_id', 'holder', 'holder_id', 'period'] },
 })
 
-/** The spend of this account or key in this month; zero if there is no row yet. */
+/** Returns the spend of this account or key in this month. Zero if there is no row yet. */
 export async function findSpend(db: Db, key: SpendCounterKey): Promise<SpendCounterRow> {
   const found = await db
     .selectFrom('spend_counters')
@@ -75,8 +75,8 @@ export async function sumReservations(tx: Db, keys: readonly SpendCounterKey[]):
 }
 
 /**
- * Creates reservations that expire after `leaseMs` unless they are renewed. Existing reservations of the same request
- * are accepted: they may remain if the request's Idempotency-Key claim was lost and reclaimed. PostgreSQL only.
+ * Creates reservations that expire after `leaseMs` unless they are renewed. If the request already has reservations,
+ * they are accepted: its Idempotency-Key claim may have been lost and claimed again. PostgreSQL only.
  */
 export async function insertReservations(tx: Db, rows: readonly Reservation[], leaseMs: number): Promise<void> {
   if (rows.length === 0) return
@@ -123,7 +123,7 @@ export async function deleteReservations(db: Db, requests: readonly ReservedRequ
     .execute()
 }
 
-/** Deletes expired reservations of all tenants. Killed daemons leave such reservations. PostgreSQL only. */
+/** Deletes expired reservations of all tenants. Such reservations remain if a daemon is killed. PostgreSQL only. */
 export async function deleteExpiredReservations(db: Db): Promise<void> {
   await sql`delete from spend_reservations where expires_at <= ${storeTime(0)}`.execute(db)
 }

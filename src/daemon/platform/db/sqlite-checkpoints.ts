@@ -3,8 +3,8 @@ import type { ConnectionPool } from './connection-pool.ts'
 import type { SqliteConnection } from './sqlite-driver.ts'
 
 /**
- * Number of writes between checkpoints. These writes fill about 400 pages of the log for chats, and 1,000 or more for
- * documents. With a higher limit, commits wait for the disk.
+ * Number of writes between checkpoints. This many writes of chats fill about 400 pages of the log, and writes of
+ * documents 1,000 or more. If the number were higher, commits would wait for the disk.
  */
 const WRITES_PER_CHECKPOINT = 32
 
@@ -15,9 +15,9 @@ export type Checkpoints = {
 
 /**
  * Checkpoints the write-ahead log in parallel with commits, over a separate connection. By default, SQLite checkpoints
- * inside the commit that fills 1,000 pages. One chat in 65 then took 2 to 10 ms longer, which determined the p99 of
- * chats. A running checkpoint occupies one of the `readers`, so that one thread stays free for commits, which every
- * request waits for.
+ * inside the commit that fills 1,000 pages. With this default, one chat in 65 took 2 to 10 ms longer, which determined
+ * the p99 of chats. A running checkpoint occupies one of the `readers`, so that one thread stays free for commits,
+ * which every request waits for.
  */
 export function createCheckpoints(
   connection: SqliteConnection,
@@ -42,8 +42,8 @@ export function createCheckpoints(
       writes = 0
       running = true
       writeBack()
-        // The next checkpoint retries. Once the log is long, a commit checkpoints instead, and the commit's error
-        // reports the disk's fault. Closing the store also checkpoints.
+        // The next checkpoint retries. The error is ignored: once the log is long, a commit checkpoints itself, and the
+        // commit's error then reports the disk's fault. Closing the store also checkpoints.
         .catch(() => undefined)
         .finally(() => {
           running = false

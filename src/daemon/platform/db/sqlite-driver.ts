@@ -17,7 +17,7 @@ export type SqliteConnection = {
   close(): Promise<void>
 }
 
-/** The functions of a SQLite library that the store needs, so that the library can be replaced. */
+/** The functions that the store needs from a SQLite library. This interface makes the library replaceable. */
 export type SqliteDriver = { open(file: string, mode: 'read' | 'write'): Promise<SqliteConnection> }
 
 /** Maximum number of prepared statements per connection. It covers every statement of the daemon and limits memory. */
@@ -36,7 +36,10 @@ export const sqlite3Driver: SqliteDriver = {
   },
 }
 
-/** A statement that occupies all lookaside slots, one slot per value. There are 123 slots, of 128 and 1,200 bytes. */
+/**
+ * A statement that occupies all lookaside slots, because each bound value takes one slot. There are 123 slots, of 128
+ * or 1,200 bytes.
+ */
 const HOLDER = {
   sql: `select ${Array<string>(150).fill('?').join(',')}`,
   values: Array<string>(150).fill('x'.repeat(100)),
@@ -45,7 +48,8 @@ const HOLDER = {
 const CHANGES_SCHEMA = /^\s*(create|drop|alter|analyze)\b/i
 
 function createConnection(database: sqlite3.Database): SqliteConnection {
-  // A statement is kept prepared from its second use on, because statements of migrations run only once.
+  // A statement is cached only from its second use on, because many statements, such as those of migrations, run only
+  // once.
   const statements = new LRUCache<string, sqlite3.Statement | 'used once'>({
     max: STATEMENTS_PER_CONNECTION,
     // The evicted statement is idle, because calls do not overlap.
@@ -65,8 +69,8 @@ function createConnection(database: sqlite3.Database): SqliteConnection {
   /**
    * Prepares a statement to be cached. Each SQLite connection has a few lookaside slots. If cached statements occupy
    * them, each column of each commit locks the allocator that all threads share (measured: a fifth of a commit's work).
-   * So a helper statement occupies all slots during the preparation, and the cached statement gets its memory from the
-   * heap.
+   * A helper statement therefore occupies all slots during the preparation, so that the cached statement gets its
+   * memory from the heap.
    */
   async function prepareToKeep(sql: string): Promise<sqlite3.Statement> {
     const holder = await prepare(HOLDER.sql)
@@ -81,7 +85,8 @@ function createConnection(database: sqlite3.Database): SqliteConnection {
   }
 
   async function use<Result>(sql: string, execute: (statement: sqlite3.Statement) => Promise<Result>): Promise<Result> {
-    // After a schema change, SQLite would re-prepare all cached statements by itself, in the lookaside slots.
+    // Clear the cache before a schema change. SQLite would otherwise re-prepare all cached statements by itself, and
+    // they would occupy lookaside slots.
     if (CHANGES_SCHEMA.test(sql)) statements.clear()
     const known = statements.get(sql)
     if (known !== undefined && known !== 'used once') return execute(known)

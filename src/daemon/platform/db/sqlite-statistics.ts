@@ -3,7 +3,7 @@ import type { Db } from './db.ts'
 
 /** The size that the planner assumes for every table: large, with most rows belonging to one tenant. */
 const ROWS = 100_000
-/** Number of distinct values of these columns in a table of ROWS rows. All other columns are assumed to be unique. */
+/** How many distinct values these columns have in a table of ROWS rows. All other columns are assumed to be unique. */
 const DISTINCT_VALUES: Record<string, number> = {
   tenant_id: 2,
   role: 3,
@@ -21,10 +21,10 @@ const DISTINCT_VALUES: Record<string, number> = {
 }
 
 /**
- * Gives SQLite's planner fixed statistics for large tables. Without them, the planner uses any index that begins with
- * tenant_id to find ten rows, and scans all users of a tenant instead of looking up twenty by id. Running ANALYZE at
- * the right moment is not reliable. Fixed figures also keep the query plans fixed (sqlite.org: "ANALYZE", fixed
- * results).
+ * Gives SQLite's planner fixed statistics for large tables. Without statistics, the planner uses any index that begins
+ * with tenant_id: it scans all users of a tenant instead of looking up twenty users by id. ANALYZE is not an
+ * alternative, because it would have to run at the right moment. Fixed figures also keep the query plans fixed
+ * (sqlite.org: "ANALYZE", fixed results).
  */
 export async function fixSqliteStatistics(db: Db): Promise<void> {
   await db.transaction().execute(async (tx) => {

@@ -16,20 +16,20 @@ import { createCheckpoints } from './sqlite-checkpoints.ts'
 import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-driver.ts'
 
 /**
- * libuv has four threads by default. With three slow reads, one thread remains for commits, which every request waits
- * for.
+ * libuv has four threads by default. Even if three reads are slow, one thread remains for commits, for which every
+ * request waits.
  */
 const READERS = 3
 /** Maximum wait for a lock of another process, such as a backup. */
 const BUSY_TIMEOUT_MS = 5_000
 /**
- * After a checkpoint, the write-ahead log is truncated to this size, so a large import does not occupy the disk
- * permanently.
+ * After a checkpoint, the write-ahead log is truncated to this size. Otherwise the log of a large import would occupy
+ * the disk permanently.
  */
 const WAL_BYTES = 67_108_864
 /**
- * If the log reaches this many pages (32 MB), a commit checkpoints. This happens only if parallel checkpoints never
- * find a moment without writers. By then most pages are already written back, so little work remains.
+ * If the log reaches this many pages (32 MB), a commit checkpoints. This happens only if the parallel checkpoints never
+ * complete, because there is always a writer. By then most pages are already written back, so little work remains.
  */
 const WAL_PAGES_OF_COMMITS = 8_000
 
@@ -73,7 +73,7 @@ export async function openSqliteDialect(driver: SqliteDriver, file: string, exte
     for (let count = 0; count < READERS; count++) {
       const reader = await open('read', READER_SETUP)
       readers.push(reader)
-      // A load error is ignored: callers check whether the extension was loaded.
+      // If the extension cannot be loaded, the error is ignored, because callers check whether it was loaded.
       if (extension !== undefined) await reader.loadExtension(extension).catch(() => undefined)
     }
     return dialectOf(toPools(writer, readers, checkpointer))
@@ -121,19 +121,20 @@ const sqliteEngine: Engine = {
         if (common.includes(column)) return `?${common.indexOf(column) + (long < 0 ? 2 : 3)}`
         const position = own.indexOf(column)
         const value = `value->>p${position}`
-        // The value is the text's start position. The length of the text is the last element of the row.
+        // In the row, a long text is replaced by its start position. The row's last element is the length of the text.
         return position === long ? `cast(substr(?2, ${value}, value->>p${own.length}) as text)` : value
       })
       .join(', ')
-    // A function call with a constant argument has its own registers until the statement ends, each with a copy of the
-    // whole row. The registers exhaust the connection's lookaside memory, and every call locks the allocator that all
-    // threads share (measured: a third of a commit's work). So the paths are passed as columns.
+    // The paths are columns, not constants. If a function call has a constant argument, SQLite keeps registers for the
+    // call until the statement ends, and each register contains a copy of the whole row. These copies exhaust the
+    // connection's lookaside memory, so every call locks the allocator that all threads share (measured: a third of a
+    // commit's work).
     const paths = Array.from({ length: own.length + 1 }, (_, at) => `'$[${at}]' as p${at}`).join(', ')
     // Without WHERE, the parser would read ON CONFLICT as a join condition.
     const conflict = onConflict === '' ? '' : ` where true ${onConflict}`
     return {
-      // jsonb_each parses the text once. json_each would parse a row again for each column, which doubles the cost of a
-      // row.
+      // jsonb_each parses the text once. json_each would parse each row again for each of its columns, which doubles
+      // the cost of a row.
       sql: `insert into ${table} (${columns.join(', ')}) select ${values} from (select ${paths}) cross join jsonb_each(?1)${conflict}`,
       toParameters([first], values) {
         const once = common.map((column) => first?.[column] as string | number | null)
@@ -146,8 +147,8 @@ const sqliteEngine: Engine = {
     const values = Object.keys(columns).map((name, position) => `value->>'$[${position}]' as ${name}`)
     return { before: `(select ${values.join(', ')} from jsonb_each(`, after: '))' }
   },
-  // Creates a view whose trigger runs the statements with the view's columns. BEGIN and COMMIT would need four or five
-  // thread switches instead of one. The switches take a third of a commit's CPU time (measured).
+  // Creates a view whose trigger runs the statements with the view's columns. With BEGIN and COMMIT, four or five
+  // thread switches would be needed instead of one. These switches take a third of a commit's CPU time (measured).
   joinInserts(name, statements) {
     const columns: string[] = []
     const steps = statements.map((statement, position) => {
@@ -167,7 +168,7 @@ const sqliteEngine: Engine = {
   jsonMember: (column, name) => `cast(${column} ->> '$.${name}' as text)`,
   failureOf(error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // An error without an SQLite code comes from our own checks, which reject the value of a row.
+    // If an error has no SQLite code, it comes from our own checks, which reject a value of the row.
     return !code.startsWith('SQLITE_') || ROW_FAULTS.has(code) ? 'row' : 'other'
   },
   uniqueKeyOf(error) {
@@ -189,16 +190,18 @@ function removeColumns(row: unknown[], columns: readonly string[], names: readon
 }
 
 /**
- * Concatenates the long texts of a column and replaces each text in its row by its start position. If the texts were
- * JSON strings, they would be escaped and unescaped (20 µs per 2 KB).
+ * Concatenates the long texts of a column and replaces each text in its row by its start position. As JSON strings, the
+ * texts would have to be escaped and unescaped (20 µs per 2 KB).
  */
 function withSeparateTexts(values: unknown[][], column: number): [json: string, texts: Buffer] {
   const texts = values.map((row) => row[column])
-  // The library binds an empty buffer as NULL, so the buffer starts with a full stop. The full stops between texts keep
-  // a high surrogate and a following low surrogate from merging into one character.
+  // The library binds an empty buffer as NULL, so the buffer starts with a full stop. A full stop also separates the
+  // texts: otherwise, a high surrogate at the end of one text and a low surrogate at the start of the next would merge
+  // into one character.
   const together = `.${texts.map((text) => (typeof text === 'string' ? `${text}.` : '')).join('')}`
   const bytes = Buffer.from(together)
-  // In the usual case, every character is one byte, so positions in the text equal positions in the buffer.
+  // In ASCII texts, which are usual, every character is one byte, so positions in the text equal positions in the
+  // buffer.
   const isAscii = bytes.length === together.length
   let begin = 1
   for (let at = 0; at < values.length; at++) {
@@ -248,7 +251,7 @@ class SqliteKyselyDriver {
   async destroy(): Promise<void> {
     const { readers, writer, checkpointer } = this.#pools
     const [idle, writers] = await Promise.all([readers.drain(), writer.drain()])
-    // Readers close first: the last connection to close checkpoints the log, and a reader cannot write.
+    // Close the readers first: the connection that is closed last checkpoints the log, which a reader cannot do.
     for (const connection of [...idle, checkpointer, ...writers]) await connection.close()
   }
 }
@@ -266,8 +269,8 @@ class SqliteSession implements DatabaseConnection {
     const pool = readOnly ? this.#pools.readers : this.#pools.writer
     const connection = await pool.acquire()
     this.#transaction = { pool, connection }
-    // IMMEDIATE takes the file's write lock now. A deferred transaction could fail half-way if another process has the
-    // lock.
+    // IMMEDIATE takes the file's write lock now. A deferred transaction would take the lock later and could fail
+    // half-way if another process has it.
     await connection.run(readOnly ? 'begin' : 'begin immediate', [])
   }
 
@@ -311,7 +314,10 @@ class SqliteSession implements DatabaseConnection {
   }
 }
 
-/** `read`: only reads. `change`: returns the number of changed rows. `other`: may do anything and return rows. */
+/**
+ * `read`: only reads. `change`: changes rows and returns their number. `other`: any other statement, which may return
+ * rows.
+ */
 type QueryKind = 'read' | 'change' | 'other'
 
 function kindOf({ query, sql }: CompiledQuery): QueryKind {
@@ -345,8 +351,8 @@ async function execute<Row>(
 }
 
 /**
- * The library would bind a Date as a number and NaN as NULL, unlike PostgreSQL. Only values that both engines bind
- * alike are allowed.
+ * Only values that both engines bind in the same way are allowed. Unlike PostgreSQL, the library would bind a Date as a
+ * number and NaN as NULL.
  */
 function toSqliteValue(value: unknown): SqliteValue {
   if (value === null || typeof value === 'string' || value instanceof Uint8Array) return value

@@ -135,8 +135,8 @@ export type Tables = {
     id: string
     tenant_id: string
     /**
-     * Unique in its tenant. A deleted index is renamed to `~<id>`, which is not a valid index name; the old name moves
-     * to another column.
+     * Unique in its tenant. A deleted index is renamed to `~<id>`, which is not a valid index name, and its old name is
+     * moved to `deleted_name`.
      */
     name: string
     deleted_name: string | null
@@ -159,7 +159,7 @@ export type Tables = {
     /** File name or given name. Unique among the published documents of an index. */
     source: string
     title: string
-    /** SHA-256 of the file, hex. A file with an unchanged hash is not indexed again. */
+    /** SHA-256 of the file, hex. If a file is uploaded again with the same hash, it is not indexed again. */
     content_hash: string
     passage_count: number
     /**
@@ -168,7 +168,10 @@ export type Tables = {
      */
     state: 'draft' | 'published' | 'discarded' | 'buried'
     created_at: string
-    /** The id of the first passage; the ids are consecutive. Null until the daemon has re-indexed an old document. */
+    /**
+     * The id of the first passage. The passages have consecutive ids. In documents of older versions, null until the
+     * daemon has re-indexed them.
+     */
     first_passage_id: number | null
     /** 1 once a segment contains words of this document and of other documents. */
     in_shared_segment: number
@@ -176,7 +179,7 @@ export type Tables = {
     embedded_by?: number | undefined
   }
   passages: {
-    /** Integer ids that we assign in ascending order, because FTS5 refers to passages by rowid. */
+    /** We assign the ids, in ascending order. They are integers, because FTS5 refers to passages by rowid. */
     id: number
     tenant_id: string
     index_id: string
@@ -194,7 +197,7 @@ export type Tables = {
     id: string
     tenant_id: string
     index_id: string
-    /** Set while all passages of the segment belong to this document. */
+    /** The document to which all passages of the segment belong. Null if they belong to several documents. */
     document_id: string | null
     /** Only `published` segments are searched. */
     state: 'draft' | 'published'
@@ -202,7 +205,7 @@ export type Tables = {
     merged_into: string | null
     passage_count: number
     page_count: number
-    /** Runs of passage ids (knowledge/segment.ts). */
+    /** Runs of passage ids (knowledge/indexes/segment.ts). */
     passages: Uint8Array
     /** The lengths of the passages, two bytes each. */
     lengths: Uint8Array
@@ -213,7 +216,7 @@ export type Tables = {
     segment_id: string
     /** `<segment id>.<page number>` */
     page: string
-    /** Terms with their postings (knowledge/postings.ts). */
+    /** Terms with their postings (knowledge/indexes/postings.ts). */
     terms: Uint8Array
   }
   /** Every embedding model that this installation has used. */
@@ -221,9 +224,9 @@ export type Tables = {
     id: number
     /** `<provider>/<model>` */
     model: string
-    /** The number of dimensions requested; 0: the model's default. */
+    /** The requested number of dimensions. 0 means the model's default. */
     asked_dimensions: number
-    /** The number of dimensions of the model's vectors; 0 until the first vector has arrived. */
+    /** The number of dimensions of the model's vectors. 0 until the first vector has arrived. */
     dimensions: number
   }
   /** One row: the current embedding model, and the daemon that runs the embedding. */
@@ -239,7 +242,8 @@ export type Tables = {
     tenant_id: string
     index_id: string
     /**
-     * Bits that approximate the distance of two vectors (knowledge/vectors/signature.ts). Bound as text on PostgreSQL.
+     * Bits from which the distance of two vectors is approximated (knowledge/search/vectors/signature.ts). Bound as
+     * text on PostgreSQL.
      */
     signature: Uint8Array | string
     /** The vector, normalised to length 1. Bound as text on PostgreSQL. */
@@ -272,7 +276,7 @@ export type EvidenceEntryRow = {
   /** For a request, the bundle id. */
   id: string
   created_at: string
-  /** Canonical JSON; null if the payload was expunged. */
+  /** Canonical JSON. Null if the payload was expunged. */
   payload: string | null
   /** Hashes are in hex. */
   payload_hash: string
@@ -350,12 +354,13 @@ export type WebhookEndpointRow = {
   disabled_reason: 'failures' | 'manual' | null
   /** Number of consecutive deliveries that failed after all attempts. */
   failure_count: number
-  /** Total number of held deliveries that were dropped because the limit was exceeded. */
+  /** How many held deliveries were dropped in total, because there were more than the limit. */
   held_dropped: number
-  /** The `whsec_…` text, encrypted (secrets/seal.ts). */
+  /** The `whsec_…` text, encrypted (platform/secrets/seal.ts). */
   secret: string
   /**
-   * Encrypted like `secret`. If a rotation requested an overlap, this secret also signs until `previous_secret_until`.
+   * Encrypted like `secret`. If a rotation requested an overlap, this secret signs in addition to the new secret until
+   * `previous_secret_until`.
    */
   previous_secret: string | null
   previous_secret_until: string | null
@@ -393,7 +398,7 @@ export type WebhookDeliveryRow = {
   /** The first 4 KiB of the last response. */
   last_response: string | null
   delivered_at: string | null
-  /** The original delivery, if this delivery was resent by an administrator. */
+  /** If an administrator resent a delivery, the id of the original delivery. */
   resend_of: string | null
   is_test: number
 }
@@ -452,8 +457,8 @@ export type SpendCounterRow = {
 export type SpendReservationRow = SpendCounterRow & { request_id: string; expires_at: string }
 
 /**
- * The stored response to a request with an Idempotency-Key; unique by tenant, key, route and idempotency_key. While
- * `lease_until` is set, there is no response yet: the row is the claim of the daemon that runs the request
+ * The stored response to a request with an Idempotency-Key. A row is unique by tenant, key, route and idempotency_key.
+ * While `lease_until` is set, there is no response yet: the row is the claim of the daemon that runs the request
  * `request_id`.
  */
 export type IdempotencyResultRow = {
@@ -501,9 +506,9 @@ export type IncidentRow = {
   severity: Severity
   direction: GuardDirection
   action: IncidentAction
-  /** 0 if the policy or rule only monitors, so no action was taken. */
+  /** 0 if the policy or rule only monitors. No action was then taken. */
   enforced: number
-  /** From 0 to 100, reported by the prompt shield. */
+  /** A number from 0 to 100 that the prompt shield reports. */
   risk_score: number | null
   /** The canonical name of the policy. */
   policy: string

@@ -19,13 +19,13 @@ const systemCron: Cron = (expression, run) =>
     // A delayed run, for instance after the machine slept, runs once instead of being skipped.
     missedExecutionTolerance: Number.POSITIVE_INFINITY,
     suppressMissedWarning: true,
-    // Random delay, so that daemons on the same store do not all start a job at the same moment.
+    // Random delay before a run. Otherwise all daemons on the same store would start a job at the same moment.
     maxRandomDelay: 10_000,
   })
 
 /**
  * Runs each job immediately, and then at the times of its expression, never concurrently with itself. A failed run is
- * logged; the next run is the retry. Tests pass a `cron` that uses their fake clock.
+ * logged; the next run is the retry. Tests inject a `cron` that uses their fake clock.
  */
 export function startSchedule(jobs: readonly Job[], { log, cron = systemCron }: { log: Log; cron?: Cron }): Schedule {
   const running = new Map<Job, Promise<void>>()

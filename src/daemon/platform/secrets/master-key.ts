@@ -36,9 +36,9 @@ const CHECK: SealedLocation = { purpose: 'check', table: 'master_key_check', row
 const CHECK_TEXT = 'aigw'
 
 /**
- * Returns the master key of this store. The store contains a text encrypted with this key. So a daemon with another key
- * fails here, before it encrypts anything. Safe at every start, in concurrent daemons, and after a start that was
- * killed at any point.
+ * Returns the master key of this store. The store contains a text that was encrypted with this key. A daemon with
+ * another key therefore fails here, before it encrypts anything. Safe at every start, in concurrent daemons, and after
+ * a start that was killed at any point.
  * @throws MasterKeyError
  */
 export function openMasterKey(db: Db, { configured, dataDir, clock, log }: MasterKeyOptions): Promise<MasterKey> {

@@ -4,7 +4,8 @@ import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyOb
 export type SealPurpose = 'check' | 'webhook-signing' | 'pseudonyms' | 'canaries' | 'evidence-signing'
 
 /**
- * The location of an encrypted text. The text can be decrypted only for this location, so a copied row reveals nothing.
+ * The location of an encrypted text. The text can be decrypted only for this location, so copying it to another row
+ * reveals nothing.
  */
 export type SealedLocation = { purpose: SealPurpose; table: string; row: string; tenant: string }
 

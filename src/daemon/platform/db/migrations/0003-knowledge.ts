@@ -48,9 +48,9 @@ export const knowledge: MigrationStep = (dialect) => {
   ]
 }
 
-// The index has external content: the text is stored once, in `passages`. Deleting from such an index needs the old
-// values, which the triggers provide. index_id is indexed as a word of each passage, so a search in a small knowledge
-// index does not scan the entries of a large one.
+// The full-text index has external content: the text is stored only in `passages`. To delete an entry, FTS5 needs the
+// old values, which the triggers provide. index_id is indexed as a word of each passage, so a search in a small
+// knowledge base does not scan the entries of a large one.
 const sqliteFullText = [
   `create virtual table passages_fts using fts5 (
     index_id, headings, body,

@@ -20,11 +20,11 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
   `alter table users add column search_text ${text} not null default ''`,
   `update users set search_text = lower(name) || '\n' || email || '\n' || username`,
   'create unique index users_by_name on users (tenant_id, name)',
-  // This is a covering index: lists scan the index in their sort order, and searches read only the index.
+  // This is a covering index: lists scan it in their sort order, and searches read nothing else.
   'create index users_by_age on users (tenant_id, created_at, id, search_text)',
   'create index users_by_change on users (tenant_id, updated_at, id)',
   'create index users_by_role on users (tenant_id, role, created_at, id)',
-  // This index is as narrow as possible: counting a tenant's users, or the users of a role, scans it.
+  // This index is as narrow as possible, because counting the users of a tenant or of a role scans it.
   'create index users_by_count on users (tenant_id, role)',
   'create index users_by_license on users (tenant_id, license, created_at, id)',
   'create index users_by_status on users (tenant_id, status, created_at, id)',
@@ -136,9 +136,9 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
 ]
 
 /**
- * Lets PostgreSQL search for substrings of names through an index. Every usual installation includes the extension, and
- * the owner of a database may create it. Without the extension, a search reads all rows of a tenant. Managed databases
- * often install extensions in a separate schema that is not on the search path.
+ * Lets PostgreSQL search for substrings of names through an index. Usual installations of PostgreSQL include the
+ * extension, and the owner of a database may create it. Without the extension, a search reads all rows of a tenant.
+ * Managed databases often install extensions in a separate schema that is not on the search path.
  */
 const TRIGRAM_SEARCH = `do $$ declare place text; begin
   create extension if not exists pg_trgm;

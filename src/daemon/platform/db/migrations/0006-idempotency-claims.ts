@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * A row of idempotency_results with a `lease_until` is a claim: its daemon is still running the request. The index
- * contains only claims, so stored responses do not enlarge it.
+ * If a row of idempotency_results has a `lease_until`, it is a claim: its daemon is still running the request. The
+ * index contains only claims, so stored responses do not enlarge it.
  */
 export const idempotencyClaims: MigrationStep = ({ text }) => [
   `alter table idempotency_results add column lease_until ${text}`,

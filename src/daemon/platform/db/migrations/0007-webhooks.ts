@@ -54,7 +54,7 @@ export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
   // are dropped. Most endpoints have none.
   `create index webhook_deliveries_held on webhook_deliveries (endpoint_id, created_at, id)
     where state = 'held' and is_test = 0`,
-  // Finds the deliveries of an event, because an event is kept while a delivery refers to it.
+  // Finds the deliveries that refer to an event. The event is kept while there are any.
   'create index webhook_deliveries_by_event on webhook_deliveries (event_id)',
   // Even if an event is dispatched twice (after a crash, or by two daemons), each endpoint gets one delivery.
   `create unique index webhook_deliveries_once on webhook_deliveries (endpoint_id, event_id) where resend_of is null`,
@@ -63,8 +63,8 @@ export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
   'update outbox_events set fanned_out_at = created_at',
   'create index outbox_events_waiting on outbox_events (created_at, id) where fanned_out_at is null',
 
-  // Contains one encrypted row. A daemon with another master key cannot decrypt this text, and fails before it encrypts
-  // anything.
+  // Contains one encrypted row. If a daemon has another master key, it cannot decrypt this text, and fails before it
+  // encrypts anything.
   `create table master_key_check (
     id ${text} primary key,
     sealed ${text} not null,

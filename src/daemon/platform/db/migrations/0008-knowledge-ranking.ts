@@ -2,7 +2,7 @@ import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Our own inverted index, the same on both engines, replaces the full-text indexes of the engines. The daemon builds
- * the index at start: documents without a `first_passage_id` are not indexed yet (see `knowledge/reindex.ts`).
+ * the index at start. It indexes all documents without a `first_passage_id` (see `knowledge/indexes/reindex.ts`).
  */
 export const knowledgeRanking: MigrationStep = ({ engine, text, integer, tableEnd }) => {
   const bytes = engine === 'sqlite' ? 'blob' : 'bytea'
@@ -15,7 +15,7 @@ export const knowledgeRanking: MigrationStep = ({ engine, text, integer, tableEn
           'drop table passages_fts',
         ]
       : ['alter table passages drop column tsv']),
-    // For the old full-text indexes, passages contained U+200B between words of scripts without spaces.
+    // In scripts without spaces, the old full-text indexes needed U+200B between words. The passages contained it.
     `update passages set headings = replace(headings, ${zeroWidthSpace(engine)}, ''),
       body = replace(body, ${zeroWidthSpace(engine)}, '')
       where body like '%' || ${zeroWidthSpace(engine)} || '%' or headings like '%' || ${zeroWidthSpace(engine)} || '%'`,

@@ -2,8 +2,8 @@ import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Embeddings of passages. `documents.embedded_by` is the model that has embedded the whole document, or 0. An index on
- * this column finds pending work. Each vector is stored twice: a search scans every `signature` (see
- * `knowledge/vectors/signature.ts`), and reads the full vectors of a few candidates.
+ * this column finds pending work. Each vector is stored in two forms. A search scans all signatures (see
+ * `knowledge/search/vectors/signature.ts`), and then reads the full vectors of a few candidates.
  */
 export const vectors: MigrationStep = ({ engine, text, integer, tableEnd }) => {
   const [bits, numbers] = engine === 'sqlite' ? ['blob', 'blob'] : ['bit varying', 'real[]']

@@ -8,7 +8,7 @@ import type { MigrationWithData } from '../migration-step.ts'
 /** The hash chains and their signing keys. The existing log of changes becomes the beginning of the chains. */
 export const evidence: MigrationWithData = {
   before: ({ text, integer, tableEnd }) => [
-    // The primary key has the name that SQLite reports when it rejects a row: the list of its columns.
+    // The primary key is named after its columns, because SQLite reports the list of columns when it rejects a row.
     `create table evidence_entries (
       tenant_id ${text} not null,
       chain ${text} not null,
@@ -34,8 +34,8 @@ export const evidence: MigrationWithData = {
       leaves ${text} not null,
       signature ${text} not null
     )${tableEnd}`,
-    // This index contains only the unsigned commits of this migration, until a daemon has opened its signing key. All
-    // later commits are signed when they are written.
+    // This index contains only unsigned commits: those of this migration, until a daemon has opened its signing key and
+    // signed them. All later commits are signed when they are written.
     `create index evidence_commits_unsigned on evidence_commits (id) where signature = ''`,
     `create table evidence_checkpoints (
       tenant_id ${text} not null,
@@ -130,7 +130,7 @@ type Entry = {
 }
 type Head = { tenantId: string; size: number; hash: string }
 
-/** The next page of all entries, ordered by tenant and age. */
+/** Returns the next page of all entries, ordered by tenant and age. */
 function formerEntries(tx: Kysely<FormerTables>, last: FormerEntry | undefined): Promise<FormerEntry[]> {
   let query = tx
     .selectFrom('audit_entries as entry')
@@ -163,8 +163,8 @@ function linked(head: Head, row: FormerEntry): Omit<Entry, 'commit_id' | 'leaf_i
 }
 
 /**
- * Omits the person's name and address, because these must be deleted together with the user. If the user was deleted,
- * the user's tenant is unknown.
+ * The person's name and address are omitted, because they must be deleted together with the user. If the user was
+ * deleted, the user's tenant is unknown.
  */
 function toPayload(row: FormerEntry): string {
   const isForeign = row.home !== null && row.home !== row.tenant_id
@@ -190,7 +190,7 @@ function toPayload(row: FormerEntry): string {
   })
 }
 
-/** Actions whose entries contained names and addresses of people. */
+/** The entries of these actions contained names and addresses of people. */
 const OF_PEOPLE: ReadonlySet<string> = new Set(['user_management', 'key_management', 'tenant_management'])
 
 const toDescription = ({ type, operation, resource_type, resource_id, description }: FormerEntry): string =>
