@@ -4,14 +4,18 @@ import { EVIDENCE_RETENTION_DAYS } from '../../shared/spec-limits.ts'
 /** Settings of signed evidence (docs/evidence.md). */
 export type EvidenceConfig = {
   /**
-   * The name of new signing keys. If undefined, the name of the last key is used, or a random name if there is no key.
+   * The name of new signing keys. If undefined, new keys get the name of the last key, or a random name if there is no
+   * key.
    */
   name: string | undefined
   /** Whether receipts are served. Receipts are stored in either case. */
   receipts: boolean
   /** Age in days at which the content of request entries is expunged. 0 means never. */
   retentionDays: number
-  /** Additional destinations of checkpoints: a file, to which notes are appended (absolute path), and a URL (POST). */
+  /**
+   * Additional destinations of checkpoints: the absolute path of a file, to which notes are appended, and a URL, to
+   * which they are sent by POST.
+   */
   checkpointFile: string | undefined
   checkpointUrl: string | undefined
 }

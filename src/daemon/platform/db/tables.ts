@@ -441,10 +441,10 @@ export type UsageRecordRow = {
   price_missing: number
 }
 
-/** The spend of an account or a key in one month: the sum over its usage_records. */
+/** The spend of an account or a key in one month: the sum of its usage_records. */
 export type SpendCounterRow = {
   tenant_id: string
-  /** `user`: all spend that was billed to this account. `key`: the dollars that were spent through this key. */
+  /** `user`: everything that was billed to this account. `key`: only the dollars that were spent through this key. */
   holder: 'user' | 'key'
   holder_id: string
   period: string

@@ -1,4 +1,4 @@
-/** The fence on a line that begins or ends a code block (CommonMark §4.5). Undefined for other lines. */
+/** Returns the fence if the line begins or ends a code block (CommonMark §4.5). Undefined for other lines. */
 export const fenceOf = (line: string): string | undefined => /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
 
 /** Whether the line ends the code block that `fence` has opened. */

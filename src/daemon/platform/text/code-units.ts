@@ -1,4 +1,4 @@
-/** Texts up to this length share one array. Longer texts are rare and get their own array. */
+/** Texts up to this length share one array. Longer texts are rare, so each of them gets its own array. */
 const KEPT_UNITS = 32_768
 
 const kept = new Uint16Array(KEPT_UNITS)

@@ -14,9 +14,9 @@ const CONTEXT_CHARS = 300
  * Windows?", "And on a Mac?", the third question refers to the first.
  */
 const CONTEXT_TURNS = 3
-/** A previous question with fewer content words than this refers to the question before it. */
+/** If a previous question has fewer content words than this, it refers to the question before it. */
 const WORDS_OF_ITS_OWN = 2
-/** If a question has this many content words, a referring word in it is ignored. */
+/** If a question has at least this many content words, referring words in it are ignored. */
 const REFERRING_WORDS = 8
 
 /** Words that may refer to an earlier message. */
@@ -30,9 +30,9 @@ const GOING_ON =
   /^[\s\p{P}]*(?:(?:and|or|but|also|then|so|what about|how about|und|oder|aber|et|mais|y|e|и|а)(?![\p{L}\p{N}])|和|那|では|じゃあ|そして)/iu
 
 /**
- * The search texts for the user's last message. In some languages, the words do not show whether a message refers to
- * earlier messages. So both searches run, and their results decide (knowledge/ground.ts). Long texts are shortened to
- * their beginning and end. `turns`: the user's messages, oldest first.
+ * The search texts for the user's last message. Both searches run, and their results decide
+ * (knowledge/search/ground.ts), because in some languages the words do not show whether a message refers to earlier
+ * ones. Long texts are shortened to their beginning and end. `turns`: the user's messages, oldest first.
  */
 export function questionOf(turns: readonly string[]): Question {
   const own = headAndTail(turns.at(-1) ?? '', QUESTION_CHARS)
@@ -49,7 +49,7 @@ export function questionOf(turns: readonly string[]): Question {
 }
 
 /**
- * True for questions such as "Why?" or "What is it?": on its own, such a question would match any text with these
+ * True for questions such as "Why?" or "What is it?", which by themselves would match any text that contains these
  * words.
  */
 const hasOnlyStopWords = (question: string): boolean => contentWords(question).every(isStopWord)

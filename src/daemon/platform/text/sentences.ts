@@ -17,15 +17,15 @@ export function* sentenceEnds(text: string, start: number, end: number): Generat
   while (start < end) {
     const windowEnd = Math.min(end, characterBorder(text, start + WINDOW_CHARS))
     const window = text.slice(start, windowEnd).replaceAll('\n', ' ')
-    // Most lines of lists, tables and code are one simple sentence. They skip the segmenter, which takes microseconds
-    // to start.
+    // Most lines of lists, tables and code are one simple sentence. For such lines, the segmenter is skipped, because
+    // its start takes microseconds.
     if (windowEnd === end && ONE_SENTENCE.test(window)) {
       yield end
       return
     }
     const ends: number[] = []
     for (const { index, segment } of sentenceSegmenter.segment(window)) ends.push(start + index + segment.length)
-    // The window may end inside the last sentence, so the next window begins at the start of that sentence.
+    // The last sentence of a window may be incomplete, so the next window begins at the start of that sentence.
     if (windowEnd < end) {
       ends.pop()
       if (ends.length === 0) ends.push(start + spaceBorder(window))

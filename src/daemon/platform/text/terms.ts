@@ -7,8 +7,7 @@ import { characterBorder, withoutInvisible, wordPieces } from './words.ts'
 
 /**
  * The terms of one word, in the index and in a query. `term` represents the word: it counts towards the length of a
- * text and has a position. `further` contains alternative terms for the same word. A matching text need not contain
- * them.
+ * text and has a position. `further` contains alternative terms for the same word. A text can match without them.
  */
 export type IndexTerm = { term: string; further: readonly Further[] }
 /**
@@ -17,13 +16,15 @@ export type IndexTerm = { term: string; further: readonly Further[] }
 export type Further = { kind: 'exact' | 'prefix' | 'part'; term: string }
 
 /**
- * Length of the prefix terms. By its prefix, a word matches other endings in any language, even if the stemmer fails.
+ * Length of the prefix terms. A prefix term lets a word match its other forms in any language, even if the stemmer
+ * fails.
  */
 const PREFIX_CHARS = 4
 /** Maximum length of a word. Longer runs of characters are not words; they are cut to fit into a page of postings. */
 const WORD_CHARS = 64
 
-// First characters of exact and prefix terms. Words never contain them, so words, exact terms and prefix terms differ.
+// First characters of exact and prefix terms. Words never contain these characters, so a word, an exact term and a
+// prefix term are never equal.
 const EXACT = '^'
 const PREFIX = '*'
 
@@ -66,7 +67,10 @@ function addPiece(indexTerms: IndexTerm[], piece: string): void {
   else addWord(indexTerms, piece)
 }
 
-/** Adds the term of a word. Accents without a base letter are skipped, because they are not a word. */
+/**
+ * Adds the term of a word. If the run consists only of accents without a base letter, it is skipped, because it is not
+ * a word.
+ */
 function addWord(indexTerms: IndexTerm[], word: string): void {
   const indexTerm = indexTermOf(word)
   if (indexTerm.term !== '') indexTerms.push(indexTerm)
@@ -84,7 +88,10 @@ function addPairs(indexTerms: IndexTerm[], run: string): void {
   }
 }
 
-/** Adds words from the segmenter's dictionary, and all three-character parts, because names are segmented wrongly. */
+/**
+ * Adds the words that the segmenter finds with its dictionary. Also adds all three-character parts, because names are
+ * often segmented wrongly.
+ */
 function addSegmentedWords(indexTerms: IndexTerm[], run: string): void {
   const characters = [...run]
   let start = 0
@@ -128,7 +135,9 @@ function makeIndexTerm(word: string): IndexTerm {
 const HANGUL = /\p{Script=Hangul}/u
 const LATIN = /[a-z]/
 
-/** Korean attaches particles to the word. So a word is also found by each pair of its consecutive syllables. */
+/**
+ * In Korean, particles are attached to the word. Each pair of consecutive syllables therefore becomes a term as well.
+ */
 function hangulPairs(word: string): Further[] {
   const syllables = [...word]
   return syllables.slice(1).map((syllable, at) => ({ kind: 'part', term: `${syllables[at]}${syllable}` }))
@@ -169,7 +178,9 @@ const LETTERS: Readonly<Record<string, string>> = {
 }
 const LETTER = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
 
-/** Removes accents and unifies letters, because people often omit accents and marks when they type quickly. */
+/**
+ * Removes accents and unifies variants of letters, because people often omit accents and marks when they type quickly.
+ */
 function fold(word: string): string {
   if (ASCII.test(word)) return word
   const letters = word.normalize('NFD').replace(ACCENTS, '').normalize('NFC')

@@ -3,13 +3,13 @@ import { estimateTokenCount } from 'tokenx'
 /** Maximum number of characters counted in one step, which takes at most a few milliseconds. */
 const PIECE_CHARS = 8_192
 /**
- * Matches the blanks after which a text may be cut. Words are counted separately, so such a cut does not change the
- * count.
+ * Matches the blanks after which a text may be cut. Words are counted separately, so cutting between words does not
+ * change the count.
  */
 const BLANK = /\s(?=\S)/g
 /**
- * Number of characters before the end of a piece in which to search for a blank. Without a blank, the piece is cut at
- * its end.
+ * How far before the end of a piece a blank is searched, in characters. If there is no blank, the piece is cut at its
+ * end.
  */
 const LOOK_BACK_CHARS = 256
 

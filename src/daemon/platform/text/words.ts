@@ -34,7 +34,7 @@ export function wordsOf(text: string): string[] {
   return withWordBorders(withoutInvisible(text)).toLowerCase().match(WORD) ?? []
 }
 
-/** Soft hyphens, joiners, zero-width spaces and byte order marks. They are invisible, and would split words. */
+/** Soft hyphens, joiners, zero-width spaces and byte order marks. They are invisible, but would split words. */
 const INVISIBLE = /[\u00ad\u200b-\u200d\u2060\ufeff]/g
 export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')
 
@@ -48,14 +48,14 @@ export function contentWords(text: string): string[] {
 }
 
 /**
- * Removes English stop words from a text. A word in capitals in a text with lower-case letters is a name, even if it is
- * spelt like a stop word: "US holidays", "the extension of IT".
+ * Removes English stop words from a text. If a word is in capitals and the text also has lower-case letters, the word
+ * counts as a name, even if it is spelt like a stop word: "US holidays", "the extension of IT".
  */
 export const withoutStopWords = (text: string): string => withoutWords(text, () => NO_WORDS)
 
 /**
- * The topic words of a question: "backup" in "How do I make a backup?". Removes stop words and, from short English
- * questions, everyday words. If no word would remain ("How does it work?"), everyday words are kept.
+ * Reduces a question to its topic words: "How do I make a backup?" to "backup". Removes stop words and, from short
+ * English questions, everyday words. If no word would remain ("How does it work?"), everyday words are kept.
  */
 export function topicOf(question: string): string {
   const topic = withoutWords(question, (line) => (isEverydayQuestion(line) ? EVERYDAY_WORDS : NO_WORDS))
@@ -63,7 +63,7 @@ export function topicOf(question: string): string {
 }
 
 /**
- * Everyday words are removed from short questions only: in a long question, they have little weight and can be
+ * Everyday words are removed only from short questions. In a long question, they have little weight and can be
  * informative.
  */
 const isEverydayQuestion = (line: string): boolean =>
@@ -88,8 +88,8 @@ function withoutWords(text: string, furtherIn: (line: string) => ReadonlySet<str
 
 const NO_WORDS: ReadonlySet<string> = new Set()
 /**
- * Words that begin English questions but do not begin sentences in other common languages. So "was", "will" and "die"
- * are not in the list. This check is needed because everyday words also occur in other languages, such as German "See"
+ * Matches words that begin English questions but not sentences in other common languages. "was", "will" and "die" are
+ * therefore not listed. This check is needed because everyday words also occur in other languages, such as German "See"
  * (lake).
  */
 const ENGLISH_QUESTION =
@@ -100,12 +100,12 @@ const WORD_OR_REST = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|
 const APOSTROPHE = /^['’]/
 const OTHER_THAN_CAPITAL = /[\p{Ll}\p{Lo}]/u
 const CAPITALS = /^[A-Z]{2,}$/
-/** Search operators, which may also be capitalised for emphasis. They are not names. */
+/** Search operators. Even in capitals, they are not names. */
 const OPERATORS: ReadonlySet<string> = new Set(['AND', 'OR', 'NOT'])
 
 /**
- * Adjacent words joined into one, in order, each with its two parts. Example: "back up" → "backup". Another text may
- * spell them as one word. Two stop words are not joined.
+ * Joins each pair of adjacent words into one, because another text may spell them as one word. Example: "back up" →
+ * "backup". Each joined word is mapped to its two parts. Two stop words are not joined.
  */
 export function joinedWords(text: string): Map<string, readonly [string, string]> {
   const words = wordsOf(text)
@@ -145,7 +145,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
     'will with would you your'
   ).split(' '),
 )
-/** Everyday words of questions: they describe the kind of answer, but not the topic. */
+/** Everyday words of questions: they describe the kind of answer and not the topic. */
 const EVERYDAY_WORDS: ReadonlySet<string> = new Set(
   (
     'able ask asked asks big come comes describe describes exist exists explain explains find found get gets getting give ' +

@@ -46,7 +46,7 @@ export type Activity = {
     | 'evidence_export'
     | 'signing_key'
   resourceId: string
-  /** Completes "External API: …", such as `created group "ops"`. Contains names but never secrets. */
+  /** The text after "External API: ", such as `created group "ops"`. Contains names but never secrets. */
   description: string
   severity?: 'warning'
   /** Defaults to `authorization`, whose entries are never expunged. */
@@ -58,8 +58,8 @@ export type Activity = {
 }
 
 /**
- * The caller and the request of a change. Both decide whether the change is allowed, and both are recorded in the audit
- * entry.
+ * The caller and the request of a change. Both determine whether the change is allowed, and both are recorded in the
+ * audit entry.
  */
 export type Actor = Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'access'>
 
@@ -75,8 +75,8 @@ export type ChangeDeps = {
 }
 
 /**
- * The transaction of a change, and the caller with the caller's current rights. The activities that are passed to
- * `record` are written at the end of the transaction.
+ * The transaction of a change, and the caller with up-to-date rights. The activities that are passed to `record` are
+ * written at the end of the transaction.
  */
 export type Change = { tx: Db; caller: Caller; record(...activities: Activity[]): Promise<void> }
 
@@ -89,9 +89,8 @@ const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
 ])
 
 /**
- * Runs one administrative change and writes its audit entries in the same transaction, so that either both become
- * durable or neither. Once `change` resolves, no request of this daemon uses keys or users that were cached before the
- * change.
+ * Runs one administrative change and writes its audit entries in the same transaction. Either both become durable or
+ * neither. Once `change` resolves, keys and users that this daemon cached before the change are no longer used.
  *
  * Changes of one tenant are serialised. Each change checks the caller's rights again, because the key may have been
  * revoked while the request body was read. `run` may be called twice if the store rolled back the first transaction.
@@ -130,7 +129,7 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
       throw error
     })
   } finally {
-    // Keys are also invalidated after a failure, because the COMMIT may have succeeded.
+    // Cached keys are also invalidated after a failure, because the COMMIT may have succeeded.
     if (changesKeys) deps.forgetKeys()
   }
 }
@@ -145,8 +144,8 @@ async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Ca
 }
 
 /**
- * The log entry of an activity. Call this directly for activities without a transaction, such as the activities of a
- * chat request. In the log of another tenant, the caller is recorded only as an operator.
+ * The log entry of an activity. Call this directly for activities that have no transaction, such as those of a chat
+ * request. In the log of another tenant, the caller is recorded only as an operator.
  */
 export function toEntryDraft(
   { caller, requestId, endpoint }: Omit<Actor, 'access'>,

@@ -14,7 +14,10 @@ export async function insertEvent(db: Db, event: OutboxEventRow): Promise<void> 
  */
 export type EventPosition = { createdAt: string; id: string }
 
-/** The first events after a position, or the latest events, oldest first. Events of the test route are excluded. */
+/**
+ * Returns the first events after a position, or the latest events if there is no position. Oldest first. Events of the
+ * test route are excluded.
+ */
 export async function listEvents(
   db: Db,
   tenantId: string,

@@ -98,8 +98,8 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
         200: { description: 'The commits that exist, of the requested ids', schema: ListCommitsResponse },
       },
       async handle({ query: { ids } }) {
-        // The hashes in a commit may include entries of other tenants. These hashes can be shown: they reveal nothing,
-        // and the caller already has the commit's id.
+        // A commit may include hashes of other tenants' entries. These hashes can be shown: they reveal nothing, and
+        // the caller already has the commit's id.
         const commits = (await findCommits(db, ids)).map(({ leaves, ...commit }) => ({
           ...commit,
           leaves: [...leaves],

@@ -22,7 +22,7 @@ export async function findHead(db: Db, tenantId: string, chain: string): Promise
   return last ? { size: last.seq + 1, hash: last.entry_hash } : { size: 0, hash: GENESIS_HASH }
 }
 
-/** Creates the row of the entry that follows this head. */
+/** Creates the row of the next entry: the entry that follows this head. */
 export function linkEntry(
   head: ChainHead,
   { chain, commitId, leafIndex }: { chain: string; commitId: string; leafIndex: number },

@@ -20,7 +20,7 @@ export type LostHistory = { origin: string; size: number; problem: string }
 export type FileComparison = {
   /** The first contradiction in each chain. */
   lost: LostHistory[]
-  /** The last checkpoint of each chain, if it is missing from the file. */
+  /** For each chain, the last checkpoint if it is missing from the file. */
   unpublished: EvidenceCheckpointRow[]
 }
 
@@ -75,9 +75,9 @@ export function startComparison({ db, file, keys, publisher, log }: StartCompari
 }
 
 /**
- * Compares all checkpoints of each chain in a file with the store. A store with missing or different entries was
- * restored from an old backup, or was changed. All hashes up to the last checkpoint are read, because stored tree nodes
- * are not trusted. A missing file is not a contradiction.
+ * Compares all checkpoints of each chain in a file with the store. If entries of the store are missing or different,
+ * the store was restored from an old backup or was changed. All hashes up to the last checkpoint are read, because
+ * stored tree nodes are not trusted. A missing file is not a contradiction.
  * @throws errors of the file and the store, and the reason of the signal
  */
 export async function compareWithFile(
@@ -154,8 +154,8 @@ async function readNotes(path: string): Promise<Map<string, Noted[]>> {
   const noted = new Map<string, Noted[]>()
   let lines: string[] = []
   for await (const line of linesOf(path)) {
-    // A note has three lines, an empty line and the signature. Every line is tried as the start of a note, so a partial
-    // note cannot hide the next one.
+    // A note has three lines, an empty line and the signature. Every line is tried as the start of a note, so that a
+    // partial note cannot hide the next one.
     lines = [...lines.slice(-4), line]
     const note = `${lines.join('\n')}\n`
     const checkpoint = lines[3] === '' && line !== '' ? toCheckpoint(note) : undefined

@@ -44,15 +44,17 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
           if (waiting.get(origin) === note) waiting.delete(origin)
         } catch (error) {
           log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
-          // Continue after a rejection, because the receiver may accept the other notes. Stop if there is no response,
-          // because each further note would take EVIDENCE_POST_MS.
+          // If the receiver rejects a note, continue, because it may accept the other notes. If it does not respond,
+          // stop, because each further note would take EVIDENCE_POST_MS.
           if (!(error instanceof RefusedNoteError)) return putLast(origin)
         }
       }
     } while (hasNew)
   }
 
-  /** Moves a note to the end, so that the next round starts with the other notes, to which the receiver may respond. */
+  /**
+   * Moves a note to the end. The next round then starts with the other notes, in case the receiver responds to these.
+   */
   function putLast(origin: string): void {
     const note = waiting.get(origin)
     waiting.delete(origin)
@@ -85,7 +87,7 @@ class RefusedNoteError extends Error {
   override name = 'RefusedNoteError'
 }
 
-/** @throws RefusedNoteError if the status is not 2xx, and network errors */
+/** @throws RefusedNoteError if the status is not 2xx; network errors */
 async function post(url: string, note: string): Promise<void> {
   const { statusCode, body } = await request(url, {
     method: 'POST',

@@ -16,19 +16,23 @@ import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 
-/** Number of chains whose tree a daemon caches, up to the last checkpoint. The trees of other chains are rebuilt. */
+/** For this many chains, a daemon caches the tree up to the last checkpoint. The trees of other chains are rebuilt. */
 const EVIDENCE_TREES = 1_000
 
 /** Signed heads of the chains. With a checkpoint, anyone can detect whether the chain was later cut or rewritten. */
 export type Checkpoints = {
   /**
-   * Returns checkpoints that cover all current entries of the tenant's chains, or of one chain. Creates missing
-   * checkpoints and publishes all of them. A chain that contradicts its last checkpoint gets no new checkpoint.
+   * Returns checkpoints that cover all current entries of the tenant's chains, or of one chain. Creates checkpoints
+   * that are missing. Publishes all returned checkpoints. A chain that contradicts its last checkpoint gets no new
+   * checkpoint.
    */
   make(tenantId: string, chain?: string): Promise<EvidenceCheckpointRow[]>
   /** Creates the checkpoints that are due (EVIDENCE_CHECKPOINT). */
   run(): Promise<void>
-  /** Schedules a `run` soon. Further calls before the start of the run are coalesced. */
+  /**
+   * Starts a `run`. If one is in progress, requests one more after it: several calls during a run cause only one
+   * further run.
+   */
   wake(): void
   /**
    * Whether any tenant's chain failed the check against its last checkpoint. The check runs before each new checkpoint
@@ -49,7 +53,8 @@ export type CheckpointDeps = {
 
 const ENTRIES_PER_READ = 1_000
 /**
- * Number of entries per stored node. A complete group of entries has a stored node once a checkpoint covers the group.
+ * Number of entries per stored node. Once a checkpoint covers a complete group of this many entries, the group has a
+ * stored node.
  */
 const NODE_LEAVES = 2 ** BITS_PER_LEVEL
 
@@ -61,7 +66,8 @@ class DamagedChainError extends Error {
 }
 
 /**
- * A checkpoint that this daemon created, its signed root, and the part of its tree that later entries do not change.
+ * A checkpoint that this daemon created, with its signed root and the part of its tree that later entries do not
+ * change.
  */
 type NewCheckpoint = { checkpoint: EvidenceCheckpointRow; root: Buffer; tree: Frontier }
 
@@ -107,7 +113,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     const id = logId(tenant_id, chain)
     const last = checkpointed > 0 ? await findCheckpoint(db, tenant_id, chain, checkpointed) : undefined
     const known = grown.get(id)
-    // An unchanged checkpoint that this daemon signed needs no verification.
+    // If this daemon signed the checkpoint and it is unchanged, it needs no verification.
     const own = last && known && isSameRow(known.checkpoint, last) ? known : undefined
     const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
     if (last && size === checkpointed) {
@@ -132,7 +138,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       await insertRows(tx, 'evidence_nodes', nodes, { onConflict: 'ignore' })
       return (await insertRows(tx, 'evidence_checkpoints', [checkpoint], { onConflict: 'ignore' })) === 1
     })
-    // If another daemon has just created this checkpoint, that daemon's checkpoint is returned.
+    // If another daemon has just created the same checkpoint, returns that daemon's checkpoint.
     if (!isNew) return (await findCheckpoint(db, tenant_id, chain, size)) ?? checkpoint
     grown.set(id, { checkpoint, root, tree })
     await publisher.publish(checkpoint)
@@ -147,8 +153,8 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       const isDue =
         size < checkpointed ||
         size - checkpointed >= EVIDENCE_CHECKPOINT.entries ||
-        // A creation time far in the future comes from a wrong clock. A chain with such an entry is due as well,
-        // because the entry could otherwise wait for years.
+        // A creation time far in the future comes from a wrong clock. Such a chain is due as well. Otherwise its entry
+        // could wait for years.
         (waiting_since !== null && (waiting_since <= hourAgo || waiting_since >= inAnHour))
       if (!isDue || isClosed) continue
       try {
@@ -167,7 +173,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     } while (isRequestedAgain && !isClosed)
   }
 
-  /** Runs never overlap: a call during a run waits for that run and for another run after it. */
+  /** Runs never overlap: a call during a run waits for this run and for one more run after it. */
   function runOnce(): Promise<void> {
     if (isClosed) return Promise.resolve()
     if (running) isRequestedAgain = true

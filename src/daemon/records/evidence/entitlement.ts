@@ -6,7 +6,7 @@ import type { Entitle } from '../../models/provider.ts'
 
 /**
  * The result of an entitlement: accepted, or the reason for its rejection. `unused`: no call was attempted.
- * `unchecked`: the look-up of the key has not completed successfully, so nothing was sent.
+ * `unchecked`: the look-up of the key is still running or has failed, so nothing was sent.
  */
 export type EntitlementVerdict =
   | 'unused'
@@ -18,7 +18,7 @@ export type EntitlementVerdict =
   | 'replayed'
   | 'revoked'
 
-/** The permission for one call to one model, as the receipt shows it. Times are in seconds since 1970. */
+/** The permission for one call to one model, in the form that the receipt shows. Times are in seconds since 1970. */
 export type Entitlement = {
   jti: string
   /** The id of the caller's API key. */
@@ -50,7 +50,7 @@ export type EntitlementTerms = {
 /**
  * Entitles one attempt to send exactly the bytes for which the entitlement was issued. The entitlement is valid once,
  * for the model in its terms, within ENTITLEMENT_SECONDS, and while the key is valid.
- * @param minted is called with each entitlement, whose verdict changes when the entitlement is used
+ * @param minted is called with each new entitlement; its verdict changes when it is used
  */
 export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlement: Entitlement) => void): Entitle {
   return (model, body) => {
@@ -82,7 +82,8 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
     function faultOf(sentModel: string, sent: string): EntitlementVerdict | undefined {
       if (clock.now() >= mintedMs + ENTITLEMENT_SECONDS * 1000) return 'expired'
       if (sentModel !== terms.model || model !== terms.model) return 'model_mismatch'
-      // Comparing the strings is enough, because an equal string has the hash that the entitlement contains.
+      // Comparing the strings is enough: the entitlement contains the hash of `body`, and equal strings have equal
+      // hashes.
       if (sent !== body) return 'body_mismatch'
       return entitlement.verdict === 'unused' ? undefined : 'replayed'
     }

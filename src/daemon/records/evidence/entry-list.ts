@@ -97,7 +97,7 @@ export const listChainEntries = (
 function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
   const type = sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
   const facts = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])
-  // Group in a second query, because SQLite would parse each payload twice if this query grouped the rows.
+  // A second query groups the rows. If this query grouped them, SQLite would parse each payload twice.
   return db
     .with(
       (name) => name('facts').materialized(),
@@ -110,8 +110,8 @@ function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<En
 }
 
 /**
- * Most entries belong to requests, which have a distinct id prefix. So their type is known without parsing the payload.
- * Parsing payloads is the main cost of a list.
+ * Most entries belong to requests, whose ids have their own prefix. Their type is therefore known without parsing the
+ * payload. Parsing payloads is the main cost of a list.
  */
 const isRequest = sql<SqlBool>`(substr(id, 1, 4) = 'jti-' and payload is not null)`
 const REQUEST_TYPE = 'api_access'

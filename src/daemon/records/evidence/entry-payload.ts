@@ -45,7 +45,7 @@ export type LoggedAttempt = {
    */
   provider_request_id?: string
   latency_ms: number
-  /** Null if the attempt had no request to send. */
+  /** Null if no request was created for the attempt. */
   entitlement?: object | null
 }
 
@@ -59,7 +59,7 @@ export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): Logge
   }
 }
 
-/** Returns the action as a sentence. For a request, the sentence is generated here instead of being stored. */
+/** Returns the action as a sentence. For a request, the sentence is not stored but generated here. */
 export function descriptionOf({ description, operation, result, requested_model, error }: LoggedPayload): string {
   if (description !== undefined) return description
   const what = OPERATIONS.get(operation) ?? 'chat'

@@ -23,8 +23,8 @@ const TENANTS_REMEMBERED = 1_000
 export type IntegrityDeps = { db: Db; clock: Clock; keys: Pick<SigningKeys, 'published'> }
 
 /**
- * A verification reads the whole log. So this daemon runs only one verification at a time, and requests for the same
- * tenant share its result.
+ * A verification reads the whole log. This daemon therefore runs only one verification at a time, and requests for the
+ * same tenant share its result.
  */
 export function createIntegrity({ db, clock, keys }: IntegrityDeps): Integrity {
   const found = new LRUCache<string, ChainIntegrity>({ max: TENANTS_REMEMBERED })

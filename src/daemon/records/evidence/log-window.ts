@@ -7,8 +7,8 @@ export type Period = { startDate?: string | undefined; endDate?: string | undefi
 
 /**
  * The period that a list covers. If the start is missing, the period begins LOG_WINDOW_DAYS before its end. If the end
- * is missing, the period ends now. `filter` has an end only if the caller has set one. The clocks of daemons differ, so
- * the current time as the end could exclude the newest entries.
+ * is missing, the period ends now. `filter` has an end only if the caller has set one. Clocks of daemons differ, so a
+ * filter that ends now could exclude the newest entries.
  * @throws VALIDATION_ERROR if the period ends before it starts
  */
 export function windowOf({ startDate, endDate }: Period, nowMs: number) {

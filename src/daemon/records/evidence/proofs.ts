@@ -5,7 +5,7 @@ import { HASH_BYTES, treeRoot } from '../../../shared/evidence/merkle.ts'
 import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../../shared/evidence/subtrees.ts'
 import type { Db } from '../../platform/db/db.ts'
 
-/** A stored node is the root over 2^8 nodes of the level below. Nodes of level 0 are the leaves. */
+/** Each stored node is the root over 2^8 nodes of the level below it. The nodes of level 0 are the leaves. */
 export const BITS_PER_LEVEL = 8
 const CHILDREN = 2 ** BITS_PER_LEVEL
 const HASH_CHARS = 2 * HASH_BYTES
@@ -52,7 +52,7 @@ export async function frontierOf(db: Db, tenantId: string, chain: string, size: 
   return new Frontier(size, roots)
 }
 
-/** Returns a reader of subtrees. It reads at most 256 rows per subtree if the nodes of the subtree are stored. */
+/** Returns a reader of subtrees. If the nodes of a subtree are stored, it reads at most 256 rows for the subtree. */
 function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
   /** Returns the roots of consecutive subtrees, concatenated. */
   async function nodes(level: number, from: number, count: number): Promise<Buffer> {
@@ -66,7 +66,7 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
       .where('node_index', '>=', from)
       .where('node_index', '<', from + count)
       .execute()
-    // If a stored node is not a hash, the node is recomputed from the level below.
+    // If the stored value of a node is not a hash, the node is recomputed from the level below.
     const whole = rows.filter(({ hash }) => HASH_PATTERN.test(hash))
     const stored = new Map(whole.map(({ node_index, hash }) => [node_index, Buffer.from(hash, 'hex')]))
     const found: Buffer[] = []
@@ -101,7 +101,7 @@ export async function readHashes(
   chain: string,
   { from, to }: { from: number; to: number },
 ): Promise<Buffer> {
-  // The subquery orders the rows: with ORDER BY in the aggregate, SQLite would sort them again.
+  // The subquery orders the rows. With an ORDER BY in the aggregate function, SQLite would sort them again.
   const ordered = db
     .selectFrom('evidence_entries')
     .select('entry_hash')
@@ -111,7 +111,7 @@ export async function readHashes(
     .where('seq', '<', to)
     .orderBy('seq')
     .as('ordered')
-  // The hashes are read as one text, because one row per hash would cost several times as much as hashing.
+  // The hashes are read as one text. Reading one row per hash would cost several times as much as hashing.
   const { joined, odd } = await db
     .selectFrom(ordered)
     .select(sql<string | null>`string_agg(entry_hash, '')`.as('joined'))

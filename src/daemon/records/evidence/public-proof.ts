@@ -12,7 +12,7 @@ import { findCheckpointOver, findCommit, findPublicEntry, type StoredEntry } fro
 /**
  * The public proof of a request, for anyone with its bundle id. The proof contains hashes, positions and times, but
  * neither the tenant nor any content. Undefined if the id is unknown. Stored data is verified before a layer is
- * reported as valid. Each layer depends on the previous layer and fails with it.
+ * reported as valid. Each layer depends on the previous one: if that fails, all later layers fail.
  * @param keys the published keys
  */
 export async function findPublicProof(
@@ -111,7 +111,9 @@ function isSigned({ tenant_id, chain, tree_size, root, note }: EvidenceCheckpoin
   }
 }
 
-/** The path from an entry to the root of a checkpoint. Undefined if the stored tree does not lead to this root. */
+/**
+ * The path from an entry to the root of a checkpoint. Undefined if the stored tree is incomplete or has another root.
+ */
 async function pathTo(
   db: Db,
   { tenant_id, chain, seq, entry_hash }: StoredEntry,

@@ -16,7 +16,7 @@ import { requireBundleId } from './receipt-routes.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
 /**
- * Limits on public proofs: requests per address and minute, concurrent look-ups, and the number of addresses that are
+ * Limits on public proofs: the requests per address and minute, the concurrent look-ups, and how many addresses are
  * counted separately.
  */
 export const PUBLIC_PROOF_RATE = { perMinute: 120, atOnce: 8, addresses: 10_000 } as const
@@ -28,7 +28,8 @@ export type PublicRouteDeps = {
   clock: Clock
   keys: Pick<SigningKeys, 'published'>
   /**
-   * A short-lived cache of the published keys. Anyone may request the keys, so most requests must not query the store.
+   * A short-lived cache of the published keys. Anyone may request the keys, so the cache protects the store from most
+   * of these requests.
    */
   keySet: Pick<FreshCache<PublishedKey[]>, 'of'>
   /** Addresses and blocks of trusted proxies, whose X-Forwarded-For header is used. By default, no proxy is trusted. */
@@ -112,8 +113,8 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
         429: { description: 'Too many requests with Cache-Control: no-cache from this address', schema: FlatError },
       },
       async handle({ request }) {
-        // A client that does not know a proof's kid sends `no-cache`, because another daemon may have just rotated the
-        // key.
+        // If a client does not know the `kid` of a proof, it sends `no-cache`, because another daemon may have just
+        // rotated the key.
         const isAnew = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
         const waitSeconds = isAnew ? rate.refuses(clientAddress(request, proxies)) : undefined
         if (waitSeconds !== undefined) throw tooOften(waitSeconds)

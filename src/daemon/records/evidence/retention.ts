@@ -14,7 +14,7 @@ export type Retention = { run(): Promise<void> }
 
 /** @param days age in days at which payloads are expunged. 0 means never. */
 export function createRetention({ db, clock, days }: { db: Db; clock: Clock; days: number }): Retention {
-  /** The last entry that was read, by tenant. With it, a daemon process reads each kept entry only once. */
+  /** The last entry that was read, by tenant. It ensures that a daemon process reads each kept entry only once. */
   const seen = new Map<string, { created_at: string; id: string }>()
 
   async function expungePart(tenantId: string, before: string): Promise<number> {

@@ -11,10 +11,10 @@ import type { EntryDraft } from '../ledger/records.ts'
 import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
 import type { Signer, SigningKeys } from './signing-keys.ts'
 
-/** Number of chains whose last entry a daemon caches. The last entries of other chains are looked up. */
+/** For this many chains, a daemon caches the last entry. The last entries of other chains are looked up. */
 const EVIDENCE_HEADS = 10_000
 
-/** Entries that are linked into their chains, and the commit that signs them, before they are stored. */
+/** Entries that are not stored yet but already linked into their chains, and the commit that signs them. */
 export type Sealed = {
   inserts: readonly TableRows[]
   /** Call this once the entries are stored. Later entries are then linked to these entries. */
@@ -23,7 +23,7 @@ export type Sealed = {
 
 /**
  * Appends entries of requests to the chains of this daemon, one chain per tenant. Before the next `seal`, call `stored`
- * on the last result, or `forgetHeads` if it was not stored. So the caller must write one transaction at a time.
+ * on the last result, or `forgetHeads` if it was not stored. The caller must therefore write one transaction at a time.
  */
 export type Sealer = {
   /** Synchronous unless a head or the key must be read. @throws errors of the store */
@@ -47,7 +47,7 @@ export type SealerDeps = {
 }
 
 const OF_ALL = ['chain', 'commit_id'] as const
-/** Columns that have the same value in all rows if all entries of a batch belong to one tenant. */
+/** If all entries of a batch belong to one tenant, these columns have the same value in all rows. */
 const OF_ONE_TENANT = ['chain', 'commit_id', 'tenant_id'] as const
 
 export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps): Sealer {

@@ -4,8 +4,8 @@ import { type Checkpoint, NoteError, verifyNote } from '../../../shared/evidence
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 
 /**
- * The signed content of a stored checkpoint. The note must match its row and chain, and must be signed by the key that
- * it names.
+ * The signed content of a stored checkpoint. Its note must match the row and the chain, and the key that the note names
+ * must have signed it.
  * @throws NoteError
  */
 export function signedCheckpoint(

@@ -27,7 +27,7 @@ export type SigningKeys = {
    * the store
    */
   current(): Signer | Promise<Signer>
-  /** Like `current`, within a transaction: if a query is needed, it uses `tx`. */
+  /** Like `current`, but inside a transaction: if a query is needed, `tx` runs it. */
   currentIn(tx: Db): Signer | Promise<Signer>
   /** All keys, current and retired, newest first. */
   published(): Promise<PublishedKey[]>
@@ -39,7 +39,7 @@ export type SigningKeys = {
 
 export type SigningKeyOptions = {
   masterKey: MasterKey
-  /** The name of new keys. If undefined, the name of the last key is used, or a random name if there is no key. */
+  /** The name of new keys. If undefined, new keys get the name of the last key, or a random name if there is no key. */
   name: string | undefined
   clock: Clock
   log?: Pick<Log, 'error'>
@@ -90,7 +90,7 @@ export async function openSigningKeys(
 
   return {
     current: () => freshSigner() ?? loadAndKeep(),
-    // The result is not cached: the transaction may have created the key, and may still roll back.
+    // The result is not cached: if the transaction has created the key, a rollback would remove it again.
     currentIn: (tx) => freshSigner() ?? load(tx),
     async published() {
       const rows = await db
@@ -141,8 +141,8 @@ async function countUnsigned(db: Db): Promise<number> {
 }
 
 /**
- * Signs entries that a migration has converted. Called only with the first key of a store. Unsigned entries that appear
- * later are not from the gateway, and signing them would make a forgery look genuine.
+ * Signs entries that a migration has converted. Called only with the first key of a store: if unsigned entries appear
+ * later, they are not from the gateway, and signing them would make a forgery look genuine.
  */
 async function signWhatIsUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
   const commits = await tx

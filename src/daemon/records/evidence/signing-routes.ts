@@ -24,7 +24,7 @@ import { listChains, measureChains, readChain } from './store.ts'
 
 /** Maximum size of a request body. It is large enough for an export of EVIDENCE_PAGE chains. */
 const SIGN_EXPORT_BODY_BYTES = 524_288
-/** Maximum duration of an export of the log. Entries that are older must be in the export. */
+/** Maximum duration of an export of the log. Entries that are older than this must be in the export. */
 export const EVIDENCE_EXPORT_MS = 3_600_000
 
 export type SigningRouteDeps = ChangeDeps & {
@@ -191,10 +191,10 @@ async function rootIn(db: Db, tenantId: string, chain: string, size: number): Pr
 }
 
 /**
- * Checks that an export is complete before it is signed. Entries that were written during the export cannot be in it,
- * so entries of the last EVIDENCE_EXPORT_MS may be missing.
- * @throws EVIDENCE_MISMATCH naming the chain if the export lacks older entries, or the store lacks entries that a
- * checkpoint covers
+ * Checks that an export is complete before it is signed. An export lacks entries that were written while it ran.
+ * Entries of the last EVIDENCE_EXPORT_MS may therefore be missing.
+ * @throws EVIDENCE_MISMATCH if the export lacks older entries, or the store lacks entries that a checkpoint covers; it
+ * names the chain
  */
 async function requireWhole(db: Db, tenantId: string, chains: readonly ExportedChain[], nowMs: number): Promise<void> {
   const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))

@@ -12,7 +12,10 @@ export type StoredEntry = EvidenceEntryRow & { prev_hash: string }
 export const findEntry = (db: Db, tenantId: string, id: string): Promise<StoredEntry | undefined> =>
   findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id).where('tenant_id', '=', tenantId))
 
-/** The entry with this id in the log of any tenant. Use it only for proofs, which show only hashes and times. */
+/**
+ * The entry with this id in the log of any tenant. Use this function only for proofs, because a proof shows only hashes
+ * and times.
+ */
 export const findPublicEntry = (db: Db, id: string): Promise<StoredEntry | undefined> =>
   findOne(db, db.selectFrom('evidence_entries').selectAll().where('id', '=', id))
 
@@ -36,10 +39,7 @@ async function prevHashOf(db: Db, { tenant_id, chain, seq }: EvidenceEntryRow): 
   return before?.entry_hash ?? ''
 }
 
-/**
- * A commit in the form in which it is verified and published. The leaves of the commit may include hashes of other
- * tenants' entries.
- */
+/** A commit, in the form that is verified and published. Its leaves may include hashes of other tenants' entries. */
 export type StoredCommit = CommitRow & { created_at: string }
 
 export const findCommit = async (db: Db, id: string): Promise<StoredCommit | undefined> =>
@@ -123,7 +123,7 @@ export async function measureChains(db: Db, tenantId?: string): Promise<Measured
   return rows
 }
 
-/** The tenant's next chain by name, after `after`. */
+/** Returns the tenant's next chain after `after`, in the order of the names. */
 const firstChain = (tenantId: RawBuilder<unknown>, after: RawBuilder<unknown>) => sql`(
   select min(first) from (
     select min(chain) as first from evidence_entries as entry where entry.tenant_id = ${tenantId} and entry.chain > ${after}

@@ -168,8 +168,8 @@ async function rootOfCheckpoints(db: Db, tenantId: string, chains: Chains): Prom
       if (!checkpoint) return []
       const { tree_size: size, root } = checkpoint
       const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
-      // Skip a chain with missing entries, because this route is not a proof. A verification of the log reports missing
-      // entries.
+      // If entries of a chain are missing, skip the chain: this route is not a proof, and a verification of the log
+      // reports missing entries.
       return last ? [{ chain, size, head: last.entry_hash, root }] : []
     }),
   )
@@ -213,7 +213,7 @@ const SEARCHES: Record<(typeof SEARCH_FIELDS)[number], (text: string) => EntryFi
   all: (search) => ({ search, searchIn: ['type', 'actor', 'description', 'operation', 'endpoint'] }),
   event: (search) => ({ search, searchIn: ['type'] }),
   actor: (search) => ({ search, searchIn: ['actor'] }),
-  // The status ERROR stands for the results denied and failure, so a search for ERROR matches both.
+  // The status `ERROR` stands for the results `denied` and `failure`, so a search for `ERROR` matches both.
   status: (text) => (text.toUpperCase() === ERROR ? ofStatus(ERROR) : { result: text.toLowerCase() }),
   details: (search) => ({ search, searchIn: ['description', 'operation', 'endpoint'] }),
 }

@@ -19,8 +19,7 @@ const ROWS = 500
  * appended after the start are not read. Memory use does not depend on the size of the chains, except for the root of
  * each checkpoint.
  * @param keys the published keys
- * @param newerKeys reads the published keys again. Called if a signature names an unknown key, because that key may be
- * new.
+ * @param newerKeys reads the published keys again. Called if a signature names an unknown key, which may be a new key.
  */
 export async function verifyTenant(
   db: Db,
@@ -60,7 +59,8 @@ function createKeyRing(
 type ChainScope = { tenantId: string; chain: string; ring: KeyRing }
 
 async function verifyChain(db: Db, { tenantId, chain, ring }: ChainScope): Promise<ChainReport> {
-  // Read the checkpoints before the size. A checkpoint that was created later could cover entries that are not read.
+  // Read the checkpoints before the size. Otherwise a checkpoint that is created in between could cover entries that
+  // are not read.
   const { checkpoints, broken } = await readCheckpoints(db, { tenantId, chain, ring })
   const { size } = await findHead(db, tenantId, chain)
   const check = new ChainCheck(tenantId, chain, { checkpoints, keys: ring.keys })

@@ -5,17 +5,17 @@ import type { Log } from '../../platform/log.ts'
 import { isPositionTaken, type Sealer } from '../evidence/sealing.ts'
 import { ClaimLostError, type EntryDraft, isStored, type LedgerRecords, writeRecords } from './records.ts'
 
-/** Larger batches are split into several transactions, to limit the memory use of each transaction. */
+/** A larger batch is split into several transactions, so that each transaction uses limited memory. */
 const ENTRIES_PER_COMMIT = 500
-/** Maximum time that a record waits for other records to share its commit. */
+/** A record waits at most this long for other records that can share its commit. */
 const GATHERING_MS = 2
 
 /** Makes the records of requests durable, many in one commit. */
 export type Ledger = {
   /**
    * Resolves once all `records` are durable. Rejects if none of them is durable. If the database rejects a record, for
-   * example because of a duplicate request id, only the records of that request fail. Other requests in the same
-   * transaction are unaffected.
+   * example because of a duplicate request id, only that request's records fail. Other requests in the same transaction
+   * are unaffected.
    * @throws ClaimLostError if another daemon has taken over the request's Idempotency-Key.
    */
   commit(records: LedgerRecords): Promise<void>
@@ -52,10 +52,10 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
   //   gathering -> flushing: no record arrived in this turn, GATHERING_MS have passed, or the ledger is closing.
   //   flushing -> flushing: records arrived during the flush.
   //   flushing -> idle: no record arrived during the flush.
-  // There is no timer: a single request waits for one idle turn. During one commit, further records gather for the next
-  // commit, so a slower disk makes larger batches. Under concurrent load, a batch waits for records that are about to
-  // arrive and contains nearly all of them. A measurement with 50 clients showed 47 records per batch, and 28 with half
-  // of GATHERING_MS.
+  // There is no timer: a single request waits for one idle turn. During one commit, further records are collected for
+  // the next commit, so batches are larger on a slower disk. Under concurrent load, a batch waits for records that are
+  // about to arrive and contains nearly all of them. With 50 clients, a batch contained 47 records (measured), but only
+  // 28 if GATHERING_MS was halved.
   function schedule(): void {
     if (flushing !== undefined || waiting.length === 0) return
     if (closed) startFlush()
@@ -78,7 +78,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     gathering = undefined
     flushing = flush().finally(() => {
       flushing = undefined
-      // Without this call, records that arrived just after the flush loop ended would wait for the next request.
+      // Without this call, records that arrive just after the end of the flush loop would wait for the next request.
       schedule()
     })
   }
@@ -104,7 +104,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     if (batch.some(({ records }) => records.events !== undefined)) onEvents?.()
   }
 
-  /** Writes records and their evidence in one transaction. Chain heads are taken from stored entries only. */
+  /** Writes records and their evidence in one transaction. Chain heads always come from stored entries. */
   async function write(batch: readonly Entry[]): Promise<void> {
     const records: LedgerRecords[] = []
     const drafts: EntryDraft[] = []
@@ -121,8 +121,8 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
         return stored()
       } catch (error) {
         sealer.forgetHeads()
-        // If the position is taken, another daemon uses our data directory. On the first attempt, the cause may also be
-        // our own earlier commit, if its response was lost.
+        // If the position is taken, another daemon uses our data directory. On the first attempt, there is another
+        // possible cause: our own earlier commit, if its response was lost.
         if (!isPositionTaken(db, error) || attempt === 3) throw error
         if (attempt === 2) sealer.leaveChains()
       }
@@ -167,7 +167,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     async close() {
       closed = true
       schedule()
-      // When a flush ends, another flush may start for records that arrived in the meantime.
+      // When a flush ends, another flush may start, for records that arrived in the meantime.
       while (flushing !== undefined) await flushing
     },
   }

@@ -57,7 +57,7 @@ const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...p
   latencyMs: times?.latency_ms,
 })
 
-/** The values that are shown for an entry whose content was expunged. Only its hashes still exist. */
+/** The values that are shown if the content of an entry was expunged. Only the hashes of such an entry still exist. */
 const EXPUNGED_CONTENT = {
   type: EXPUNGED,
   severity: null,

@@ -6,7 +6,7 @@ import { measureChains, readChain } from '../evidence/store.ts'
 
 /**
  * A read position in the log of a tenant: the number of entries of each chain. Such a position is reliable, because
- * chains only grow at their end. Times are not reliable, because a commit may take a long time and clocks differ.
+ * chains only grow at their end. A time would not be reliable, because a commit may take long and clocks differ.
  */
 type Position = {
   atMs: number
@@ -17,7 +17,7 @@ type Position = {
   sizes: ReadonlyMap<string, number>
 }
 
-/** Entries of an omitted chain are new if they are younger than this. */
+/** If an entry of an omitted chain is younger than this, it counts as new. */
 const QUIET_MS = DAY_MS
 
 /** The text that clients store and send back (wire/logs.ts: LOG_POSITION). */
