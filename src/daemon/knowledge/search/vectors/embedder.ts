@@ -50,8 +50,8 @@ const HARMLESS = 'hello'
 //   waiting -> working: the timer has fired.
 //   working -> waiting for EMBEDDING_LOOK_MS: no work is pending, or another daemon has the lease.
 //   working -> waiting longer (EMBEDDING_RETRY_MS, or the provider's Retry-After): a call or the store failed.
-//   waiting or working -> closed: calls are aborted, then the lease is released. The states of a document for one
-//   model:
+//   waiting or working -> closed: calls are aborted, then the lease is released.
+// The states of a document for one model:
 //   pending -> embedded: for each passage, the vector is stored or the model permanently rejects the passage.
 //   pending -> pending: a passage got a zero vector, so the document is retried.
 // When all documents of an index are embedded, only vectors of this model serve its searches.
