@@ -44,8 +44,8 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
 }
 
 /**
- * Context windows, in tokens. Only models whose provider adds the output limit to the prompt, and rejects the request
- * if the sum exceeds the window. These figures also come from general knowledge.
+ * Context windows, in tokens. Lists only models whose provider adds the output limit to the prompt and rejects the
+ * request if the sum exceeds the window. These figures also come from general knowledge.
  */
 const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 16_385,

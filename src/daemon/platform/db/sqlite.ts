@@ -29,7 +29,7 @@ const BUSY_TIMEOUT_MS = 5_000
 const WAL_BYTES = 67_108_864
 /**
  * If the log reaches this many pages (32 MB), a commit checkpoints. This happens only if the parallel checkpoints never
- * complete, because there is always a writer. By then most pages are already written back, so little work remains.
+ * find a moment without a write. By then most pages are already written back, so little work remains.
  */
 const WAL_PAGES_OF_COMMITS = 8_000
 

@@ -6,9 +6,9 @@ const CONTROL_OR_HALF = /[\u0000-\u001f\ud800-\udfff]/
 const LONG = 128
 
 /**
- * A text as a JSON string, exactly as JSON.stringify writes it. Usually no character needs an escape. Detecting this
- * case with a pattern is several times faster than JSON.stringify, which inspects each character (measured: it saves 5
- * % of the instructions of a request with 2 KB of prompt).
+ * A text as a JSON string, exactly as JSON.stringify writes it. Usually no character needs an escape. A pattern detects
+ * this case several times faster than JSON.stringify, which inspects each character. For a request with 2 KB of prompt,
+ * this saves 5 % of the instructions (measured).
  */
 export const toJsonString = (text: string): string => (isPlain(text) ? `"${text}"` : JSON.stringify(text))
 

@@ -153,8 +153,8 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       const isDue =
         size < checkpointed ||
         size - checkpointed >= EVIDENCE_CHECKPOINT.entries ||
-        // A creation time far in the future comes from a wrong clock. Such a chain is due as well. Otherwise its entry
-        // could wait for years.
+        // A creation time far in the future comes from a wrong clock. A chain with such an entry is due as well.
+        // Otherwise the entry could wait for years.
         (waiting_since !== null && (waiting_since <= hourAgo || waiting_since >= inAnHour))
       if (!isDue || isClosed) continue
       try {

@@ -11,7 +11,7 @@ export type PassageText = { id: number; headings: string; body: string }
 /** A vector in stored form. See `toColumns`. */
 export type PassageVector = { passageId: number } & VectorColumns
 
-/** Rows deleted per statement. The number is small, so that other writers can run between the transactions. */
+/** Rows deleted per statement. The number is small, so that other writers can run between the statements. */
 const ROWS_PER_STATEMENT = 500
 
 /**
