@@ -11,7 +11,7 @@ import { notifySystemd } from './platform/systemd.ts'
 const EXIT_FAILURE = 1
 /** EX_CONFIG of sysexits.h. The unit file tells systemd not to restart after this exit code. */
 const EXIT_CONFIG = 78
-/** Maximum wait for a slow reader of the log on exit. */
+/** On exit, the maximum wait for a slow reader of the log. */
 const LOG_FLUSH_MS = 1_000
 
 /** The daemon's main program: loads the configuration, starts the app, and runs until a signal stops it. */

@@ -6,8 +6,8 @@ const NOTIFY_TIMEOUT_MS = 5_000
 
 /**
  * Reports a state to systemd, such as `READY=1` (sd_notify(3)). Does nothing without NOTIFY_SOCKET, that is, outside of
- * a `Type=notify` unit. Never throws: a daemon that cannot report must still serve. Node cannot send datagrams to a
- * socket path, so systemd's own program sends them.
+ * a `Type=notify` unit. Never throws, because the daemon must serve even if it cannot report its state. Node cannot
+ * send datagrams to a socket path, so systemd's own program sends them.
  */
 export async function notifySystemd(
   states: readonly string[],

@@ -165,7 +165,7 @@ export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Pro
 
 /**
  * Claims segments for a merge. Returns false if some segments are not available. The caller must then roll back,
- * because the other segments are claimed. Requires a transaction.
+ * because the other segments have already been claimed. Requires a transaction.
  */
 export async function claimForMerge(tx: Db, tenantId: string, ids: readonly string[], into: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
@@ -181,7 +181,8 @@ export async function claimForMerge(tx: Db, tenantId: string, ids: readonly stri
 
 /**
  * Publishes the merged segment: searches read it instead of its `count` sources. Returns false if a source was deleted
- * in the meantime. The caller must then roll back, because the other sources are deleted. Requires a transaction.
+ * in the meantime. The caller must then roll back, because the other sources have already been deleted. Requires a
+ * transaction.
  */
 export async function publishMerged(tx: Db, tenantId: string, id: string, count: number): Promise<boolean> {
   const sources = await tx
@@ -212,7 +213,7 @@ export async function publishMerged(tx: Db, tenantId: string, id: string, count:
 /**
  * Publishes the rebuilt segments: searches read them instead of the `sources`. The empty segment `rebuild` has claimed
  * these sources. Returns false if a source was deleted in the meantime. The caller must then roll back, because the
- * other sources are deleted. Requires a transaction.
+ * other sources have already been deleted. Requires a transaction.
  */
 export async function publishRebuilt(
   tx: Db,

@@ -35,8 +35,8 @@ const PASSAGES_PER_SEGMENT = 4_096
 export const DOCUMENT_PASSAGES = 100_000
 
 /**
- * Documents of at most this many passages are stored together in one segment, because a commit costs more than their
- * content.
+ * If documents have at most this many passages, they are stored together in one segment: for them, a commit costs more
+ * than writing the content.
  */
 export const SMALL_PASSAGES = PASSAGES_PER_BATCH
 

@@ -153,8 +153,8 @@ export class Ranking {
   }
 
   /**
-   * Returns the score bonus of a passage for two properties: words that are adjacent in both the query and the passage,
-   * and stop words of the query ("categories for", "not at all").
+   * Returns the score bonus of a passage. It depends on words that are adjacent in both the query and the passage, and
+   * on the query's stop words ("categories for", "not at all").
    */
   ofText({ positions, length }: PassageText, fillers: readonly Filler[]): number {
     const positionsOf = (term: string) => positions.get(term) ?? []

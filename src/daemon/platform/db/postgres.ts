@@ -53,8 +53,8 @@ export async function openPostgresDialect(
   // end the process, so every client gets a listener.
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.error({ err: error }, 'a PostgreSQL connection broke'))
-    // A timeout of the socket costs nothing per query and closes the connection. pg's query_timeout is not used: it
-    // would return the connection to the pool while the lost query still runs, and the next query would wait for it.
+    // A timeout of the socket costs nothing per query and closes the connection. pg's query_timeout would return the
+    // connection to the pool while the lost query still runs, and the next query would wait for it.
     const socket = client.connection.stream as Socket
     socket.setTimeout(silence.runningMs, () => socket.destroy(new Error('PostgreSQL did not answer in time')))
     sockets.add(socket)

@@ -251,13 +251,13 @@ export type Tables = {
   }
 }
 
-/** The number of requests of a key in the current window of one counter. */
+/** How many requests a key has made in the current window of one counter. */
 export type RateCounterRow = {
   tenant_id: string
   api_key_id: string
   /** `minute`, `hour`, `day` or `month`, optionally preceded by a route: `POST /api/external/groups minute`. */
   counter: string
-  /** ISO 8601. A later window overwrites an earlier one. */
+  /** ISO 8601. A later window overwrites the earlier window. */
   window_start: string
   used: number
   last_used_at: string
@@ -286,7 +286,7 @@ export type EvidenceEntryRow = {
   leaf_index: number
 }
 
-/** The signature of one commit over its entries, which may belong to several tenants. */
+/** A signed commit: one signature over its entries, which may belong to several tenants. */
 export type EvidenceCommitRow = {
   id: string
   created_at: string

@@ -98,7 +98,7 @@ const endsSentence = (text: string): boolean => /[.!?:。！？…]["'”’)\]]
 
 const TITLE_CHARS = 200
 
-/** Returns the title in the metadata, unless a program generated it. */
+/** Returns the title from the PDF's metadata. Titles that a program generated are ignored. */
 async function titleOf(pdf: Awaited<ReturnType<typeof getDocumentProxy>>): Promise<string> {
   const { info } = await pdf.getMetadata()
   const title: unknown = Reflect.get(info, 'Title')

@@ -3,7 +3,7 @@ import { createTextParts, plainLine } from './text-parts.ts'
 /** The cells of a table, row by row. */
 export type Rows = Iterable<readonly string[]>
 
-/** Converts a table to lines of text, one per row, that are understandable on their own. */
+/** Converts a table to text with one line per row. Each line can be understood on its own. */
 export function tableText(rows: Rows): string {
   const text = createTextParts()
   let header: string[] | undefined

@@ -81,7 +81,7 @@ async function tryToRead(file: FileToRead, rules: string | undefined, preparatio
   }
 }
 
-/** Adds the rules' hits to `hits`. @throws UnreadableDocument */
+/** Adds the matches of the rules to `hits`. @throws UnreadableDocument */
 async function read(
   { name, source, type, content }: FileToRead,
   rules: string | undefined,

@@ -2,7 +2,9 @@
 import { isObject, type Json, tokenCount as tokens } from '../../../platform/text/json.ts'
 import type { TokenUsage } from '../../provider.ts'
 
-/** Counts that the start event contains. Some servers send zeros for these counts at the end, which are ignored. */
+/**
+ * Counts that the start event contains. At the end, some servers send zeros for these counts. Such zeros are ignored.
+ */
 const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
 
 /**

@@ -100,7 +100,7 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
   }
 
   const usage = toTokenUsage(response.usageMetadata)
-  // Counts are cumulative. Counts without output tokens are not final if the answer has content.
+  // Counts are cumulative. If the answer has content, counts without output tokens are not final.
   if (usage && (usage.outputTokens > 0 || !seen.content)) draft.usage = usage
 }
 

@@ -12,8 +12,8 @@ const ANSWER_SHARE = 0.42
 /** A further statement is quoted if its score is at least this share of the best score. */
 const FURTHER_SHARE = 0.9
 /**
- * A further statement is also quoted under two conditions: its score is at least the share `score` of the best score,
- * and at least the share `news` of the question is covered by it but not by the other chosen statements.
+ * A further statement is also quoted if it meets two conditions. Its score is at least the share `score` of the best
+ * score. It covers parts of the question that no other chosen statement covers: at least the share `news`.
  */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
 /** The search term of a word: without accents and endings. Words of scripts without spaces are unchanged. */

@@ -303,7 +303,8 @@ const toNamedEnding = (reason: string): Ending =>
 function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: Asked): Ending {
   const ending = toNamedEnding(reason)
   if (calls?.unnamed) throw unreadableError('a tool call without a name')
-  // If no tools were offered, an answer with only a tool call is an error, because the caller cannot execute the call.
+  // If no tools were offered, an answer that consists only of a tool call is an error, because the caller cannot
+  // execute the call.
   if (!tools && chars === 0 && (TOOL_REASONS.has(reason) || calls?.any)) {
     throw unreadableError('a tool call instead of an answer')
   }

@@ -13,8 +13,8 @@ export function toReasoningFields(
   const own = reasoning.filter((step) => step.origin === origin)
   if (reasoningField === 'reasoning_details')
     return own.length === 0 ? {} : { reasoning_details: own.flatMap(toDetails) }
-  // DeepSeek and Moonshot reject a turn with tool calls without this field, even if there was no reasoning. Other turns
-  // do not need the field.
+  // If a turn has tool calls, DeepSeek and Moonshot require this field, even if there was no reasoning. Other turns do
+  // not need the field.
   if (reasoningField !== undefined && toolCalls.length > 0) {
     return { [reasoningField]: own.map(({ text }) => text).join('') }
   }

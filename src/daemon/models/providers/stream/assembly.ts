@@ -1,4 +1,4 @@
-// Assembles a streamed answer from bytes that arrive in pieces.
+// Assembles a streamed answer from chunks of bytes.
 import type { ChatPart, TokenUsage } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat, EventReader } from './answer-format.ts'
 import { type Ending, worseEnding } from './ending.ts'

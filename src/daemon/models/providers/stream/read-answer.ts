@@ -129,7 +129,8 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
       onHead?.({ status, requestId: requestIdOf(headers) })
       if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
       const opening = streamed ? await readOpening(upstream) : undefined
-      // Some servers answer a streamed request with one JSON body, usually an error, with any content type.
+      // Even if a stream was requested, some servers respond with one JSON body, usually an error. Its content type may
+      // be anything.
       if (!streamed || (opening && opensJson(opening))) {
         const body = await readJsonBody(upstream, opening ?? undefined)
         return this.#handOut(withWholeCalls(format.decodeBody(body), format))
