@@ -38,7 +38,7 @@ export async function runDaemon(): Promise<void> {
   })
   try {
     const parentGone = config.parentPipe === undefined ? undefined : endOfPipe(config.parentPipe)
-    // Imported here, so that --check and --help respond immediately.
+    // This module is imported only here, so that `--check` and `--help` respond immediately.
     const { startApp } = await import('./app.ts')
     const app = await startApp(config, { clock: systemClock, log })
     stopInTime(app, log, parentGone)

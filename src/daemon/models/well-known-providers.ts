@@ -1,6 +1,6 @@
 import type { EndpointConfig, ProviderKind } from './config.ts'
 
-/** A provider with a public address, so that its name and a key suffice to configure it. */
+/** A provider with a public address. To configure it, only its name and a key are needed. */
 export type WellKnownProvider = {
   kind: Exclude<EndpointConfig['kind'], 'local'>
   /** Undefined if every customer has a separate address. */

@@ -85,7 +85,7 @@ function createLineWriter(out: Writable): { write(line: string): void; flush(): 
     try {
       if (text !== '') out.write(text)
     } catch {
-      // The write throws if the disk is full. The lines are lost; the daemon keeps running.
+      // The write throws if the disk is full. The lines are then lost, but the daemon keeps running.
     }
   }
 

@@ -35,8 +35,8 @@ export type RecordsRoom = {
   /** Notifies the listeners of `onEvents`. Call this after storing events without the ledger. */
   announceEvents(): void
   /**
-   * @param access the dependencies of changes in this module, and the lookup of user names, which a higher layer
-   * provides
+   * @param access the dependencies of changes in this module, and the lookup of user names; a higher layer provides
+   * this lookup
    */
   routes(access: ChangeDeps & Pick<LogDeps, 'findUserNames'>): Route[]
   jobs: Job[]

@@ -44,7 +44,7 @@ const isNamed = (db: Db, sources: readonly string[]): Expression<SqlBool> =>
     ? sql<boolean>`source in (${sql.join(sources)})`
     : sql<boolean>`source = any(${sources}::text[])`
 
-/** Inserts a draft, which searches do not find yet. Requires a transaction. */
+/** Inserts a draft. Searches do not find drafts. Requires a transaction. */
 export async function insertDraft(tx: Db, index: IndexKey, document: NewDocument): Promise<Draft> {
   await lockPassageIds(tx)
   const [draft] = await insertDocuments(tx, index, [document], 'draft')

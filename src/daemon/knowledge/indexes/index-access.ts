@@ -11,8 +11,8 @@ import type { IndexRow } from './store.ts'
 
 /**
  * Returns the index with this name if the caller may read it. Readable indexes are general indexes, the caller's own
- * indexes, and indexes of the caller's active groups. The key's allowlist must permit the index as well. Administrators
- * get no exception: they must first assign the index to themselves, which creates a log entry.
+ * indexes, and indexes of the caller's active groups. The key's allowlist must permit the index as well. This also
+ * applies to administrators: they must first assign the index to themselves, and this change creates a log entry.
  */
 export async function findReadableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
   // Validate the name first, because databases reject some texts.

@@ -105,7 +105,10 @@ function* joined(head: readonly Passage[], rest: Iterator<Passage>): Generator<P
 /** If the title is only the file name, it is not indexed, because a file name describes the content poorly. */
 const titleToIndex = (title: string, source: string): string => (title === source ? '' : title)
 
-/** serialize() may return a part of a larger buffer, which cannot be transferred, so the bytes are copied. */
+/**
+ * The bytes are copied, because serialize() may return a part of a larger buffer, and such a part cannot be
+ * transferred.
+ */
 const packPassages = (passages: readonly Passage[]): Uint8Array => new Uint8Array(serialize(passages))
 
 export const unpackPassages = (batch: Uint8Array): Passage[] => deserialize(batch)

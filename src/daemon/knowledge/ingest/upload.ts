@@ -74,7 +74,7 @@ export async function receiveUpload(
   for (const part of parts) {
     const { fileName, type, path, bytes, contentHash, isTooLarge } = part
     if (isTextInputs(part)) uploads.push(...(await readTextInputs(part)))
-    // Skip an empty file input, which browsers send without a name and without content.
+    // Skip empty file inputs: browsers send them as a file without name and content.
     else if (fileName !== undefined && (fileName !== '' || bytes > 0)) {
       uploads.push({ name: fileName, type: typeOf(fileName, type), content: path, bytes, contentHash, isTooLarge })
     }

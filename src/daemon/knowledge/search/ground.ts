@@ -153,7 +153,7 @@ const locationOf = ({ source, headings }: { source: string; headings?: string })
  * Puts each passage between two lines with `fence`, which the authors of documents cannot guess. A passage therefore
  * cannot end its own quotation and imitate the system prompt. After the last passage, the prompt states the number of
  * passages.
- * @param withheld the number of passages that guards have removed, which the prompt states once
+ * @param withheld the number of passages that guards have removed; the prompt states this number once
  */
 export function passagesPrompt(
   indexName: string,

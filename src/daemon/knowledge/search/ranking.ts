@@ -171,8 +171,8 @@ export class Ranking {
   }
 
   /**
-   * Returns the score bonus of a passage whose headings name the topic of the query. The passage's own heading, which
-   * is the last, counts in full. Higher headings count less. A heading that also names other things counts less. A
+   * Returns the score bonus of a passage whose headings name the topic of the query. The passage's own heading is the
+   * last heading and counts in full. Higher headings count less. A heading that also names other things counts less. A
    * passage that is not the first in its section (`leads` is false) counts less, too.
    */
   ofHeadings(headings: readonly string[], leads: boolean): number {

@@ -1,7 +1,7 @@
 import type { Db } from './db.ts'
 import { engineOf, type WriteFailure } from './engine.ts'
 
-/** `unknown`: COMMIT failed, so the transaction may have been committed. */
+/** `unknown`: COMMIT failed, so it is not known whether the transaction was committed. */
 type Failure = { error: unknown; kind: WriteFailure | 'unknown' }
 
 /**

@@ -7,7 +7,10 @@ import { type Engine, UnstorableValueError } from './engine.ts'
 const POOL_CONNECTIONS = 10
 const CONNECT_TIMEOUT_MS = 5_000
 const IDLE_TIMEOUT_MS = 30_000
-/** Maximum run time of a statement, and maximum idle time of a transaction, which may have locks. */
+/**
+ * Maximum run time of a statement. Also the maximum idle time of a transaction, because an idle transaction may have
+ * locks.
+ */
 const STATEMENT_TIMEOUT_MS = 30_000
 // After `runningMs` without data, the connection is closed, because a live server would have ended the statement by
 // then.

@@ -18,7 +18,7 @@ const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 
 export const spendCounterName = ({ tenant_id, holder, holder_id, period }: SpendCounterKey): string =>
   `${tenant_id} ${holder} ${holder_id} ${period}`
 
-/** Counters are always locked and written in this order, which prevents deadlocks. */
+/** Counters are always locked and written in this order, to prevent deadlocks. */
 const inSpendOrder = <Row extends SpendCounterKey>(rows: readonly Row[]): Row[] =>
   rows
     .map((row) => ({ row, name: spendCounterName(row) }))

@@ -16,8 +16,8 @@ export type Checkpoints = {
 /**
  * Checkpoints the write-ahead log in parallel with commits, over a separate connection. By default, SQLite checkpoints
  * inside the commit that fills 1,000 pages. With this default, one chat in 65 took 2 to 10 ms longer, which determined
- * the p99 of chats. A running checkpoint occupies one of the `readers`, so that one thread stays free for commits,
- * which every request waits for.
+ * the p99 of chats. While a checkpoint runs, it occupies one of the `readers`. One thread therefore stays free for
+ * commits, for which every request waits.
  */
 export function createCheckpoints(
   connection: SqliteConnection,

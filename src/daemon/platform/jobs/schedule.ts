@@ -24,8 +24,8 @@ const systemCron: Cron = (expression, run) =>
   })
 
 /**
- * Runs each job immediately, and then at the times of its expression, never concurrently with itself. A failed run is
- * logged; the next run is the retry. Tests inject a `cron` that uses their fake clock.
+ * Runs each job immediately, and then at the times of its expression, never concurrently with itself. If a run fails,
+ * the error is logged, and the next regular run retries. Tests inject a `cron` that uses their fake clock.
  */
 export function startSchedule(jobs: readonly Job[], { log, cron = systemCron }: { log: Log; cron?: Cron }): Schedule {
   const running = new Map<Job, Promise<void>>()

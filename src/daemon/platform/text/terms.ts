@@ -76,7 +76,7 @@ function addWord(indexTerms: IndexTerm[], word: string): void {
   if (indexTerm.term !== '') indexTerms.push(indexTerm)
 }
 
-/** Adds pairs of characters, which approximate words without a dictionary. */
+/** Adds all pairs of adjacent characters: without a dictionary, they approximate words. */
 function addPairs(indexTerms: IndexTerm[], run: string): void {
   const characters = [...run]
   const part = (term: string): Further => ({ kind: 'part', term })

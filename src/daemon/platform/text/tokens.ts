@@ -1,6 +1,6 @@
 import { estimateTokenCount } from 'tokenx'
 
-/** Maximum number of characters counted in one step, which takes at most a few milliseconds. */
+/** Maximum number of characters counted in one step. Such a step takes at most a few milliseconds. */
 const PIECE_CHARS = 8_192
 /**
  * Matches the blanks after which a text may be cut. Words are counted separately, so cutting between words does not

@@ -95,7 +95,7 @@ const NO_WORDS: ReadonlySet<string> = new Set()
 const ENGLISH_QUESTION =
   /^[\s\p{P}]*(?:how|what|which|when|where|who|whom|whose|why|can|could|do|does|did|is|are|should|may|must|tell me|show me|explain|describe)(?![\p{L}\p{N}])/iu
 
-/** Matches words, and the part after an apostrophe, which is not a word on its own. */
+/** Matches words. Also matches the part after an apostrophe ("'s"), because it is not a word on its own. */
 const WORD_OR_REST = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|[\p{L}\p{N}\p{M}]+/giu
 const APOSTROPHE = /^['’]/
 const OTHER_THAN_CAPITAL = /[\p{Ll}\p{Lo}]/u

@@ -48,7 +48,7 @@ function isAsHashed(entry: StoredEntry): boolean {
   return entryHash(entry, prev_hash, payload_hash) === entry_hash
 }
 
-/** The second layer: the position of the entry among the entries of its commit, which share a signature. */
+/** The second layer: the position of the entry in its commit. All entries of a commit share one signature. */
 async function inCommit(
   db: Db,
   keys: readonly PublishedKey[],

@@ -24,8 +24,8 @@ export async function extract(file: RawDocument): Promise<Extracted> {
 }
 
 /**
- * Removes unpaired surrogates and NUL, which a database rejects or changes. Escapes in JSON and workbooks can produce
- * them.
+ * Removes unpaired surrogates and NUL, because databases reject or change them. Escapes in JSON and workbooks can
+ * produce them.
  */
 function storable(extracted: Extracted): Extracted {
   const { title, text, pageStarts } = extracted

@@ -15,7 +15,7 @@ const { worker: file, heapMb, growthBytes, lowPriority } = JSON.parse(process.ar
 const LOWEST_PRIORITY = 19
 
 /**
- * Chats take precedence over reading files. On Linux each thread has its own priority, which new threads inherit. The
+ * Chats take precedence over reading files. On Linux each thread has its own priority, and new threads inherit it. The
  * compiler and garbage collector threads are already running, so the priority of each thread is set. If a sandbox
  * forbids this, files are read at normal priority.
  */

@@ -26,7 +26,7 @@ import {
 /** Maximum number of concurrent calls, and the timeout of one call. */
 const EMBEDDING_CALLS = 4
 const EMBEDDING_ATTEMPT_MS = 60_000
-/** How often to poll for passages without a vector. */
+/** The interval at which the embedder searches for passages without a vector. */
 export const EMBEDDING_LOOK_MS = 2_000
 /** The delay after a failure: `min` at first, doubled after each further failure, up to `max`. */
 export const EMBEDDING_RETRY_MS = { min: 1_000, max: 300_000 } as const
@@ -155,7 +155,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     )
   }
 
-  /** @returns the passages with zero vectors, which are not stored */
+  /** @returns the passages for which the model returned a zero vector; such vectors are not stored */
   async function embedPassages(index: IndexKey, passages: readonly PassageText[]): Promise<number[]> {
     const { vectors, missing } = await vectorsOf(passages)
     if (vectors.length > 0) {

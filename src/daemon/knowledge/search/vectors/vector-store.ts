@@ -73,7 +73,7 @@ export async function countPending(db: Db, modelId: number): Promise<number> {
 }
 
 /**
- * Returns all values of `documents.embedded_by` except this model's id: 0, which means no model, and the ids of all
+ * Returns all values that `documents.embedded_by` may have, except this model's id: 0 (no model) and the ids of all
  * other models.
  */
 async function otherModels(db: Db, modelId: number): Promise<number[]> {

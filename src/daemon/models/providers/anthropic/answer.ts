@@ -165,7 +165,7 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
 
 function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
   if (block.type === 'thinking') {
-    // Other thinking deltas are ignored, which does not shorten the answer.
+    // Other thinking deltas are ignored, because the answer is complete without them.
     if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
     else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
     else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside their call')

@@ -28,7 +28,7 @@ type Block =
   | { type: 'text' }
   | { type: 'reasoning'; signature: string; redacted: Buffer[] }
   | { type: 'tool_use'; call: number; input: string }
-  /** A step of a server tool, which is not part of the answer to the caller. */
+  /** A step of a server tool. Such steps are not part of the answer to the caller. */
   | { type: 'server_tool' }
 
 /**

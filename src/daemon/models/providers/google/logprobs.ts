@@ -4,8 +4,8 @@ import { isObject, type Json } from '../../../platform/text/json.ts'
 type Logprob = { token: string; logprob: number; bytes: number[] }
 
 /**
- * Converts Google's `logprobsResult` to OpenAI's form, which callers of logprobs expect. Undefined if there are none.
- * Chosen tokens without text or probability are dropped.
+ * Converts Google's `logprobsResult` to OpenAI's form, because callers that request log probabilities expect this form.
+ * Undefined if there are none. Chosen tokens without text or probability are dropped.
  */
 export function toLogprobs(result: unknown): { content: (Logprob & { top_logprobs: Logprob[] })[] } | undefined {
   const { chosenCandidates, topCandidates } = object(result)

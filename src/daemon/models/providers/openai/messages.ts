@@ -59,7 +59,8 @@ function toContent(content: Content): string | readonly object[] {
 export type Turn = { role: string; content?: unknown }
 
 /**
- * Merges consecutive messages of one role. Used only for servers without tools, so messages have only role and content.
+ * Merges consecutive messages of one role. Messages have only role and content here, because this function is used only
+ * for servers that do not support tools.
  */
 function mergeTurns(messages: readonly Turn[]): Turn[] {
   const merged: Turn[] = []

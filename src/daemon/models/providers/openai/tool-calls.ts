@@ -19,7 +19,10 @@ export type ToolCallReader = {
   readonly unnamed: boolean
 }
 
-/** `text` contains the arguments so far, which may arrive before the name. `name` is empty until the name arrives. */
+/**
+ * `text` contains the arguments received so far. They may arrive before the name. `name` is empty until the name
+ * arrives.
+ */
 type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: string; text: string }
 
 /** Empty arguments. Some servers send `{}` as a placeholder before the real arguments. Groq writes `null`. */

@@ -145,7 +145,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
   /** Waits for the next read of a stream. Returns null at its end. */
   #nextBytes(): Promise<Buffer | null> {
-    // This limit also ends a stream that never pauses, which the watch does not detect, because it limits only silence.
+    // This limit ends streams that never pause. The watch does not detect them, because it limits only silence.
     if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
     const state = this.#assembly?.state()
     if (state === 'broken') return NOTHING

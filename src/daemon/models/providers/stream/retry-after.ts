@@ -5,8 +5,8 @@ import { isObject } from '../../../platform/text/json.ts'
 const RETRY_AFTER_SECONDS = 86_400
 
 /**
- * Reads Retry-After in seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7). Durations, ISO dates and retry-after-ms,
- * which some providers send, are accepted too. Returns the longest wait, rounded up and never negative.
+ * Reads Retry-After in seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7). Some providers send durations, ISO dates
+ * or `retry-after-ms`. These are accepted as well. Returns the longest wait, rounded up and never negative.
  */
 export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const milliseconds = single(headers['retry-after-ms']) ?? single(headers['x-ms-retry-after-ms'])
@@ -42,8 +42,8 @@ export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): 
 }
 
 /**
- * Returns Google's wait in seconds. It is in a RetryInfo among the details of an error
- * (google/rpc/error_details.proto), as in "39.4s".
+ * Returns Google's wait in seconds. The details of an error contain it in a RetryInfo (google/rpc/error_details.proto),
+ * for example as "39.4s".
  */
 export function retryInfoSeconds(details: unknown): number | undefined {
   if (!Array.isArray(details)) return undefined

@@ -50,8 +50,8 @@ export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
   "create index webhook_deliveries_pending on webhook_deliveries (endpoint_id, due_at) where state = 'pending'",
   'create index webhook_deliveries_by_endpoint on webhook_deliveries (endpoint_id, created_at, id)',
   'create index webhook_deliveries_by_age on webhook_deliveries (tenant_id, created_at, id)',
-  // Finds an endpoint's held deliveries, which are counted whenever the endpoint is shown. Above the limit, the oldest
-  // are dropped. Most endpoints have none.
+  // Finds the held deliveries of an endpoint. They are counted whenever the endpoint is shown. Above the limit, the
+  // oldest are dropped. Most endpoints have none.
   `create index webhook_deliveries_held on webhook_deliveries (endpoint_id, created_at, id)
     where state = 'held' and is_test = 0`,
   // Finds the deliveries that refer to an event. The event is kept while there are any.
