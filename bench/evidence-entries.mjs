@@ -1,47 +1,42 @@
-// Builds bills and receipts as the chat pipeline does, for benches that write them without sending requests.
+// Builds receipts as the gateway does, for benches that write them without sending requests.
 import { hash } from 'node:crypto'
 
 const TENANT = '5f43a1c2d4e5f60718293a4b'
 
-/** @param {string} requestId */
-export const usageRow = (requestId, tenantId = TENANT) => ({
-  request_id: requestId,
+/** A row without evidence, for comparison. @param {string} requestId */
+export const plainRow = (requestId, tenantId = TENANT) => ({
+  id: requestId,
   tenant_id: tenantId,
+  created_at: new Date().toISOString(),
+  request_id: requestId,
+  trace_id: requestId,
   api_key_id: '5f43a1c2d4e5f60718293a4c',
   user_id: '5f43a1c2d4e5f60718293a4d',
-  created_at: new Date().toISOString(),
-  route: '/api/external/chat/completions',
-  streamed: 0,
-  requested_model: 'mock/mock-model',
-  served_model: 'mock/mock-model',
-  index_used: 'Zero-Knowledge',
-  outcome: 'complete',
-  native_finish_reason: 'stop',
-  input_tokens: 321,
-  output_tokens: 123,
-  cache_read_tokens: 0,
-  cache_write_tokens: 0,
-  reasoning_tokens: 0,
-  tokens_estimated: 0,
-  attempts: 1,
-  latency_ms: 640,
-  first_token_ms: null,
-  billing_mode: 'user-completions',
-  billing_period: '2026-11',
-  cost_nanos: 0,
-  points: 0,
-  price_missing: 0,
+  endpoint: '/api/external/chat/completions',
+  model: 'mock/mock-model',
+  kind: 'dlp',
+  rule_id: 'rule',
+  rule_name: 'Rule',
+  category: 'custom',
+  types: '{}',
+  match_count: 1,
+  severity: 'low',
+  direction: 'input',
+  action: 'log',
+  enforced: 1,
+  risk_score: null,
+  policy: 'internal',
 })
 
 const QUESTION = JSON.stringify({ model: 'mock-model', messages: [{ role: 'user', content: 'word '.repeat(360) }] })
 const ANSWER = JSON.stringify({ choices: [{ message: { role: 'assistant', content: 'word '.repeat(200) } }] })
 const KEY = '5f43a1c2d4e5f60718293a4c'
 
-/** Returns a function that creates the receipt of a request as the chat pipeline does. */
+/** Returns a function that creates the receipt of a request as the gateway does. */
 export function entryMaker({ entitle, toRequestEntry, newBundleId, systemClock, policy }) {
   const { id, name, document } = policy
   const applied = { canonical: id, name, document, hash: policy.hash, source: 'system_default' }
-  return (usage) => {
+  return (requestId, tenantId = TENANT) => {
     const nowMs = Date.now()
     const bundleId = newBundleId(nowMs)
     const entitlements = []
@@ -58,10 +53,10 @@ export function entryMaker({ entitle, toRequestEntry, newBundleId, systemClock, 
     const inspectors = { canary: false, dlp: true, pii: true, policy: true, prompt_shield: false }
     const facts = {
       bundleId,
-      requestId: usage.request_id,
+      requestId,
       endpoint: 'POST /api/external/chat/completions',
       operation: 'chat.completion',
-      tenantId: usage.tenant_id,
+      tenantId,
       keyId: KEY,
       userId: '5f43a1c2d4e5f60718293a4d',
       payerId: '5f43a1c2d4e5f60718293a4d',
@@ -76,6 +71,7 @@ export function entryMaker({ entitle, toRequestEntry, newBundleId, systemClock, 
       documentsRetrieved: 0,
       attempts: [{ model: 'mock/mock-model', status: 'served', latency_ms: 640 }],
       entitlements,
+      heads: [],
     }
     return toRequestEntry(facts, {
       atMs: nowMs,
@@ -95,7 +91,13 @@ export function entryMaker({ entitle, toRequestEntry, newBundleId, systemClock, 
           reasoningTokens: 0,
           estimated: false,
         },
-        cost: { mode: 'user-completions', nanos: 0, points: 0 },
+        cost: {
+          mode: 'user-completions',
+          period: new Date().toISOString().slice(0, 7),
+          nanos: 0,
+          points: 0,
+          isPriceKnown: true,
+        },
         firstTokenMs: 640,
       },
     })

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { BenchError, buildLoadGenerator, buildProject, root } from './build.mjs'
 import { spawnDaemon, startGateway, startMock } from './candidates.mjs'
-import { entryMaker, usageRow } from './evidence-entries.mjs'
+import { entryMaker } from './evidence-entries.mjs'
 import { countBroken, runLoad } from './load.mjs'
 import { describeMachine } from './machine.mjs'
 import { withSession } from './session.mjs'
@@ -26,7 +26,8 @@ const CUTS = [
   ['daemon/platform/http/edge.js', "hash('sha256', raw, 'hex')", "''"],
   ['daemon/records/evidence/entitlement.js', "hash('sha256', body, 'hex')", "''"],
   ['daemon/gateway/chat/answer-rendering.js', "hash('sha256', body, 'hex')", "''"],
-  ['daemon/gateway/chat/evidence.js', 'const entry = toRequestEntry(evidence, end);', 'return;'],
+  ['daemon/gateway/governed/finish.js', 'evidence: [...failovers.evidence, entry],', ''],
+  ['daemon/gateway/governed/finish.js', 'const entry = toEntry(', 'const entry = (() => undefined)('],
 ]
 
 /**
@@ -174,8 +175,7 @@ async function fill(dataDir, entries) {
     const work = async () => {
       while (left > 0) {
         left -= 1
-        const usage = usageRow(newRequestId(), tenantId)
-        await ledger.commit({ usage, evidence: [toEntry(usage)] })
+        await ledger.commit({ evidence: [toEntry(newRequestId(), tenantId)] })
       }
     }
     await Promise.all(Array.from({ length: IN_FLIGHT }, work))

@@ -3,7 +3,7 @@
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { buildProject, root } from './build.mjs'
-import { entryMaker, usageRow } from './evidence-entries.mjs'
+import { entryMaker, plainRow } from './evidence-entries.mjs'
 import { describeMachine } from './machine.mjs'
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
@@ -22,8 +22,8 @@ async function measure(ledger, newRequestId, { inFlight, seconds, toEntry }) {
   const work = async () => {
     while (performance.now() < startedAt + seconds * 1000) {
       const from = performance.now()
-      const usage = usageRow(newRequestId())
-      await ledger.commit(toEntry ? { usage, evidence: [toEntry(usage)] } : { usage })
+      const id = newRequestId()
+      await ledger.commit(toEntry ? { evidence: [toEntry(id)] } : { incidents: [plainRow(id)] })
       waitedUs.push((performance.now() - from) * 1000)
     }
   }

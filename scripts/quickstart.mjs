@@ -47,7 +47,7 @@ try {
   await aigw(env, 'indexes', 'create', INDEX, '--description', 'The documents of this repository')
   await aigw(env, 'indexes', 'add', INDEX, ...(await pages()))
   await aigw(env, 'chat', '-m', 'local/extract', '-i', INDEX, '--sources', '--usage', QUESTION)
-  await showUsageRow()
+  await showBill()
   nextSteps(url)
 } catch (error) {
   failed = true
@@ -136,14 +136,20 @@ async function aigw(env, ...args) {
   if (code !== 0) throw new Error(`aigw ${args[0]} failed with exit code ${code}`)
 }
 
-/** Prints the usage row of the answer. The row was committed before the last byte of the answer was sent. */
-async function showUsageRow() {
+/** Prints the bill in the answer's receipt. The receipt was committed before the last byte of the answer was sent. */
+async function showBill() {
   const { openDatabase } = await import('../dist/daemon/platform/db/database.js')
   const db = await openDatabase({ kind: 'sqlite', dataDir })
-  const row = await db.selectFrom('usage_records').selectAll().executeTakeFirstOrThrow()
+  const { payload } = await db
+    .selectFrom('evidence_entries')
+    .select('payload')
+    .where('payload', 'like', '{"actor":"key",%"kind":"request"%')
+    .executeTakeFirstOrThrow()
   await db.destroy()
-  say(`\nThe usage row of that answer, from ${join(dataDir, 'aigw.db')}:`)
-  for (const [name, value] of Object.entries(row)) if (value !== null) say(`  ${name.padEnd(20)} ${value}`)
+  const { model, status, result, metadata, usage, cost, policy, times } = JSON.parse(payload)
+  const bill = { model, status, result, ...metadata, ...usage, ...cost, policy: policy.name, ...times }
+  say(`\nThe bill in the receipt of that answer, from ${join(dataDir, 'aigw.db')}:`)
+  for (const [name, value] of Object.entries(bill)) if (value !== null) say(`  ${name.padEnd(20)} ${value}`)
 }
 
 function nextSteps(url) {

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { pathToFileURL } from 'node:url'
-import { sql } from 'kysely'
 import { Agent, request as send } from 'undici'
 import { afterAll, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
@@ -9,13 +8,13 @@ import type { Config } from '../src/daemon/config/config.ts'
 import { DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
 import { licensePools } from '../src/daemon/metering/config.ts'
 import type { ProviderConfig } from '../src/daemon/models/config.ts'
-import type { UsageRecordRow } from '../src/daemon/platform/db/tables.ts'
 import type { ConnectionLimits } from '../src/daemon/platform/http/server.ts'
 import { createLog, type DaemonLog, type Log } from '../src/daemon/platform/log.ts'
 import { DEFAULT_EVIDENCE } from '../src/daemon/records/config.ts'
 import { newApiKey } from '../src/shared/ids.ts'
 import { type Clock, systemClock } from '../src/shared/time.ts'
 import type { ChatFrame, ChatResponse } from '../src/shared/wire/chat.ts'
+import { type Bill, billsOf } from './bills.ts'
 import { clockCron, noCron } from './clock-cron.ts'
 import { sqliteEngine, type TestEngine, type TestPlace } from './engines.ts'
 import { closeAfterTest, wasClosed } from './leftovers.ts'
@@ -58,7 +57,7 @@ export type Gateway = {
   /** Starts a stream and resolves with its body when the head arrives. The test reads the body. */
   openStream(body: Record<string, unknown>, options?: CallOptions): Promise<AsyncIterator<Buffer>>
   /** All usage rows, in insertion order. */
-  usage(): Promise<UsageRecordRow[]>
+  usage(): Promise<Bill[]>
   /** Closes the daemon and restarts it on the same store. */
   restart(): Promise<void>
   close(): Promise<void>
@@ -86,9 +85,6 @@ export type GatewayOptions = {
   /** Starts another daemon with the store, key and upstream of this gateway. Close it before this gateway. */
   beside?: Gateway
 }
-
-/** The insertion order of rows that are never updated. Ids are not ordered. */
-const insertionOrder = ({ database }: Config) => (database.kind === 'sqlite' ? sql`rowid` : sql`ctid`)
 
 /** Built code, because Node 20 cannot run our TypeScript in the extraction process. */
 export const extractionProgram = (): URL =>
@@ -196,7 +192,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       const response = await exchange('POST', chatPath, { ...withDefaults(body), stream: true }, callOptions)
       return response.body[Symbol.asyncIterator]()
     },
-    usage: () => app.db.selectFrom('usage_records').selectAll().orderBy(insertionOrder(config)).execute(),
+    usage: () => billsOf(app.db),
     async restart() {
       await app.close()
       app = await startApp(config, deps)

@@ -24,19 +24,19 @@ describeEachEngine('what is kept', (engine) => {
     const { body } = await gateway.chat({ prompt: said })
     const { app, adminKey } = gateway
     expect(body.success).toBe(true)
-    const keep = (column: 'outcome' | 'native_finish_reason' | 'requested_model', text: string) =>
+    const keep = (column: 'period' | 'holder' | 'holder_id', text: string) =>
       app.db
-        .updateTable('usage_records')
-        .set({ [column]: text })
+        .updateTable('spend_counters')
+        .set({ [column]: text as 'user' })
         .execute()
-    await keep('outcome', Buffer.from(adminKey).toString('base64'))
-    await keep('native_finish_reason', `It was: ${said}`)
-    await keep('requested_model', encodeURIComponent(answered))
+    await keep('period', Buffer.from(adminKey).toString('base64'))
+    await keep('holder', `It was: ${said}`)
+    await keep('holder_id', encodeURIComponent(answered))
     await gateway.close()
     expect(secretWatch.takeFound()).toEqual([
-      expect.stringContaining('the table usage_records: a text of a user'),
-      expect.stringContaining('the table usage_records: a text of a user'),
-      expect.stringContaining('the table usage_records: the key of the operator'),
+      expect.stringContaining('the table spend_counters: a text of a user'),
+      expect.stringContaining('the table spend_counters: a text of a user'),
+      expect.stringContaining('the table spend_counters: the key of the operator'),
     ])
   })
 })

@@ -115,7 +115,7 @@ test.each(['SIGKILL', 'SIGHUP', 'SIGTERM'] as const)(
   },
 )
 
-test('the quick start answers a question, shows its usage row and removes its files', async () => {
+test('the quick start answers a question, shows its bill and removes its files', async () => {
   for (const name of ['scripts', 'docs', 'README.md', 'ARCHITECTURE.md']) {
     await cp(join(project, name), join(cli.folder, name), { recursive: true })
   }
@@ -134,15 +134,15 @@ test('the quick start answers a question, shows its usage row and removes its fi
   const [code] = await once(child, 'close')
   expect(code, `${text.stdout}${text.stderr}`).toBe(0)
   expect(text.stdout).toMatch(/^docs\/cli\.md\tindexed\t\d+/m)
-  // The answer is printed between the command and the usage row.
-  const [, answer = ''] = /\$ aigw chat .*\n([\s\S]+?)\n\nThe usage row/.exec(text.stdout) ?? []
+  // The answer is printed between the command and the bill.
+  const [, answer = ''] = /\$ aigw chat .*\n([\s\S]+?)\n\nThe bill in the receipt/.exec(text.stdout) ?? []
   expect(answer).toContain('sqlite3 /var/lib/aigw/aigw.db ".backup /backup/aigw.db"')
   expect(answer).toContain('Sources:\n[1] docs/how-to/back-up-and-restore.md, Back up SQLite')
   expect(text.stdout).not.toContain('openapi.json')
   // The answer of the built-in model lists its sources; a second list would repeat them.
   expect(text.stderr).not.toContain('Sources:')
   expect(text.stderr).toMatch(/^local\/extract {2}\d+ in \/ \d+ out/m)
-  expect(text.stdout).toMatch(/^ {2}served_model +local\/extract$/m)
-  expect(text.stdout).toMatch(/^ {2}outcome +complete$/m)
+  expect(text.stdout).toMatch(/^ {2}model +local\/extract$/m)
+  expect(text.stdout).toMatch(/^ {2}ending +complete$/m)
   expect(await readdir(scratch)).toEqual([])
 })

@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, request } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
-import { IDEMPOTENCY_LEASE_MS, IDEMPOTENCY_POLL_MS } from '../../src/daemon/gateway/chat/claims.ts'
+import { IDEMPOTENCY_LEASE_MS, IDEMPOTENCY_POLL_MS } from '../../src/daemon/gateway/governed/claims.ts'
 import { openDatabase } from '../../src/daemon/platform/db/database.ts'
 import type { Db } from '../../src/daemon/platform/db/db.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
+import { billsOf } from '../bills.ts'
 import { deferred } from '../deferred.ts'
 import { postgresEngine } from '../engines.ts'
 import { createFakeClock } from '../fake-clock.ts'
@@ -164,7 +165,7 @@ function expectOneAnswerEach(before: Told, after: Told): void {
 }
 
 async function expectOneBillEach(db: Db, told: Told): Promise<void> {
-  const bills = await db.selectFrom('usage_records').select('outcome').execute()
+  const bills = (await billsOf(db)).map(({ outcome }) => ({ outcome }))
   expect(bills).toEqual(told.map(() => ({ outcome: 'complete' })))
   const stored = await db.selectFrom('idempotency_results').select(['body', 'lease_until']).execute()
   expect(new Set(stored)).toEqual(new Set(told.map(([body]) => ({ body, lease_until: null }))))

@@ -6,6 +6,7 @@ import { Agent, request } from 'undici'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../src/daemon/platform/db/database.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
+import { billsOf } from '../bills.ts'
 import { toFrames } from '../harness.ts'
 import { chatJson, chatStream, replyJson, replyRaw, startUpstream } from '../upstream.ts'
 import { runDaemon } from './daemon-process.ts'
@@ -88,12 +89,13 @@ test('kill -9 under load, 20 times: every acknowledged request has exactly one b
 
 async function usageRows(dataDir: string) {
   const db = await openDatabase({ kind: 'sqlite', dataDir })
-  return db
-    .selectFrom('usage_records')
-    .select(['request_id', 'input_tokens', 'output_tokens', 'outcome', 'points'])
-    .orderBy('request_id')
-    .execute()
-    .finally(() => db.destroy())
+  const bills = await billsOf(db).finally(() => db.destroy())
+  return bills
+    .map(({ request_id, input_tokens, output_tokens, outcome, points }) => ({
+      ...{ request_id, input_tokens, output_tokens },
+      ...{ outcome, points },
+    }))
+    .sort((a, b) => (a.request_id < b.request_id ? -1 : 1))
 }
 
 async function spendCounters(dataDir: string) {

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { UsageRecordRow } from '../../src/daemon/platform/db/tables.ts'
+import type { Bill } from '../bills.ts'
 import { contentFaults } from './content-faults.ts'
 import { caseOf, type Fault } from './fault.ts'
 import { outcomeOf, type Position, type Run } from './outcome.ts'
@@ -61,7 +61,7 @@ function runsOf(group: keyof typeof COMBINATIONS): Run[] {
 export function faultsMet(group: keyof typeof COMBINATIONS): void {
   const runs = runsOf(group)
   const seen = new Map<string, Seen>()
-  const bills = new Map<string, UsageRecordRow[]>()
+  const bills = new Map<string, Bill[]>()
 
   let stage: Stage
   let grownBytes: number

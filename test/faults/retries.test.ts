@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { RETRY_PAUSE_MS } from '../../src/daemon/gateway/chat/failover.ts'
+import { RETRY_PAUSE_MS } from '../../src/daemon/gateway/governed/failover.ts'
 import { contentFaults } from './content-faults.ts'
 import { caseOf, type Expected, type Fault } from './fault.ts'
 import { failedIn } from './outcome.ts'

@@ -7,11 +7,11 @@ import { createBreaker } from '../models/breaker.ts'
 import { createGates } from '../platform/concurrency/gates.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
-import type { ChatDeps } from './chat/deps.ts'
-import { createIdempotency, purgeExpired } from './chat/idempotency.ts'
 import { chatRoutes } from './chat/routes.ts'
 import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type RequestLimits } from './config.ts'
 import { discoveryRoutes } from './discovery/routes.ts'
+import type { GovernedDeps } from './governed/deps.ts'
+import { createIdempotency, purgeExpired } from './governed/idempotency.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
 import { openAiRoutes } from './surfaces/openai/routes.ts'
 
@@ -30,11 +30,11 @@ type GatewayConfig = {
 /** @param deps the capabilities of the lower modules that chats need */
 export function openGateway(
   { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points }: GatewayConfig,
-  deps: Omit<ChatDeps, 'idempotency' | 'keyGates' | 'failover' | 'limits'> & { limiter: RateLimiter },
+  deps: Omit<GovernedDeps, 'idempotency' | 'keyGates' | 'failover' | 'limits'> & { limiter: RateLimiter },
 ): GatewayRoom {
   const { db, clock, log, policies, limiter } = deps
   const idempotency = createIdempotency({ db, clock, log })
-  const chat: ChatDeps = {
+  const governed: GovernedDeps = {
     ...deps,
     idempotency,
     limits,
@@ -43,9 +43,9 @@ export function openGateway(
   return {
     routes: [
       ...discoveryRoutes({ db, clock, policies, countsOf: limiter.usageOf, points }),
-      ...chatRoutes(chat),
-      ...openAiRoutes(chat),
-      ...messagesRoutes(chat),
+      ...chatRoutes(governed),
+      ...openAiRoutes(governed),
+      ...messagesRoutes(governed),
     ],
     jobs: [{ name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) }],
     close: async () => idempotency.close(),
@@ -57,7 +57,7 @@ function createLoadAndFailover(
   { perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
   sameModelRetries: number,
   clock: Clock,
-): Pick<ChatDeps, 'keyGates' | 'failover'> {
+): Pick<GovernedDeps, 'keyGates' | 'failover'> {
   const waits = { waitingPerQueue: waitingPerKey, waitMs: TURN_WAIT_MS }
   return {
     keyGates: createGates({ ...waits, slots: perKey }, clock, `this key may run ${perKey}`),

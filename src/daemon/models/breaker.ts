@@ -119,3 +119,6 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
     },
   }
 }
+
+/** A breaker that never opens. For calls whose results say nothing about the health of a model. */
+export const NO_BREAKER: Breaker = { skips: () => undefined, firstToken() {}, succeeded() {}, failed() {} }

@@ -126,18 +126,6 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
   }
 }
 
-/** Returns a copy of the registry in which each provider is replaced. */
-export const withProviders = (
-  registry: ProviderRegistry,
-  replace: (provider: Provider) => Provider,
-): ProviderRegistry => ({
-  ...registry,
-  find(modelId) {
-    const found = registry.find(modelId)
-    return found && { ...found, provider: replace(found.provider) }
-  },
-})
-
 function usableIds({ name, models }: Provider, allowed: readonly string[]): string[] {
   const any = `${name}/*`
   if (models) return models.map((model) => `${name}/${model}`).filter((id) => allowsModel(allowed, id))

@@ -5,13 +5,13 @@ import { type ChatPart, type Outcome, ProviderError } from '../../models/provide
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { type AnswerGuard, CANARY, CANARY_LEAK } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
+import type { Opened } from '../governed/failover.ts'
 import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer-contract.ts'
-import type { OpenAnswer } from './failover.ts'
+import type { Begun } from './begin-answer.ts'
 
 /** How an answer ended, and its output until then. Billing, receipts and finish_reason depend only on `outcome`. */
 export type Ending = {
   outcome: Outcome
-  nativeFinishReason: string | null
   /** The generated text and the provider's counts, for the bill. */
   output: AnswerSoFar
   /** The failure that made the answer incomplete. Undefined for a complete answer. */
@@ -22,7 +22,7 @@ export type Ending = {
  * Forwards the parts as they arrive, until the answer ends. Never throws, because a broken answer must also be billed.
  */
 export async function readAnswer(
-  opened: OpenAnswer,
+  { begun: { firstBatch, rest }, close }: Opened<Begun>,
   guard: Pick<AnswerGuard, 'pass' | 'end' | 'whenQuiet'>,
   answer: Answer,
   signal: AbortSignal,
@@ -36,27 +36,29 @@ export async function readAnswer(
     (error) => {
       refused = { error }
       // Stops waiting for the next part, which may take minutes to arrive.
-      void opened.rest.return?.()
+      void rest.return?.()
     },
   )
   try {
-    let batch = opened.firstBatch
+    let batch = firstBatch
     for (;;) {
       for (const part of batch) addPart(part, output)
       if (!answer.add(await guard.pass(batch))) await answer.drained(signal)
       const last = batch.at(-1)
-      if (last?.type === 'end') return toEnding(last, output)
-      const step = await opened.rest.next()
+      if (last?.type === 'end') return { outcome: last.outcome, output, failure: undefined }
+      const step = await rest.next()
       if (step.done) throw new ProviderError('connection_error', 'The stream just ended.', { outcome: 'truncated' })
       batch = step.value
     }
   } catch (error) {
     failure = signal.aborted ? signal.reason : refused ? refused.error : error
     if (failure instanceof ProviderError) failure = (await flushGuard(guard, answer)) ?? failure
-    return { outcome: brokenOutcome(failure), nativeFinishReason: null, output, failure }
+    return { outcome: brokenOutcome(failure), output, failure }
   } finally {
     quiet.cancel()
-    opened.close(failure)
+    // Closes the upstream connection if the client, not the provider, ended the answer.
+    void rest.return?.()
+    close(failure)
   }
 }
 
@@ -82,13 +84,6 @@ function addPart(part: ChatPart, output: AnswerSoFar): void {
     output.isFinal = true
   }
 }
-
-const toEnding = ({ outcome, nativeFinishReason }: ChatPart & { type: 'end' }, output: AnswerSoFar): Ending => ({
-  outcome,
-  nativeFinishReason,
-  output,
-  failure: undefined,
-})
 
 function brokenOutcome(failure: unknown): Outcome {
   if (failure instanceof OutputBlocked) return 'filtered'
@@ -134,7 +129,7 @@ function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedV
  * Returns the error response for a broken answer. It is used if no byte was sent yet, and for requests that wait for
  * the replay.
  */
-export function toRefusal(failure: unknown, opened: OpenAnswer, traceId: string): unknown {
+export function toRefusal(failure: unknown, opened: Opened<Begun>, traceId: string): unknown {
   if (failure instanceof OutputBlocked) {
     return new GatewayError('CONTENT_BLOCKED', BLOCKED_MESSAGE, { extra: toVerdict(failure, traceId) })
   }
@@ -145,7 +140,7 @@ export function toRefusal(failure: unknown, opened: OpenAnswer, traceId: string)
 }
 
 /** Returns the attempts, with the serving attempt marked as failed. */
-export const attemptsWith = (failure: ProviderError, { attempts }: OpenAnswer): FailoverAttempt[] =>
+export const attemptsWith = (failure: ProviderError, { attempts }: Opened<Begun>): FailoverAttempt[] =>
   attempts.map((earlier) =>
     earlier.status === 'served' ? { ...earlier, status: 'failed', reason: failure.reason } : earlier,
   )

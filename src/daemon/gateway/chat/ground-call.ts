@@ -1,10 +1,15 @@
 import { ground } from '../../knowledge/search/ground.ts'
-import type { Search } from '../../knowledge/search/search.ts'
+import type { Match, Search } from '../../knowledge/search/search.ts'
+import { type Message, textOf } from '../../models/conversation.ts'
 import type { ProviderCall } from '../../models/provider.ts'
 import { questionOf } from '../../platform/text/question.ts'
+import { screenRetrievedPassages } from '../../safety/guards/passages.ts'
+import { type GuardIncident, incidentRecords } from '../../safety/incidents/incident.ts'
 import { mayAskUnder } from '../../safety/policies/enforce.ts'
-import { type ScreenDeps, type Screened, turnsOf } from './screen.ts'
-import { screenPassages } from './screen-passages.ts'
+import type { GovernedDeps } from '../governed/deps.ts'
+import type { Screened } from '../governed/screen.ts'
+import type { Stage } from '../governed/trail.ts'
+import type { ChatInput } from './input.ts'
 
 /** A request with its retrieved passages. */
 export type Grounded = {
@@ -16,46 +21,69 @@ export type Grounded = {
   sources: { source: string; score: number }[]
 }
 
+type GroundDeps = Pick<GovernedDeps, 'search' | 'guards' | 'clock'>
+
+/** Retrieves passages for the last user turn. Retrieves none for Zero-Knowledge or `use_rag: false`. */
+export async function groundCall(screened: Screened<ChatInput>, deps: GroundDeps): Promise<Stage<Grounded>> {
+  const { conversation, index, caller, input, origin } = screened
+  if (index.id === undefined || !input.useRag) {
+    const call = callWith(screened, conversation.system, null)
+    const value = { call, ragEnabled: false, documentsRetrieved: 0, withheldPassages: 0, sources: [] }
+    return { facts: {}, value }
+  }
+  const incidents: GuardIncident[] = []
+  const factsOf = (documentsRetrieved: number) => ({
+    documentsRetrieved,
+    incidents,
+    found: incidents.length === 0 ? [] : [incidentRecords(incidents, origin, deps.clock.now())],
+  })
+  async function screenPassages(matches: readonly Match[]): Promise<readonly Match[]> {
+    const { kept, incidents: found } = await screenRetrievedPassages(matches, screened.guarded, deps.guards)
+    incidents.push(...found)
+    return kept
+  }
+  // The index is not redacted, so the local search uses the original question. External models get the redacted
+  // question.
+  const question = questionOf(turnsOf(input.conversation.messages))
+  const outside = questionOf(turnsOf(conversation.messages))
+  try {
+    const found = await ground(
+      { index: { id: index.id, name: index.name }, question, outside, tenantId: caller.tenantId },
+      { search: searchOf(screened, deps.search), screen: screenPassages },
+    )
+    const { promptText, passages, documentsRetrieved, withheld: withheldPassages, sources } = found
+    const system = conversation.system === '' ? promptText : `${conversation.system}\n\n${promptText}`
+    const call = callWith(screened, system, { index: index.name, passages })
+    return {
+      facts: factsOf(documentsRetrieved),
+      value: { call, ragEnabled: true, documentsRetrieved, withheldPassages, sources },
+    }
+  } catch (error) {
+    return { facts: factsOf(0), refusal: { error } }
+  }
+}
+
+// Copied member by member: object spread costs more than the rest of this function.
+function callWith(
+  { conversation: { messages }, options, policy, input }: Screened<ChatInput>,
+  system: string,
+  grounding: ProviderCall['grounding'],
+): Grounded['call'] {
+  const { temperature, temperatureIsDefault = false, maxTokens, stream } = input
+  const { noTraining } = policy.document.privacyHeaders
+  return { system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining }
+}
+
+/** Returns the texts of the user's turns, oldest first. */
+const turnsOf = (messages: readonly Message[]): string[] =>
+  messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content))
+
 /**
  * Applies the request's policy to searches. Passages are screened only after the search, so reranking models must not
  * read passages that rules may change.
  */
-function searchOf({ policy, rules }: Screened, search: Search): Search {
+function searchOf({ policy, guarded }: Screened, search: Search): Search {
   const mayAsk = mayAskUnder(policy)
-  const keepsPassages = rules.input.acting.length > 0
+  const keepsPassages = guarded.rules.input.acting.length > 0
   return (index, query, limit, options) => search(index, query, limit, { mayAsk, keepsPassages, ...options })
-}
-
-/** Retrieves passages for the last user turn, except for Zero-Knowledge or `use_rag: false`. */
-export async function groundCall(screened: Screened, deps: ScreenDeps & { search: Search }): Promise<Grounded> {
-  const { conversation, index, useRag, temperature, temperatureIsDefault, maxTokens, stream, options, caller } =
-    screened
-  const { noTraining } = screened.policy.document.privacyHeaders
-  const { system, messages } = conversation
-  // Copied member by member: object spread costs more than the rest of this function.
-  const callWith = (system: string, grounding: ProviderCall['grounding']): Grounded['call'] => {
-    return { system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining }
-  }
-  if (index.id === undefined || !useRag) {
-    const call = callWith(system, null)
-    return { call, ragEnabled: false, documentsRetrieved: 0, withheldPassages: 0, sources: [] }
-  }
-  // The index is not redacted, so the local search uses the original question. External models get the redacted
-  // question.
-  const question = questionOf(turnsOf(screened.asSent))
-  const outside = questionOf(turnsOf(messages))
-  const found = await ground(
-    { index: { id: index.id, name: index.name }, question, outside, tenantId: caller.tenantId },
-    { search: searchOf(screened, deps.search), screen: (matches) => screenPassages(matches, screened, deps) },
-  )
-  return {
-    call: callWith(system === '' ? found.promptText : `${system}\n\n${found.promptText}`, {
-      index: index.name,
-      passages: found.passages,
-    }),
-    ragEnabled: true,
-    documentsRetrieved: found.documentsRetrieved,
-    withheldPassages: found.withheld,
-    sources: found.sources,
-  }
 }

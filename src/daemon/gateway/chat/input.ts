@@ -1,25 +1,16 @@
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { MAX_TOKENS_DEFAULT, MESSAGE_CONTENT_BYTES, TEMPERATURE_DEFAULT } from '../../../shared/spec-limits.ts'
 import type { ChatRequest } from '../../../shared/wire/chat.ts'
-import { type GenerationOptions, type Message, textOf } from '../../models/conversation.ts'
+import { type GenerationOptions, textOf } from '../../models/conversation.ts'
 import type { RequestLimits } from '../config.ts'
+import type { GovernedInput } from '../governed/input.ts'
 
 /** The system prompt and the messages of a request. */
-export type Conversation = { system: string; messages: Message[] }
+export type Conversation = GovernedInput['conversation']
 
 /** A well-formed chat request of any surface, with that surface's defaults applied. It is not admitted yet. */
-export type ChatInput = {
-  conversation: Conversation
-  /** Contains at least `model` or `models`. */
-  chain: Partial<Pick<ChatRequest, 'model' | 'models' | 'fallback_models' | 'redundancy'>>
-  /** The name of a knowledge base, or Zero-Knowledge. */
-  index: string
+export type ChatInput = GovernedInput & {
   useRag: boolean
-  policy: string | undefined
-  shield: ChatRequest['prompt_shield']
-  /** The user to bill. Undefined: the owner of the key. */
-  userId: string | undefined
-  conversationId: string | undefined
   /** Undefined: the model's own default. */
   temperature: number | undefined
   /** True if the gateway set the temperature, because the request has none. */
@@ -28,8 +19,6 @@ export type ChatInput = {
   maxTokens: number | undefined
   /** The names of the two fields in the request, if they are not `max_tokens` and `reasoning_effort`. */
   fields?: { maxTokens?: string; thinking?: string }
-  stream: boolean
-  options: GenerationOptions | undefined
 }
 
 /**

@@ -16,9 +16,9 @@ import {
 } from '../../safety/guards/request/request-screening.ts'
 import { requireAllowed } from '../../safety/policies/enforce.ts'
 import { resolveShield, toShownShield } from '../../safety/prompt-shield/resolve.ts'
-import { indexOf, payerOf, requireMayChat } from './admit.ts'
-import { planChain } from './chain.ts'
-import type { ChatDeps } from './deps.ts'
+import { indexOf, payerOf, requireMayChat } from '../governed/admit.ts'
+import { planChain } from '../governed/chain.ts'
+import type { GovernedDeps } from '../governed/deps.ts'
 import { toChatInput } from './input.ts'
 
 type Checks = PolicyCheckResponse['checks']
@@ -27,7 +27,7 @@ type Checks = PolicyCheckResponse['checks']
  * Dry run of a chat request: runs every check separately and reports its outcome. Calls no model, bills nothing and
  * stores nothing.
  */
-export async function checkPolicy(body: unknown, asked: Asked, deps: ChatDeps): Promise<PolicyCheckResponse> {
+export async function checkPolicy(body: unknown, asked: Asked, deps: GovernedDeps): Promise<PolicyCheckResponse> {
   const { keyId, isOperator } = asked.caller
   // The guards need as much time as in a chat, so a dry run waits in the same queue as chats.
   const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, asked.signal)
@@ -44,7 +44,7 @@ type Asked = Pick<RequestContext, 'caller' | 'requestId' | 'signal'>
 async function checkAll(
   body: unknown,
   { caller, requestId, signal }: Asked,
-  { db, providers, policies, guards, billing, clock, limits }: ChatDeps,
+  { db, providers, policies, guards, billing, clock, limits }: GovernedDeps,
 ): Promise<PolicyCheckResponse> {
   const { settings, tenantId } = caller
   const { checks, check } = createChecks()

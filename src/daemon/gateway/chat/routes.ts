@@ -4,24 +4,18 @@ import { CHAT_PATH, ChatFrame, ChatRequest, ChatResponse } from '../../../shared
 import { FlatError } from '../../../shared/wire/common.ts'
 import { POLICY_CHECK_PATH, PolicyCheckRequest, PolicyCheckResponse } from '../../../shared/wire/policy-check.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
+import type { GovernedDeps } from '../governed/deps.ts'
+import { governed } from '../governed/governed.ts'
 import { streamedAnswer, wholeAnswer } from './answer-rendering.ts'
-import type { ChatDeps } from './deps.ts'
+import { chatOperation } from './chat.ts'
 import { toChatInput } from './input.ts'
-import { runChat } from './pipeline.ts'
 import { checkPolicy } from './policy-check.ts'
-import type { Surface } from './surface.ts'
 
-const CLASSIC_SURFACE: Surface = {
-  path: CHAT_PATH,
-  operation: 'chat.completion',
-  errors: 'flat',
-  whole: wholeAnswer,
-  streamed: streamedAnswer,
-}
+const CHAT = chatOperation({ path: CHAT_PATH, errors: 'flat', whole: wholeAnswer, streamed: streamedAnswer })
 
 const failure = (description: string) => ({ description, schema: FlatError })
 
-export function chatRoutes(deps: ChatDeps): Route[] {
+export function chatRoutes(deps: GovernedDeps): Route[] {
   return [
     route({
       method: 'POST',
@@ -49,7 +43,7 @@ export function chatRoutes(deps: ChatDeps): Route[] {
         502: failure('Every model of the chain failed; `attempts` lists them'),
         503: failure('A required policy or shield is unavailable, or the gateway is overloaded or shutting down'),
       },
-      handle: (context) => runChat(toChatInput(context.body), CLASSIC_SURFACE, context, deps),
+      handle: (context) => governed(CHAT, toChatInput(context.body), context, deps),
     }),
     route({
       method: 'POST',

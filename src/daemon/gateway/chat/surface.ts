@@ -1,14 +1,11 @@
 import type { ErrorShape, RequestContext } from '../../platform/http/route.ts'
-import type { RequestFacts } from '../../records/evidence/request-entry.ts'
 import type { Answer, Envelope } from './answer-contract.ts'
 
 /** The wire format of one API. Validation, screening, billing and storage are the same for all surfaces. */
 export type Surface = {
-  /** The route in usage records and Idempotency-Keys. */
+  /** The route in incidents and Idempotency-Keys. */
   path: string
-  /** The name of the operation in evidence. */
-  operation: RequestFacts['operation']
-  /** The format of error responses. The surface's route uses the same format. */
+  /** The format of its errors, the same as its route's. */
   errors: ErrorShape
   /** Set for a compatibility surface, where the operator may limit the tokens of an answer. */
   isCompatible?: true

@@ -6,7 +6,7 @@ import type { Caller } from '../../platform/http/caller.ts'
 import type { Ledger } from '../../records/ledger/ledger.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import type { RulesInForce } from '../../safety/guards/rules-in-force.ts'
-import { addIncidents, type RuleIncident } from '../../safety/incidents/incident.ts'
+import { incidentRecords, type RuleIncident } from '../../safety/incidents/incident.ts'
 import { mayAskUnder } from '../../safety/policies/enforce.ts'
 import type { TenantPolicies } from '../../safety/policies/policies.ts'
 import type { SearchOptions } from './search.ts'
@@ -48,7 +48,7 @@ export async function rulesOfCall(
       }
     },
     async record(incidents) {
-      if (incidents.length > 0) await ledger.commit(addIncidents({}, incidents, origin, clock.now()))
+      if (incidents.length > 0) await ledger.commit(incidentRecords(incidents, origin, clock.now()))
     },
   }
 }

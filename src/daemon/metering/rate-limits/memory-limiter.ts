@@ -78,7 +78,7 @@ export function createMemoryLimiter({
   function announce(counter: Counter, event: OutboxEventRow): Promise<void> {
     const writing = insertEvent(db, event).then(
       () => {
-        onEvents?.()
+        onEvents?.([event.tenant_id])
         return 'durably' as const
       },
       (error: unknown) => {
@@ -197,7 +197,7 @@ class Admitted implements Admission {
   readonly #key: CountedKey
   readonly #rows: readonly RateCounterRow[]
   readonly #commit: Commit
-  #isTaken = false
+  #areStored = false
 
   constructor(
     key: CountedKey,
@@ -211,14 +211,16 @@ class Admitted implements Admission {
     this.#commit = commit
   }
 
-  takeCounters(): readonly RateCounterRow[] {
-    if (this.#isTaken) return []
-    this.#isTaken = true
-    return this.#rows
+  unstoredCounters(): readonly RateCounterRow[] {
+    return this.#areStored ? [] : this.#rows
   }
 
-  finish(ending: 'answered' | 'thrown'): Promise<void> | undefined {
-    if (this.#isTaken && ending === 'answered') {
+  countersStored(): void {
+    this.#areStored = true
+  }
+
+  finish(): Promise<void> | undefined {
+    if (this.#areStored) {
       this.#key.running -= 1
       return undefined
     }

@@ -146,6 +146,7 @@ export class QuotaUsage {
 export const decided = (headers: Readonly<Record<string, string>>, refusal?: GatewayError): Admission => ({
   headers,
   refusal,
-  takeCounters: () => [],
+  unstoredCounters: () => [],
+  countersStored() {},
   finish: () => undefined,
 })

@@ -76,7 +76,7 @@ export function createSharedLimiter({
       return attempt()
     })
     for (const { id } of events) storedEvents.set(id, true)
-    if (events.length > 0) onEvents?.()
+    if (events.length > 0) onEvents?.(events.map(({ tenant_id }) => tenant_id))
     return admissions
   }
 

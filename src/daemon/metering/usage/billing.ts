@@ -1,9 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import { UNKNOWN_OUTPUT_TOKENS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
+import type { BillingMode } from '../../../shared/wire/billing.ts'
 import type { ProviderConfig } from '../../models/config.ts'
 import type { ProviderCall, TokenUsage } from '../../models/provider.ts'
-import type { SpendCounterRow, UsageRecordRow } from '../../platform/db/tables.ts'
+import type { SpendCounterRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { PointAllowances } from '../config.ts'
 import { createBudgets } from './budgets.ts'
@@ -48,12 +49,18 @@ export function inputOf(order: Order): number {
   return order.inputTokensAtMost
 }
 
-/**
- * The cost of an answer in the format that the store needs: columns of the usage record, and counters of account and
- * key.
- */
+/** The cost of an answer: the bill in its receipt, and the amounts for the counters of account and key. */
 export type Charge = {
-  columns: Pick<UsageRecordRow, 'billing_mode' | 'billing_period' | 'cost_nanos' | 'points' | 'price_missing'>
+  cost: {
+    mode: BillingMode
+    /** The month in which the answer is billed, as `2026-01`. */
+    period: string
+    /** The price in nano-dollars, also of an answer that is billed in points. */
+    nanos: number
+    points: number
+    /** False if an assumed price applies, because the model's price is unknown. */
+    isPriceKnown: boolean
+  }
   spend: readonly SpendCounterRow[]
   amount: SpendAmount
 }
@@ -157,13 +164,7 @@ export function createBilling(
       const ofKey = { ...ofUser, holder: 'key', holder_id: caller.keyId } as const
       return {
         amount,
-        columns: {
-          billing_mode: mode,
-          billing_period: period,
-          cost_nanos: nanos,
-          points: amount.points,
-          price_missing: price.isKnown ? 0 : 1,
-        },
+        cost: { mode, period, nanos, points: amount.points, isPriceKnown: price.isKnown },
         spend: inDollars ? (nanos > 0 ? [ofUser, ofKey] : []) : amount.points > 0 ? [ofUser] : [],
       }
     },
@@ -184,7 +185,7 @@ export const unbilled = (billing: Billing, clock: Clock): Billing => ({
   }),
   charge: (_order, { mode, period }) => ({
     amount: { nanos: 0, points: 0 },
-    columns: { billing_mode: mode, billing_period: period, cost_nanos: 0, points: 0, price_missing: 0 },
+    cost: { mode, period, nanos: 0, points: 0, isPriceKnown: true },
     spend: [],
   }),
 })

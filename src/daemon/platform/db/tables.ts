@@ -1,6 +1,5 @@
 // The row types of all tables, in one file so that the schema can be read as a whole.
 import type { SystemRole } from '../../../shared/permissions.ts'
-import type { BillingMode } from '../../../shared/wire/billing.ts'
 import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../../../shared/wire/incidents.ts'
 import type { License } from '../../../shared/wire/users.ts'
 
@@ -127,7 +126,6 @@ export type Tables = {
   webhook_deliveries: WebhookDeliveryRow
   /** One row: a text encrypted under the master key of this installation. */
   master_key_check: { id: string; sealed: string; created_at: string }
-  usage_records: UsageRecordRow
   spend_counters: SpendCounterRow
   spend_reservations: SpendReservationRow
   idempotency_results: IdempotencyResultRow
@@ -403,45 +401,7 @@ export type WebhookDeliveryRow = {
   is_test: number
 }
 
-/**
- * One finished request, billed to an account. The primary key is the request id, so a request cannot be billed twice.
- */
-export type UsageRecordRow = {
-  request_id: string
-  tenant_id: string
-  api_key_id: string
-  /** The account that is billed. */
-  user_id: string
-  created_at: string
-  route: string
-  streamed: number
-  requested_model: string
-  served_model: string
-  index_used: string
-  outcome: string
-  native_finish_reason: string | null
-  input_tokens: number
-  output_tokens: number
-  cache_read_tokens: number
-  cache_write_tokens: number
-  reasoning_tokens: number
-  tokens_estimated: number
-  attempts: number
-  latency_ms: number
-  first_token_ms: number | null
-  /** The billing unit: points or dollars. */
-  billing_mode: BillingMode
-  /** The month in which the request started: `2026-11`. */
-  billing_period: string
-  /** The cost of the tokens in nano-dollars, in either billing mode. */
-  cost_nanos: number
-  /** 0 if billed in dollars. */
-  points: number
-  /** 1: the price of the model is unknown, and a default price was applied. */
-  price_missing: number
-}
-
-/** The spend of an account or a key in one month: the sum of its usage_records. */
+/** The spend of an account or a key in one month: the sum over its receipts. */
 export type SpendCounterRow = {
   tenant_id: string
   /** `user`: everything that was billed to this account. `key`: only the dollars that were spent through this key. */

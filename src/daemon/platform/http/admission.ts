@@ -18,15 +18,13 @@ export type Admission = {
   readonly headers: Readonly<Record<string, string>>
   /** The rejection's error; undefined if the request is admitted. */
   readonly refusal: GatewayError | undefined
+  /** Returns the counters that must be durable before the last byte of the response is sent, until they are. */
+  unstoredCounters(): readonly RateCounterRow[]
+  /** The handler has committed the counters. */
+  countersStored(): void
   /**
-   * Returns the counters that must be durable before the last byte of the response is sent. The caller must commit
-   * them, or throw.
+   * Commits the counters unless the handler has. Called once for each admitted request, before its response is sent.
+   * Never rejects.
    */
-  takeCounters(): readonly RateCounterRow[]
-  /**
-   * Commits counters that the handler did not take. If the handler took counters and then threw (`thrown`), commits
-   * these too, because the handler may have failed before its commit. Called once for each admitted request, before its
-   * response is sent. Never rejects.
-   */
-  finish(ending: 'answered' | 'thrown'): Promise<void> | undefined
+  finish(): Promise<void> | undefined
 }

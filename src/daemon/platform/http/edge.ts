@@ -154,15 +154,12 @@ export class Edge {
     const admission = await limiter.admit(exchange.caller, rated)
     exchange.admission = admission
     if (admission.refusal) throw admission.refusal
-    let ending: 'answered' | 'thrown' = 'thrown'
     try {
       requireAccess(exchange.caller, route.access, route.method)
-      const answer = await this.#handOver(route, search, exchange)
-      ending = 'answered'
-      return answer
+      return await this.#handOver(route, search, exchange)
     } finally {
       // The request counts regardless of its response status, and the counter is durable before the response is sent.
-      await admission.finish(ending)
+      await admission.finish()
     }
   }
 

@@ -69,8 +69,12 @@ export class Exchange implements RequestContext {
     this.response.writeContinue()
   }
 
-  takeCounters(): readonly RateCounterRow[] {
-    return this.admission?.takeCounters() ?? []
+  unstoredCounters(): readonly RateCounterRow[] {
+    return this.admission?.unstoredCounters() ?? []
+  }
+
+  countersStored(): void {
+    this.admission?.countersStored()
   }
 
   openStream(headers: Record<string, string> = {}): EventStream {

@@ -56,10 +56,12 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   /** Aborted only if the drain times out. For work that must outlive its client. */
   shutdown: AbortSignal
   /**
-   * Returns the key's counters that this request has incremented. A handler that commits before the last byte of its
-   * response must commit these counters too, and throw if it cannot. For all other handlers, the edge commits them.
+   * Returns the key's counters that this request has incremented, unless they are durable already. A handler that
+   * commits includes them in its transaction and then calls `countersStored`. Otherwise the edge commits them before
+   * the response is sent.
    */
-  takeCounters(): readonly RateCounterRow[]
+  unstoredCounters(): readonly RateCounterRow[]
+  countersStored(): void
   /** Starts a text/event-stream response. The handler must then return undefined. */
   openStream(headers?: Record<string, string>): EventStream
 }

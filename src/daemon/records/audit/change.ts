@@ -10,7 +10,7 @@ import type { Caller } from '../../platform/http/caller.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
 import { appendChanges } from '../evidence/change-entry.ts'
 import type { SigningKeys } from '../evidence/signing-keys.ts'
-import type { EntryDraft } from '../ledger/records.ts'
+import { type EntryDraft, saveCounters } from '../ledger/records.ts'
 
 /** One administrative change, as described in the audit log. */
 export type Activity = {
@@ -61,7 +61,8 @@ export type Activity = {
  * The caller and the request of a change. Both determine whether the change is allowed, and both are recorded in the
  * audit entry.
  */
-export type Actor = Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'access'>
+export type Actor = Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'access'> &
+  Partial<Pick<RequestContext, 'unstoredCounters' | 'countersStored'>>
 
 export type ChangeDeps = {
   db: Db
@@ -117,17 +118,22 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
       // Write the audit entries last, so that they share one signature and the chain is locked only briefly.
       const chains = { keys: deps.signingKeys, clock: deps.clock, lockedTenantId: actor.caller.tenantId }
       await appendChanges(tx, drafts, chains)
+      // The key's counters join this transaction, which saves one of their own.
+      const counters = actor.unstoredCounters?.() ?? []
+      if (counters.length > 0) await saveCounters(tx, counters)
       isCommitting = true
       return result
     })
 
   try {
-    return await attempt().catch((error: unknown) => {
+    const result = await attempt().catch((error: unknown) => {
       // If COMMIT fails, the transaction may have been committed, so it must not be repeated.
       const mayRepeat = !isCommitting && !(error instanceof GatewayError)
       if (mayRepeat && engineOf(deps.db).failureOf(error) === 'transient') return attempt()
       throw error
     })
+    actor.countersStored?.()
+    return result
   } finally {
     // Cached keys are also invalidated after a failure, because the COMMIT may have succeeded.
     if (changesKeys) deps.forgetKeys()
@@ -148,7 +154,7 @@ async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Ca
  * request. In the log of another tenant, the caller is recorded only as an operator.
  */
 export function toEntryDraft(
-  { caller, requestId, endpoint }: Omit<Actor, 'access'>,
+  { caller, requestId, endpoint }: Pick<Actor, 'caller' | 'requestId' | 'endpoint'>,
   activity: Activity,
   nowMs: number,
 ): EntryDraft {

@@ -48,16 +48,14 @@ export type RequestFacts = {
   streamed: boolean
   /** Undefined until the policy is known. */
   policy: RecordedPolicy | undefined
-  /** The inspectors that have inspected or will inspect the request. */
-  inspectors: Record<Inspector, boolean>
+  /** The inspectors that have inspected the request, or will. */
+  inspectors: Readonly<Record<Inspector, boolean>>
   incidents: readonly RecordedIncident[]
   documentsRetrieved: number
   attempts: readonly FailoverAttempt[]
-  /** The entitlements of the attempts, by index of the attempt. */
-  entitlements: (Entitlement | undefined)[]
-  /**
-   * The head of the first response of each attempt, by index of the attempt. Undefined if there was no HTTP response.
-   */
+  /** The entitlements of the attempts, by index. */
+  entitlements: readonly (Entitlement | undefined)[]
+  /** The head of the first response of each attempt, by index. Undefined if there was no HTTP response. */
   heads: readonly (ProviderHead | undefined)[]
 }
 
@@ -66,7 +64,14 @@ export type Answered = {
   outcome: Outcome
   model: string
   usage: TokenUsage
-  cost: { mode: string; nanos: number; points: number }
+  cost: {
+    mode: string
+    /** The month in which the answer is billed, as `2026-01`. */
+    period: string
+    nanos: number
+    points: number
+    isPriceKnown: boolean
+  }
   firstTokenMs: number
 }
 
@@ -102,7 +107,7 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
   const issuedAt = isoTime(end.atMs)
   const payload =
     `{"actor":"key","attempts":[${attemptsOf(facts)}],"bundle_id":"${facts.bundleId}",` +
-    `"compliance_category":"${denied ? 'security' : 'data_protection'}","cost":${costOf(answered)},` +
+    `"compliance_category":"${denied ? 'security' : 'data_protection'}","cost":${costOf(answered, issuedAt)},` +
     `"documents_retrieved":${facts.documentsRetrieved},"endpoint":"${facts.endpoint}",` +
     `${end.error === undefined ? '' : `"error":"${end.error}",`}"index":${toTextOrNull(facts.index)},"inspection":${inspectionOf(facts)},` +
     `"issued_at":"${issuedAt}","key_id":"${facts.keyId}","kind":"request","metadata":${metadataOf(facts, end)},` +
@@ -148,8 +153,14 @@ function entitlementOf(entitlement: Entitlement | undefined): string {
 const policyOf = (policy: RecordedPolicy | undefined): string =>
   policy ? `{"hash":"${policy.hash}","name":${toText(policy.canonical)},"source":"${policy.source}"}` : 'null'
 
-const costOf = (answered: Answered | undefined): string =>
-  answered ? `{"mode":"${answered.cost.mode}","nanos":${answered.cost.nanos},"points":${answered.cost.points}}` : 'null'
+/** The bill. It names the month only if the answer ended in a later month, and the price only if it is assumed. */
+function costOf(answered: Answered | undefined, issuedAt: string): string {
+  if (!answered) return 'null'
+  const { mode, nanos, period, points, isPriceKnown } = answered.cost
+  const assumed = isPriceKnown ? '' : '"assumed_price":true,'
+  const month = issuedAt.startsWith(period) ? '' : `"period":"${period}",`
+  return `{${assumed}"mode":"${mode}","nanos":${nanos},${month}"points":${points}}`
+}
 
 function usageOf(answered: Answered | undefined): string {
   if (!answered) return 'null'

@@ -31,8 +31,8 @@ export type LedgerDeps = {
   log: Pick<Log, 'error'>
   /** Appends evidence to its chains. Without a sealer, records with evidence are rejected. */
   sealer?: Sealer
-  /** Called after a commit that may have stored events. */
-  onEvents?(): void
+  /** Called after a commit that may have stored events, with the tenants of these events. */
+  onEvents?(tenantIds: readonly string[]): void
 }
 
 export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): Ledger {
@@ -101,7 +101,9 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
       log.error({ error, requests: batch.length, durationMs }, 'a ledger commit failed')
       await settleFailed(batch, error)
     }
-    if (batch.some(({ records }) => records.events !== undefined)) onEvents?.()
+    const withEvents = new Set<string>()
+    for (const { records } of batch) for (const { tenant_id } of records.events ?? []) withEvents.add(tenant_id)
+    if (withEvents.size > 0) onEvents?.([...withEvents])
   }
 
   /** Writes records and their evidence in one transaction. Chain heads always come from stored entries. */

@@ -16,7 +16,6 @@ import type {
   RateCounterRow,
   SpendCounterRow,
   Tables,
-  UsageRecordRow,
 } from '../../platform/db/tables.ts'
 
 /**
@@ -24,7 +23,6 @@ import type {
  * one line in TABLES.
  */
 export type LedgerRecords = {
-  usage?: UsageRecordRow
   idempotency?: IdempotencyResultRow
   /** Events for webhooks. */
   events?: readonly OutboxEventRow[]
@@ -38,8 +36,8 @@ export type LedgerRecords = {
    */
   counters?: readonly RateCounterRow[]
   /**
-   * Amounts to add to spend counters. Allowed only together with a usage record, whose primary key rejects a second
-   * write of the same request.
+   * Amounts to add to spend counters. Allowed only together with the request's evidence, whose primary key rejects a
+   * second write of the same request.
    */
   spend?: readonly SpendCounterRow[]
   /** The request whose reservations are deleted in the same transaction. */
@@ -57,7 +55,6 @@ export class ClaimLostError extends Error {
 
 /** The table of each kind of record. Each table has a key that rejects a second write of the same record. */
 const TABLES = {
-  usage: 'usage_records',
   idempotency: 'idempotency_results',
   events: 'outbox_events',
   incidents: 'incidents',

@@ -4,7 +4,6 @@ import type { GuardDirection, IncidentAction, Severity } from '../../../shared/w
 import type { IncidentRow, OutboxEventRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import { attackBlocked, attackDetected, canaryLeaked, dlpIncident, piiIncident } from '../../records/events/events.ts'
-import type { LedgerRecords } from '../../records/ledger/records.ts'
 
 /** The request that caused an incident. */
 export type IncidentOrigin = {
@@ -56,23 +55,17 @@ export type GuardIncident =
     })
 
 /**
- * Stores the incidents of a request in the request's transaction. Each incident gets a row, and most incidents also get
- * a webhook event.
+ * Returns the records of a request's incidents: one row per incident, and a webhook event for most of them. They are
+ * stored in the request's commit.
  */
-export function addIncidents(
-  records: LedgerRecords,
+export function incidentRecords(
   incidents: readonly GuardIncident[],
   origin: IncidentOrigin,
   nowMs: number,
-): LedgerRecords {
-  if (incidents.length === 0) return records
+): { incidents: IncidentRow[]; events: OutboxEventRow[] } {
   const rows = incidents.map((incident) => toRow(incident, origin, nowMs))
   const events = incidents.flatMap((incident, at) => toEvent(incident, rows[at] as IncidentRow, origin) ?? [])
-  return {
-    ...records,
-    incidents: [...(records.incidents ?? []), ...rows],
-    ...(events.length > 0 && { events: [...(records.events ?? []), ...events] }),
-  }
+  return { incidents: rows, events }
 }
 
 function toRow(incident: GuardIncident, origin: IncidentOrigin, nowMs: number): IncidentRow {

@@ -49,7 +49,6 @@ describeEachEngine('a chat answered by an OpenAI-compatible upstream', (engine) 
         input_tokens: 12,
         output_tokens: 7,
         tokens_estimated: 0,
-        native_finish_reason: 'stop',
       }),
     ])
   })

@@ -45,7 +45,7 @@ describeEachEngine('who pays', (engine) => {
 describeEachEngine('the commit', (engine) => {
   test('that fails makes the request fail: 500, or an error frame without [DONE]', async () => {
     const gateway = await startGateway({ engine })
-    await sql`drop table usage_records`.execute(gateway.app.db)
+    await sql`drop table evidence_commits`.execute(gateway.app.db)
     const whole = await gateway.chat({ prompt: 'hi' })
     expect([whole.status, whole.body]).toEqual([500, expect.objectContaining({ error: 'Internal server error' })])
     gateway.upstream.script(replyRaw(chatStream(['all of it'], { usage })))

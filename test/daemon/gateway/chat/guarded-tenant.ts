@@ -1,5 +1,6 @@
 import type { KeySettings } from '../../../../src/shared/wire/keys.ts'
 import { addKey } from '../../../accounts.ts'
+import { billsOf } from '../../../bills.ts'
 import type { CallOptions, Gateway } from '../../../harness.ts'
 import { addTestTenant } from '../../../tenant-admin.ts'
 
@@ -36,12 +37,6 @@ export async function addGuardedTenant(
           .orderBy('id')
           .execute()
       ).map(({ type, data }) => ({ type, data: JSON.parse(data) })),
-    bills: () =>
-      tenant.db
-        .selectFrom('usage_records')
-        .selectAll()
-        .where('tenant_id', '=', tenant.id)
-        .orderBy('created_at')
-        .execute(),
+    bills: async () => (await billsOf(tenant.db)).filter(({ tenant_id }) => tenant_id === tenant.id),
   }
 }

@@ -280,7 +280,7 @@ describeEachEngine('guards of a chat', (engine) => {
         data: { error: 'Content blocked', reason: 'content_blocked' },
       })
       expect(text).not.toMatch(/(?<![-\da-f])1111(?![-\da-f])/)
-      expect(await bills()).toMatchObject([{ outcome: 'filtered', native_finish_reason: null }])
+      expect(await bills()).toMatchObject([{ outcome: 'filtered' }])
       expect(await incidents()).toMatchObject([{ direction: 'output', action: 'block', enforced: 1 }])
     })
 

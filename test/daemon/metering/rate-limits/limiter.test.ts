@@ -58,7 +58,7 @@ async function startDaemon(store: TestStore, clock: FakeClock, given: Partial<Li
 /** Runs one request from admission until just before its answer is sent. */
 async function request({ limiter }: Daemon, caller: Caller, route: Route = general): Promise<Admission> {
   const admission = await limiter.admit(caller, route)
-  if (!admission.refusal) await admission.finish('answered')
+  if (!admission.refusal) await admission.finish()
   return admission
 }
 
@@ -394,7 +394,7 @@ describe('in-memory counters', () => {
   test('are decided without waiting, once the key is cached', async () => {
     const { limiter } = await given.start()
     const caller = callerWith({ minute: 2 })
-    await (await limiter.admit(caller, general)).finish('answered')
+    await (await limiter.admit(caller, general)).finish()
     expect(limiter.admit(caller, general)).not.toBeInstanceOf(Promise)
   })
 
@@ -402,19 +402,20 @@ describe('in-memory counters', () => {
     const daemon = await given.start()
     const caller = callerWith({})
     const admission = await daemon.limiter.admit(caller, general)
-    const counters = admission.takeCounters()
+    const counters = admission.unstoredCounters()
     expect(counters.map(({ counter, used }) => [counter, used])).toEqual(WINDOWS.map((window) => [window, 1]))
-    expect(admission.takeCounters()).toEqual([])
-    expect(admission.finish('answered')).toBeUndefined()
+    admission.countersStored()
+    expect(admission.unstoredCounters()).toEqual([])
+    expect(admission.finish()).toBeUndefined()
     expect(await storedCounts(daemon.db, caller)).toEqual({})
   })
 
-  test('are stored even when their handler throws', async () => {
+  test('are stored even when their handler fails before its commit', async () => {
     const daemon = await given.start()
     const caller = callerWith({})
     const admission = await daemon.limiter.admit(caller, general)
-    admission.takeCounters()
-    await admission.finish('thrown')
+    admission.unstoredCounters()
+    await admission.finish()
     expect(await storedCounts(daemon.db, caller)).toEqual({ minute: 1, hour: 1, day: 1, month: 1 })
   })
 

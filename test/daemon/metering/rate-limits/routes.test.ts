@@ -233,14 +233,18 @@ describeEachEngine('counts', (engine) => {
   test('count a chat that failed because it could not be billed', async () => {
     const gateway = await startGateway({ engine })
     const { key, counts } = await newKey(gateway, {}, 'user')
-    await sql`drop table usage_records`.execute(gateway.app.db)
+    expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(200)
+    // No further receipt can be stored.
+    await sql`create unique index one_receipt on evidence_entries (tenant_id) where id like 'jti-%'`.execute(
+      gateway.app.db,
+    )
     expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(500)
-    expect(await counts()).toMatchObject({ month: 1 })
+    expect(await counts()).toMatchObject({ month: 2 })
     gateway.upstream.script(replyRaw(chatStream(['all of it'])))
     expect((await gateway.stream({ prompt: 'hi' }, { key })).done).toBe(false)
     // Its error frame may be sent earlier; closing waits for the remaining work.
     await gateway.restart()
-    expect(await counts()).toMatchObject({ month: 2 })
+    expect(await counts()).toMatchObject({ month: 3 })
   })
 })
 

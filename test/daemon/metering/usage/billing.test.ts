@@ -348,7 +348,7 @@ describe('the billed usage', () => {
     expect((await gateway.chat({ prompt: 'hi' })).body.usage).toMatchObject({ prompt_tokens: ours })
     expect(await billed(gateway)).toEqual(['complete', 1, 1, ours, 7])
     expect(gateway.log.filter(({ level }) => level === 'error')).toEqual([
-      expect.objectContaining({ facts: expect.objectContaining({ told: { inputTokens: 1_700_000_000_000 } }) }),
+      expect.objectContaining({ facts: expect.objectContaining({ reported: { inputTokens: 1_700_000_000_000 } }) }),
     ])
   })
 

@@ -11,7 +11,7 @@ import { newId } from '../../../../src/shared/ids.ts'
 import { deferred } from '../../../deferred.ts'
 import { describeEachEngine, postgresEngine, sqliteEngine, storeForEach, type TestStore } from '../../../engines.ts'
 import { createFakeClock, type FakeClock } from '../../../fake-clock.ts'
-import { usageRecord } from '../../records/ledger/usage-record.ts'
+import { incidentRow } from '../../records/ledger/rows.ts'
 import { spendRequestOf } from './spend-requests.ts'
 
 const log = { error: () => {} }
@@ -51,7 +51,7 @@ async function bill(
   const ledger = createLedger({ db: store.db, clock, log })
   const row = { tenant_id: request.tenantId, period: payment.period, nanos, points }
   await ledger.commit({
-    usage: usageRecord(request.requestId),
+    incidents: [incidentRow(request.requestId)],
     spend: [
       { ...row, holder: 'user', holder_id: request.payerId },
       { ...row, holder: 'key', holder_id: request.keyId },
@@ -155,7 +155,7 @@ describeEachEngine('budgets', (engine) => {
     const ledger = createLedger({ db: store.db, clock, log })
     const row = { tenant_id: tenantId, holder: 'user', holder_id: payerId, period: '2026-11' } as const
     const commits = Array.from({ length: 30 }, (_, at) =>
-      ledger.commit({ usage: usageRecord(`r${at}`), spend: [{ ...row, nanos: at, points: 1 }] }),
+      ledger.commit({ incidents: [incidentRow(`r${at}`)], spend: [{ ...row, nanos: at, points: 1 }] }),
     )
     await Promise.all(commits)
     await ledger.close()
@@ -167,8 +167,8 @@ describeEachEngine('budgets', (engine) => {
     const row = { tenant_id: tenantId, holder: 'user', holder_id: payerId, period: '2026-11' } as const
     const most = Number.MAX_SAFE_INTEGER
     const spend = [{ ...row, nanos: most - 5, points: 1 }]
-    await ledger.commit({ usage: usageRecord('first'), spend })
-    await Promise.all(['second', 'third'].map((id) => ledger.commit({ usage: usageRecord(id), spend })))
+    await ledger.commit({ incidents: [incidentRow('first')], spend })
+    await Promise.all(['second', 'third'].map((id) => ledger.commit({ incidents: [incidentRow(id)], spend })))
     await ledger.close()
     expect(await findSpend(store.db, row)).toEqual({ ...row, nanos: most, points: 3 })
     expect(await outcome(budgets, dollars(1))).toBe('USAGE_BY_MODEL_BUDGET_EXCEEDED')

@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 import { UnstorableValueError } from '../../../../src/daemon/platform/db/engine.ts'
 import { insertRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import { insertTogether } from '../../../../src/daemon/platform/db/insert-together.ts'
-import type { Tables, UsageRecordRow } from '../../../../src/daemon/platform/db/tables.ts'
+import type { IncidentRow, Tables } from '../../../../src/daemon/platform/db/tables.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
-import { usageRecord } from '../../records/ledger/usage-record.ts'
+import { incidentRow } from '../../records/ledger/rows.ts'
 
 const HIGH_HALF = String.fromCharCode(0xd800)
 const LOW_HALF = String.fromCharCode(0xdc00)
@@ -23,24 +23,24 @@ const whole = fc.oneof(fc.maxSafeInteger(), fc.integer(), fc.constantFrom(0, -0,
 describeEachEngine('insertRows', (engine) => {
   const store = storeForEach(engine)
 
-  const stored = () => store.db.selectFrom('usage_records').selectAll().orderBy('request_id').execute()
+  const stored = () => store.db.selectFrom('incidents').selectAll().orderBy('id').execute()
 
   test('returns every text, integer and null as stored, for any number of rows', async () => {
     const row = fc.record({
-      outcome: text,
-      native_finish_reason: fc.option(text),
-      input_tokens: whole,
-      first_token_ms: fc.option(whole),
+      category: text,
+      model: fc.option(text),
+      match_count: whole,
+      risk_score: fc.option(whole),
     })
     await fc.assert(
       fc.asyncProperty(fc.array(row, { maxLength: 20 }), async (values) => {
-        await store.db.deleteFrom('usage_records').execute()
-        const rows = values.map((value, position) => usageRecord(`r${String(position).padStart(3, '0')}`, value))
-        expect(await insertRows(store.db, 'usage_records', rows)).toBe(rows.length)
+        await store.db.deleteFrom('incidents').execute()
+        const rows = values.map((value, position) => incidentRow(`r${String(position).padStart(3, '0')}`, value))
+        expect(await insertRows(store.db, 'incidents', rows)).toBe(rows.length)
         // Neither engine has a negative zero among integers.
         const plain = (value: number | null) => (value === null ? null : value + 0)
         expect(await stored()).toEqual(
-          rows.map((r) => ({ ...r, input_tokens: plain(r.input_tokens), first_token_ms: plain(r.first_token_ms) })),
+          rows.map((r) => ({ ...r, match_count: plain(r.match_count), risk_score: plain(r.risk_score) })),
         )
       }),
       { numRuns: 60 },
@@ -48,40 +48,40 @@ describeEachEngine('insertRows', (engine) => {
   })
 
   test('rejects values that one of the engines cannot store, names the column, and writes nothing', async () => {
-    const refused: Partial<Record<keyof UsageRecordRow, unknown>>[] = [
-      { outcome: 'a\0b' },
-      { outcome: `${HIGH_HALF}x` },
-      { outcome: `x${LOW_HALF}` },
-      { outcome: true },
-      { outcome: undefined },
-      { input_tokens: 0.5 },
-      { input_tokens: Number.NaN },
-      { input_tokens: 2 ** 53 },
-      { input_tokens: 1n },
+    const refused: Partial<Record<keyof IncidentRow, unknown>>[] = [
+      { category: 'a\0b' },
+      { category: `${HIGH_HALF}x` },
+      { category: `x${LOW_HALF}` },
+      { category: true },
+      { category: undefined },
+      { match_count: 0.5 },
+      { match_count: Number.NaN },
+      { match_count: 2 ** 53 },
+      { match_count: 1n },
     ]
     for (const changes of refused) {
-      const rows = [usageRecord('good'), { ...usageRecord('bad'), ...changes } as UsageRecordRow]
-      const refusal = await insertRows(store.db, 'usage_records', rows).catch((error: unknown) => error)
+      const rows = [incidentRow('good'), { ...incidentRow('bad'), ...changes } as IncidentRow]
+      const refusal = await insertRows(store.db, 'incidents', rows).catch((error: unknown) => error)
       expect(refusal).toBeInstanceOf(UnstorableValueError)
-      expect(String(refusal)).toContain(`usage_records.${Object.keys(changes)[0]}`)
+      expect(String(refusal)).toContain(`incidents.${Object.keys(changes)[0]}`)
     }
     expect(await stored()).toEqual([])
   })
 
   test('a column rejects values of another type', async () => {
-    const wrong: Partial<Record<keyof UsageRecordRow, unknown>> = { input_tokens: 'many' }
-    const rows = [{ ...usageRecord('bad'), ...wrong } as UsageRecordRow]
-    await expect(insertRows(store.db, 'usage_records', rows)).rejects.toThrow()
+    const wrong: Partial<Record<keyof IncidentRow, unknown>> = { match_count: 'many' }
+    const rows = [{ ...incidentRow('bad'), ...wrong } as IncidentRow]
+    await expect(insertRows(store.db, 'incidents', rows)).rejects.toThrow()
     expect(await stored()).toEqual([])
   })
 
   test('one existing row rejects all rows, or is skipped on request', async () => {
-    await insertRows(store.db, 'usage_records', [usageRecord('b', { input_tokens: 1 })])
-    const rows = ['a', 'b', 'c'].map((id) => usageRecord(id, { input_tokens: 2 }))
-    await expect(insertRows(store.db, 'usage_records', rows)).rejects.toThrow(/unique/i)
+    await insertRows(store.db, 'incidents', [incidentRow('b', { match_count: 1 })])
+    const rows = ['a', 'b', 'c'].map((id) => incidentRow(id, { match_count: 2 }))
+    await expect(insertRows(store.db, 'incidents', rows)).rejects.toThrow(/unique/i)
     expect(await stored()).toHaveLength(1)
-    expect(await insertRows(store.db, 'usage_records', rows, { onConflict: 'ignore' })).toBe(2)
-    expect((await stored()).map((row) => [row.request_id, row.input_tokens])).toEqual([
+    expect(await insertRows(store.db, 'incidents', rows, { onConflict: 'ignore' })).toBe(2)
+    expect((await stored()).map((row) => [row.id, row.match_count])).toEqual([
       ['a', 2],
       ['b', 1],
       ['c', 2],
@@ -108,7 +108,7 @@ describeEachEngine('insertRows', (engine) => {
 
   test('takes part in a transaction', async () => {
     const failing = store.db.transaction().execute(async (tx) => {
-      await insertRows(tx, 'usage_records', [usageRecord('a')])
+      await insertRows(tx, 'incidents', [incidentRow('a')])
       throw new Error('stop')
     })
     await expect(failing).rejects.toThrow('stop')
@@ -128,11 +128,11 @@ describeEachEngine('insertRows', (engine) => {
         fc.boolean(),
         async (texts, alone) => {
           await store.db.deleteFrom('evidence_entries').execute()
-          await store.db.deleteFrom('usage_records').execute()
+          await store.db.deleteFrom('incidents').execute()
           const rows = texts.map((payload, seq) => entry(seq, payload))
           if (alone) await insertRows(store.db, 'evidence_entries', rows)
           else {
-            const usage = { table: 'usage_records' as const, rows: [usageRecord('a')] }
+            const usage = { table: 'incidents' as const, rows: [incidentRow('a')] }
             await insertTogether(store.db, [{ table: 'evidence_entries', rows }, usage])
           }
           expect(await payloads()).toEqual(texts.map((payload) => ({ payload })))
@@ -147,12 +147,12 @@ describeEachEngine('insertRows', (engine) => {
     await fc.assert(
       fc.asyncProperty(text, whole, fc.integer({ min: 1, max: 5 }), fc.boolean(), async (id, leaf, count, alone) => {
         await store.db.deleteFrom('evidence_entries').execute()
-        await store.db.deleteFrom('usage_records').execute()
+        await store.db.deleteFrom('incidents').execute()
         const same = { commit_id: id, leaf_index: leaf + 0 }
         const rows = Array.from({ length: count }, (_, seq) => ({ ...entry(seq, `payload ${seq}`), ...same }))
         const insert = { table: 'evidence_entries' as const, rows, common }
         if (alone) await insertRows(store.db, 'evidence_entries', rows, { common })
-        else await insertTogether(store.db, [insert, { table: 'usage_records', rows: [usageRecord('a')] }])
+        else await insertTogether(store.db, [insert, { table: 'incidents', rows: [incidentRow('a')] }])
         expect(await store.db.selectFrom('evidence_entries').selectAll().orderBy('seq').execute()).toEqual(rows)
       }),
       { numRuns: 60 },
@@ -176,19 +176,19 @@ describeEachEngine('insertRows', (engine) => {
   })
 
   test('an empty list of rows is not a statement', async () => {
-    expect(await insertRows(store.db, 'usage_records', [])).toBe(0)
+    expect(await insertRows(store.db, 'incidents', [])).toBe(0)
   })
 
   test('text is sorted by code point, and counts and sums are numbers', async () => {
     const models = ['b', 'B', 'a', 'é', 'z', '_', '1', '😀']
     await insertRows(
       store.db,
-      'usage_records',
-      models.map((served_model) => usageRecord(served_model, { served_model })),
+      'incidents',
+      models.map((rule_name) => incidentRow(rule_name, { rule_name })),
     )
-    const rows = await store.db.selectFrom('usage_records').select('served_model').orderBy('served_model').execute()
-    expect(rows.map((row) => row.served_model)).toEqual(['1', 'B', '_', 'a', 'b', 'z', 'é', '😀'])
-    const totals = sql`select count(*) as rows, sum(input_tokens) as tokens from usage_records`
+    const rows = await store.db.selectFrom('incidents').select('rule_name').orderBy('rule_name').execute()
+    expect(rows.map((row) => row.rule_name)).toEqual(['1', 'B', '_', 'a', 'b', 'z', 'é', '😀'])
+    const totals = sql`select count(*) as rows, sum(match_count) as tokens from incidents`
     expect((await totals.execute(store.db)).rows).toEqual([{ rows: 8, tokens: 96 }])
   })
 })

@@ -4,9 +4,9 @@ import { UnstorableValueError } from '../../../../src/daemon/platform/db/engine.
 import type { TableRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import { insertEach, insertTogether } from '../../../../src/daemon/platform/db/insert-together.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
-import { rateCounter, usageRecord } from '../../records/ledger/usage-record.ts'
+import { incidentRow, rateCounter } from '../../records/ledger/rows.ts'
 
-const usage = (...ids: string[]): TableRows => ({ table: 'usage_records', rows: ids.map((id) => usageRecord(id)) })
+const usage = (...ids: string[]): TableRows => ({ table: 'incidents', rows: ids.map((id) => incidentRow(id)) })
 const counters = (used: number): TableRows => ({
   table: 'rate_counters',
   rows: [rateCounter('minute', { used }), rateCounter('hour', { used })],
@@ -17,9 +17,9 @@ describeEachEngine('insertTogether', (engine) => {
   const store = storeForEach(engine)
 
   const stored = async () => {
-    const bills = await store.db.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()
+    const bills = await store.db.selectFrom('incidents').select('id').orderBy('id').execute()
     const counts = await store.db.selectFrom('rate_counters').select('used').execute()
-    return { bills: bills.map((row) => row.request_id), used: counts.map((row) => row.used) }
+    return { bills: bills.map((row) => row.id), used: counts.map((row) => row.used) }
   }
 
   test('stores the rows of every table, repeatedly with the same statement', async () => {
@@ -43,10 +43,7 @@ describeEachEngine('insertTogether', (engine) => {
       insertTogether(store.db, [usage('a'), counters(1)]),
       insertTogether(other, [usage('b'), counters(1)]),
     ])
-    expect(await other.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()).toEqual([
-      { request_id: 'a' },
-      { request_id: 'b' },
-    ])
+    expect(await other.selectFrom('incidents').select('id').orderBy('id').execute()).toEqual([{ id: 'a' }, { id: 'b' }])
     await other.destroy()
   })
 

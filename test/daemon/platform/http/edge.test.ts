@@ -29,7 +29,8 @@ const plain: Pick<Route, 'access' | 'errors' | 'summary' | 'tags' | 'responses'>
 const admission = (given: Partial<Admission> = {}): Admission => ({
   headers: {},
   refusal: undefined,
-  takeCounters: () => [],
+  unstoredCounters: () => [],
+  countersStored() {},
   finish: () => undefined,
   ...given,
 })

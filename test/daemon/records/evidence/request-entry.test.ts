@@ -81,7 +81,10 @@ const end: fc.Arbitrary<RequestEnd> = fc.record({
         ...{ inputTokens: count, outputTokens: count, cacheReadTokens: count, cacheWriteTokens: count },
         ...{ reasoningTokens: count, estimated: fc.boolean() },
       }),
-      cost: fc.record({ mode: fc.constantFrom('user-completions', 'usage-by-model'), nanos: count, points: count }),
+      cost: fc.record({
+        ...{ mode: fc.constantFrom('user-completions', 'usage-by-model'), nanos: count, points: count },
+        ...{ period: fc.constantFrom('1970-01', '2026-01'), isPriceKnown: fc.boolean() },
+      }),
     }),
     { nil: undefined },
   ),

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
-import { usageRecord } from '../ledger/usage-record.ts'
+import { incidentRow } from '../ledger/rows.ts'
 import { type ChainRig, draftOf, newTenant, openChainRig, problemsOf } from './chain-rig.ts'
 
 const entriesOf = (db: Db, tenantId: string) =>
@@ -26,7 +26,7 @@ describeEachEngine('evidence in the ledger', (engine) => {
   afterEach(() => rig.ledger.close())
 
   const commit = (id: string, tenantId: string) =>
-    rig.ledger.commit({ usage: usageRecord(id), evidence: [draftOf(tenantId, `jti-${id}`)] })
+    rig.ledger.commit({ incidents: [incidentRow(id)], evidence: [draftOf(tenantId, `jti-${id}`)] })
 
   test('of 200 concurrent requests gives one complete chain per tenant, with fewer signatures than entries', async () => {
     await Promise.all(Array.from({ length: 200 }, (_, at) => commit(`r${at}`, tenants[at % 2] as string)))
@@ -49,8 +49,8 @@ describeEachEngine('evidence in the ledger', (engine) => {
     for (const tenantId of tenants) expect(problemsOf(await rig.verify(tenantId))).toEqual([])
     const found = [...(await entriesOf(store.db, tenants[0])), ...(await entriesOf(store.db, tenants[1]))]
     expect(found).toHaveLength(1 + 54 + 20)
-    const billed = await store.db.selectFrom('usage_records').select('request_id').execute()
-    expect(found.map(({ id }) => id).sort()).toEqual(billed.map(({ request_id }) => `jti-${request_id}`).sort())
+    const billed = await store.db.selectFrom('incidents').select('id').execute()
+    expect(found.map(({ id }) => id).sort()).toEqual(billed.map(({ id }) => `jti-${id}`).sort())
   })
 
   test('continues in the same chain after a restart', async () => {
@@ -75,7 +75,10 @@ describeEachEngine('evidence in the ledger', (engine) => {
     ]
     await Promise.all(
       Array.from({ length: 200 }, (_, at) =>
-        both[at % 2]?.ledger.commit({ usage: usageRecord(`r${at}`), evidence: [draftOf(tenants[0], `jti-${at}`)] }),
+        both[at % 2]?.ledger.commit({
+          incidents: [incidentRow(`r${at}`)],
+          evidence: [draftOf(tenants[0], `jti-${at}`)],
+        }),
       ),
     )
     for (let round = 0; round < 10; round++) {
@@ -105,9 +108,9 @@ describeEachEngine('evidence in the ledger', (engine) => {
     await commit('after', tenants[0])
     expect((await entriesOf(store.db, tenants[0])).map(({ id }) => id)).toEqual(['jti-before', 'jti-after'])
     expect(problemsOf(await rig.verify(tenants[0]))).toEqual([])
-    expect(await store.db.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()).toEqual([
-      { request_id: 'after' },
-      { request_id: 'before' },
+    expect(await store.db.selectFrom('incidents').select('id').orderBy('id').execute()).toEqual([
+      { id: 'after' },
+      { id: 'before' },
     ])
   })
 

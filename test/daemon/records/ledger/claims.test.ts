@@ -4,7 +4,7 @@ import { createLedger, type Ledger } from '../../../../src/daemon/records/ledger
 import { ClaimLostError } from '../../../../src/daemon/records/ledger/records.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
-import { idempotencyResult, usageRecord } from './usage-record.ts'
+import { idempotencyResult, incidentRow } from './rows.ts'
 
 const claimOf = (id: string): IdempotencyResultRow => ({
   ...idempotencyResult(id, id),
@@ -14,7 +14,7 @@ const claimOf = (id: string): IdempotencyResultRow => ({
 })
 
 /** The record of a request that ran under a claim. */
-const claimed = (id: string) => ({ usage: usageRecord(id), idempotency: idempotencyResult(id, id), claim: id })
+const claimed = (id: string) => ({ incidents: [incidentRow(id)], idempotency: idempotencyResult(id, id), claim: id })
 
 describeEachEngine('a commit under a claim', (engine) => {
   const store = storeForEach(engine)
@@ -26,9 +26,7 @@ describeEachEngine('a commit under a claim', (engine) => {
 
   const claim = (...ids: string[]) => store.db.insertInto('idempotency_results').values(ids.map(claimOf)).execute()
   const billed = async () =>
-    (await store.db.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()).map(
-      (row) => row.request_id,
-    )
+    (await store.db.selectFrom('incidents').select('id').orderBy('id').execute()).map((row) => row.id)
   const kept = () => store.db.selectFrom('idempotency_results').selectAll().orderBy('request_id').execute()
 
   test('replaces the claim by the answer', async () => {
@@ -52,16 +50,16 @@ describeEachEngine('a commit under a claim', (engine) => {
   test('that was lost to another answer leaves that answer unchanged', async () => {
     await claim('a')
     await ledger.commit(claimed('a'))
-    const late = { usage: usageRecord('late'), idempotency: idempotencyResult('late', 'a'), claim: 'late' }
+    const late = { incidents: [incidentRow('late')], idempotency: idempotencyResult('late', 'a'), claim: 'late' }
     await expect(ledger.commit(late)).rejects.toThrow(ClaimLostError)
     // An answer does not count as a claim either.
-    await expect(ledger.commit({ ...claimed('a'), usage: usageRecord('again') })).rejects.toThrow(ClaimLostError)
+    await expect(ledger.commit({ ...claimed('a'), incidents: [incidentRow('again')] })).rejects.toThrow(ClaimLostError)
     expect([await billed(), await kept()]).toEqual([['a'], [idempotencyResult('a', 'a')]])
   })
 
   test('without an answer bills and releases the key', async () => {
     await claim('a')
-    await ledger.commit({ usage: usageRecord('a', { outcome: 'truncated' }), claim: 'a' })
+    await ledger.commit({ incidents: [incidentRow('a', { category: 'truncated' })], claim: 'a' })
     expect([await billed(), await kept()]).toEqual([['a'], []])
   })
 })

@@ -1,9 +1,9 @@
-// A second process for ledger.test.ts. It commits usage records of one point each until it is killed, and prints each
+// A second process for ledger.test.ts. It commits records and one point each until it is killed, and prints each
 // request id after its commit has resolved. Arguments: data directory, name of this run.
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import { createLedger } from '../../../../src/daemon/records/ledger/ledger.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
-import { usageRecord } from './usage-record.ts'
+import { incidentRow } from './rows.ts'
 
 const [dataDir = '', run = ''] = process.argv.slice(2)
 const db = await openDatabase({ kind: 'sqlite', dataDir })
@@ -18,7 +18,7 @@ let count = 0
 async function client(): Promise<never> {
   for (;;) {
     const id = `${run}-${count++}`
-    await ledger.commit({ usage: usageRecord(id, { points: 1 }), spend: [{ ...account, nanos: 0, points: 1 }] })
+    await ledger.commit({ incidents: [incidentRow(id)], spend: [{ ...account, nanos: 0, points: 1 }] })
     process.stdout.write(`${id}\n`)
   }
 }

@@ -8,15 +8,13 @@ import { createLedger, type Ledger } from '../../../../src/daemon/records/ledger
 import { systemClock } from '../../../../src/shared/time.ts'
 import { describeEachEngine, postgresEngine, sqliteEngine, storeForEach } from '../../../engines.ts'
 import { startTypescript } from '../../../typescript-process.ts'
-import { idempotencyResult, rateCounter, usageRecord } from './usage-record.ts'
+import { idempotencyResult, incidentRow, rateCounter } from './rows.ts'
 
 const newLedger = (db: Db, logged: unknown[] = []): Ledger =>
   createLedger({ db, clock: systemClock, log: { error: (details: unknown) => logged.push(details) } })
 
 const billed = async (db: Db) =>
-  (await db.selectFrom('usage_records').select('request_id').orderBy('request_id').execute()).map(
-    (row) => row.request_id,
-  )
+  (await db.selectFrom('incidents').select('id').orderBy('id').execute()).map((row) => row.id)
 
 const statuses = async (commits: readonly Promise<void>[]) =>
   (await Promise.allSettled(commits)).map(({ status }) => (status === 'fulfilled' ? 'stored' : 'refused'))
@@ -36,7 +34,7 @@ describeEachEngine('the ledger', (engine) => {
   test('a commit has resolved only when every other connection can see it', async () => {
     const other = await openDatabase(store.place.options)
     for (const id of ids(5)) {
-      await ledger.commit({ usage: usageRecord(id), idempotency: idempotencyResult(id, id) })
+      await ledger.commit({ incidents: [incidentRow(id)], idempotency: idempotencyResult(id, id) })
       expect((await billed(other)).at(-1)).toBe(id)
     }
     expect(await other.selectFrom('idempotency_results').select('body').limit(1).execute()).toEqual([
@@ -47,9 +45,9 @@ describeEachEngine('the ledger', (engine) => {
 
   test('a commit that arrives while the previous one finishes does not wait for a third', async () => {
     for (const turns of ids(12).keys()) {
-      let earlier = ledger.commit({ usage: usageRecord(`first-${turns}`) })
+      let earlier = ledger.commit({ incidents: [incidentRow(`first-${turns}`)] })
       for (let turn = 0; turn < turns; turn++) earlier = earlier.then(() => {})
-      await earlier.then(() => ledger.commit({ usage: usageRecord(`second-${turns}`) }))
+      await earlier.then(() => ledger.commit({ incidents: [incidentRow(`second-${turns}`)] }))
     }
     expect(await billed(store.db)).toHaveLength(24)
   })
@@ -57,11 +55,11 @@ describeEachEngine('the ledger', (engine) => {
   test('closing waits for a commit that arrived while the previous one finished', async () => {
     for (const turns of ids(12).keys()) {
       const closing = newLedger(store.db)
-      let earlier = closing.commit({ usage: usageRecord(`first-${turns}`) })
+      let earlier = closing.commit({ incidents: [incidentRow(`first-${turns}`)] })
       for (let turn = 0; turn < turns; turn++) earlier = earlier.then(() => {})
       let isSecondStored = false
       await earlier.then(() => {
-        void closing.commit({ usage: usageRecord(`second-${turns}`) }).then(() => {
+        void closing.commit({ incidents: [incidentRow(`second-${turns}`)] }).then(() => {
           isSecondStored = true
         })
         return closing.close()
@@ -74,42 +72,42 @@ describeEachEngine('the ledger', (engine) => {
     const all = ids(1200)
     await Promise.all(
       all.map(async (id) => {
-        await ledger.commit({ usage: usageRecord(id) })
+        await ledger.commit({ incidents: [incidentRow(id)] })
       }),
     )
     expect(await billed(store.db)).toEqual(all)
   })
 
   test('a request id is never billed twice, and the first bill stands', async () => {
-    await ledger.commit({ usage: usageRecord('once', { input_tokens: 1 }) })
-    await expect(ledger.commit({ usage: usageRecord('once', { input_tokens: 2 }) })).rejects.toThrow(/unique/i)
+    await ledger.commit({ incidents: [incidentRow('once', { match_count: 1 })] })
+    await expect(ledger.commit({ incidents: [incidentRow('once', { match_count: 2 })] })).rejects.toThrow(/unique/i)
     // Even an identical bill is rejected, because a repeat is a bug that must be visible.
-    await expect(ledger.commit({ usage: usageRecord('once', { input_tokens: 1 }) })).rejects.toThrow(/unique/i)
-    const rows = await store.db.selectFrom('usage_records').select(['request_id', 'input_tokens']).execute()
-    expect(rows).toEqual([{ request_id: 'once', input_tokens: 1 }])
+    await expect(ledger.commit({ incidents: [incidentRow('once', { match_count: 1 })] })).rejects.toThrow(/unique/i)
+    const rows = await store.db.selectFrom('incidents').select(['id', 'match_count']).execute()
+    expect(rows).toEqual([{ id: 'once', match_count: 1 }])
   })
 
   test('of two requests with one id in the same commit, one is billed', async () => {
-    const twice = ['a', 'same', 'b', 'same', 'c'].map((id) => ledger.commit({ usage: usageRecord(id) }))
+    const twice = ['a', 'same', 'b', 'same', 'c'].map((id) => ledger.commit({ incidents: [incidentRow(id)] }))
     expect(await statuses(twice)).toEqual(['stored', 'stored', 'stored', 'refused', 'stored'])
     expect(await billed(store.db)).toEqual(['a', 'b', 'c', 'same'])
     expect(logged).not.toEqual([])
   })
 
   test('a record that cannot be stored is rejected alone; the others are stored', async () => {
-    const outcomes = ['fine', 'a\0b', 'fine', 'fine']
-    const commits = outcomes.map((outcome, position) =>
-      ledger.commit({ usage: usageRecord(`r${position}`, { outcome }) }),
+    const categories = ['fine', 'a\0b', 'fine', 'fine']
+    const commits = categories.map((category, position) =>
+      ledger.commit({ incidents: [incidentRow(`r${position}`, { category })] }),
     )
     expect(await statuses(commits)).toEqual(['stored', 'refused', 'stored', 'stored'])
     expect(await billed(store.db)).toEqual(['r0', 'r2', 'r3'])
   })
 
   test('the records of one request are stored together or not at all', async () => {
-    await ledger.commit({ usage: usageRecord('first'), idempotency: idempotencyResult('first', 'key') })
+    await ledger.commit({ incidents: [incidentRow('first')], idempotency: idempotencyResult('first', 'key') })
     const commits = [
-      ledger.commit({ usage: usageRecord('second'), idempotency: idempotencyResult('second', 'key') }),
-      ledger.commit({ usage: usageRecord('third'), idempotency: idempotencyResult('third', 'another key') }),
+      ledger.commit({ incidents: [incidentRow('second')], idempotency: idempotencyResult('second', 'key') }),
+      ledger.commit({ incidents: [incidentRow('third')], idempotency: idempotencyResult('third', 'another key') }),
     ]
     expect(await statuses(commits)).toEqual(['refused', 'stored'])
     expect(await billed(store.db)).toEqual(['first', 'third'])
@@ -120,18 +118,18 @@ describeEachEngine('the ledger', (engine) => {
   })
 
   test('closing commits waiting records, then rejects', async () => {
-    const waiting = ledger.commit({ usage: usageRecord('waiting') })
+    const waiting = ledger.commit({ incidents: [incidentRow('waiting')] })
     await ledger.close()
     await waiting
     expect(await billed(store.db)).toEqual(['waiting'])
-    await expect(ledger.commit({ usage: usageRecord('late') })).rejects.toThrow('closed')
+    await expect(ledger.commit({ incidents: [incidentRow('late')] })).rejects.toThrow('closed')
   })
 
   test('a store outage rejects every record, and none stays pending', async () => {
     const db = await openDatabase(store.place.options)
     const orphaned = newLedger(db)
     await db.destroy()
-    const commits = ids(600).map((id) => orphaned.commit({ usage: usageRecord(id) }))
+    const commits = ids(600).map((id) => orphaned.commit({ incidents: [incidentRow(id)] }))
     expect(new Set(await statuses(commits))).toEqual(new Set(['refused']))
     await orphaned.close()
     expect(await billed(store.db)).toEqual([])
@@ -151,7 +149,7 @@ describeEachEngine('counters in the ledger', (engine) => {
     const shared = rateCounter('minute')
     const commits = ids(100).map((id) => {
       shared.used += 1
-      return ledger.commit({ usage: usageRecord(id), counters: [shared] })
+      return ledger.commit({ incidents: [incidentRow(id)], counters: [shared] })
     })
     shared.used += 1
     await Promise.all(commits)
@@ -170,16 +168,16 @@ describeEachEngine('counters in the ledger', (engine) => {
   })
 
   test('they are stored with the bill or not at all', async () => {
-    await ledger.commit({ usage: usageRecord('once') })
+    await ledger.commit({ incidents: [incidentRow('once')] })
     const minute = rateCounter('minute', { used: 1 })
-    await expect(ledger.commit({ usage: usageRecord('once'), counters: [minute] })).rejects.toThrow(/unique/i)
+    await expect(ledger.commit({ incidents: [incidentRow('once')], counters: [minute] })).rejects.toThrow(/unique/i)
     expect(await counters()).toEqual([])
   })
 
   test('a rejected record does not affect them', async () => {
     const minute = rateCounter('minute', { used: 3 })
-    const commits = ['fine', 'a\0b', 'fine'].map((outcome, position) =>
-      ledger.commit({ usage: usageRecord(`r${position}`, { outcome }), counters: [minute] }),
+    const commits = ['fine', 'a\0b', 'fine'].map((category, position) =>
+      ledger.commit({ incidents: [incidentRow(`r${position}`, { category })], counters: [minute] }),
     )
     expect(await statuses(commits)).toEqual(['stored', 'refused', 'stored'])
     expect(await counters()).toEqual([minute])
@@ -189,10 +187,10 @@ describeEachEngine('counters in the ledger', (engine) => {
 test('requests that finish together share one transaction', async () => {
   const { db, close } = await postgresEngine.open()
   const ledger = newLedger(db)
-  await Promise.all(ids(50).map((id) => ledger.commit({ usage: usageRecord(id) })))
+  await Promise.all(ids(50).map((id) => ledger.commit({ incidents: [incidentRow(id)] })))
   // PostgreSQL stores the number of the transaction that wrote a row.
   const { rows } =
-    await sql`select count(distinct xmin::text) as transactions, count(*) as rows from usage_records`.execute(db)
+    await sql`select count(distinct xmin::text) as transactions, count(*) as rows from incidents`.execute(db)
   expect(rows).toEqual([{ transactions: 1, rows: 50 }])
   await close()
 })
@@ -201,12 +199,12 @@ test('a full disk rejects the requests of that commit, stores none of them, and 
   const { db, close } = await sqliteEngine.open()
   const ledger = newLedger(db)
   await sql`pragma max_page_count = 1`.execute(db)
-  const outcome = 'x'.repeat(10_000)
-  const commits = ids(400).map((id) => ledger.commit({ usage: usageRecord(id, { outcome }) }))
+  const category = 'x'.repeat(10_000)
+  const commits = ids(400).map((id) => ledger.commit({ incidents: [incidentRow(id, { category })] }))
   expect(new Set(await statuses(commits))).toEqual(new Set(['refused']))
   expect(await billed(db)).toEqual([])
   await sql`pragma max_page_count = 4294967294`.execute(db)
-  await ledger.commit({ usage: usageRecord('later') })
+  await ledger.commit({ incidents: [incidentRow('later')] })
   expect(await billed(db)).toEqual(['later'])
   await close()
 })
@@ -278,19 +276,19 @@ async function breakingProxy(url: string, towards: 'server' | 'client', breaksAt
 }
 
 test.each([
-  ['before the server has received it', 'server', 'insert into usage_records'],
+  ['before the server has received it', 'server', 'insert into incidents'],
   ['after the server has committed, before its response', 'client', 'INSERT 0'],
 ] as const)('a connection that breaks %s loses no answer and bills nothing twice', async (_, towards, mark) => {
   const place = await postgresEngine.place()
   const proxy = await breakingProxy(place.databaseUrl ?? '', towards, (chunk) => chunk.includes(mark))
   const db = await openDatabase({ kind: 'postgres', url: proxy.url })
   const ledger = newLedger(db)
-  await ledger.commit({ usage: usageRecord('before') })
+  await ledger.commit({ incidents: [incidentRow('before')] })
   proxy.arm()
-  await Promise.all(['a', 'b', 'c'].map((id) => ledger.commit({ usage: usageRecord(id) })))
+  await Promise.all(['a', 'b', 'c'].map((id) => ledger.commit({ incidents: [incidentRow(id)] })))
   expect(proxy.isArmed()).toBe(false)
   expect(await billed(db)).toEqual(['a', 'b', 'before', 'c'])
-  await expect(ledger.commit({ usage: usageRecord('a') })).rejects.toThrow(/unique/i)
+  await expect(ledger.commit({ incidents: [incidentRow('a')] })).rejects.toThrow(/unique/i)
   await ledger.close()
   await db.destroy()
   await proxy.close()
@@ -300,15 +298,15 @@ test.each([
 test('a bill that an existing one blocks is rejected, even if the connection broke before that was known', async () => {
   const place = await postgresEngine.place()
   const proxy = await breakingProxy(place.databaseUrl ?? '', 'server', (chunk) =>
-    chunk.includes('insert into usage_records'),
+    chunk.includes('insert into incidents'),
   )
   const db = await openDatabase({ kind: 'postgres', url: proxy.url })
   const ledger = newLedger(db)
-  await ledger.commit({ usage: usageRecord('a') })
+  await ledger.commit({ incidents: [incidentRow('a')] })
   proxy.arm()
   const [other, neighbour] = await Promise.allSettled([
-    ledger.commit({ usage: { ...usageRecord('a'), cost_nanos: 7 } }),
-    ledger.commit({ usage: usageRecord('b') }),
+    ledger.commit({ incidents: [{ ...incidentRow('a'), match_count: 7 }] }),
+    ledger.commit({ incidents: [incidentRow('b')] }),
   ])
   expect([proxy.isArmed(), other.status, neighbour.status]).toEqual([false, 'rejected', 'fulfilled'])
   expect(await billed(db)).toEqual(['a', 'b'])
@@ -327,7 +325,7 @@ test('a connection that breaks after the commit of a claimed request loses neith
   const claim = { ...answer, status: 0, body: '', lease_until: '2026-01-01T00:00:10.000Z' }
   await db.insertInto('idempotency_results').values(claim).execute()
   proxy.arm()
-  await ledger.commit({ usage: usageRecord('a'), idempotency: answer, claim: 'a' })
+  await ledger.commit({ incidents: [incidentRow('a')], idempotency: answer, claim: 'a' })
   expect(proxy.isArmed()).toBe(false)
   expect([await billed(db), await db.selectFrom('idempotency_results').selectAll().execute()]).toEqual([
     ['a'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { addIncidents, type GuardIncident } from '../../../../src/daemon/safety/incidents/incident.ts'
+import { type GuardIncident, incidentRecords } from '../../../../src/daemon/safety/incidents/incident.ts'
 
 const ORIGIN = {
   caller: { tenantId: 't1', keyId: 'k1', userId: 'u1' },
@@ -14,7 +14,7 @@ const rule = { ruleId: 'r1', ruleName: 'Rule', types: { EMAIL: 1 } }
 const shield = { shieldPolicy: 'balanced', shieldMode: 'monitor', riskScore: 97, confidence: 0.9 } as const
 
 const eventsOf = (incident: GuardIncident, origin: object = {}) =>
-  (addIncidents({}, [incident], { ...ORIGIN, ...origin }, 0).events ?? []).map(({ type, data }) => ({
+  incidentRecords([incident], { ...ORIGIN, ...origin }, 0).events.map(({ type, data }) => ({
     type,
     data: JSON.parse(data),
   }))

@@ -1,85 +1,55 @@
+// The operation that counts the input tokens of a message.
 import { MAX_TOKENS_LIMIT } from '../../../../shared/spec-limits.ts'
 import {
   COUNT_TOKENS_PATH,
   type CountTokensRequest,
   type CountTokensResponse,
 } from '../../../../shared/wire/messages.ts'
-import { unbilled } from '../../../metering/usage/billing.ts'
 import { countingInputTokens } from '../../../metering/usage/input-tokens.ts'
-import type { Breaker } from '../../../models/breaker.ts'
-import type { Provider, TokenUsage } from '../../../models/provider.ts'
-import { withProviders } from '../../../models/registry.ts'
-import type { Reply, RequestContext } from '../../../platform/http/route.ts'
+import type { TokenUsage } from '../../../models/provider.ts'
 import { createPacer, runInSlices } from '../../../platform/pacing.ts'
-import type { Ledger } from '../../../records/ledger/ledger.ts'
-import type { ChatDeps } from '../../chat/deps.ts'
+import { toEnvelope } from '../../chat/envelope.ts'
 import { toExtension } from '../../chat/extension.ts'
+import { type Grounded, groundCall } from '../../chat/ground-call.ts'
 import type { ChatInput } from '../../chat/input.ts'
-import { jsonAnswer } from '../../chat/json-answer.ts'
-import { runChat } from '../../chat/pipeline.ts'
-import type { Surface } from '../../chat/surface.ts'
+import { toOrder } from '../../chat/output-limit.ts'
+import { jsonDelivery } from '../../governed/json-delivery.ts'
+import type { Operation } from '../../governed/operation.ts'
 import { toChatInput } from './input.ts'
 
+type Counted = { tokens: number; isEstimated: boolean }
+
 /**
- * Counts the input tokens of a message. Runs the same pipeline as a message: admission, screening, entitlement and
- * evidence. The redacted text is counted. Uses the provider's counting API if there is one, otherwise the estimate that
- * billing uses. Counting is free and does not affect the breaker.
- * @throws GatewayError as `runChat` does
+ * Counts the input tokens of the redacted message. Uses the provider's counting API if there is one, otherwise the
+ * estimate that billing uses. Counting is free and does not affect the breaker.
  */
-export function runCount(
-  request: CountTokensRequest,
-  context: RequestContext,
-  deps: ChatDeps,
-): Promise<Reply | undefined> {
-  const counted: Counted = { tokens: 0, estimated: true }
-  const whole: Surface['whole'] = (envelope) =>
-    jsonAnswer(
-      (): CountTokensResponse => ({
-        input_tokens: counted.tokens,
-        gateway: { ...toExtension(envelope), estimated: counted.estimated },
-      }),
-    )
-  return runChat(
-    toCountInput(request),
-    { path: COUNT_TOKENS_PATH, operation: 'token.count', errors: 'anthropic', whole, streamed: whole },
-    context,
-    {
-      ...deps,
-      providers: withProviders(deps.providers, (provider) => countingProvider(provider, counted)),
-      billing: unbilled(deps.billing, deps.clock),
-      ledger: withoutUsage(deps.ledger),
-      failover: { ...deps.failover, breaker: NOTHING_LEARNT },
-    },
-  )
-}
-
-/** Contains the count, which the provider's call sets and the answer renders. */
-type Counted = { tokens: number; estimated: boolean }
-
-/** The chain has only one model, because another model would count differently. */
-function toCountInput(request: CountTokensRequest): ChatInput {
-  const input = toChatInput({ ...request, max_tokens: MAX_TOKENS_LIMIT })
-  return { ...input, chain: { models: [{ model: request.model as string }] } }
-}
-
-const countingProvider = (provider: Provider, counted: Counted): Provider => ({
-  ...provider,
-  async *chat(call, signal) {
-    counted.estimated = provider.countTokens === undefined
-    counted.tokens = provider.countTokens
-      ? await provider.countTokens(call, signal)
-      : await runInSlices(countingInputTokens(call), createPacer())
-    const usage: TokenUsage = { ...NO_TOKENS, inputTokens: counted.tokens, estimated: counted.estimated }
-    yield [{ type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage }]
+export const COUNT_TOKENS: Operation<ChatInput, Grounded, Counted> = {
+  name: 'token.count',
+  path: COUNT_TOKENS_PATH,
+  errors: 'anthropic',
+  isFree: true,
+  sparesBreaker: true,
+  prepare: groundCall,
+  orderOf: (screened, { call }, requestId) => toOrder(requestId, screened, call, {}),
+  async begin({ prepared, signal }, { provider, model }, { timeouts, entitle, onHead, onFirstOutput }) {
+    const call = { ...prepared.call, model, timeouts, entitle, onHead }
+    const tokens = await (provider.countTokens?.(call, signal) ?? runInSlices(countingInputTokens(call), createPacer()))
+    onFirstOutput()
+    return { tokens, isEstimated: provider.countTokens === undefined }
   },
-})
+  async deliver(running, opened, deps) {
+    opened.close(undefined)
+    const { tokens, isEstimated } = opened.begun
+    const usage: TokenUsage = { ...NO_TOKENS, inputTokens: tokens, estimated: isEstimated }
+    const gateway = { ...toExtension(toEnvelope(running, opened, deps)), estimated: isEstimated }
+    return jsonDelivery({ input_tokens: tokens, gateway } satisfies CountTokensResponse, usage)
+  },
+}
 
 const NO_TOKENS = { outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
 
-/** Counting consumes no tokens, so no usage record is written. */
-const withoutUsage = (ledger: Ledger): Ledger => ({
-  ...ledger,
-  commit: ({ usage: _, ...records }) => ledger.commit(records),
-})
-
-const NOTHING_LEARNT: Breaker = { skips: () => undefined, firstToken() {}, succeeded() {}, failed() {} }
+/** There is no failover, because another model would count differently. @throws GatewayError as for a message */
+export function toCountInput(request: CountTokensRequest): ChatInput {
+  const input = toChatInput({ ...request, max_tokens: MAX_TOKENS_LIMIT })
+  return { ...input, chain: { models: [{ model: request.model as string }] } }
+}

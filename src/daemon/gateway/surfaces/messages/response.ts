@@ -15,7 +15,6 @@ import { toThinkingBlocks } from './reasoning.ts'
 /** Renders answers in Anthropic's Messages format. */
 export const MESSAGES_SURFACE: Surface = {
   path: MESSAGES_PATH,
-  operation: 'chat.completion',
   errors: 'anthropic',
   isCompatible: true,
   whole: wholeAnswer,

@@ -10,12 +10,15 @@ import {
   MessagesResponse,
 } from '../../../../shared/wire/messages.ts'
 import { type ResponseDoc, type Route, route } from '../../../platform/http/route.ts'
-import type { ChatDeps } from '../../chat/deps.ts'
+import { chatOperation } from '../../chat/chat.ts'
 import { requireFewMessages } from '../../chat/input.ts'
-import { runChat } from '../../chat/pipeline.ts'
-import { runCount } from './count-tokens.ts'
+import type { GovernedDeps } from '../../governed/deps.ts'
+import { governed } from '../../governed/governed.ts'
+import { COUNT_TOKENS, toCountInput } from './count-tokens.ts'
 import { toChatInput } from './input.ts'
 import { MESSAGES_SURFACE } from './response.ts'
+
+const MESSAGES = chatOperation(MESSAGES_SURFACE)
 
 /**
  * Rejects requests that continue a thread. Such a request contains only the new turn, and the gateway does not store
@@ -47,8 +50,8 @@ const FAILURES: Record<number, ResponseDoc> = {
   503: failure('A required policy or shield is unavailable, or the gateway is overloaded or shutting down'),
 }
 
-/** The routes for Anthropic's clients. They are also available directly under `/v1`. */
-export function messagesRoutes(deps: ChatDeps): Route[] {
+/** The routes for Anthropic's clients, also available directly under `/v1`. */
+export function messagesRoutes(deps: GovernedDeps): Route[] {
   const { limits } = deps
   const bodyLimits = { bodyLimit: limits.bodyBytes, jsonDepth: limits.jsonDepth }
   return [
@@ -67,7 +70,7 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       handle(context) {
         refuseContinuedThread(context.body)
         requireFewMessages(context.body.messages, limits)
-        return runChat(toChatInput(context.body), MESSAGES_SURFACE, context, deps)
+        return governed(MESSAGES, toChatInput(context.body), context, deps)
       },
     }),
     route({
@@ -84,7 +87,7 @@ export function messagesRoutes(deps: ChatDeps): Route[] {
       responses: { 200: { description: 'The number of input tokens', schema: CountTokensResponse }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)
-        return runCount(context.body, context, deps)
+        return governed(COUNT_TOKENS, toCountInput(context.body), context, deps)
       },
     }),
   ]

@@ -1,96 +1,87 @@
+// The embeddings operation.
 import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
 import {
   type EmbeddingsRequest,
   type EmbeddingsResponse,
   OPENAI_EMBEDDINGS_PATH,
 } from '../../../../shared/wire/openai.ts'
+import { counting } from '../../../metering/usage/counts.ts'
 import { textOf } from '../../../models/conversation.ts'
-import { type Embeddings, type Provider, ProviderError } from '../../../models/provider.ts'
-import { withProviders } from '../../../models/registry.ts'
-import type { Reply, RequestContext } from '../../../platform/http/route.ts'
-import type { Answer, Envelope } from '../../chat/answer-contract.ts'
-import type { ChatDeps } from '../../chat/deps.ts'
-import { type ChatInput, requireModel } from '../../chat/input.ts'
-import { jsonAnswer } from '../../chat/json-answer.ts'
-import { runChat } from '../../chat/pipeline.ts'
+import { type Embeddings, ProviderError, type TokenUsage } from '../../../models/provider.ts'
+import { createPacer, runInSlices } from '../../../platform/pacing.ts'
+import { requireModel } from '../../chat/input.ts'
+import type { GovernedInput } from '../../governed/input.ts'
+import { jsonDelivery } from '../../governed/json-delivery.ts'
+import type { Operation } from '../../governed/operation.ts'
 
-/**
- * Embeds texts through the same pipeline as a chat: admission, billing, replay and evidence. The pipeline uses a
- * provider whose `chat` method embeds the texts and returns an answer without text.
- * @throws GatewayError as `runChat` does
- */
-export function runEmbeddings(
-  request: EmbeddingsRequest,
-  context: RequestContext,
-  deps: ChatDeps,
-): Promise<Reply | undefined> {
-  const made: Made = { embeddings: undefined }
-  const whole = (envelope: Envelope) => embeddingsAnswer(request, made, envelope)
-  return runChat(
-    toChatInput(request),
-    { path: OPENAI_EMBEDDINGS_PATH, operation: 'embedding', errors: 'openai', whole, streamed: whole },
-    context,
-    {
-      ...deps,
-      providers: withProviders(deps.providers, (provider) => embeddingProvider(provider, request, made)),
-    },
-  )
+export type EmbeddingsInput = GovernedInput & Pick<EmbeddingsRequest, 'dimensions' | 'encoding_format'>
+
+/** Embeds the screened texts, one vector per text. */
+export const EMBEDDINGS: Operation<EmbeddingsInput, undefined, Embeddings> = {
+  name: 'embedding',
+  path: OPENAI_EMBEDDINGS_PATH,
+  errors: 'openai',
+  prepare: () => ({ facts: {}, value: undefined }),
+  orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
+    requestId,
+    caller,
+    payer,
+    attempts: chain.attempts,
+    call: { ...conversation, options, maxTokens: 0 },
+  }),
+  async begin({ screened, signal }, { provider, model }, { timeouts: { attemptMs }, entitle, onHead, onFirstOutput }) {
+    if (!provider.embed) throw new ProviderError('bad_request', 'This provider does not support embeddings.')
+    const { conversation, options, policy, input } = screened
+    const { noTraining } = policy.document.privacyHeaders
+    const texts = conversation.messages.map(({ content }) => textOf(content))
+    const { dimensions } = input
+    const call = { model, input: texts, dimensions, user: options?.user, noTraining, entitle, onHead, attemptMs }
+    const embeddings = await provider.embed(call, signal)
+    onFirstOutput()
+    return embeddings
+  },
+  async deliver({ order, screened }, { attempt, begun, close }) {
+    close(undefined)
+    const output = { usage: begun.usage, isFinal: true, generated: '' }
+    const { usage } = await runInSlices(counting(order.call, 0, output), createPacer())
+    return jsonDelivery(toResponse(begun, attempt.modelId, usage, screened.input), usage)
+  },
 }
 
-/** Contains the vectors, which the provider's call sets and the answer renders. */
-type Made = { embeddings: Embeddings | undefined }
-
-function toChatInput(request: EmbeddingsRequest): ChatInput {
+/** @throws MODEL_REQUIRED */
+export function toEmbeddingsInput(request: EmbeddingsRequest): EmbeddingsInput {
   requireModel(request)
-  const messages = request.input.map((text) => ({ role: 'user' as const, content: text }))
   return {
-    conversation: { system: '', messages },
+    conversation: { system: '', messages: request.input.map((text) => ({ role: 'user' as const, content: text })) },
     // The explicit chain disables the key's failover defaults, because vectors of different models are not comparable.
     chain: { models: [{ model: request.model as string }] },
     index: ZERO_KNOWLEDGE,
-    useRag: false,
     policy: request.smltp_policy,
     shield: request.prompt_shield,
     userId: request.user_id,
     conversationId: undefined,
-    temperature: undefined,
-    maxTokens: 0,
     stream: false,
     options: request.user === undefined ? undefined : { user: request.user },
+    dimensions: request.dimensions,
+    encoding_format: request.encoding_format,
   }
 }
 
-function embeddingProvider(provider: Provider, { dimensions }: EmbeddingsRequest, made: Made): Provider {
-  return {
-    ...provider,
-    async *chat({ model, messages, options, noTraining, entitle, onHead, timeouts: { attemptMs } }, signal) {
-      if (!provider.embed) throw new ProviderError('bad_request', 'This provider does not support embeddings.')
-      // Embed the screened texts, not the original request.
-      const input = messages.map(({ content }) => textOf(content))
-      made.embeddings = await provider.embed(
-        { model, input, dimensions, user: options?.user, noTraining, entitle, onHead, attemptMs },
-        signal,
-      )
-      const { usage } = made.embeddings
-      yield [{ type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage }]
-    },
-  }
-}
-
-const embeddingsAnswer = ({ encoding_format: format }: EmbeddingsRequest, made: Made, { model }: Envelope): Answer =>
-  jsonAnswer(({ inputTokens, outputTokens }): EmbeddingsResponse => {
-    const { vectors } = made.embeddings as Embeddings
-    return {
-      object: 'list',
-      data: vectors.map((vector, index) => ({
-        object: 'embedding',
-        index,
-        embedding: format === 'base64' ? toBase64(vector) : vector,
-      })),
-      model,
-      usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + outputTokens },
-    }
-  })
+const toResponse = (
+  { vectors }: Embeddings,
+  model: string,
+  { inputTokens, outputTokens }: TokenUsage,
+  { encoding_format: format }: Pick<EmbeddingsInput, 'encoding_format'>,
+): EmbeddingsResponse => ({
+  object: 'list',
+  data: vectors.map((vector, index) => ({
+    object: 'embedding',
+    index,
+    embedding: format === 'base64' ? toBase64(vector) : vector,
+  })),
+  model,
+  usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + outputTokens },
+})
 
 /** 32-bit floats, little-endian. */
 function toBase64(vector: readonly number[]): string {

@@ -21,7 +21,6 @@ import type { Surface } from '../../chat/surface.ts'
 /** Renders answers in OpenAI's format. @param includeUsage whether a stream ends with a usage chunk */
 export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surface => ({
   path: OPENAI_CHAT_PATH,
-  operation: 'chat.completion',
   errors: 'openai',
   isCompatible: true,
   whole: wholeAnswer,

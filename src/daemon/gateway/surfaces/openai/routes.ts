@@ -16,15 +16,16 @@ import {
   OpenAiModels,
 } from '../../../../shared/wire/openai.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../../platform/http/route.ts'
-import type { ChatDeps } from '../../chat/deps.ts'
+import { chatOperation } from '../../chat/chat.ts'
 import { requireFewMessages } from '../../chat/input.ts'
-import { runChat } from '../../chat/pipeline.ts'
-import { runEmbeddings } from './embeddings.ts'
+import type { GovernedDeps } from '../../governed/deps.ts'
+import { governed } from '../../governed/governed.ts'
+import { EMBEDDINGS, toEmbeddingsInput } from './embeddings.ts'
 import { toChatInput } from './input.ts'
 import { openAiSurface } from './response.ts'
 
-const PLAIN = openAiSurface({ includeUsage: false })
-const WITH_USAGE = openAiSurface({ includeUsage: true })
+const CHAT = chatOperation(openAiSurface({ includeUsage: false }))
+const CHAT_WITH_USAGE = chatOperation(openAiSurface({ includeUsage: true }))
 
 const failure = (description: string): ResponseDoc => ({ description, schema: OpenAiError })
 const refusal = (description: string): ResponseDoc => ({ description, schema: FlatError })
@@ -55,8 +56,8 @@ const DISCOVERY_REFUSALS: Record<number, ResponseDoc> = {
 
 const SHOWN_MODEL_CHARS = 200
 
-/** The routes for OpenAI's clients. They are also available directly under `/v1`. */
-export function openAiRoutes(deps: ChatDeps): Route[] {
+/** The routes for OpenAI's clients, also available directly under `/v1`. */
+export function openAiRoutes(deps: GovernedDeps): Route[] {
   const startedSeconds = Math.floor(deps.clock.now() / 1000)
   const toModel = (id: string): OpenAiModel => ({
     id,
@@ -81,8 +82,8 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)
-        const surface = context.body.stream_options?.include_usage ? WITH_USAGE : PLAIN
-        return runChat(toChatInput(context.body), surface, context, deps)
+        const operation = context.body.stream_options?.include_usage ? CHAT_WITH_USAGE : CHAT
+        return governed(operation, toChatInput(context.body), context, deps)
       },
     }),
     route({
@@ -97,7 +98,7 @@ export function openAiRoutes(deps: ChatDeps): Route[] {
       hashesBody: true,
       takesIdempotencyKey: true,
       responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
-      handle: (context) => runEmbeddings(context.body, context, deps),
+      handle: (context) => governed(EMBEDDINGS, toEmbeddingsInput(context.body), context, deps),
     }),
     route({
       method: 'GET',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { purgeExpired } from '../../../../src/daemon/gateway/chat/idempotency.ts'
+import { purgeExpired } from '../../../../src/daemon/gateway/governed/idempotency.ts'
 import { addKey, addUser } from '../../../accounts.ts'
 import { deferred } from '../../../deferred.ts'
 import { describeEachEngine } from '../../../engines.ts'

@@ -1,4 +1,4 @@
-// The dependencies of a chat, which the gateway module provides.
+// The resources of governed operations. The gateway module passes them in.
 import type { Clock } from '../../../shared/time.ts'
 import type { Authenticator } from '../../identity/keys/authenticate.ts'
 import type { Search } from '../../knowledge/search/search.ts'
@@ -14,7 +14,7 @@ import type { RequestLimits } from '../config.ts'
 import type { Failover } from './failover.ts'
 import type { Idempotency } from './idempotency.ts'
 
-export type ChatDeps = {
+export type GovernedDeps = {
   db: Db
   providers: ProviderRegistry
   guards: Guards

@@ -8,7 +8,7 @@ import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
 import { ClaimLostError } from '../../records/ledger/records.ts'
 import { type Claim, type ClaimRow, type ClaimsDeps, createClaims } from './claims.ts'
-import { deleteExpiredResults, findResult, type ResultScope, type StoredResult } from './store.ts'
+import { deleteExpiredResults, findResult, type ResultScope, type StoredResult } from './results.ts'
 
 /** Maximum size of a response that is stored for replays. */
 export const IDEMPOTENCY_RESULT_BYTES = 4_194_304

@@ -1,12 +1,19 @@
 import { allowsModel } from '../../../shared/allowlists.ts'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
-import { type CommitPoint, FAILOVER_TRIGGERS, type FailoverTrigger } from '../../../shared/wire/chat.ts'
+import {
+  type ChatRequest,
+  type CommitPoint,
+  FAILOVER_TRIGGERS,
+  type FailoverTrigger,
+} from '../../../shared/wire/chat.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { CallLocation, Provider, ProviderCall } from '../../models/provider.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { RequestLimits } from '../config.ts'
-import type { ChatInput } from './input.ts'
+
+/** The models of a request. Contains at least `model` or `models`. */
+export type ChainRequest = Partial<Pick<ChatRequest, 'model' | 'models' | 'fallback_models' | 'redundancy'>>
 
 /** One model to try. */
 export type Attempt = {
@@ -43,7 +50,7 @@ const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
  * use every model of the chain
  */
 export function planChain(
-  request: ChatInput['chain'],
+  request: ChainRequest,
   registry: ProviderRegistry,
   settings: Pick<KeySettings, 'allowedModels' | 'failoverDefaults'>,
   { stream, limits }: { stream: boolean; limits: Pick<RequestLimits, 'attemptMs' | 'firstTokenMs' | 'silenceMs'> },
@@ -69,7 +76,7 @@ export function planChain(
 }
 
 function chainOf(
-  { model, models, fallback_models: fallbacks, redundancy }: ChatInput['chain'],
+  { model, models, fallback_models: fallbacks, redundancy }: ChainRequest,
   defaults: KeySettings['failoverDefaults'],
 ): { entries: ChainEntry[]; options: ChainOptions } {
   const options: ChainOptions = redundancy ?? {}

@@ -5,7 +5,7 @@ import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 import { createRepeater } from '../../platform/jobs/repeater.ts'
 import type { Log } from '../../platform/log.ts'
 import type { LedgerRecords } from '../../records/ledger/records.ts'
-import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './store.ts'
+import { deleteClaim, deleteResult, findLiveClaims, insertClaim, renewClaims } from './results.ts'
 
 /**
  * Times for daemons that share a store: the lease of a request's daemon, the renewal interval of the lease, and the

@@ -4,8 +4,8 @@ import {
   IDEMPOTENCY_LEASE_MS,
   IDEMPOTENCY_POLL_MS,
   IDEMPOTENCY_RENEW_MS,
-} from '../../../../src/daemon/gateway/chat/claims.ts'
-import { purgeExpired } from '../../../../src/daemon/gateway/chat/idempotency.ts'
+} from '../../../../src/daemon/gateway/governed/claims.ts'
+import { purgeExpired } from '../../../../src/daemon/gateway/governed/idempotency.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { deferred } from '../../../deferred.ts'
 import { postgresEngine } from '../../../engines.ts'

@@ -19,7 +19,7 @@ import {
   replySteps,
   type Script,
 } from '../../../upstream.ts'
-import { addGuardedTenant } from './guarded-tenant.ts'
+import { addGuardedTenant } from '../chat/guarded-tenant.ts'
 
 const CHAT = '/api/external/chat/completions'
 const CARD = '4111 1111 1111 1111'

@@ -7,7 +7,7 @@ import {
   createIdempotency,
   IDEMPOTENCY_RESULT_BYTES,
   type ReplaySlot,
-} from '../../../../src/daemon/gateway/chat/idempotency.ts'
+} from '../../../../src/daemon/gateway/governed/idempotency.ts'
 import { NOBODY } from '../../../../src/daemon/platform/http/caller.ts'
 import { Exchange } from '../../../../src/daemon/platform/http/exchange.ts'
 import { RequestAborted } from '../../../../src/daemon/platform/http/request-aborted.ts'

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { type Chain, planChain } from '../../../../src/daemon/gateway/chat/chain.ts'
-import { type FailoverDeps, openAnswer } from '../../../../src/daemon/gateway/chat/failover.ts'
+import { beginAnswer } from '../../../../src/daemon/gateway/chat/begin-answer.ts'
 import { DEFAULT_LIMITS } from '../../../../src/daemon/gateway/config.ts'
+import { type Chain, planChain } from '../../../../src/daemon/gateway/governed/chain.ts'
+import { type FailoverDeps, runChain } from '../../../../src/daemon/gateway/governed/failover.ts'
 import { createBreaker } from '../../../../src/daemon/models/breaker.ts'
 import { type ChatPart, type Provider, ProviderError } from '../../../../src/daemon/models/provider.ts'
 import { createGates } from '../../../../src/daemon/platform/concurrency/gates.ts'
-import type { FailoverAttempt } from '../../../../src/shared/wire/chat.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 
 const end: ChatPart = { type: 'end', outcome: 'complete', nativeFinishReason: 'stop', usage: undefined }
@@ -45,22 +45,27 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
     log: SILENT,
     failover: { breaker: createBreaker({ clock }), providerGates, sameModelRetries: 0 },
   }
-  const run = () => {
-    const attempts: FailoverAttempt[] = []
-    const caller = { tenantId: 't', keyId: 'k' }
-    const entitle = () => () => () => undefined
-    const { signal } = new AbortController()
-    const asked = { chain, call: { ...call, stream }, caller, requestId: 'req-1' }
-    return {
-      ...asked,
-      attempts,
-      heads: [],
-      boundsOf: () => ({ maxTokens: 10, options: undefined }),
-      entitle,
-      signal,
-    }
+  const { signal } = new AbortController()
+  const limit = { tokens: 10, why: undefined, thinks: true }
+  const run = () =>
+    runChain(
+      {
+        chain,
+        caller: { tenantId: 't', keyId: 'k' },
+        requestId: 'req-1',
+        begin: (attempt, terms) =>
+          beginAnswer({ ...call, stream }, { attempt, limit, commit: chain.commit, terms, signal }),
+        entitle: () => () => () => undefined,
+        signal,
+      },
+      deps,
+    )
+  const ask = async () => {
+    const { value, refusal } = await run()
+    if (refusal) throw refusal.error
+    return value
   }
-  return { deps, providerGates, ask: (by = run()) => openAnswer(by, deps), run }
+  return { providerGates, ask, run }
 }
 
 const good: Provider['chat'] = async function* () {
@@ -93,11 +98,11 @@ test('a complete answer that arrives in pieces and breaks fails over; a good one
     { stream: false },
   )
   const opened = await ask()
-  expect([opened.attempt.modelId, opened.firstBatch]).toEqual(['p/b', [text('good'), end]])
+  expect([opened.attempt.modelId, opened.begun.firstBatch]).toEqual(['p/b', [text('good'), end]])
 })
 
 test('a bug is not a failure of a model: it is thrown, and the provider slot is released', async () => {
-  const { ask, run, providerGates } = open(
+  const { run, providerGates } = open(
     {
       a: () => {
         throw new TypeError('a bug')
@@ -106,9 +111,9 @@ test('a bug is not a failure of a model: it is thrown, and the provider slot is 
     },
     { stream: true },
   )
-  const by = run()
-  await expect(ask(by)).rejects.toThrow('a bug')
-  expect(by.attempts).toMatchObject([{ model: 'p/a', status: 'failed', reason: 'internal_error' }])
+  const { facts, refusal } = await run()
+  expect(refusal?.error).toEqual(new TypeError('a bug'))
+  expect(facts.attempts).toMatchObject([{ model: 'p/a', status: 'failed', reason: 'internal_error' }])
   expect(providerGates.busy).toBe(0)
 })
 

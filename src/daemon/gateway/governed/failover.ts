@@ -5,7 +5,6 @@ import type { Clock } from '../../../shared/time.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { Breaker } from '../../models/breaker.ts'
 import {
-  type ChatPart,
   type Entitle,
   isTrigger,
   type OnHead,
@@ -15,30 +14,23 @@ import {
 } from '../../models/provider.ts'
 import type { Gates } from '../../platform/concurrency/gates.ts'
 import type { Caller } from '../../platform/http/caller.ts'
-import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import type { Log } from '../../platform/log.ts'
+import type { Entitlement } from '../../records/evidence/entitlement.ts'
 import type { Attempt, Chain } from './chain.ts'
-import { readAhead } from './read-ahead.ts'
+import type { Facts, Stage } from './trail.ts'
 
-/**
- * With `redundancy.commit: "complete"`, a streamed answer is buffered up to this size. A longer answer is sent before
- * it is complete.
- */
-const HELD_ANSWER_BYTES = 1_048_576
 /** The pause before a retry of a model that sent no Retry-After. */
 export const RETRY_PAUSE_MS = 250
 
-/** An answer that has reached its commit point. No other model may be tried after this point. */
-export type OpenAnswer = {
+/** A result that has begun. No other model may be tried from here on. */
+export type Opened<Begun> = {
   attempt: Attempt
-  /** Every attempt of the chain so far. The last attempt served the request. */
-  attempts: FailoverAttempt[]
+  /** Every attempt of the chain so far. The last attempt is the one that served. */
+  attempts: readonly FailoverAttempt[]
+  heads: readonly (ProviderHead | undefined)[]
   firstTokenMs: number
-  /** The parts read so far: the first tokens, or the whole answer if it is buffered until complete. */
-  firstBatch: readonly ChatPart[]
-  /** Yields the batches after the first. @throws ProviderError if the upstream breaks off */
-  rest: AsyncIterator<readonly ChatPart[]>
-  /** Call this once, after the last read. Pass the failure, or undefined after a complete answer. */
+  begun: Begun
+  /** Call this once, after the last read. Pass the failure, or undefined after a complete result. */
   close(failure: unknown): void
 }
 
@@ -52,38 +44,57 @@ export type Failover = {
 
 export type FailoverDeps = { clock: Clock; log: Log; failover: Failover }
 
-type Asked = Omit<ProviderCall, 'model' | 'timeouts' | 'entitle' | 'onHead'>
+/** What applies to one attempt. */
+export type AttemptTerms = Pick<ProviderCall, 'timeouts'> & {
+  entitle: Entitle
+  onHead: OnHead
+  /** Call it when the first output has arrived. The model is then known to be healthy. */
+  onFirstOutput(): void
+}
 
-/**
- * The state that all attempts of one request share. Each attempt is added to `attempts` when it ends, so the list is
- * also complete after a failure.
- */
-type FailoverRun = {
+/** One request to a chain of models. */
+export type ChainRun<Begun> = {
   chain: Chain
-  call: Asked
   caller: Pick<Caller, 'tenantId' | 'keyId'>
   requestId: string
-  attempts: FailoverAttempt[]
-  /** The response heads of the attempts, at the same indexes. Undefined for an attempt without an HTTP response. */
-  heads: (ProviderHead | undefined)[]
-  /** The output limit to send to a model, and the options that fit within it. */
-  boundsOf(attempt: Attempt): Pick<ProviderCall, 'maxTokens' | 'options'>
-  /** @param place index of the attempt in `attempts` */
-  entitle(attempt: Attempt, place: number): Entitle
+  /**
+   * Calls one model. Resolves at the commit point.
+   * @throws ProviderError if another model may be tried
+   */
+  begin(attempt: Attempt, terms: AttemptTerms): Promise<Begun>
+  /** Creates the entitlement of an attempt. @param at index of the attempt in the chain's attempts */
+  entitle(attempt: Attempt, at: number, created: (entitlement: Entitlement) => void): Entitle
   signal: AbortSignal
 }
 
+/** A run, and its attempts so far. Each attempt is added when it ends. The lists have the same indexes. */
+type Run<Begun> = ChainRun<Begun> & {
+  attempts: FailoverAttempt[]
+  /** Undefined for an attempt without an HTTP response. */
+  heads: (ProviderHead | undefined)[]
+  entitlements: (Entitlement | undefined)[]
+}
+
 /**
- * Tries the models of the chain in order until one reaches its commit point. A stream commits at its first token. A
- * non-streamed answer commits when it is complete. A stream with `commit: 'complete'` also commits when it is complete,
- * unless it exceeds the buffer limit. Each model has its own timeouts. Time in the provider's queue does not count
- * towards the timeouts. If the first model rejects the request, the caller gets this rejection. If an earlier model has
- * failed, a rejection counts as one more failure. A prompt that is too long for one model is sent to the next model,
- * regardless of the triggers.
- * @throws GatewayError if no model of the chain answered, the request itself is invalid, or the last provider is
- * overloaded; the signal's reason if it was aborted
+ * Tries the models of the chain in order until one reaches its commit point. Each model has its own timeouts. Time in
+ * the provider's queue does not count towards the timeouts. If the first model rejects the request, the rejection is
+ * returned. After an earlier model failed, a rejection counts as one more failure. A prompt that is too long for one
+ * model is sent to the next model, regardless of the triggers.
+ *
+ * The facts contain every attempt, also after a failure. The refusal is a GatewayError if no model of the chain
+ * answered, the request itself is invalid, or the last provider is overloaded; otherwise the signal's reason.
  */
-export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<OpenAnswer> {
+export async function runChain<Begun>(request: ChainRun<Begun>, deps: FailoverDeps): Promise<Stage<Opened<Begun>>> {
+  const run: Run<Begun> = { ...request, attempts: [], heads: [], entitlements: [] }
+  const facts: Facts = { attempts: run.attempts, heads: run.heads, entitlements: run.entitlements }
+  try {
+    return { facts, value: await tryChain(run, deps) }
+  } catch (error) {
+    return { facts, refusal: { error } }
+  }
+}
+
+async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Opened<Begun>> {
   const { chain, caller, attempts } = run
   const failures: ProviderError[] = []
   const last = chain.attempts.at(-1)
@@ -96,7 +107,7 @@ export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<
       addAttempt(run, attempt, { reason: 'circuit_open', latencyMs: 0 }, deps.log, { circuit_reason: downFor })
       continue
     }
-    let result: OpenAnswer | ProviderError
+    let result: Opened<Begun> | ProviderError
     try {
       result = await (deps.failover.sameModelRetries === 0
         ? tryModel(attempt, attempt.timeouts, run, deps)
@@ -126,11 +137,11 @@ export async function openAnswer(run: FailoverRun, deps: FailoverDeps): Promise<
  * Tries one model. Retries the model as long as a retry may help and the timeout leaves enough time for the pause.
  * Returns the last failure.
  */
-async function tryWithRetries(
+async function tryWithRetries<Begun>(
   attempt: Attempt,
-  run: FailoverRun,
+  run: Run<Begun>,
   deps: FailoverDeps,
-): Promise<OpenAnswer | ProviderError> {
+): Promise<Opened<Begun> | ProviderError> {
   const { clock, failover } = deps
   let { timeouts } = attempt
   // Without a total timeout, the retries of a stream share the first-token timeout.
@@ -150,73 +161,59 @@ async function tryWithRetries(
 /** A retry cannot help if the operator must act or the request is invalid. */
 const mayHelp = ({ reason, alarm }: ProviderError, { triggers }: Chain) => !alarm && isTrigger(reason, triggers)
 
-async function tryModel(
+async function tryModel<Begun>(
   attempt: Attempt,
   timeouts: ProviderCall['timeouts'],
-  run: FailoverRun,
+  run: Run<Begun>,
   { clock, log, failover: { breaker, providerGates } }: FailoverDeps,
-): Promise<OpenAnswer | ProviderError> {
-  const { chain, call, caller, attempts, heads, boundsOf, entitle, signal } = run
+): Promise<Opened<Begun> | ProviderError> {
+  const { caller, attempts, heads, entitlements, begin, entitle, signal } = run
   const { tenantId, keyId } = caller
   const { modelId, provider } = attempt
-  const askedMs = clock.monotonic()
+  const queuedMs = clock.monotonic()
   try {
     const turn = providerGates.enter(provider.name, keyId, signal)
     if (turn) await turn
   } catch (error) {
     if (isOverloaded(error)) {
-      const latencyMs = Math.round(clock.monotonic() - askedMs)
+      const latencyMs = Math.round(clock.monotonic() - queuedMs)
       addAttempt(run, attempt, { reason: 'overloaded', latencyMs }, log)
     }
     throw error
   }
   const startedMs = clock.monotonic()
-  const place = attempts.length
-  const onHead: OnHead = (head) => {
-    heads[place] = head
-  }
-  let batches: AsyncIterator<readonly ChatPart[]> | undefined
-  let firstBatch: readonly ChatPart[] | undefined
+  const at = attempts.length
   let firstTokenMs = 0
+  const terms: AttemptTerms = {
+    timeouts,
+    entitle: entitle(attempt, at, (entitlement) => {
+      entitlements[at] = entitlement
+    }),
+    onHead(head) {
+      heads[at] = head
+    },
+    onFirstOutput() {
+      firstTokenMs = Math.round(clock.monotonic() - startedMs)
+      breaker.firstToken(tenantId, modelId)
+    },
+  }
   try {
-    const { maxTokens, options } = boundsOf(attempt)
-    const ofAttempt = { maxTokens, options, timeouts, entitle: entitle(attempt, place), onHead }
-    batches = provider.chat(toProviderCall(call, attempt, ofAttempt), signal)[Symbol.asyncIterator]()
-    const first = await batches.next()
-    if (first.done) throw new ProviderError('connection_error', 'The answer was empty.', { outcome: 'truncated' })
-    firstTokenMs = Math.round(clock.monotonic() - startedMs)
-    breaker.firstToken(tenantId, modelId)
-    firstBatch = first.value
-    const limitBytes = heldBytes(chain, call)
-    if (limitBytes > 0 && first.value.at(-1)?.type !== 'end') {
-      const held = [...first.value]
-      firstBatch = held
-      await readAhead(held, batches, limitBytes)
-    }
+    const begun = await begin(attempt, terms)
     addAttempt(run, attempt, { latencyMs: firstTokenMs }, log)
-    const rest = batches
     return {
       attempt,
       attempts,
+      heads,
       firstTokenMs,
-      firstBatch,
-      rest,
+      begun,
       close(failure) {
-        // Closes the upstream connection if the client, not the provider, ended the answer.
-        void rest.return?.()
         providerGates.leave(provider.name)
         if (failure === undefined) breaker.succeeded(tenantId, modelId)
         else if (failure instanceof ProviderError) breaker.failed(tenantId, modelId, failure.reason)
       },
     }
   } catch (error) {
-    void batches?.return?.()
     providerGates.leave(provider.name)
-    if (firstBatch && signal.reason instanceof RequestAborted && signal.reason.by === 'client') {
-      // The client has disconnected, but the model generated the buffered text, so it is billed like every answer.
-      addAttempt(run, attempt, { latencyMs: firstTokenMs }, log)
-      return { attempt, attempts, firstTokenMs, firstBatch, rest: brokenBy(signal.reason), close: () => {} }
-    }
     const latencyMs = Math.round(clock.monotonic() - startedMs)
     const failure = signal.aborted ? signal.reason : error
     const reason = signal.aborted ? 'aborted' : reasonOf(error)
@@ -235,47 +232,6 @@ function reasonOf(error: unknown): string {
   return error instanceof GatewayError && error.code === 'ENTITLEMENT_REFUSED'
     ? 'entitlement_refused'
     : 'internal_error'
-}
-
-const brokenBy = (reason: unknown): AsyncIterator<readonly ChatPart[]> => ({ next: () => Promise.reject(reason) })
-
-/**
- * Returns how many bytes to buffer before the commit point. A non-streamed answer has no limit here, because the
- * provider's reader limits it.
- */
-function heldBytes({ commit }: Chain, { stream }: Asked): number {
-  if (!stream) return Number.POSITIVE_INFINITY
-  return commit === 'complete' ? HELD_ANSWER_BYTES : 0
-}
-
-// Copied member by member: object spread costs more than the rest of this function.
-function toProviderCall(
-  call: Asked,
-  { model }: Attempt,
-  {
-    maxTokens,
-    options,
-    timeouts,
-    entitle,
-    onHead,
-  }: Pick<ProviderCall, 'maxTokens' | 'options' | 'timeouts' | 'entitle' | 'onHead'>,
-): ProviderCall {
-  const { system, messages, grounding, temperature, temperatureIsDefault, stream, noTraining } = call
-  return {
-    model,
-    system,
-    messages,
-    grounding,
-    temperature,
-    temperatureIsDefault,
-    maxTokens,
-    stream,
-    options,
-    noTraining,
-    entitle,
-    onHead,
-    timeouts,
-  }
 }
 
 /** @throws the signal's reason */
@@ -301,7 +257,7 @@ type EndedAttempt = { reason?: string; latencyMs: number; alarm?: boolean }
  * at `debug`, because there are many.
  */
 function addAttempt(
-  { requestId, attempts, heads }: FailoverRun,
+  { requestId, attempts, heads }: Pick<Run<unknown>, 'requestId' | 'attempts' | 'heads'>,
   { modelId: model, provider }: Attempt,
   { reason, latencyMs: latency_ms, alarm }: EndedAttempt,
   log: Log,

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { IDEMPOTENCY_POLL_MS } from '../../../../src/daemon/gateway/chat/claims.ts'
+import { IDEMPOTENCY_POLL_MS } from '../../../../src/daemon/gateway/governed/claims.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
+import { billsOf } from '../../../bills.ts'
 import { type Deferred, deferred } from '../../../deferred.ts'
 import { postgresEngine, sqliteEngine } from '../../../engines.ts'
 import { type Answer, type Gateway, sharedGateway } from '../../../harness.ts'
@@ -171,8 +172,8 @@ async function play(gateways: readonly [Gateway, Gateway], name: string, stream:
   if (good.length > 0) expect([kept, good[0]?.answer?.text]).toEqual([last, kept.text])
   const again = await gateways[0].chat(body(last === kept ? winner : winner === 'hi' ? 'ho' : 'hi'), options)
   expect([again.text, again.headers['idempotent-replayed']]).toEqual([kept.text, 'true'])
-  const rows = await app.db.selectFrom('usage_records').selectAll().where('served_model', '=', `test/${name}`).execute()
-  expect(rows.filter(({ outcome }) => outcome === 'complete')).toHaveLength(1)
+  const bills = (await billsOf(app.db)).filter((bill) => bill.served_model === `test/${name}`)
+  expect(bills.filter(({ outcome }) => outcome === 'complete')).toHaveLength(1)
   const stored = await app.db
     .selectFrom('idempotency_results')
     .selectAll()

@@ -3,7 +3,7 @@ import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { OutboxEventRow } from '../../platform/db/tables.ts'
 import { type Actor, toEntryDraft } from '../../records/audit/change.ts'
 import { modelFailover } from '../../records/events/events.ts'
-import type { EntryDraft, LedgerRecords } from '../../records/ledger/records.ts'
+import type { EntryDraft } from '../../records/ledger/records.ts'
 
 /**
  * Returns each failover from a failed model to the next model, oldest first. Retries of the same model do not count.
@@ -15,14 +15,13 @@ function failoversOf(attempts: readonly FailoverAttempt[]): { failed: FailoverAt
   })
 }
 
-/** Adds an event and an audit entry for each failover. */
-export function addFailoverEvents(
-  records: LedgerRecords,
+/** Returns an event and an audit entry for each failover of a request. */
+export function failoverRecords(
   attempts: readonly FailoverAttempt[],
-  actor: Omit<Actor, 'access'>,
+  actor: Pick<Actor, 'caller' | 'requestId' | 'endpoint'>,
   nowMs: number,
-): LedgerRecords {
-  if (attempts.length < 2) return records
+): Failovers {
+  if (attempts.length < 2) return NO_FAILOVERS
   const { caller, requestId } = actor
   const events: OutboxEventRow[] = []
   const evidence: EntryDraft[] = []
@@ -49,10 +48,9 @@ export function addFailoverEvents(
     } as const
     evidence.push(toEntryDraft(actor, activity, nowMs))
   }
-  if (events.length === 0) return records
-  return {
-    ...records,
-    events: [...(records.events ?? []), ...events],
-    evidence: [...(records.evidence ?? []), ...evidence],
-  }
+  return { events, evidence }
 }
+
+type Failovers = { events: readonly OutboxEventRow[]; evidence: readonly EntryDraft[] }
+
+const NO_FAILOVERS: Failovers = { events: [], evidence: [] }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { planChain } from '../../../../src/daemon/gateway/chat/chain.ts'
 import { DEFAULT_LIMITS } from '../../../../src/daemon/gateway/config.ts'
+import { planChain } from '../../../../src/daemon/gateway/governed/chain.ts'
 import type { Provider } from '../../../../src/daemon/models/provider.ts'
 import type { ProviderRegistry } from '../../../../src/daemon/models/registry.ts'
 import { ChatRequest } from '../../../../src/shared/wire/chat.ts'

@@ -13,14 +13,11 @@ import type { AppliedPolicy, PolicyCatalogue } from '../../safety/policies/polic
 import { type AppliedShield, resolveShield } from '../../safety/prompt-shield/resolve.ts'
 import type { RequestLimits } from '../config.ts'
 import { type Chain, planChain } from './chain.ts'
-import type { Evidence } from './evidence.ts'
-import type { ChatInput } from './input.ts'
+import type { GovernedInput } from './input.ts'
+import type { Facts, Stage } from './trail.ts'
 
-/** A request that is allowed to run: it is validated, defaults are applied and names are resolved. */
-export type Admitted = Pick<
-  ChatInput,
-  'conversation' | 'useRag' | 'temperature' | 'temperatureIsDefault' | 'maxTokens' | 'fields' | 'stream' | 'options'
-> & {
+/** The resolved names of a request, all of which its key may use. */
+export type Admitted = {
   caller: Caller
   /** The account to bill. */
   payer: Payer
@@ -42,50 +39,34 @@ export type AdmitDeps = {
 }
 
 /**
- * Resolves payer, models, index and policy, and checks that the key may use them. Calls no provider.
- * @throws VALIDATION_ERROR for an invalid request; INSUFFICIENT_PERMISSIONS or USAGE_BY_MODEL_REQUIRED for a forbidden
- * request; POLICY_UNAVAILABLE or SHIELD_UNAVAILABLE if this gateway cannot run the policy or the shield
- * @param evidence receives each fact as it is resolved, so the evidence of a rejection contains the facts known by then
+ * Resolves payer, models, index and policy, and checks that the key may use them. Calls no provider. The refusal is a
+ * VALIDATION_ERROR for an invalid request; INSUFFICIENT_PERMISSIONS or USAGE_BY_MODEL_REQUIRED for a forbidden request;
+ * POLICY_UNAVAILABLE or SHIELD_UNAVAILABLE if this gateway cannot run the policy or the shield.
  */
-export async function admit(
-  input: ChatInput,
-  caller: Caller,
-  { db, providers, policies, guards, limits }: AdmitDeps,
-  evidence: Pick<Evidence, 'policy' | 'payerId' | 'index'>,
-): Promise<Admitted> {
-  const { settings } = caller
-  const { conversation, useRag, temperature, temperatureIsDefault = false, maxTokens, fields, stream, options } = input
-  requireMayChat(caller)
-  const chain = planChain(input.chain, providers, settings, { stream, limits })
-  const catalogue = await policies.of(caller.tenantId)
-  const policy = catalogue.resolve(input.policy, settings)
-  evidence.policy = policy
-  const shield = resolveShield({
-    request: input.shield,
-    settings,
-    policy: { name: policy.canonical, document: policy.document },
-    custom: await guards.shieldPolicies.of(caller.tenantId),
-  })
-  const payer = await payerOf(input, caller, db)
-  evidence.payerId = payer.id
-  const index = await indexOf(input, caller, db)
-  evidence.index = index.name
-  return {
-    caller,
-    payer,
-    conversation,
-    conversationId: input.conversationId ?? newConversationId(),
-    chain,
-    index,
-    useRag,
-    policy,
-    shield,
-    temperature,
-    temperatureIsDefault,
-    maxTokens,
-    ...(fields && { fields }),
-    stream,
-    options,
+export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDeps): Promise<Stage<Admitted>> {
+  const facts: { -readonly [Name in keyof Facts]: Facts[Name] } = {}
+  try {
+    const { db, providers, policies, guards, limits } = deps
+    const { settings } = caller
+    requireMayChat(caller)
+    const chain = planChain(input.chain, providers, settings, { stream: input.stream, limits })
+    const catalogue = await policies.of(caller.tenantId)
+    const policy = catalogue.resolve(input.policy, settings)
+    facts.policy = policy
+    const shield = resolveShield({
+      request: input.shield,
+      settings,
+      policy: { name: policy.canonical, document: policy.document },
+      custom: await guards.shieldPolicies.of(caller.tenantId),
+    })
+    const payer = await payerOf(input, caller, db)
+    facts.payerId = payer.id
+    const index = await indexOf(input, caller, db)
+    facts.index = index.name
+    const conversationId = input.conversationId ?? newConversationId()
+    return { facts, value: { caller, payer, conversationId, chain, index, policy, shield } }
+  } catch (error) {
+    return { facts, refusal: { error } }
   }
 }
 
@@ -105,7 +86,7 @@ export function requireMayChat({ rights }: Caller): void {
  * Returns the account to bill for a request.
  * @throws VALIDATION_ERROR, INSUFFICIENT_PERMISSIONS, USAGE_BY_MODEL_REQUIRED
  */
-export function payerOf({ userId }: Pick<ChatInput, 'userId'>, caller: Caller, db: Db): Payer | Promise<Payer> {
+export function payerOf({ userId }: Pick<GovernedInput, 'userId'>, caller: Caller, db: Db): Payer | Promise<Payer> {
   if (userId !== undefined) return namedPayer(userId, caller, db)
   const payer = ownerOf(caller)
   checkMayPay(payer, caller)
@@ -147,7 +128,7 @@ async function namedPayer(userId: string, caller: Caller, db: Db): Promise<Payer
  * @throws INSUFFICIENT_PERMISSIONS
  */
 export function indexOf(
-  { index: name }: Pick<ChatInput, 'index'>,
+  { index: name }: Pick<GovernedInput, 'index'>,
   caller: Caller,
   db: Db,
 ): Admitted['index'] | Promise<Admitted['index']> {

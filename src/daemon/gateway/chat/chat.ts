@@ -1,0 +1,141 @@
+// The chat operation: retrieves passages, streams one model's answer through the guards, and renders it for a surface.
+
+import { counting } from '../../metering/usage/counts.ts'
+import { ProviderError } from '../../models/provider.ts'
+import { RequestAborted } from '../../platform/http/request-aborted.ts'
+import { reply } from '../../platform/http/route.ts'
+import { createPacer, runInSlices } from '../../platform/pacing.ts'
+import { type AnswerGuard, guardAnswer } from '../../safety/guards/stream/answer-guard.ts'
+import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
+import type { GuardIncident } from '../../safety/incidents/incident.ts'
+import type { GovernedDeps } from '../governed/deps.ts'
+import type { Opened } from '../governed/failover.ts'
+import type { Delivery, Operation, Running } from '../governed/operation.ts'
+import { CLIENT_LEFT_STATUS, isOfClient, toErrorBody } from '../governed/refusal.ts'
+import { type Begun, beginAnswer } from './begin-answer.ts'
+import { attemptsWith, finishOf, readAnswer, toErrorFrame, toRefusal } from './ending.ts'
+import { toEnvelope } from './envelope.ts'
+import { type Grounded, groundCall } from './ground-call.ts'
+import type { ChatInput } from './input.ts'
+import { changesOf, limitFor, toOrder } from './output-limit.ts'
+import type { Surface } from './surface.ts'
+
+export type ChatOperation = Operation<ChatInput, Grounded, Begun>
+type RunningChat = Running<ChatInput, Grounded>
+
+/** Creates the chat operation of one API. */
+export const chatOperation = (surface: Surface): ChatOperation => ({
+  name: 'chat.completion',
+  path: surface.path,
+  errors: surface.errors,
+  prepare: groundCall,
+  orderOf: (screened, { call }, requestId, { limits }) =>
+    toOrder(requestId, screened, call, surface.isCompatible ? limits : {}),
+  begin({ order, payment, prepared, screened, signal }, attempt, terms, { billing }) {
+    const covered = billing.coveredTokens(order, payment, attempt.modelId)
+    const limit = limitFor(attempt, order, covered)
+    return beginAnswer(prepared.call, { attempt, limit, commit: screened.chain.commit, terms, signal })
+  },
+  deliver: (running, opened, deps) => deliver(running, opened, surface, deps),
+})
+
+/** Forwards the answer through the guards until it ends, counts its tokens, and renders its end. */
+async function deliver(
+  running: RunningChat,
+  opened: Opened<Begun>,
+  surface: Surface,
+  deps: GovernedDeps,
+): Promise<Delivery> {
+  const { context, screened, prepared, order, signal, keeps } = running
+  const { limit } = opened.begun
+  const { stream, fields } = screened.input
+  const { traceId } = screened.origin
+  const changed = changesOf(order.call, limit, fields)
+  const envelope = toEnvelope(running, opened, deps, { changed, retrieved: prepared })
+  const answer = stream ? surface.streamed(envelope, context, keeps) : surface.whole(envelope)
+  const guard = guardAnswer(screened.guarded, deps) // DLP, PII, canaries and prompt shield on the answer
+  const ending = await readAnswer(opened, guard, answer, signal) // forwards the parts until the answer ends
+  const { usage, doubts } = await runInSlices(counting(order.call, limit.tokens, ending.output), createPacer())
+  if (doubts) {
+    const facts = { request_id: context.requestId, model: opened.attempt.modelId, reported: doubts, billed: usage }
+    deps.log.error(facts, 'a provider reported implausible token counts, which are not billed')
+  }
+  const delivered = {
+    outcome: ending.outcome,
+    usage,
+    incidents: incidentsOf(guard, context.requestId, deps),
+    fail(error: unknown) {
+      if (!stream) return
+      answer.fail(toErrorFrame(error, traceId))
+      answer.send()
+    },
+  }
+  const finish = finishOf(ending)
+  if (finish !== undefined) {
+    const response = { status: 200, ...answer.close(finish, usage) }
+    return { ...delivered, broken: undefined, response, send: () => answer.send() }
+  }
+  const { failure } = ending
+  logBrokenAnswer(failure, opened, context, deps)
+  const refusal = toRefusal(failure, opened, traceId)
+  const isBlocked = failure instanceof OutputBlocked
+  const response = toBrokenResponse(failure, refusal)
+  return {
+    ...delivered,
+    broken: {
+      refusal,
+      isBlocked,
+      ...(failure instanceof ProviderError && { attempts: attemptsWith(failure, opened) }),
+    },
+    response,
+    send() {
+      if (stream) return answer.send()
+      if (keeps && isBlocked) return reply(response.status, response.body)
+      throw refusal
+    },
+  }
+
+  /** The full output to the client of a broken answer: the frames of the stream, or the error response. */
+  function toBrokenResponse(failure: unknown, refusal: unknown): Delivery['response'] {
+    const contentType = 'application/json'
+    if (isOfClient(failure)) {
+      const sha256 = answer.abandon()
+      return { status: sha256 === null ? CLIENT_LEFT_STATUS : 200, contentType, body: '', sha256 }
+    }
+    const broken = answer.fail(toErrorFrame(failure, traceId))
+    return broken ? { status: 200, ...broken } : { contentType, ...toErrorBody(refusal, surface.errors, context) }
+  }
+}
+
+function logBrokenAnswer(
+  failure: unknown,
+  { attempt, attempts, heads }: Opened<Begun>,
+  { requestId }: Pick<RunningChat['context'], 'requestId'>,
+  { log }: Pick<GovernedDeps, 'log'>,
+): void {
+  if (failure instanceof RequestAborted) return
+  const head = heads[attempts.length - 1]
+  const facts = {
+    request_id: requestId,
+    model: attempt.modelId,
+    provider: attempt.provider.name,
+    provider_status: head?.status,
+    provider_request_id: head?.requestId,
+    reason: failure instanceof ProviderError ? failure.reason : undefined,
+  }
+  log.warn({ ...facts, error: failure }, 'answer broke off')
+}
+
+/** A guard that fails while it summarises its findings must not prevent the billing. */
+function incidentsOf(
+  guard: AnswerGuard,
+  requestId: string,
+  { log }: Pick<GovernedDeps, 'log'>,
+): readonly GuardIncident[] {
+  try {
+    return guard.incidents()
+  } catch (error) {
+    log.error({ error, request_id: requestId }, 'the findings of the guards in an answer could not be summarised')
+    return []
+  }
+}

@@ -1,0 +1,53 @@
+import { type Change, RECEIPTS_PATH } from '../../../shared/wire/chat.ts'
+import { toShownShield } from '../../safety/prompt-shield/resolve.ts'
+import type { GovernedDeps } from '../governed/deps.ts'
+import type { Opened } from '../governed/failover.ts'
+import type { GovernedInput } from '../governed/input.ts'
+import type { Running } from '../governed/operation.ts'
+import type { Envelope } from './answer-contract.ts'
+import type { Grounded } from './ground-call.ts'
+
+type Retrieved = Pick<Grounded, 'ragEnabled' | 'documentsRetrieved' | 'withheldPassages' | 'sources'>
+
+const NOTHING_RETRIEVED: Retrieved = { ragEnabled: false, documentsRetrieved: 0, withheldPassages: 0, sources: [] }
+
+/** The metadata of the answer of a running request. */
+export function toEnvelope(
+  { context, screened, bundleId, payment }: Running<GovernedInput, unknown>,
+  { attempt, attempts }: Pick<Opened<unknown>, 'attempt' | 'attempts'>,
+  { clock, receipts }: Pick<GovernedDeps, 'clock' | 'receipts'>,
+  { changed = [], retrieved = NOTHING_RETRIEVED }: { changed?: readonly Change[]; retrieved?: Retrieved } = {},
+): Envelope {
+  const { chain, conversationId, index, policy, shield, withheldToolResults } = screened
+  const { ragEnabled, documentsRetrieved, withheldPassages, sources } = retrieved
+  return {
+    id: context.requestId,
+    created: Math.floor(clock.now() / 1000),
+    model: attempt.modelId,
+    changed,
+    metadata: {
+      conversation_id: conversationId,
+      index_used: index.name,
+      smltp_policy_used: policy.canonical,
+      smltp_policy_source: policy.source,
+      smltp_policy_hash: policy.hash,
+      prompt_shield_policy: shield ? toShownShield(shield) : null,
+      ...(withheldToolResults + withheldPassages > 0 && {
+        withheld: { tool_results: withheldToolResults, passages: withheldPassages },
+      }),
+      served_model: attempt.modelId,
+      requested_model: chain.attempts[0].modelId,
+      ...(chain.attempts.length > 1 && {
+        failover: { occurred: attempt !== chain.attempts[0], attempts: [...attempts] },
+      }),
+      ...(payment?.fallback && { billing_fallback: payment.fallback }),
+      smltp: {
+        bundle_id: bundleId,
+        ...(receipts && { receipt_url: `${RECEIPTS_PATH}/${bundleId}` }),
+      },
+      rag_enabled: ragEnabled,
+      documents_retrieved: documentsRetrieved,
+      sources,
+    },
+  }
+}

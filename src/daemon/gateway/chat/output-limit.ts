@@ -1,0 +1,78 @@
+// The output limit of one attempt, and the changes to the request that the client must learn of.
+import type { Change } from '../../../shared/wire/chat.ts'
+import { inputOf, type Order } from '../../metering/usage/billing.ts'
+import type { GenerationOptions } from '../../models/conversation.ts'
+import { type OutputLimit, outputLimit, outputLimitWithInput } from '../../models/output-limits.ts'
+import type { ProviderCall } from '../../models/provider.ts'
+import type { RequestLimits } from '../config.ts'
+import type { Admitted } from '../governed/admit.ts'
+import type { Attempt } from '../governed/chain.ts'
+import type { ChatInput } from './input.ts'
+
+/** The output limit of one attempt. `thinks`: whether the limit leaves room for the requested reasoning. */
+export type AttemptLimit = OutputLimit & { thinks: boolean }
+
+type Call = Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
+
+/** The order of a chat: the models of its chain with their output limits. */
+export function toOrder(
+  requestId: string,
+  { caller, payer, chain }: Pick<Admitted, 'caller' | 'payer' | 'chain'>,
+  call: Call,
+  { maxTokens, outputTokens = {} }: Partial<Pick<RequestLimits, 'maxTokens' | 'outputTokens'>>,
+): Order {
+  const attempts = chain.attempts.map((attempt) => ({
+    modelId: attempt.modelId,
+    thinkingTokens: thinkingTokensOf(attempt, call),
+    outputTokens: () => outputTokens[attempt.modelId] ?? outputLimitWithInput(attempt.model, () => inputOf(order)),
+  }))
+  const order: Order = { requestId, caller, payer, attempts, call, operatorLimit: maxTokens }
+  return order
+}
+
+/** @param covered the output tokens that the payer's budget covers. Undefined if no budget applies. */
+export function limitFor(
+  attempt: Attempt,
+  { attempts, call, operatorLimit }: Pick<Order, 'attempts' | 'call' | 'operatorLimit'>,
+  covered: number | undefined,
+): AttemptLimit {
+  const { tokens, why } = outputLimit({
+    asked: call.maxTokens,
+    ofModel: () => attempts.find(({ modelId }) => modelId === attempt.modelId)?.outputTokens?.(),
+    operatorLimit,
+    covered,
+    isRequired: attempt.provider.needsMaxTokens === true,
+  })
+  // If the request itself sets a limit that is too low, the limit is sent unchanged, and the provider rejects it.
+  const thinks = why !== 'operator' || (tokens ?? 0) > thinkingTokensOf(attempt, call)
+  return { tokens, why, thinks }
+}
+
+export const withoutThinking = ({ reasoningEffort: _, ...options }: GenerationOptions = {}): GenerationOptions =>
+  options
+
+/** Lists what the gateway changed in the request, under the names of the request's own fields. */
+export function changesOf(
+  { maxTokens: asked, options }: Call,
+  { tokens, why, thinks }: AttemptLimit,
+  fields: ChatInput['fields'],
+): Change[] {
+  const changes: Change[] = []
+  if (tokens !== undefined && why !== undefined)
+    changes.push({ field: fields?.maxTokens ?? 'max_tokens', asked: asked ?? null, used: tokens, why })
+  if (!thinks)
+    changes.push({
+      field: fields?.thinking ?? 'reasoning_effort',
+      asked: options?.reasoningEffort ?? null,
+      used: null,
+      why: 'operator',
+    })
+  return changes
+}
+
+/** The minimum number of output tokens for the requested reasoning, or 0 without reasoning or without a minimum. */
+function thinkingTokensOf({ provider, model }: Attempt, { options = {} }: Call): number {
+  const { reasoningEffort, noReasoning } = options
+  const thinks = reasoningEffort !== undefined && reasoningEffort !== 'none' && !noReasoning
+  return thinks ? (provider.leastThinkingTokens?.(model) ?? 0) : 0
+}

@@ -1,0 +1,145 @@
+// The end of every governed request: one ledger commit, whatever the ending.
+import type { Charge } from '../../metering/usage/billing.ts'
+import type { ProviderRegistry } from '../../models/registry.ts'
+import type { Caller } from '../../platform/http/caller.ts'
+import type { RequestContext } from '../../platform/http/route.ts'
+import { type Answered, type RequestEnd, toRequestEntry } from '../../records/evidence/request-entry.ts'
+import type { EntryDraft, LedgerRecords } from '../../records/ledger/records.ts'
+import type { GovernedDeps } from './deps.ts'
+import { failoverRecords } from './failover-events.ts'
+import type { ReplaySlot } from './idempotency.ts'
+import type { Delivery } from './operation.ts'
+import { CLIENT_LEFT_STATUS, errorCodeOf, isDenial, isOfClient, toErrorBody } from './refusal.ts'
+import type { Trail } from './trail.ts'
+
+/** How a governed request ended. */
+export type Ending =
+  /** Without a result: rejected, failed, or abandoned by its client. */
+  | { kind: 'refused'; error: unknown }
+  /** With a result of a model, complete or not. */
+  | {
+      kind: 'delivered'
+      delivery: Delivery
+      /** The model that served the request, as `<provider>/<model>`. */
+      model: string
+      firstTokenMs: number
+      charge: Charge
+      reserved: LedgerRecords['reserved']
+      replay: ReplaySlot | undefined
+    }
+
+/**
+ * Makes everything that a request leaves behind durable in one commit: its receipt with the bill, the spend, the key's
+ * counters, incidents, failovers, their events, and the response for replays. Sets the bundle id in `context`.
+ * @throws the ledger's error; nothing is stored then, and the response must not claim a receipt
+ */
+export async function finish(
+  trail: Trail,
+  ending: Ending,
+  context: RequestContext,
+  { ledger, providers, clock }: Pick<GovernedDeps, 'ledger' | 'providers' | 'clock'>,
+): Promise<void> {
+  const nowMs = clock.now()
+  context.bundleId = trail.bundleId
+  const latencyMs = Math.round(clock.monotonic() - trail.startedMonotonicMs)
+  const failovers = failoverRecords(trail.attempts, context, nowMs)
+  const entry = toEntry(trail, ending, { context, atMs: nowMs, latencyMs }, providers)
+  const records: LedgerRecords = {
+    evidence: [...failovers.evidence, entry],
+    incidents: trail.found.flatMap(({ incidents = [] }) => incidents),
+    events: [...trail.found.flatMap(({ events = [] }) => events), ...failovers.events],
+    counters: context.unstoredCounters(),
+    ...(ending.kind === 'delivered' && recordsOf(ending)),
+  }
+  try {
+    await ledger.commit(records)
+  } catch (error) {
+    context.bundleId = undefined
+    throw error
+  }
+  context.countersStored()
+  for (const onDurable of trail.whenDurable) onDurable()
+}
+
+/** The records that only a result has: what it costs, and the response for replays. */
+function recordsOf({
+  delivery: { broken, response },
+  charge,
+  reserved,
+  replay,
+}: Ending & { kind: 'delivered' }): LedgerRecords {
+  const isStored = replay !== undefined && (broken === undefined || broken.isBlocked)
+  return {
+    spend: charge.spend,
+    ...(reserved && { reserved }),
+    ...replay?.fence,
+    ...(isStored && { idempotency: replay.toRow(response) }),
+  }
+}
+
+type EndFacts = Pick<RequestEnd, 'atMs' | 'latencyMs'> & { context: RequestContext }
+
+function toEntry(trail: Trail, ending: Ending, facts: EndFacts, providers: ProviderRegistry): EntryDraft {
+  return ending.kind === 'refused'
+    ? toRefusedEntry(trail, ending.error, facts, providers)
+    : toRequestEntry(trail, toEnd(ending, facts))
+}
+
+function toRefusedEntry(
+  trail: Trail,
+  error: unknown,
+  { context, atMs, latencyMs }: EndFacts,
+  providers: ProviderRegistry,
+): EntryDraft {
+  const body = isOfClient(error) ? undefined : toErrorBody(error, trail.errors, context)
+  const wasCalled = trail.entitlements.length > 0
+  const requestedModel = wasCalled ? trail.requestedModel : recordableName(trail, context.caller, providers)
+  return toRequestEntry(
+    { ...trail, requestedModel },
+    {
+      atMs,
+      latencyMs,
+      result: isDenial(error) ? 'denied' : 'failure',
+      status: body?.status ?? CLIENT_LEFT_STATUS,
+      error: errorCodeOf(error),
+      responseSha256: body?.sha256 ?? null,
+      answered: undefined,
+    },
+  )
+}
+
+function toEnd(
+  { delivery, model, firstTokenMs, charge }: Ending & { kind: 'delivered' },
+  { atMs, latencyMs }: EndFacts,
+): RequestEnd {
+  const { outcome, usage, broken, response } = delivery
+  const answered: Answered = { outcome, model, usage, cost: charge.cost, firstTokenMs }
+  return {
+    atMs,
+    latencyMs,
+    result: broken === undefined ? 'success' : broken.isBlocked ? 'denied' : 'failure',
+    status: response.status,
+    error: broken && errorCodeOf(broken.refusal),
+    responseSha256: response.sha256,
+    answered,
+  }
+}
+
+/**
+ * Returns the name of a model that was not called, in a form that may be recorded. Other text from the caller must not
+ * enter the evidence. The result is the full name if provider, key or policy names the model, `<provider>/*` if the
+ * provider accepts any name, and null for an unknown model.
+ */
+function recordableName(
+  { requestedModel, policy }: Trail,
+  { settings }: Caller,
+  providers: ProviderRegistry,
+): string | null {
+  const found = requestedModel === null ? undefined : providers.find(requestedModel)
+  if (requestedModel === null || !found) return null
+  const { allowedModels = [], deniedModels = [] } = policy?.document ?? {}
+  const isNamed =
+    found.provider.models !== undefined ||
+    [settings.allowedModels, allowedModels, deniedModels].some((names) => names.includes(requestedModel))
+  return isNamed ? requestedModel : `${found.provider.name}/*`
+}

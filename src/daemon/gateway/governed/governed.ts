@@ -1,0 +1,238 @@
+// Runs every governed operation, from a well-formed request to its last byte. Read `run` from top to bottom.
+import { GatewayError } from '../../../shared/errors.ts'
+import { type Billing, type Order, unbilled } from '../../metering/usage/billing.ts'
+import type { Payment } from '../../metering/usage/payment.ts'
+import { NO_BREAKER } from '../../models/breaker.ts'
+import type { Reply, RequestContext } from '../../platform/http/route.ts'
+import { entitle } from '../../records/evidence/entitlement.ts'
+import { type IncidentOrigin, incidentRecords } from '../../safety/incidents/incident.ts'
+import { enforcePolicy } from '../../safety/policies/enforce.ts'
+import { type Admitted, admit } from './admit.ts'
+import type { GovernedDeps } from './deps.ts'
+import { type ChainRun, type FailoverDeps, type Opened, runChain } from './failover.ts'
+import { finish } from './finish.ts'
+import type { ReplaySlot } from './idempotency.ts'
+import type { GovernedInput } from './input.ts'
+import type { Delivery, Operation, Running } from './operation.ts'
+import { isDenial, isOverloadOnly } from './refusal.ts'
+import { screen } from './screen.ts'
+import { beginTrail, type Stage, type Trail, withFacts } from './trail.ts'
+
+/**
+ * Runs one request of an operation. Returns the reply, or undefined if the result was streamed. Every request that is
+ * well formed leaves exactly one entry in the log, and all its records become durable in one commit (`finish`).
+ * @throws GatewayError if the request is rejected; RequestAborted if the client disconnects before the first token; the
+ * ledger's error if the commit failed
+ */
+export function governed<Input extends GovernedInput, Prepared, Begun>(
+  operation: Operation<Input, Prepared, Begun>,
+  input: Input,
+  context: RequestContext,
+  deps: GovernedDeps,
+): Promise<Reply | undefined> {
+  return deps.idempotency.once(context, operation.path, async () => {
+    const { chain, stream } = input
+    const names = { requestedModel: chain.models?.[0]?.model ?? chain.model ?? null, streamed: stream }
+    const begun = beginTrail({ operation: operation.name, errors: operation.errors }, names, context, deps.clock)
+    const { trail, admitted } = await admitRecorded(operation, input, begun, context, deps)
+    return (replay) => answer(operation, { input, admitted, trail, context, replay }, deps)
+  })
+}
+
+/** Malformed requests leave no entry; forbidden requests do. */
+async function admitRecorded(
+  operation: Pick<Operation<never, never, never>, 'path'>,
+  input: GovernedInput,
+  begun: Trail,
+  context: RequestContext,
+  deps: GovernedDeps,
+): Promise<{ trail: Trail; admitted: Admitted }> {
+  const { caller, requestId } = context
+  const stage = await admit(input, caller, deps)
+  const trail = withFacts(begun, stage.facts)
+  if (stage.refusal) {
+    const { error } = stage.refusal
+    if (error instanceof GatewayError && error.code === 'VALIDATION_ERROR') throw error
+    throw await refuse(trail, error, context, deps)
+  }
+  const admitted = stage.value
+  const checked = { caller, requestId, endpoint: operation.path }
+  const enforced = enforcePolicy(admitted.policy, admitted.chain.attempts, checked, deps.clock.now())
+  const checkedTrail = withFacts(trail, {
+    inspectors: { ...trail.inspectors, policy: true },
+    incidents: enforced.incidents,
+    found: enforced.records,
+  })
+  if (enforced.refusal) throw await refuse(checkedTrail, enforced.refusal, context, deps)
+  return { trail: checkedTrail, admitted }
+}
+
+/** An admitted request. */
+type AdmittedRequest<Input> = {
+  input: Input
+  admitted: Admitted
+  trail: Trail
+  context: RequestContext
+  /** Set if the request has an Idempotency-Key: stores the response for replays. */
+  replay: ReplaySlot | undefined
+}
+
+/** Runs an admitted request in a slot of its key. */
+async function answer<Input extends GovernedInput, Prepared, Begun>(
+  operation: Operation<Input, Prepared, Begun>,
+  request: AdmittedRequest<Input>,
+  deps: GovernedDeps,
+): Promise<Reply | undefined> {
+  const { context, trail } = request
+  const { keyId, isOperator } = context.caller
+  const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, context.signal)
+  if (turn) await turn // queued: the key has reached its limit of running requests
+  // The head of a stream names the entry before the entry exists.
+  context.bundleId = trail.bundleId
+  const produced = await produce(operation, request, deps)
+  try {
+    if (produced.result) return await settle(operation, produced.trail, produced.result, request, deps)
+  } finally {
+    // Before the rejection is recorded, so that the next request does not wait for that commit.
+    await produced.payment?.release()
+    if (!isOperator) deps.keyGates.leave(keyId)
+  }
+  throw await refuse(produced.trail, produced.error, context, deps)
+}
+
+/** A request that has ended: with a result, or with the error that prevented it. Its records are not durable yet. */
+type Produced = {
+  trail: Trail
+  payment: Payment | undefined
+  result?: { opened: Opened<unknown>; delivery: Delivery; order: Order; payment: Payment; origin: IncidentOrigin }
+  error?: unknown
+}
+
+/** Screens the request, reserves its budget, and gets its result from the first model that gives one. Never throws. */
+async function produce<Input extends GovernedInput, Prepared, Begun>(
+  operation: Operation<Input, Prepared, Begun>,
+  { input, admitted, context, replay, trail: admittedTrail }: AdmittedRequest<Input>,
+  deps: GovernedDeps,
+): Promise<Produced> {
+  let trail = admittedTrail
+  let payment: Payment | undefined
+  const take = <T>(stage: Stage<T>): T => {
+    trail = withFacts(trail, stage.facts)
+    if (stage.refusal) throw stage.refusal.error
+    return stage.value as T
+  }
+  // A client with an Idempotency-Key will retry. So the result is completed and billed once, even if the client
+  // disconnects.
+  const signal = replay ? context.shutdown : context.signal
+  const { requestId } = context
+  try {
+    const screened = take(await screen(input, admitted, { requestId, path: operation.path, signal }, deps)) // DLP, PII and prompt shield on the request
+    const prepared = take(await operation.prepare(screened, deps)) // passages and sources, if the operation has them
+    const order = operation.orderOf(screened, prepared, requestId, deps)
+    payment = await billingOf(operation, deps).reserve(order) // reserves the maximum cost, capped by the budget, or throws 429
+    const { bundleId } = trail
+    const running = { context, screened, prepared, bundleId, order, payment, signal, keeps: replay !== undefined }
+    const opened = take(await runChain(chainRunOf(operation, running, deps), failoverOf(operation, deps))) // fails over until a model begins
+    const delivery = await operation.deliver(running, opened, deps) // forwards the result until it ends
+    return { trail, payment, result: { opened, delivery, order, payment, origin: screened.origin } }
+  } catch (error) {
+    return { trail, payment, error }
+  }
+}
+
+const failoverOf = ({ sparesBreaker }: { sparesBreaker?: true }, deps: GovernedDeps): FailoverDeps =>
+  sparesBreaker ? { ...deps, failover: { ...deps.failover, breaker: NO_BREAKER } } : deps
+
+const billingOf = ({ isFree }: { isFree?: true }, { billing, clock }: GovernedDeps): Billing =>
+  isFree ? unbilled(billing, clock) : billing
+
+/** Every call of a model needs an entitlement for exactly its body. The receipt lists them. */
+function chainRunOf<Input extends GovernedInput, Prepared, Begun>(
+  operation: Operation<Input, Prepared, Begun>,
+  running: Running<Input, Prepared>,
+  deps: GovernedDeps,
+): ChainRun<Begun> {
+  const { context, screened, bundleId, signal } = running
+  const { caller, policy, chain } = screened
+  const enforced = policy.document.mode === 'enforce'
+  return {
+    chain,
+    caller,
+    requestId: context.requestId,
+    signal,
+    begin: (attempt, terms) => operation.begin(running, attempt, terms, deps),
+    entitle({ modelId, model }, at, created) {
+      const terms = {
+        jti: `${bundleId}/${at}`,
+        keyId: caller.keyId,
+        modelId,
+        model,
+        policyHash: policy.hash,
+        enforced,
+        isAccepted: () => deps.isAccepted(caller),
+      }
+      return entitle(terms, deps.clock, created)
+    },
+  }
+}
+
+/**
+ * Commits the bill and all other records, then sends the last bytes. All generated output is billed, even if the result
+ * broke off or the client disconnected. A complete response is stored for replay. The rejection of a blocked result is
+ * also stored, because otherwise a retry would pay for the model again.
+ * @throws the failure of the result if no byte was sent; the ledger's error if the commit failed
+ */
+async function settle(
+  operation: { isFree?: true },
+  trail: Trail,
+  { opened, delivery, order, payment, origin }: NonNullable<Produced['result']>,
+  { context, replay }: Pick<AdmittedRequest<unknown>, 'context' | 'replay'>,
+  deps: GovernedDeps,
+): Promise<Reply | undefined> {
+  const { modelId } = opened.attempt
+  const { usage, incidents, broken } = delivery
+  const charge = billingOf(operation, deps).charge(order, payment, { modelId, usage })
+  const found =
+    incidents.length > 0 ? [incidentRecords(incidents, { ...origin, model: modelId }, deps.clock.now())] : []
+  const ended = withFacts(trail, { incidents, found, ...(broken?.attempts && { attempts: broken.attempts }) })
+  const ending = {
+    kind: 'delivered',
+    delivery,
+    model: modelId,
+    firstTokenMs: opened.firstTokenMs,
+    charge,
+    reserved: payment.reserved,
+    replay,
+  } as const
+  try {
+    await finish(ended, ending, context, deps)
+  } catch (error) {
+    delivery.fail(error)
+    throw error
+  }
+  payment.settled(charge)
+  if (broken && !broken.isBlocked) replay?.broke(broken.refusal)
+  return delivery.send()
+}
+
+/**
+ * Makes a rejection or failure durable before the caller learns of it. Stores nothing if an overloaded gateway rejected
+ * the request before any model call or guard finding.
+ * @returns the error for the caller: `error`, or the reason why a denial could not be recorded
+ */
+async function refuse(trail: Trail, error: unknown, context: RequestContext, deps: GovernedDeps): Promise<unknown> {
+  if (isOverloadOnly(error, trail)) {
+    context.bundleId = undefined
+    return error
+  }
+  try {
+    await finish(trail, { kind: 'refused', error }, context, deps)
+    return error
+  } catch (cause) {
+    if (isDenial(error)) return cause
+    // The caller still gets the models' error, including its Retry-After.
+    const facts = { error: cause, request_id: trail.requestId }
+    deps.log.error(facts, 'the evidence of a failed request could not be stored')
+    return error
+  }
+}

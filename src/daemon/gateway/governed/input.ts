@@ -1,0 +1,19 @@
+import type { ChatRequest } from '../../../shared/wire/chat.ts'
+import type { GenerationOptions, Message } from '../../models/conversation.ts'
+import type { ChainRequest } from './chain.ts'
+
+/** A well-formed request of any operation. It is not admitted yet. */
+export type GovernedInput = {
+  /** The system prompt and the messages. Guards inspect every text of them, and of `options`. */
+  conversation: { system: string; messages: Message[] }
+  options: GenerationOptions | undefined
+  chain: ChainRequest
+  stream: boolean
+  /** The name of a knowledge base, or Zero-Knowledge. */
+  index: string
+  policy: string | undefined
+  shield: ChatRequest['prompt_shield']
+  /** The user to bill. Undefined: the owner of the key. */
+  userId: string | undefined
+  conversationId: string | undefined
+}

@@ -1,0 +1,86 @@
+// The contract between the runner (`governed.ts`) and an operation. Chat, embeddings and token counts are operations.
+import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
+import type { Order } from '../../metering/usage/billing.ts'
+import type { Payment } from '../../metering/usage/payment.ts'
+import type { Outcome, TokenUsage } from '../../models/provider.ts'
+import type { ErrorShape, Reply, RequestContext } from '../../platform/http/route.ts'
+import type { RequestFacts } from '../../records/evidence/request-entry.ts'
+import type { GuardIncident } from '../../safety/incidents/incident.ts'
+import type { Attempt } from './chain.ts'
+import type { GovernedDeps } from './deps.ts'
+import type { AttemptTerms, Opened } from './failover.ts'
+import type { GovernedInput } from './input.ts'
+import type { Screened } from './screen.ts'
+import type { Stage } from './trail.ts'
+
+/**
+ * One operation: what it asks of a model, and how it delivers the result. The runner does everything that operations
+ * share: admission, policy, guards on the request, budget, failover, billing and the records.
+ *
+ * `Input` is the well-formed request, `Prepared` what a model call needs, `Begun` a result that has begun.
+ */
+export type Operation<Input extends GovernedInput, Prepared, Begun> = {
+  /** The name that evidence records. */
+  readonly name: RequestFacts['operation']
+  /** The route in incidents and Idempotency-Keys. */
+  readonly path: string
+  /** The format of its errors, the same as its route's. */
+  readonly errors: ErrorShape
+  /** Set if requests are free, and accepted regardless of the budget. */
+  readonly isFree?: true
+  /** Set if its results say nothing about the health of a model: they open and close no circuit, and no open one skips them. */
+  readonly sparesBreaker?: true
+  /** Collects what a model call needs, such as passages of a knowledge base. */
+  prepare(screened: Screened<Input>, deps: GovernedDeps): Stage<Prepared> | Promise<Stage<Prepared>>
+  /** What the request may cost. */
+  orderOf(screened: Screened<Input>, prepared: Prepared, requestId: string, deps: GovernedDeps): Order
+  /**
+   * Calls one model. Resolves at the commit point: after it, no other model may be tried.
+   * @throws ProviderError if another model may be tried
+   */
+  begin(running: Running<Input, Prepared>, attempt: Attempt, terms: AttemptTerms, deps: GovernedDeps): Promise<Begun>
+  /** Reads the result to its end and renders it. Never throws: broken results are billed and recorded too. */
+  deliver(running: Running<Input, Prepared>, opened: Opened<Begun>, deps: GovernedDeps): Promise<Delivery>
+}
+
+/** A screened request with its reserved budget. */
+export type Running<Input extends GovernedInput, Prepared> = {
+  readonly context: RequestContext
+  readonly screened: Screened<Input>
+  readonly prepared: Prepared
+  readonly bundleId: string
+  readonly order: Order
+  readonly payment: Payment
+  /** Aborted if the result is no longer needed. */
+  readonly signal: AbortSignal
+  /** Whether the response is stored for a replay. */
+  readonly keeps: boolean
+}
+
+/** The end of a result, complete or not. Its records are not durable yet, and its last bytes are not sent. */
+export type Delivery = {
+  readonly outcome: Outcome
+  readonly usage: TokenUsage
+  /** The findings of the guards in the result. */
+  readonly incidents: readonly GuardIncident[]
+  /** Set if the result is incomplete. */
+  readonly broken: Broken | undefined
+  /** The response as the client receives it. `sha256` is null if nothing was written. */
+  readonly response: Rendered & { status: number; sha256: string | null }
+  /** Sends the last bytes. @throws the error of a broken result of which no byte was sent */
+  send(): Reply | undefined
+  /** The records could not be stored. Ends a stream that has begun with an error. */
+  fail(error: unknown): void
+}
+
+/** Why a result is incomplete. */
+export type Broken = {
+  /** The error for the client, and for requests that wait for the replay. */
+  readonly refusal: unknown
+  /** True if a guard withheld the result. The rejection is then stored for replays. */
+  readonly isBlocked: boolean
+  /** The attempts, with the serving attempt marked as failed. Undefined if the model did not fail. */
+  readonly attempts?: readonly FailoverAttempt[]
+}
+
+type Rendered = { readonly contentType: string; readonly body: string }
