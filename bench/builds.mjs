@@ -11,6 +11,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 
 const CASES = [
   { name: 'json-50', connections: 50 },
+  { name: 'json-50 with a logged finding', connections: 50, finding: true },
   { name: 'sse-50', connections: 50, stream: { chunks: 50, intervalMs: 20 } },
 ]
 /** During the warm-up, streams send chunks faster to let V8 finish compiling sooner. */

@@ -36,14 +36,18 @@ const question = {
   max_tokens: 256,
 }
 
-/** Writes the request bodies as files for the load generator. */
+/** Writes the request bodies as files for the load generator. In `finding`, the default policy logs an e-mail address. */
 function writeBodies(session, name, body) {
   const bodyFile = {
     json: path.join(session.dir, `${name}.json`),
     stream: path.join(session.dir, `${name}-stream.json`),
+    finding: path.join(session.dir, `${name}-finding.json`),
   }
+  const [system, user] = body.messages
+  const found = { ...user, content: `${user.content} Write to ada.lovelace@analytical.org.` }
   writeFileSync(bodyFile.json, JSON.stringify(body))
   writeFileSync(bodyFile.stream, JSON.stringify({ ...body, stream: true }))
+  writeFileSync(bodyFile.finding, JSON.stringify({ ...body, messages: [system, found] }))
   return bodyFile
 }
 

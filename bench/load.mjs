@@ -5,8 +5,9 @@ import { CPU, pinned } from './machine.mjs'
 const RAMP_MS = 1000
 
 /**
- * @typedef {{name: string, connections: number, stream?: {chunks: number, intervalMs: number}}} Case
- *   A closed loop on `connections` connections. `stream` is set for streamed answers.
+ * @typedef {{name: string, connections: number, stream?: {chunks: number, intervalMs: number}, finding?: true}} Case
+ *   A closed loop on `connections` connections. `stream` is set for streamed answers. With `finding`, a guard finds an
+ *   e-mail address in each request.
  * @typedef {{n: number, p50: number, p99: number, max: number}} Percentiles microseconds
  * @typedef {{seconds: number, completed: number, chunks: number, errors: number, non2xx: number, truncated: number,
  *   reordered: number, open_max: number, own_cpu_us: number, watched_cpu_us: number, latency: Percentiles, first_chunk: Percentiles, delay: Percentiles}} LoadResult
@@ -18,11 +19,11 @@ const RAMP_MS = 1000
  *   the time over which the first streams start.
  * @returns {Promise<LoadResult>}
  */
-export function runLoad(binary, candidate, { connections, stream }, seconds, { once, rampMs = RAMP_MS } = {}) {
+export function runLoad(binary, candidate, { connections, stream, finding }, seconds, { once, rampMs = RAMP_MS } = {}) {
   const argv = pinned(CPU.driver, [
     binary,
     ...['--url', candidate.url],
-    ...['--body', stream ? candidate.bodyFile.stream : candidate.bodyFile.json],
+    ...['--body', candidate.bodyFile[stream ? 'stream' : finding ? 'finding' : 'json']],
     ...Object.entries(candidate.headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
     ...['--conns', String(connections)],
     ...['--seconds', String(seconds)],
