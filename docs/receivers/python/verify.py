@@ -7,7 +7,7 @@ import time
 
 
 def verify(raw_body, header, secrets, tolerance=300, now=None):
-    """raw_body: unparsed bytes; header: str or None; secrets: complete whsec_… texts, both during a rotation."""
+    """raw_body: unparsed bytes; header: str or None; secrets: complete whsec_… texts; pass both during a rotation."""
     now = int(time.time()) if now is None else now
     times, given = [], []
     for part in (header or "").split(","):

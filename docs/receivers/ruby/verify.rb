@@ -1,7 +1,7 @@
 # Verifies X-Service-Signature. Requires only Ruby 2.7 or later.
 require 'openssl'
 
-# raw_body: the unparsed body; header: String or nil; secrets: the complete whsec_… texts, both during a rotation.
+# raw_body: the unparsed body; header: String or nil; secrets: the complete whsec_… texts; pass both during a rotation.
 def verify(raw_body, header, secrets, tolerance: 300, now: Time.now.to_i)
   times = []
   given = []

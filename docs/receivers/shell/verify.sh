@@ -1,5 +1,5 @@
 #!/bin/sh
-# Verifies X-Service-Signature with openssl. Use it in scripts and to check single deliveries:
+# Verifies X-Service-Signature with openssl. Use it in scripts and to check individual deliveries:
 #
 #   WEBHOOK_SECRET=whsec_… sh verify.sh body.json "$SIGNATURE" && echo genuine
 #
@@ -8,7 +8,7 @@
 # never passes the secret as an argument.
 # Exits with 0 if signature and time are valid, with 1 if not, and with 2 if an input is missing or malformed.
 # Do not use this script on a public server, because it does not compare in constant time.
-# `aigw webhooks verify` does the same check and reports the cause of a failure.
+# `aigw webhooks verify` performs the same check and reports the cause of a failure.
 set -euf
 
 body=$1
