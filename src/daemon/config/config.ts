@@ -68,7 +68,7 @@ export type Config = {
   parentPipe?: number | undefined
 }
 
-/** All faults of a configuration, one line per fault. The lines contain no secrets. */
+/** Contains all faults of a configuration, one line per fault. The lines contain no secrets. */
 export class ConfigFaults {
   readonly faults: readonly string[]
 
@@ -225,7 +225,7 @@ function defaultDataDir(env: ConfigSources['env']): string | undefined {
   return env.HOME ? join(env.HOME, '.local', 'state', 'aigw') : undefined
 }
 
-/** Returns the first directory. systemd separates multiple directories with colons. */
+/** Returns the first directory of a list. systemd separates directories with colons. */
 const firstOf = (directories: string | undefined): string | undefined => directories?.split(':')[0] || undefined
 
 function deepFreeze<T extends object>(value: T): T {

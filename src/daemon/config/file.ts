@@ -29,7 +29,7 @@ const CONFIGURED_TIMEOUT_MS = { min: 1_000, max: 3_600_000 } as const
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
-/** The content of `knowledge.embedding` in the file. */
+/** The section `knowledge.embedding` of a configuration file. */
 export type EmbeddingSettings = {
   model: string
   dimensions?: number | undefined
@@ -37,7 +37,7 @@ export type EmbeddingSettings = {
   query_timeout_ms?: number | undefined
 }
 
-/** The content of `evidence` in the file. */
+/** The section `evidence` of a configuration file. */
 export type EvidenceSettings = {
   name?: string | undefined
   receipts?: boolean | undefined
@@ -46,7 +46,7 @@ export type EvidenceSettings = {
   checkpoint_url?: string | undefined
 }
 
-/** The content of `limits` in the file. */
+/** The section `limits` of a configuration file. */
 export type LimitSettings = {
   /** In bytes. */
   body_size?: number | undefined

@@ -174,7 +174,7 @@ function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefi
   return Object.hasOwn(WELL_KNOWN_PROVIDERS, kind) ? WELL_KNOWN_PROVIDERS[kind] : undefined
 }
 
-/** Of the provider's environment variables, the first one that contains a key, if any. */
+/** Returns the first of the provider's environment variables that contains a key, if any. */
 const knownKeyVariable = (wellKnown: WellKnownProvider | undefined, env: ConfigSources['env']): string | undefined =>
   wellKnown?.keyVariables.find((variable) => env[variable])
 

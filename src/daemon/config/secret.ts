@@ -3,7 +3,8 @@ import { z } from 'zod'
 import type { ConfigSources } from './sources.ts'
 import { ValueFault } from './values.ts'
 
-// The checks set `abort`. Otherwise, the error message of a failed check would replace the error message of the union.
+// The checks set `abort`. Without `abort`, the error message of a failed check would replace the error message of the
+// union.
 const Name = z.string().min(1, { abort: true })
 // The pattern is strict, because a user may have entered the secret itself as the name, and a later error message
 // contains the name.
@@ -86,7 +87,7 @@ export function readSecret(readFile: ConfigSources['readFile'], path: string): s
 
 const withoutLineEnd = (text: string): string => text.replace(/[\r\n]+$/, '')
 
-/** The reason why a file could not be read, as text for an error message. */
+/** Returns the reason why a file could not be read, worded for an error message. */
 export function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   const words: Record<string, string> = {

@@ -13,13 +13,13 @@ import { type UserDeps, userRoutes } from './users/routes.ts'
 import { findUserNames } from './users/store.ts'
 
 export type IdentityRoom = Pick<Authenticator, 'authenticate' | 'isAccepted'> & {
-  /** The dependencies of every change by an administrator. */
+  /** The dependencies that every administrative change needs. */
   access: ChangeDeps
   findUserNames: typeof findUserNames
   routes: Route[]
 }
 
-/** Opens the module. The first start of a store creates the operator's tenant and key. */
+/** Initialises the module. The first start of a store creates the operator's tenant and key. */
 export async function openIdentity(
   config: {
     bootstrapKey: string | undefined

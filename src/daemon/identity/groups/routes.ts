@@ -198,7 +198,7 @@ const shownOf = (group: GroupRow): Omit<Group, 'users'> => ({
   name: group.name,
   description: group.description,
   status: group.status,
-  // The stored count, because a list contains only the first GROUP_LIST_USERS members of each group.
+  // Uses the stored count, because a list contains only the first GROUP_LIST_USERS members of each group.
   userCount: group.user_count,
   createdAt: group.created_at,
   updatedAt: group.updated_at,

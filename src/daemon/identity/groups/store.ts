@@ -1,4 +1,4 @@
-// SQL of groups and their members.
+// SQL queries for groups and their members.
 import { sql } from 'kysely'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { GROUP_LIST_USERS } from '../../../shared/spec-limits.ts'
@@ -9,8 +9,8 @@ import { insertRows } from '../../platform/db/insert-rows.ts'
 import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 
-// Changes of members and users run inside a `change`, which serialises the changes of a tenant. Without this, a user
-// could be added to a group while being deleted. The membership would then be deleted, but still be counted in
+// Changes to members and users run inside a `change`, which serialises all changes of a tenant. Without `change`, a
+// user could be added to a group while being deleted. The membership would then be deleted, but still be counted in
 // user_count.
 
 export type GroupRow = Tables['groups']
@@ -184,8 +184,8 @@ const SORT_COLUMNS = {
 } as const satisfies Record<GroupFilter['sortBy'], keyof GroupRow>
 
 /**
- * Loads the members of all groups in one query, sorted by name. If `which` is `first`, loads only the first
- * GROUP_LIST_USERS members of each group. These have the lowest ids, so they are the oldest accounts.
+ * * Loads the members of all groups in one query, sorted by name. If `which` is `first`, loads only the first
+ * GROUP_LIST_USERS members of each group. The first members have the lowest ids, so they are the oldest accounts.
  */
 async function addMembersTo(
   db: Db,

@@ -25,7 +25,10 @@ export async function readKeyFile(dataDir: string): Promise<string | undefined> 
   return key
 }
 
-/** Writes `<dataDir>/admin.key`, readable by this user only. The file is durable when this resolves. */
+/**
+ * Writes `<dataDir>/admin.key`, readable only by the current operating-system user. The file is durable when the
+ * promise resolves.
+ */
 export const writeKeyFile = (dataDir: string, key: string): Promise<void> => writeSecretFile(adminKeyFile(dataDir), key)
 
 export async function removeKeyFile(dataDir: string): Promise<void> {

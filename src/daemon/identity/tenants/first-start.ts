@@ -20,7 +20,7 @@ export type FirstStartOptions = {
 export type FirstStart = {
   /** The path of the key file, if this start activated the file's key. */
   createdKeyFile?: string
-  /** The reason why the configured key, or the key in admin.key, is not valid. Written to the log. */
+  /** Explains why the configured key, or the key in admin.key, is not valid. This text is written to the log. */
   warning?: string
 }
 
@@ -32,8 +32,8 @@ const ORDINARY =
   'AIGW_BOOTSTRAP_KEY is already in use as an ordinary API key. Choose a new key. The operator key is unchanged.'
 
 /**
- * Ensures that the store has the tenant `default`, the user `admin` and one operator key. Safe at every start, in
- * concurrent daemons, and after a start that was killed at any point:
+ * * Ensures that the store has the tenant `default`, the user `admin` and one operator key. It is safe to call this
+ * function at every start, in concurrent daemons, and after a start that was killed at any point:
  *
  * - First start, no key configured: the key in admin.key becomes the operator key. The file is created if missing.
  * - First start, key configured: the configured key becomes the operator key.

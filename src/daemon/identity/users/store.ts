@@ -12,7 +12,7 @@ export type UserDetails = UserRow & {
   role_id: string | null
   role_name: string | null
   role_display_name: string | null
-  /** ISO 8601: the last use of any of the user's keys. */
+  /** When any of the user's keys was last used, in ISO 8601. */
   last_active: string | null
 }
 

@@ -30,8 +30,8 @@ export async function freeUsername(tx: Db, tenantId: string, email: string): Pro
     const user = tx.selectFrom('users').select('id').where('tenant_id', '=', tenantId)
     return (await user.where('username', '=', numbered(base, count)).executeTakeFirst()) !== undefined
   }
-  // Doubles the number until it finds a free number, then bisects. This needs few queries even if thousands of
-  // addresses begin with "info".
+  // Doubles the number until it finds a free number, then bisects the range below it. This needs few queries even if
+  // thousands of addresses begin with "info".
   let taken = 0
   let free = 1
   while (await isTaken(free)) {

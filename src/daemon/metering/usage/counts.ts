@@ -68,7 +68,9 @@ function* countSide(
 
 const plausible = (tokens: number) => tokens * PLAUSIBLE_TOKENS.times + PLAUSIBLE_TOKENS.beyond
 
-/** The provider's counts that were lowered. Raised counts are not included: they were only incomplete. */
+/**
+ * Returns the provider's counts that were lowered. Raised counts are not included, because they were only incomplete.
+ */
 function doubtsOf(counted: TokenUsage, final: TokenUsage): Counts['doubts'] {
   const names = ['inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const
   const lowered = names.filter((name) => counted[name] > final[name])

@@ -16,12 +16,13 @@ export const ESTIMATED_TOKENS = { message: 4, tools: 100, image: 1_000 } as cons
 /** The input of a provider call. */
 export type Input = Pick<ProviderCall, 'system' | 'messages' | 'options'>
 
-/** Tokens in addition to the text: per message, for all tools, per image. */
+/** The tokens that are added to the tokens of the text: per message, for all tools together, and per image. */
 type Frames = { message: number; tools: number; image: number }
 
 /**
- * An upper bound of the input tokens of this call. Each byte of text counts as one token, the maximum of any tokenizer.
- * Tokens for message frames, tools and images are added. Some models count more for images (docs/billing.md).
+ * * Returns an upper bound for the input tokens of this call. Each byte of text counts as one token, the maximum of any
+ * tokenizer. Tokens for message frames, tools and images are added. Some models count more for images
+ * (docs/billing.md).
  */
 export function inputTokensAtMost(input: Input): number {
   const { texts, frameTokens } = measure(input, RESERVED_TOKENS)

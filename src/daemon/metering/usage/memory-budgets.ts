@@ -68,7 +68,7 @@ export function createMemoryBudgets({
     const key = known('key', keyId, period)
     if (user && key) return reserveFrom(request, user, key, period)
     const loads = [user ?? load('user', tenantId, payerId, period), key ?? load('key', tenantId, keyId, period)]
-    // Starts again after loading, because the account or the key may have been evicted while the other was loading.
+    // Starts again after loading: while the account was loading, the key may have been evicted, or vice versa.
     return Promise.all(loads).then(() => reserve(request))
   }
 
@@ -88,7 +88,7 @@ class Account {
   readonly period: string
   readonly points = { spent: 0, reserved: 0 }
   readonly nanos = { spent: 0, reserved: 0 }
-  /** Number of requests whose bill may not be in the store yet. */
+  /** Number of requests whose bill might not be in the store yet. */
   running = 0
 
   constructor({ period, points, nanos }: SpendCounterRow) {

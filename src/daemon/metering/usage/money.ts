@@ -11,5 +11,5 @@ export const toNanos = (dollars: number): number => Number(dollars.toFixed(DIGIT
  */
 export const toDollars = (nanos: number): number => nanos / NANOS_PER_DOLLAR
 
-/** Converts a limit in dollars for the store. Null means unlimited. */
+/** Converts a limit from dollars to nano-dollars, the unit in the store. Null means unlimited. */
 export const toNanosLimit = (dollars: number | null): number | null => (dollars === null ? null : toNanos(dollars))

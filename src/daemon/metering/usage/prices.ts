@@ -134,7 +134,7 @@ function plainName(provider: string, model: string): string {
 /** The suffix of an edition: `latest`, `preview`, Bedrock's `-v1:0`, or a date. The price may differ between dates. */
 const EDITION = /-(?:latest|preview|exp|v\d+:\d+|(\d{2}-\d{2}|\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}))$/
 
-/** The name, and its shorter forms without edition suffixes. `isDated`: a date was removed. */
+/** Returns the name, and its shorter forms without edition suffixes. `isDated`: whether a date was removed. */
 function namesOf(model: string): { name: string; isDated: boolean }[] {
   const names = [{ name: model, isDated: false }]
   let [name, isDated] = [model, false]
@@ -161,8 +161,8 @@ const ofConfig = ({ input, output, cacheRead, cacheWrite, points }: PriceConfig,
   ofList([input, output, cacheRead, cacheWrite] as ListPrice, points ?? POINTS[bucket], true)
 
 /**
- * The cost of these tokens in nano-dollars. The total of a request is rounded once, half up. Output tokens include
- * reasoning tokens. Input tokens include cache reads and cache writes.
+ * * Returns the cost of these tokens in nano-dollars. The total cost of a request is rounded once, half up. Output
+ * tokens include reasoning tokens. Input tokens include cache reads and cache writes.
  */
 export function costOf(
   price: Price,
@@ -178,7 +178,8 @@ export function costOf(
 }
 
 /**
- * Number of output tokens that this amount of nano-dollars covers after the input is paid. Undefined if output is free.
+ * * Returns how many output tokens this amount of nano-dollars covers after the input is paid. Undefined if output is
+ * free.
  */
 export function coveredOutput(price: Price, inputTokens: number, nanos: number): number | undefined {
   if (price.output === 0) return undefined
@@ -188,7 +189,7 @@ export function coveredOutput(price: Price, inputTokens: number, nanos: number):
 
 const dearestInput = (price: Price): number => Math.max(price.input, price.cacheRead, price.cacheWrite)
 
-/** The maximum cost of these tokens in nano-dollars, regardless of caching. */
+/** Returns the maximum cost of these tokens in nano-dollars, regardless of caching. */
 export const highestCost = (price: Price, inputTokens: number, outputTokens: number): number =>
   Math.min(
     Number.MAX_SAFE_INTEGER,

@@ -10,7 +10,7 @@ import { toNanosLimit } from './money.ts'
 import type { Payer, Payment } from './payment.ts'
 import type { Period } from './period.ts'
 
-/** The `Retry-After` value for a remaining budget that is reserved but not spent. */
+/** The `Retry-After` value if the remaining budget is reserved but not spent. */
 export const RESERVED_RETRY_AFTER_SECONDS = 2
 
 /** The amount that one request may spend, and the limits that apply to it. A null limit means unlimited. */
@@ -105,18 +105,21 @@ const fitsDollars = (request: SpendRequest, limit: number | null, state: SpendSt
 const fits = (amount: number, limit: number | null, { spent, reserved }: SpendState): boolean =>
   amount === 0 || limit === null || spent + reserved + amount <= limit
 
-/** The billing fallback to report. Undefined if the request is billed in the key's mode. */
+/** Returns the billing fallback to report. Undefined if the request is billed in the key's mode. */
 export const fallbackOf = (keyMode: BillingMode, mode: BillingMode): BillingFallback | undefined =>
   keyMode === mode ? undefined : { original_mode: keyMode, fallback_mode: mode, reason: 'quota_exhausted' }
 
-/** The error for a request that `modeFor` rejects: COMPLETION_LIMIT_EXCEEDED or USAGE_BY_MODEL_BUDGET_EXCEEDED. */
+/**
+ * Returns the error for a request that `modeFor` rejects: COMPLETION_LIMIT_EXCEEDED or USAGE_BY_MODEL_BUDGET_EXCEEDED.
+ */
 export function refusalOf(request: SpendRequest, standing: Standing, period: Period, nowMs: number): GatewayError {
   const withoutOthers = {
     points: { ...standing.points, reserved: 0 },
     userNanos: { ...standing.userNanos, reserved: 0 },
     keyNanos: { ...standing.keyNanos, reserved: 0 },
   }
-  // True if the request would fit once all running requests had released their reservations. Most are released soon.
+  // True if the request would fit once all running requests had released their reservations. Most reservations are
+  // released soon.
   const mayFitSoon = modeFor(request, withoutOthers) !== undefined
   const resetTime = isoTime(period.endMs)
   const when = mayFitSoon
@@ -141,7 +144,8 @@ function outOfPoints(
 }
 
 /**
- * Describes the exhausted budget. Amounts are rounded to cents, except very small amounts. GET /usage has the details.
+ * * Describes the exhausted budget. Amounts are rounded to cents, except very small amounts. GET /usage returns the
+ * details.
  */
 function outOfDollars(request: SpendRequest, { userNanos, keyNanos }: Standing): string {
   const ofUser = !fitsDollars(request, request.userLimitNanos, userNanos)
@@ -169,6 +173,6 @@ export type BudgetsDeps = {
   db: Db
   clock: Clock
   log: Pick<Log, 'error'>
-  /** For budgets in memory: above this number of accounts or keys, idle ones are evicted. */
+  /** For budgets in memory: above this number of accounts or keys, idle accounts and keys are evicted. */
   accountsInMemory?: number
 }

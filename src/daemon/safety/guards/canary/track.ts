@@ -39,7 +39,7 @@ type Sequence = { canary: number; steps: readonly number[] }
 /** The position of a seed in a sequence. */
 type Seed = { sequence: number; at: number }
 
-/** Every part of the canaries with SEED_LETTERS letters, in all spellings. */
+/** Contains every sequence of SEED_LETTERS letters in the canaries, in all spellings. */
 export type Seeds = {
   canaries: readonly Canary[]
   sequences: readonly Sequence[]
@@ -150,8 +150,8 @@ export class Sightings {
   }
 
   /**
-   * Returns the canaries of which the tracks found enough consecutive letters, or enough words near each other.
-   * Unordered.
+   * * Returns a match for each canary of which the tracks found enough consecutive letters, or enough words near each
+   * other. The matches are unordered.
    */
   all(): Sighting[] {
     return [...this.#runs, ...this.#nearWords()]

@@ -1,7 +1,7 @@
 import { characterSet, has, LETTER, NAME, WORD } from './characters.ts'
 import { isPlaceholder, looksRandom, RANDOM_CHARS } from './randomness.ts'
 
-/** A value that is secret, as its name (such as `password`) shows. */
+/** A value whose name (such as `password`) shows that the value is secret. */
 export type KeyedValue = { start: number; end: number; type: 'password' | 'keyed-secret' }
 
 /** The maximum distance between a name and its value. */
@@ -142,7 +142,7 @@ const CALLS = /[([{<`]/
 const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
 
 /**
- * Whether the value may be a secret. If `literal`, a plain word also counts. Otherwise it does not, because it may be a
+ * * Whether the value may be a secret. A plain word counts only if `literal` is true; otherwise, the word may be a
  * variable name.
  */
 function mayBeSecret(value: string, isPassword: boolean, literal: boolean): boolean {
@@ -203,8 +203,8 @@ export class NamingWords {
 }
 
 /**
- * If a nearby word marks it as a secret, returns the long random text in the run from `start` to `end`. The word may
- * also be part of the run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
+ * * Returns the long random text in the run from `start` to `end`, if a nearby word marks this text as a secret. The
+ * word may also be part of the run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
  */
 export function namedRandom(text: string, words: NamingWords, start: number, end: number): KeyedValue | undefined {
   const named = words.lastBefore(Math.min(end - RANDOM_CHARS + 1, start + NAME_REACH))
@@ -231,8 +231,7 @@ function afterSeparators(text: string, at: number, end: number): number {
 }
 
 /**
- * Returns the end of the value. In the same run, the value may be followed by another parameter or by the end of a
- * sentence.
+ * * Returns the end of the value. Another parameter, or the end of a sentence, may follow the value in the same run.
  */
 function endOfValue(text: string, start: number, end: number): number {
   let stop = start

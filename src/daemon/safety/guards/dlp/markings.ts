@@ -68,8 +68,8 @@ export function createMarkingsDetector(): Detector {
     holdsOnlyValues: true,
     openFrom(text) {
       const open = search.openFrom(text)
-      // Words stay open until later text shows whether they are a marking. The end of the line shows whether they are
-      // alone on it. The next few characters show whether they are a name in a program.
+      // Words stay open until later text shows whether they are a marking. The end of the line shows whether the words
+      // are alone on the line. The next few characters show whether the words are a name in a program.
       const near = Math.max(0, text.length - LINE_CHARS - LONGEST_MARKING)
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search

@@ -56,7 +56,7 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
     return matcher.find(start - from) && matcher.start() === start - from ? from + matcher.end() : -1
   }
 
-  /** Returns the first position from `at` on where a match may begin. */
+  /** Returns the first position, at or after `at`, where a match may begin. */
   function nextStart(text: string, at: number): number {
     if (literal === '') return at
     literals.lastIndex = at
@@ -74,7 +74,8 @@ export function createRegexSearch(pattern: string, options: RegexSearchOptions):
       const read = text.slice(first, until + maxChars + 1)
       const matcher = regex.matcher(read)
       while (next < until) {
-        // The whole window is charged, because the engine may have searched beyond the end of the match.
+        // The whole window is charged to the step budget, because the engine may have searched beyond the end of the
+        // match.
         if (effort?.spend((first + read.length - next) * size) === false) {
           return [...findings, ...unread(text, next, findings.at(-1))]
         }

@@ -26,9 +26,9 @@ const QUOTES = ['"', "'", '`'] as const
 const isQuote = (code: number): boolean => code === 34 || code === 39 || code === 96
 
 /**
- * Finds secrets: tokens of documented formats, private keys, passwords in URLs, and values that a name or a nearby word
- * marks as secret. A single pass over the text examines only long runs without whitespace, and the quotes and
- * assignments after a name.
+ * * Finds secrets: tokens of documented formats, private keys, passwords in URLs, and values that a name or a nearby
+ * word marks as secret. One pass examines only two things: long runs without whitespace, and the quotes and assignments
+ * after a name.
  */
 export function createSecretsDetector(): Detector {
   const listed = createListedSecrets()
@@ -186,7 +186,7 @@ class SecretScan {
 }
 
 const VALUE_CHARS = 512
-/** Whether an operator is not an assignment, as its second character shows in `==`, `=>` and `::`. */
+/** Whether the second character shows that an operator is not an assignment: `==`, `=>` or `::`. */
 const assignsOn = (code: number): boolean => code === EQUALS || code === COLON || code === GREATER
 /** The minimum number of digits in random text that only a nearby keyword marks as a secret. */
 const RANDOM_DIGITS = 3
@@ -226,8 +226,8 @@ function withoutOverlap(findings: Finding[]): Finding[] {
 }
 
 /**
- * Returns where the first range starts that later text may continue: an incomplete quoted value, an incomplete private
- * key, or the last run.
+ * * Returns the start of the first range that later text may continue: an incomplete quoted value, an incomplete
+ * private key, or the last run.
  */
 const openFrom = (text: string, from: number): number =>
   openKeyFrom(text, from, openQuoteFrom(text, from, lastRunFrom(text, from)))
@@ -254,8 +254,8 @@ const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 
 /**
- * Returns the start of a value in the last run. The run starts at `run`. Only URL passwords and documented prefixes
- * count. Returns `text.length` if there is no such value.
+ * * Returns the start of the first value in the last run, which starts at `run`. Only URL passwords and tokens with a
+ * documented prefix count. Returns `text.length` if there is no such value.
  */
 function begunInRun(text: string, run: number): number {
   const credentials = URL_PASSWORD_BEGUN.exec(text.slice(Math.max(run, text.length - URL_CREDENTIALS_CHARS)))

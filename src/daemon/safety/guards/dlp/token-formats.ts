@@ -21,7 +21,7 @@ import { isMonotonous, looksRandom } from './randomness.ts'
  */
 const LONG_FORMAT = 100
 
-/** The maximum length of a token. It limits the time per position. */
+/** The maximum length of a token. It limits the search time per position. */
 export const TOKEN_CHARS = 4_096
 
 /**
@@ -46,7 +46,7 @@ const format = (
   random = false,
 ): TokenFormat => ({ type, prefixes: prefixes.split(' '), set, min, max, random })
 
-/** Prefixes from the issuers' documentation. If several match, the longest match is used. */
+/** Prefixes from the issuers' documentation. If several prefixes match, the longest match is used. */
 const FORMATS: readonly TokenFormat[] = [
   format('aws-access-key', 'AKIA ASIA ABIA ACCA AGPA AIDA AROA AIPA ANPA ANVA', UPPERCASE_OR_DIGIT, 16, 16),
   format('aws-access-key', 'A3T', UPPERCASE_OR_DIGIT, 17, 17),

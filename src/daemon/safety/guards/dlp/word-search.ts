@@ -62,8 +62,8 @@ export function createWordSearch(words: readonly string[], options: WordSearchOp
   const shortEnding = shortWords.length > 0 ? createEndings(shortWords, folded, wholeWords) : undefined
   const shortHint = hintOf(shortWords, folded)
 
-  // Searches from the end of the text, so that each position yields the words that begin there, longest first. A
-  // forward search would yield the words that end at a position. The longest of these words may overlap another
+  // Searches from the end of the text, so that each position yields the words that begin there, longest first. In a
+  // forward search, each position would yield the words that end there, and the longest of them could overlap another
   // finding.
   const find = remembering((text) => {
     const found: Finding[] = []
@@ -169,7 +169,7 @@ function createEndings(words: readonly string[], folded: Uint16Array, wholeWords
   const goesOn = wholeWords ? PLAIN_WORD_CHARACTERS : NO_CHARACTERS
   const shortest = Math.min(...words.map(({ length }) => length))
   const chars = Math.max(2, shortest)
-  /** A table by pairIndex: how far to the left, at least, the next position is at which a word may end. */
+  /** A table by pairIndex: the minimum distance to the next position on the left at which a word may end. */
   const steps = new Uint8Array(1 << PAIR_BITS).fill(shortest < 2 ? 0 : Math.min(chars - 1, MOST_STEPS))
   for (const word of words) {
     const ending = foldedOf(word, folded).slice(-chars)
