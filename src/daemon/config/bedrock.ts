@@ -17,7 +17,7 @@ const TOKEN_VARIABLE = 'AWS_SESSION_TOKEN'
 type Environment = ConfigSources['env']
 
 /**
- * * The settings that exist only in entries of kind `bedrock`. `given` contains the entry's name and keys. An entry may
+ * The settings that exist only in entries of kind `bedrock`. `given` contains the entry's name and keys. An entry may
  * set an API key or credentials. If it sets neither, the environment's key or credentials are used. For an entry with a
  * custom address, this fallback applies only if the entry's name is `bedrock`. `secret` creates the schema of a secret;
  * its argument is the error message for a missing secret.

@@ -18,7 +18,7 @@ export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape, mustB
 }
 
 /**
- * * Creates a schema transform from a function that throws ValueFault. The thrown fault is then reported together with
+ * Creates a schema transform from a function that throws ValueFault. The thrown fault is then reported together with
  * all other faults.
  */
 export function valueFrom<From, To>(parse: (value: From) => To): (value: From, context: z.core.$RefinementCtx) => To {

@@ -27,7 +27,7 @@ export { knownPolicies } from './policies/store.ts'
 
 export type SafetyRoom = { guards: Guards; policies: PolicyCatalogue; routes: Route[]; jobs: Job[] }
 
-/** @param deps `access`: the dependencies of every change by an administrator */
+/** @param deps `access`: the dependencies that every administrative change needs */
 export function openSafety(deps: {
   access: ChangeDeps
   masterKey: MasterKey

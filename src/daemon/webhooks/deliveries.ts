@@ -29,7 +29,7 @@ export async function sendTest(deps: WebhookDeps, actor: Actor, webhookId: strin
 }
 
 /**
- * Creates a new delivery that sends the event of a delivery to the same endpoint again. Returns the id of the new
+ * Resends a delivery: creates a new delivery of the same event to the same endpoint. Returns the id of the new
  * delivery.
  * @throws DELIVERY_NOT_FOUND, WEBHOOK_NOT_FOUND if its endpoint was deleted, WEBHOOK_DISABLED
  */

@@ -157,7 +157,7 @@ export async function changeOne(
   return endpoint
 }
 
-/** Rejects requests to send to a disabled endpoint. @throws WEBHOOK_DISABLED */
+/** Rejects a request that would send a delivery to a disabled endpoint. @throws WEBHOOK_DISABLED */
 export function requireEnabled({ id, enabled }: WebhookEndpointRow): void {
   if (enabled === 1) return
   throw new GatewayError(

@@ -50,7 +50,8 @@ type FeedOptions = {
 
 /**
  * Streams the tenant's events as any daemon stores them, until the client disconnects or this daemon drains. Each event
- * is sent only once. An event is also sent if it is stored late, after an event with a later time has been sent.
+ * is sent only once. An event that is stored late is also sent, even if an event with a later time has already been
+ * sent.
  */
 export async function followEvents(
   stream: EventStream,
@@ -63,7 +64,10 @@ export async function followEvents(
   }
   let quietSince = clock.monotonic()
   let newest: EventPosition = since === undefined ? { createdAt: isoTime(clock.now()), id: '' } : toPosition(since)
-  /** The events that were sent or existed before the stream began: maps their ids to their times. */
+  /**
+   * Maps event ids to event times. Contains the events that were sent, and the events that existed before the stream
+   * began.
+   */
   const known = new Map<string, string>()
   if (since === undefined) {
     for await (const rows of recentPages()) for (const row of rows) known.set(row.id, row.created_at)
@@ -112,7 +116,7 @@ export async function followEvents(
 
 const toFrame = (frame: EventFeedFrame): string => sseFrame(frame)
 
-/** Resolves after `ms`, or earlier if the signal is aborted. It then removes its timer and listener. */
+/** Resolves after `ms`, or earlier if the signal is aborted. In both cases, removes the timer and the listener. */
 function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve()

@@ -63,7 +63,7 @@ export function reachOfAddress(address: string): Reach {
 }
 
 /**
- * If any address is not allowed, rejects all of them, because a client may fall back from one address to the next.
+ * Rejects a host if any of its addresses is not allowed, because a client may fall back from one address to the next.
  * @throws TargetRefused
  */
 export function refuseAddresses(addresses: readonly string[], allowPrivate: boolean): void {

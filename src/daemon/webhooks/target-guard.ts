@@ -60,7 +60,7 @@ export function addressesOf(target: Target, guard: TargetGuard): readonly string
 }
 
 /**
- * Rejects a socket if its peer address is none of the addresses that were to be called.
+ * Rejects a socket unless its peer address is one of the addresses that were to be called.
  * @throws TargetRefused
  */
 export function refuseOtherPeer(remote: string | undefined, dialled: readonly string[], guard: TargetGuard): void {

@@ -184,7 +184,7 @@ const SORT_COLUMNS = {
 } as const satisfies Record<GroupFilter['sortBy'], keyof GroupRow>
 
 /**
- * * Loads the members of all groups in one query, sorted by name. If `which` is `first`, loads only the first
+ * Loads the members of all groups in one query, sorted by name. If `which` is `first`, loads only the first
  * GROUP_LIST_USERS members of each group. The first members have the lowest ids, so they are the oldest accounts.
  */
 async function addMembersTo(

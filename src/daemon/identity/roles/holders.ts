@@ -6,7 +6,7 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { type RoleRow, roleRightsOf, systemRoleOfOperator, systemRolesOfHolders } from './store.ts'
 
 /**
- *  * * Checks whether the caller is allowed to change a role. The change also affects the rights of the role's users.
+ * Checks whether the caller is allowed to change a role. The change also affects the rights of the role's users.
  * Deletions are not checked, because a role with users cannot be deleted.
  * @throws INSUFFICIENT_PERMISSIONS if the change alters the rights of a user whom the caller is not allowed to change,
  * or removes rights of the operator key's owner.

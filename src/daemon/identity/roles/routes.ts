@@ -195,7 +195,7 @@ async function getRole(db: Db, tenantId: string, id: string): Promise<Role> {
 }
 
 /**
- * * Returns the role if the caller is allowed to change it.
+ * Returns the role if the caller is allowed to change it.
  * @throws ROLE_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a system role, or for a role with rights that the caller lacks.
  */
 async function getChangeableRole(tx: Db, { tenantId, rights }: Caller, id: string): Promise<RoleRow> {

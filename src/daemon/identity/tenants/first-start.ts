@@ -32,7 +32,7 @@ const ORDINARY =
   'AIGW_BOOTSTRAP_KEY is already in use as an ordinary API key. Choose a new key. The operator key is unchanged.'
 
 /**
- * * Ensures that the store has the tenant `default`, the user `admin` and one operator key. It is safe to call this
+ * Ensures that the store has the tenant `default`, the user `admin` and one operator key. It is safe to call this
  * function at every start, in concurrent daemons, and after a start that was killed at any point:
  *
  * - First start, no key configured: the key in admin.key becomes the operator key. The file is created if missing.

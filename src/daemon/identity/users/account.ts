@@ -47,8 +47,8 @@ export function requireWithinRights(caller: Caller, account: Account): void {
 }
 
 /**
- * * Checks that the caller is allowed to make this change. `after` is undefined for a deletion. Call this in a
- * `change`, so that the accounts cannot change in the meantime.
+ * Checks that the caller is allowed to make this change. `after` is undefined for a deletion. Call this in a `change`,
+ * so that the accounts cannot change in the meantime.
  * @throws INSUFFICIENT_PERMISSIONS if the user has, or would get, rights that the caller lacks.
  * INSUFFICIENT_PERMISSIONS if the owner of the operator key would lose rights. LAST_ADMINISTRATOR if the tenant would
  * have no active administrator left.

@@ -20,7 +20,7 @@ export type Input = Pick<ProviderCall, 'system' | 'messages' | 'options'>
 type Frames = { message: number; tools: number; image: number }
 
 /**
- * * Returns an upper bound for the input tokens of this call. Each byte of text counts as one token, the maximum of any
+ * Returns an upper bound for the input tokens of this call. Each byte of text counts as one token, the maximum of any
  * tokenizer. Tokens for message frames, tools and images are added. Some models count more for images
  * (docs/billing.md).
  */

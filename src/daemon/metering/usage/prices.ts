@@ -161,8 +161,8 @@ const ofConfig = ({ input, output, cacheRead, cacheWrite, points }: PriceConfig,
   ofList([input, output, cacheRead, cacheWrite] as ListPrice, points ?? POINTS[bucket], true)
 
 /**
- * * Returns the cost of these tokens in nano-dollars. The total cost of a request is rounded once, half up. Output
- * tokens include reasoning tokens. Input tokens include cache reads and cache writes.
+ * Returns the cost of these tokens in nano-dollars. The total cost of a request is rounded once, half up. Output tokens
+ * include reasoning tokens. Input tokens include cache reads and cache writes.
  */
 export function costOf(
   price: Price,
@@ -178,7 +178,7 @@ export function costOf(
 }
 
 /**
- * * Returns how many output tokens this amount of nano-dollars covers after the input is paid. Undefined if output is
+ * Returns how many output tokens this amount of nano-dollars covers after the input is paid. Undefined if output is
  * free.
  */
 export function coveredOutput(price: Price, inputTokens: number, nanos: number): number | undefined {

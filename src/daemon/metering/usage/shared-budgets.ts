@@ -38,7 +38,7 @@ export const RESERVATION_RENEW_MS = 15_000
 export const SPEND_LOCK_WAIT_MS = 1_000
 
 /**
- * * Larger groups of requests are split into several transactions, so that the first requests in a group need not wait
+ * Larger groups of requests are split into several transactions, so that the first requests in a group need not wait
  * for the whole group.
  */
 const REQUESTS_PER_TRANSACTION = 500
@@ -47,7 +47,7 @@ type SpendDecision = { period: string; mode: BillingMode; coveredNanos: number |
 type Decision = SpendDecision | { refusal: GatewayError }
 
 /**
- * * * Budgets for any number of daemons on one PostgreSQL store. The rows are authoritative, and are locked while
+ * Budgets for any number of daemons on one PostgreSQL store. The rows are authoritative, and are locked while
  * requests are decided. The limits are therefore exact across daemons. Requests that arrive during a transaction are
  * decided together in the next transaction. Unlimited requests skip the database. Reservations are leases: a daemon
  * renews them while their request runs. If the daemon is killed, its reservations expire soon.

@@ -144,7 +144,7 @@ function outOfPoints(
 }
 
 /**
- * * Describes the exhausted budget. Amounts are rounded to cents, except very small amounts. GET /usage returns the
+ * Describes the exhausted budget. Amounts are rounded to cents, except very small amounts. GET /usage returns the
  * details.
  */
 function outOfDollars(request: SpendRequest, { userNanos, keyNanos }: Standing): string {

@@ -21,9 +21,9 @@ const TEXTS_KNOWN = 10_000
 const SHORTEST_KNOWN = 64
 
 /**
- * * Remembers which texts are clean, so that detectors can skip them. Each request of a conversation repeats all
- * earlier messages, and each conversation repeats its system prompt. The cache stores the SHA-256 of a text instead of
- * the text. Texts with findings are not cached, because their findings must be reported each time.
+ * Remembers which texts are clean, so that detectors can skip them. Each request of a conversation repeats all earlier
+ * messages, and each conversation repeats its system prompt. The cache stores the SHA-256 of a text instead of the
+ * text. Texts with findings are not cached, because their findings must be reported each time.
  * @returns a factory of separate instances: use one for each party that must not learn about the texts of other parties
  */
 export function createCleanTexts(): () => CleanTexts {

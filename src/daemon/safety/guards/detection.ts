@@ -12,7 +12,7 @@ export type Finding = {
 }
 
 /**
- * * Finds one family of values in text. A text that is scanned in chunks has the same findings as the whole text. For
+ * Finds one family of values in text. A text that is scanned in chunks has the same findings as the whole text. For
  * every text T and every prefix P of T, `find(T)` and `find(P)` return the same findings before `openFrom(P)`. A stream
  * may therefore release everything before `openFrom`. Detectors then need only the last DETECTION_CONTEXT_CHARS of the
  * released text.
@@ -21,14 +21,14 @@ export type Detector = {
   /** Returns all findings, ordered and without overlap. Takes time linear in the length of the text. */
   find(text: string): Finding[]
   /**
-   * * Returns the start of the open text. When more text arrives, open text may become a finding or a longer finding.
-   * The start is at most DETECTION_HOLD_CHARS before the end. Returns `text.length` if no text is open.
+   * Returns the start of the open text. When more text arrives, open text may become a finding or a longer finding. The
+   * start is at most DETECTION_HOLD_CHARS before the end. Returns `text.length` if no text is open.
    */
   openFrom(text: string): number
   /**
-   * * Returns the start of the first value that has begun but is incomplete, such as a token whose documented prefix
-   * has arrived. Returns `text.length` if there is no such value. Open text before this position is often harmless, so
-   * a live stream holds back at most LIVE_HOLD_CHARS of it. The caller treats every finding as a value that has begun,
+   * Returns the start of the first value that has begun but is incomplete, such as a token whose documented prefix has
+   * arrived. Returns `text.length` if there is no such value. Open text before this position is often harmless, so a
+   * live stream holds back at most LIVE_HOLD_CHARS of it. The caller treats every finding as a value that has begun,
    * even if this function returns a later position.
    */
   begunFrom?(text: string): number
@@ -40,8 +40,8 @@ export type Detector = {
   /** The number of released characters that `find` needs as context. Default: DETECTION_CONTEXT_CHARS. */
   readonly contextChars?: number
   /**
-   * * Variants of `find` and `openFrom`, which callers use instead if the detector may be slow. The variants yield
-   * every few milliseconds, so that other work can run.
+   * Variants of `find` and `openFrom`, which callers use instead if the detector may be slow. The variants yield every
+   * few milliseconds, so that other work can run.
    */
   readonly slowly?: {
     /**
@@ -68,7 +68,7 @@ export function begunFrom(
 }
 
 /**
- * * Caches the last result of a function: callers request the cut position of a text, and immediately afterwards the
+ * Caches the last result of a function: callers request the cut position of a text, and immediately afterwards the
  * findings in the same text. The cache is cleared in a microtask, so that a detector does not retain the text.
  */
 export function remembering<T>(read: (text: string) => T): (text: string) => T {

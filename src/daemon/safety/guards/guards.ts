@@ -18,7 +18,7 @@ import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
 export type Guards = {
   /** Returns the rules of the policy and the rules of the tenant, combined. */
   rulesFor(tenantId: string, policy: AppliedPolicy): RulesInForce | Promise<RulesInForce>
-  /** The tenants' own rules. Call `forget` after a change. */
+  /** The tenants' own rules. Call `forget` after a tenant's rules have changed. */
   tenantRules: Pick<TenantRules, 'forget'>
   shieldPolicies: FreshCache<readonly ShieldPolicy[]>
   scanner: ShieldScanner

@@ -195,8 +195,8 @@ async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: P
 }
 
 /**
- * Like `change`, then invalidates this daemon's policy cache. An error also invalidates the cache, because the
- * transaction may have been committed despite the error.
+ * Like `change`, but also invalidates this daemon's policy cache afterwards. An error also invalidates the cache,
+ * because the transaction may have been committed despite the error.
  */
 async function changePolicies<T>(
   deps: PolicyChangeDeps,
@@ -210,7 +210,7 @@ async function changePolicies<T>(
   }
 }
 
-/** Returns the facts about a policy for an audit entry. */
+/** Returns the properties of a policy that audit entries contain. */
 const factsOf = ({ id, name, document }: PolicyRow) => ({
   policyId: id,
   policyName: name,

@@ -6,8 +6,8 @@ import type { AppliedPolicy, NamedPolicy, PolicyList, PolicySource } from './pol
 /**
  * Resolves the policy of a request, in this order: the policy that the request names, the key's default, the tenant's
  * active policy, `internal`. The key must be allowed to use the resolved policy (docs/decisions/0016).
- * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for a policy that the key may not use,
- * POLICY_UNAVAILABLE for a deleted policy
+ * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for a policy that the key is not allowed to
+ * use, POLICY_UNAVAILABLE for a deleted policy
  */
 export function resolvePolicy(
   requested: string | undefined,

@@ -1,4 +1,4 @@
-// SQL queries of SMLTP policies.
+// SQL queries for SMLTP policies.
 import { GatewayError } from '../../../shared/errors.ts'
 import { KeySettings } from '../../../shared/wire/keys.ts'
 import { PolicyDocument } from '../../../shared/wire/policies.ts'

@@ -43,7 +43,7 @@ type Calls = { running: number; pausedUntilMs: number }
 const CACHED_ENTRIES = 10_000
 
 /**
- * Creates a judge that uses the gateway's models. The result of the other layers applies if the model may not be
+ * Creates a judge that uses the gateway's models. The result of the other layers applies if the model must not be
  * called, times out, or responds in another format. A failure is logged, and the model is not called for this tenant
  * during the next SHIELD_JUDGE_PAUSE_MS.
  */
@@ -99,7 +99,8 @@ async function ask(
     temperatureIsDefault: true,
     maxTokens: SHIELD_JUDGE_TOKENS,
     stream: false,
-    // Always excludes training, even if the request's policy permits it, because the caller did not request a judge.
+    // Always forbids the provider to train on the text, even if the request's policy permits training, because the
+    // caller did not request a judge.
     noTraining: true,
     timeouts: { attemptMs: SHIELD_JUDGE_MS, firstTokenMs: SHIELD_JUDGE_MS, stallMs: SHIELD_JUDGE_MS },
   }

@@ -37,9 +37,9 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
 })
 
 /**
- * Resolves the prompt shield of a call. The first of these shield policies that is set applies: the call's, the SMLTP
- * policy's, the key's, the built-in one for the key's sensitivity. Undefined if no shield applies. Bypassing the shield
- * requires permission from the key, the shield policy and the SMLTP policy.
+ * Resolves the prompt shield of a call. The first shield policy that is set takes precedence: the call's, the SMLTP
+ * policy's, the key's, the built-in policy for the key's sensitivity. Returns undefined if no shield applies. Bypassing
+ * the shield requires permission from the key, the shield policy and the SMLTP policy.
  * @throws VALIDATION_ERROR if the call has conflicting options or names a missing policy. INSUFFICIENT_PERMISSIONS for
  * a missing permission. SHIELD_UNAVAILABLE if the shield policy of the key or the SMLTP policy was deleted.
  */

@@ -66,7 +66,7 @@ export function scanRoutes({
   }
   /**
    * As in a chat, the caller's policy restricts the judge models that may read the text. Scan routes do not redact
-   * text. If the caller's rules change or block text, it is therefore not sent to a judge.
+   * text. If the caller's rules would change or block a text, the text is therefore not sent to a judge.
    */
   async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {
     const policy = (await policies.of(caller.tenantId)).defaultFor(caller.settings)

@@ -43,8 +43,8 @@ export type ScanTerms = JudgeTerms & {
  */
 export type ShieldScanner = {
   /**
-   * Scans each of these texts for attacks. Calls a judge at most once: for the text with the worst result among those
-   * about which the other layers are unsure.
+   * Scans each of these texts for attacks. Calls a judge at most once. Of the texts about which the other layers are
+   * unsure, the judge reads only the text with the worst result.
    */
   scanEach(texts: readonly ScannedText[], policy: ShieldPolicyDocument, terms: ScanTerms): Promise<ShieldScan[]>
   /** Scans a user's messages for attacks, including attacks that span several messages. */

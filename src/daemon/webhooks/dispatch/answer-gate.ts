@@ -17,7 +17,7 @@ const HEAD_END = '\r\n\r\n'
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Filters the bytes between a socket and undici. Call it before undici gets the socket.
+ * Filters the bytes between a socket and undici. Call this function before undici receives the socket.
  * - Closes a connection that sends more than WEBHOOK_READ_BYTES in one attempt. undici limits the head, and `Attempt`
  *   limits the body. Early hints, the reason phrase and chunk framing have no other limit.
  * - Removes each unsolicited `100 Continue` response. A client must ignore it (RFC 9110 §15.2), but undici does not.

@@ -8,10 +8,10 @@ import { claimDeliveries, type DueDelivery, findDue, findSubscribers, holdPendin
 /** The claimed deliveries of one endpoint. */
 export type ClaimedQueue = {
   endpointId: string
-  /** Undefined if nothing may be sent to the endpoint, because it is deleted, disabled or unreadable. */
+  /** Undefined if the endpoint must not receive deliveries, because it is deleted, disabled or unreadable. */
   settings: EndpointSettings | undefined
   claimed: DueDelivery[]
-  /** Whether more deliveries may be due than were claimed. */
+  /** Whether the store may contain more due deliveries than were claimed. */
   more: boolean
   /** The due time of the next delivery. Undefined if no delivery is pending, or one is due now. */
   nextDueAt: number | undefined

@@ -8,8 +8,8 @@ import { refuseOtherPeer, type TargetGuard } from '../target-guard.ts'
 import { type AnswerGate, gateAnswers } from './answer-gate.ts'
 
 /**
- * The maximum idle time after which a connection may still be reused. Most servers keep idle connections open for
- * longer than this.
+ * The maximum idle time of a connection that may still be reused. Most servers keep idle connections open for longer
+ * than this.
  */
 const WEBHOOK_REUSE_MS = 1_000
 
@@ -22,8 +22,8 @@ export type Connection = {
 
 export type ConnectionBook = {
   /**
-   * Opens or reuses a connection to a target. The target's addresses have already been checked. Release it with `keep`,
-   * `drop` or `distrust`.
+   * Opens or reuses a connection to a target. The target's addresses have already been checked. Release the connection
+   * with `keep`, `drop` or `distrust`.
    * @param deadline when the attempt must end, on the monotonic clock; also limits the time to connect
    */
   take(target: Target, addresses: readonly string[], deadline: number): Connection
@@ -54,10 +54,10 @@ type Kept = {
 const DISTRUSTED = 10_000
 
 /**
- * Keeps idle connections for reuse. A connection is reused only if it was idle for less than WEBHOOK_REUSE_MS and the
- * addresses that were just checked include its address. If a host name's addresses change, new connections are opened.
- * The idle time is short, because an attempt must not send a POST twice. If a server closes an idle connection during a
- * POST, it is unknown whether the server has read the POST.
+ * Keeps idle connections for reuse. A connection is reused only if it has been idle for less than WEBHOOK_REUSE_MS and
+ * the addresses that were just checked include its address. If a host name's addresses change, new connections are
+ * opened. The idle time is short, because an attempt must not send a POST twice. If a server closes an idle connection
+ * during a POST, it is unknown whether the server has read the POST.
  */
 export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
   const { clock } = deps

@@ -20,7 +20,7 @@ export type EndpointSettings = {
   url: string
   /** Signing secrets, the newest first. */
   secrets: readonly string[]
-  /** ISO 8601. If two rows are compared, the row with the later time is newer. */
+  /** ISO 8601. Of two versions of a row, the version with the later time is newer. */
   updatedAt: string
   /** Monotonic milliseconds. */
   readAt: number

@@ -19,7 +19,7 @@ export type CanaryDetector = {
 export const CANARY = 'CANARY'
 
 /**
- * * Finds whole canaries and large parts of them, even if they are altered: written in another case, with look-alike
+ * Finds whole canaries and large parts of them, even if they are altered: written in another case, with look-alike
  * letters or backwards, or shifted in the alphabet. Spaces, punctuation or other words may interrupt them. Also decodes
  * percent-encoding, hex and base64. Satisfies the contract of `Detector` (detection.ts). A finding may lack the first
  * word of the canary, because a stream holds text back only from the second word on.
@@ -91,8 +91,8 @@ function readHex(units: Uint16Array, length: number, createReader: () => HexRead
 }
 
 /**
- * * Returns the start of the next run of at least ENCODED_CHARS characters of this kind. Returns `length` if there is
- * no such run.
+ * Returns the start of the next run of at least ENCODED_CHARS characters of this kind. Returns `length` if there is no
+ * such run.
  */
 function nextRow(units: Uint16Array, from: number, length: number, kind: number): number {
   for (let begin = from; begin + ENCODED_CHARS <= length; ) {
@@ -312,7 +312,7 @@ class Base64Reader {
   }
 
   /**
-   * * In three of the four alignments, two consecutive characters contain a byte. Decodes this byte in all three
+   * In three of the four alignments, two consecutive characters contain a byte. Decodes this byte in all three
    * alignments, because it is unknown where a group starts.
    */
   #decode(value: number, index: number, at: number): void {

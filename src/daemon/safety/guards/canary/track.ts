@@ -150,8 +150,8 @@ export class Sightings {
   }
 
   /**
-   * * Returns a match for each canary of which the tracks found enough consecutive letters, or enough words near each
-   * other. The matches are unordered.
+   * Returns the matches in which the tracks found enough consecutive letters of a canary, or enough of its words near
+   * each other. The matches are unordered.
    */
   all(): Sighting[] {
     return [...this.#runs, ...this.#nearWords()]

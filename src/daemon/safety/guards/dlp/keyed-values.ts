@@ -142,7 +142,7 @@ const CALLS = /[([{<`]/
 const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
 
 /**
- * * Whether the value may be a secret. A plain word counts only if `literal` is true; otherwise, the word may be a
+ * Whether the value may be a secret. A plain word counts only if `literal` is true; otherwise, the word may be a
  * variable name.
  */
 function mayBeSecret(value: string, isPassword: boolean, literal: boolean): boolean {
@@ -203,8 +203,8 @@ export class NamingWords {
 }
 
 /**
- * * Returns the long random text in the run from `start` to `end`, if a nearby word marks this text as a secret. The
- * word may also be part of the run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
+ * Returns the long random text in the run from `start` to `end`, if a nearby word marks this text as a secret. The word
+ * may also be part of the run, as in `SERVICE_TOKEN=…` and `serviceSECRET-…`.
  */
 export function namedRandom(text: string, words: NamingWords, start: number, end: number): KeyedValue | undefined {
   const named = words.lastBefore(Math.min(end - RANDOM_CHARS + 1, start + NAME_REACH))
@@ -230,9 +230,7 @@ function afterSeparators(text: string, at: number, end: number): number {
   return value
 }
 
-/**
- * * Returns the end of the value. Another parameter, or the end of a sentence, may follow the value in the same run.
- */
+/** Returns the end of the value. Another parameter, or the end of a sentence, may follow the value in the same run. */
 function endOfValue(text: string, start: number, end: number): number {
   let stop = start
   while (stop < end && text[stop] !== '&' && text[stop] !== '@' && text[stop] !== '?') stop += 1

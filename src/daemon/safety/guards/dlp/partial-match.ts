@@ -9,7 +9,7 @@ const [ALT, ALT_MATCH, CAPTURE, EMPTY_WIDTH, FAIL, MATCH, NOP, RUNE, RUNE1, ANY,
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 ]
 /**
- * * Conditions between two characters (re2js, `Utils`). Anchors need no handling, because validation rejects them in
+ * Conditions between two characters (re2js, `Utils`). Anchors need no handling, because validation rejects them in
  * customers' patterns.
  */
 const [WORD_BOUNDARY, NO_WORD_BOUNDARY] = [16, 32]
@@ -18,7 +18,7 @@ const NEWLINE = 10
 /** Finds matches of a pattern that are still undecided at the end of a text. */
 export type PartialMatches = {
   /**
-   * * Returns the start of the first match, at or after `from`, that more text could complete, lengthen or change.
+   * Returns the start of the first match, at or after `from`, that more text could complete, lengthen or change.
    * Returns `text.length` if there is no such match. `steps` is the number of steps used. Yields periodically, so that
    * other work can run.
    */
@@ -29,8 +29,8 @@ export type PartialMatches = {
 const STEPS_PER_YIELD = 1_024
 
 /**
- * * RE2 itself reports only complete matches. This function therefore simulates all threads of a pattern on the end of
- * a text (Pike's machine). A match is decided when all of its threads have ended.
+ * RE2 itself reports only complete matches. This function therefore simulates all threads of a pattern on the end of a
+ * text (Pike's machine). A match is decided when all of its threads have ended.
  */
 export function partialMatches(regex: RE2JS): PartialMatches {
   const { inst, start } = regex.re2().prog as Program

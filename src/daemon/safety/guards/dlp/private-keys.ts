@@ -38,8 +38,8 @@ export function privateKeyAt(text: string, at: number): { end: number } | undefi
 }
 
 /**
- * * Returns the start of the first key, at or after `from`, that may still become longer. Returns `limit` if no such
- * key begins before `limit`.
+ * Returns the start of the first key, at or after `from`, that may still become longer. Returns `limit` if no such key
+ * begins before `limit`.
  */
 export function openKeyFrom(text: string, from: number, limit: number): number {
   let open = limit

@@ -26,8 +26,8 @@ const QUOTES = ['"', "'", '`'] as const
 const isQuote = (code: number): boolean => code === 34 || code === 39 || code === 96
 
 /**
- * * Finds secrets: tokens of documented formats, private keys, passwords in URLs, and values that a name or a nearby
- * word marks as secret. One pass examines only two things: long runs without whitespace, and the quotes and assignments
+ * Finds secrets: tokens of documented formats, private keys, passwords in URLs, and values that a name or a nearby word
+ * marks as secret. One pass examines only two things: long runs without whitespace, and the quotes and assignments
  * after a name.
  */
 export function createSecretsDetector(): Detector {
@@ -226,8 +226,8 @@ function withoutOverlap(findings: Finding[]): Finding[] {
 }
 
 /**
- * * Returns the start of the first range that later text may continue: an incomplete quoted value, an incomplete
- * private key, or the last run.
+ * Returns the start of the first range that later text may continue: an incomplete quoted value, an incomplete private
+ * key, or the last run.
  */
 const openFrom = (text: string, from: number): number =>
   openKeyFrom(text, from, openQuoteFrom(text, from, lastRunFrom(text, from)))
@@ -254,7 +254,7 @@ const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 
 /**
- * * Returns the start of the first value in the last run, which starts at `run`. Only URL passwords and tokens with a
+ * Returns the start of the first value in the last run, which starts at `run`. Only URL passwords and tokens with a
  * documented prefix count. Returns `text.length` if there is no such value.
  */
 function begunInRun(text: string, run: number): number {

@@ -3,7 +3,10 @@ type TokenShape = {
   type: string
   /** A substring that every such token contains. The pattern is tried only if the text contains it. */
   hint: string
-  /** Must run in linear time (a test verifies this), because it is applied to runs of up to TOKEN_CHARS characters. */
+  /**
+   * The pattern must run in linear time, because it is applied to runs of up to TOKEN_CHARS characters. A test verifies
+   * this.
+   */
   pattern: RegExp
 }
 

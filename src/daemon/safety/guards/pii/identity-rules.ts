@@ -2,14 +2,14 @@ import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 import { isAadhaar, isCodiceFiscale, isCpf, isDniOrNie, isNhsNumber, isNir, isSteuerId } from './checksums.ts'
 
 /**
- * A national identity number with a fixed form. `pattern` matches from the first character. `isValid` gets the number
- * without separators, in upper case. `withoutWords` returns in which case the number is accepted without context words:
- * `always`, if `alone` on its line, or `never`.
+ * A national identity number with a fixed form. `pattern` matches from the first character. `isValid` receives the
+ * number without separators, in upper case. `withoutWords` returns when the number is accepted without context words:
+ * `always`, `alone` (only if it is alone on its line) or `never`.
  */
 export type IdentityRule = {
   entity: PiiEntity
   startsWith: 'digit' | 'letter'
-  /** How many leading digits are possible. If `startsWith` is `letter`, how many leading letters. */
+  /** The possible numbers of leading digits, or of leading letters if `startsWith` is `letter`. */
   heads: readonly number[]
   /** The minimum number of digits in a match. */
   minDigits: number
@@ -17,7 +17,7 @@ export type IdentityRule = {
   words: RegExp
   withoutWords: (value: string) => 'always' | 'alone' | 'never'
   isValid: (compact: string, explained: boolean) => boolean
-  /** The confidence without context words. With context words, the confidence is the maximum. */
+  /** The confidence without context words. With context words, a fixed confidence is used instead. */
   confidence: number
 }
 

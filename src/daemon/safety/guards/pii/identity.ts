@@ -186,7 +186,7 @@ function sizeOf(text: string, from: number, to: number): { length: number; digit
 }
 
 /**
- * Returns where the longest number ends to which the label can refer. The number consists of whole words. Returns
+ * Returns the end of the longest number to which the label can refer. The number consists of whole words. Returns
  * `start` if there is no such number.
  */
 function labelledEnd(text: string, from: number, start: number, rule: LabelledRule): number {

@@ -100,7 +100,7 @@ function scanIpv4(text: string, digits: Digits, report: Report): number {
 function scanIpv6(text: string, report: Report): number {
   let open = text.length
   let free = 0
-  // Where the last group of the text starts, if a following colon could make it an address.
+  // The start of the text's last group, if a colon after this group could make the group part of an address.
   let tail = text.length
   while (tail > 0 && text.length - tail <= 4 && isHex(text.charCodeAt(tail - 1))) tail--
   if (text.length - tail <= 4 && !isWordCode(text.charCodeAt(tail - 1))) open = tail

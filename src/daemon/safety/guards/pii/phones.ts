@@ -73,7 +73,7 @@ function findPhone(text: string, start: number, ends: readonly number[], regions
   const head = ends[0]! - start
   if (ends.at(-1)! - start < MIN_DIGITS || !startsCleanly(text, start)) return undefined
   const isCalled = LABEL.test(wordsBefore(text, start))
-  // A number that has none of the following beginnings needs a label.
+  // A number needs a label unless it has one of the following beginnings.
   const isLed = '+('.includes(text[start]!) || head === 3 || head >= 10
   const isDialled = text[start] === '0' || (text[start] === '1' && head === 1) || regions.length > 0
   const isOwn = isDialled && !followsGroup(text, start)

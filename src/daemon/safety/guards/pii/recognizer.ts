@@ -1,10 +1,10 @@
 import type { PiiEntity } from '../../../../shared/pii-entities.ts'
 
 /**
- * Finds some kinds of personal data in one pass. `report` gets every candidate, in any order. Candidates of different
- * recognizers may overlap. Returns the start of the first candidate that more text could still create, change or
- * lengthen. Returns `text.length` if there is no such candidate. Decisions about a candidate ignore text that precedes
- * it by more than CONTEXT_CHARS.
+ * Finds some kinds of personal data in one pass. `report` receives every candidate, in any order. Candidates of
+ * different recognizers may overlap. Returns the start of the first candidate that more text could still create, change
+ * or lengthen. Returns `text.length` if there is no such candidate. Decisions about a candidate ignore text that
+ * precedes it by more than CONTEXT_CHARS.
  */
 export type Recognizer = {
   entities: readonly PiiEntity[]
@@ -102,7 +102,7 @@ export function wordsBefore(text: string, start: number): string {
   return textBefore(text, start).toLowerCase()
 }
 
-/** Like `wordsBefore`, in the original case. */
+/** Like `wordsBefore`, but keeps the original case. */
 export function textBefore(text: string, start: number): string {
   let from = start
   while (from > 0 && start - from < CONTEXT_CHARS && !isDigit(text.charCodeAt(from - 1))) from--

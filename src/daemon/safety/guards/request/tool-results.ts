@@ -21,7 +21,7 @@ export type JudgedResults = {
   worst: ShieldIncident | undefined
   /** The findings that have no incident yet, one for each tool result. */
   unreported: ShieldIncident[]
-  /** Returns the messages, in which a notice replaces each withheld result. */
+  /** Returns the messages, with a notice in place of each withheld result. */
   withhold(messages: Message[]): Message[]
   /** Remembers these results as reported. Call this after the incidents are durable. */
   markReported(): void

@@ -21,8 +21,8 @@ export type TextSource = 'user' | 'retrieved' | 'tool'
 
 const MATCHED_CHARS = 80
 /**
- * How many characters of text are read for an excerpt. More than MATCHED_CHARS, because whitespace is collapsed
- * afterwards.
+ * How many characters of text are read for an excerpt. This number exceeds MATCHED_CHARS, because whitespace is
+ * collapsed afterwards.
  */
 const READ_CHARS = 4 * MATCHED_CHARS
 
@@ -70,7 +70,7 @@ export function markEvidence({ spelled }: Reading): Evidence[] {
   })
 }
 
-/** Returns evidence of manipulated letters. Because of them, people see a different text than the model receives. */
+/** Returns evidence of manipulated letters. Such letters make people see a different text than the model receives. */
 export function letterEvidence({ clean }: Reading): Evidence[] {
   const found: Evidence[] = []
   const add = (pattern: string, confidence: number, matched: string) =>
@@ -92,7 +92,7 @@ export const hidingEvidence = (encoding: Encoding, text: string): Evidence => ({
   matched: short(text),
 })
 
-/** If a text should only be data, returns evidence of requests to the assistant in it. */
+/** For a text that should only be data, returns evidence that the text contains requests to the assistant. */
 export function dataEvidence(reading: Reading, window: Window, source: TextSource): Evidence[] {
   if (source === 'user') return []
   const { words, spelled } = reading

@@ -30,7 +30,7 @@ export function isUnsure({ riskScore }: ShieldScan, options: ShieldOptions = {})
 }
 
 /**
- * Returns the judge's prompt. It contains as many of the other layers' suspects as fit, highest score first.
+ * Returns the judge's prompt. The prompt contains as many of the other layers' suspects as fit, highest score first.
  * @param suspects the `suspects` of a scan
  * @param fence unpredictable characters that enclose the quoted text, so that the text cannot contain its own end mark
  */

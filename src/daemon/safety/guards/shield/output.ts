@@ -67,8 +67,8 @@ type Snippet = {
 }
 
 /**
- * The maximum number of pieces per snippet. From a longer snippet, only samples are taken, so that the cost of a long
- * system prompt is limited.
+ * The approximate maximum number of pieces of all snippets together. Longer snippets are only sampled, which limits the
+ * cost of a long system prompt.
  */
 const PIECES = 8_192
 
@@ -94,9 +94,9 @@ function prepare(snippet: string, stride: number): Snippet {
 }
 
 /**
- * Scans a model's response for parts of the system prompt, in any case, spacing or encoding. Also scans for a role that
- * the model must not adopt. Takes time linear in the length of the response and the snippets. Paraphrases are not
- * detected.
+ * Scans a model's response for parts of the system prompt, in any letter case, spacing or encoding. Also scans for
+ * signs that the model has abandoned its role. Takes time linear in the length of the response and the snippets.
+ * Paraphrases are not detected.
  */
 export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): OutputWatch {
   const leaks = snippets.map((snippet) => watchLeak(snippet))

@@ -10,8 +10,8 @@ export type Phrase = {
   confidence: number
   steps: readonly (readonly Concept[])[]
   /**
-   * The maximum distance between consecutive steps, in words. For steps in any order, the maximum distance between the
-   * first and the last step.
+   * The maximum distance between consecutive steps, in words. If the steps may occur in any order, this is the maximum
+   * distance between the first and the last step.
    */
   within: number
   anyOrder?: true

@@ -157,7 +157,7 @@ function* judgeBlock(reading: Reading, scan: Scan, hiddenBy: Encoding | undefine
     logit = Math.max(logit, judged.logit)
     yield
   }
-  // Among hidden words, only a request shows an intent to attack. All others may be harmless.
+  // Of all hidden texts, only a request shows an intent to attack. Other hidden texts may be harmless.
   const hidesRequest =
     hiddenBy !== undefined && evidence.some(({ pattern, confidence }) => confidence >= 0.5 && !shown.has(pattern))
   if (hidesRequest && scan.usesHeuristics) evidence.push(hidingEvidence(hiddenBy, reading.spelled))
@@ -177,8 +177,8 @@ function hiddenIn({ clean }: Reading): Decoded[] {
 }
 
 /**
- * These two values are added to the logit: one if fetched data contains a request, one if a request is hidden. Both
- * kinds of requests are rare in the training data.
+ * The first value is added to the logit if fetched data contains a request, the second value if a request is hidden.
+ * Both kinds of requests are rare in the training data.
  */
 const REQUEST_IN_DATA = 1
 const HIDDEN_REQUEST = 3

@@ -70,8 +70,8 @@ const FEW = 0.35
 const ODD_SEGMENTS = 6
 
 /**
- * Finds requests that differ from the surrounding text. Each number encodes the kind of request, the kind of text, the
- * position of the request, and the frequency of requests.
+ * Finds requests that differ from the surrounding text. Each returned number encodes the kind of request, the kind of
+ * text, the position of the request, and the frequency of requests.
  */
 export function odditiesOf(read: Words, window: Window): { numbers: number[]; odd: Segment[] } {
   const segments = segmentsOf(read, window)

@@ -32,7 +32,7 @@ function verdictOf(
   return SHIELD_VERDICTS.indexOf(limit) < SHIELD_VERDICTS.indexOf(verdict) ? limit : verdict
 }
 
-/** Returns the strictest verdict of a score in these categories, and the first category with this verdict. */
+/** Returns the strictest verdict for a score in these categories, and the first category with this verdict. */
 export function strictestVerdict(
   riskScore: number,
   categories: readonly (ShieldCategory | null)[],

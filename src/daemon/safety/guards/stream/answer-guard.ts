@@ -14,7 +14,7 @@ import { Channel, type ChannelRules } from './channel.ts'
 import { createOutputGuard, type OutputGuard } from './output-guard.ts'
 import type { TextFormat } from './text-view.ts'
 
-/** The guards that screen a model's response before the client gets it. */
+/** The guards that screen a model's response before the client receives the response. */
 export type AnswerGuard = {
   /**
    * Like `pass` of OutputGuard, but yields to the event loop during long scans. Await the result before the next

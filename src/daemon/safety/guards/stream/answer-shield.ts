@@ -16,7 +16,7 @@ export type AnswerShield = {
   /** Scans the buffered text, and yields regularly. @throws OutputBlocked if the response must not continue */
   looking(): Generator<void>
   /**
-   * Returns the incident of the whole response, also of an interrupted response. A failure of the shield is not
+   * Returns the incident of the whole response, even if the response was interrupted. A failure of the shield is not
    * reported here, because it has already been logged.
    */
   end(): ShieldIncident | undefined

@@ -133,7 +133,7 @@ export class Channel {
     this.#window += this.#view.add(raw)
   }
 
-  /** How many more milliseconds new text may wait for further text. Without a clock, always 0. */
+  /** How many more milliseconds new text may wait for further text. Without a clock, the value is always 0. */
   get dueInMs(): number {
     const { ms = 0, clock } = this.#pace
     return clock === undefined ? 0 : Math.max(0, this.#askedAtMs + ms - clock.monotonic())
@@ -162,13 +162,16 @@ export class Channel {
     this.#isMidBatch = this.#pace.isLive === true
   }
 
-  /** Like `settling`, for the end of a batch, when the client waits for the text. @throws OutputBlocked */
+  /**
+   * Like `settling`, but for the end of a batch, when the client is waiting for the text: also runs detectors that are
+   * not due. @throws OutputBlocked
+   */
   *settlingNow(): Generator<void> {
     this.#askedAtMs = this.#now
     if (this.#isWorthAsking) yield* this.#asking(this.#pace.isLive === true)
   }
 
-  /** Like `settlingNow`, for use after a pause of the stream, even if little text has arrived. @throws OutputBlocked */
+  /** Like `settlingNow`, but for a paused stream: ignores the minimum amount of new text. @throws OutputBlocked */
   *catchingUp(): Generator<void> {
     this.#askedAtMs = this.#now
     if (this.isBehind) yield* this.#asking(this.#pace.isLive === true)
@@ -258,8 +261,8 @@ export class Channel {
   }
 
   /**
-   * Returns two offsets: where open text starts, and up to where text may be released. A value that has begun is not
-   * split.
+   * Returns two offsets: `open` is where open text starts, and text may be released up to `leave`. A value that has
+   * begun is not split.
    */
   *#borders(isLive: boolean): Generator<void, { open: number; leave: number }> {
     const { armed, pseudonyms } = this.#rules
@@ -299,7 +302,7 @@ export class Channel {
     return isHighSurrogate(window.charCodeAt(at - 1)) ? at + 1 : at
   }
 
-  /** This detector considers the text open from `open` on. Returns the offset up to which text may then be released. */
+  /** Returns the offset up to which text may be released if this detector considers all text from `open` on open. */
   *#leavingOf(one: ArmedDetector, open: number): Generator<void, number> {
     const window = this.#window
     const bound = this.#liveBound
@@ -321,8 +324,8 @@ export class Channel {
       ({ start, end }) => (firstEndingAfter(redactions, start)?.start ?? end) >= end,
     )
     const cut = [...redactions, ...edits].find(({ start, end }) => start < limit && limit < end)?.start ?? limit
-    // If another detector requires a cut, a finding that is only logged may extend beyond it. Such a finding can no
-    // longer change.
+    // If another detector requires a cut, a finding that is only logged may extend beyond the cut. Such a finding can
+    // no longer change.
     const settled = findings.filter(({ start }) => start < cut)
     countHits(hits, settled)
     for (const redaction of redactions) {

@@ -27,8 +27,8 @@ export type OutputGuardPlan = {
 
 /**
  * The guards of one response, streamed or not. The guards screen text, reasoning and tool arguments, but not ids and
- * names. Released text is never retracted. The result does not depend on how the response was split into chunks. There
- * are two exceptions: kinds of values that are recognized only after their start was released (docs/guards.md,
+ * names. Released text is never retracted. The result does not depend on how the response was split into chunks. The
+ * exceptions are two kinds of values, which are recognized only after their start was released (docs/guards.md,
  * Streams).
  */
 export type OutputGuard = {
@@ -44,8 +44,8 @@ export type OutputGuard = {
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
   /**
-   * Accepts the parts only if all parts would wait for more text, so that `pass` would return nothing. This is the
-   * usual case in a continuous stream. Returns false if the parts were not accepted.
+   * Accepts the parts only if all of them would wait for more text, which means that `pass` would return nothing. This
+   * is the usual case in a continuous stream. Returns false if the parts were not accepted.
    */
   keep(parts: readonly ChatPart[]): boolean
   /** How many milliseconds new text may wait for further text before detectors must run. Undefined if no text waits. */
@@ -65,16 +65,16 @@ export type OutputGuard = {
 export const createOutputGuard = (plan: OutputGuardPlan): OutputGuard => new PartGuard(plan)
 
 /**
- * The maximum length of text and reasoning that waits for another channel. They wait because a model may alternate
- * between channels and so split a value. The limit is low, because reasoning has usually ended when the text begins;
+ * The maximum length of text and reasoning that waits for another channel. Text waits because a model may split a value
+ * by alternating between channels. The limit is low, because reasoning has usually ended when the text begins;
  * providers do not signal its end.
  */
 const INTERLEAVED_TEXT_CHARS = 64
-/** If a response arrives in one chunk, the size of the steps in which it is processed. */
+/** The size of the steps in which a response that arrives in one chunk is processed. */
 const PIECE_CHARS = 8_192
 /**
- * The maximum length of tool arguments that wait for another channel. It is larger, because clients read tool arguments
- * only when they are complete.
+ * The maximum length of tool arguments that wait for another channel. This limit is larger than the limit for text,
+ * because clients read tool arguments only when the arguments are complete.
  */
 const INTERLEAVED_ARGUMENT_CHARS = DETECTION_HOLD_CHARS
 
@@ -90,7 +90,7 @@ type TextPart = Extract<ChatPart, { type: 'text' | 'reasoning' | 'tool_call' }>
 /** An outgoing part, or several consecutive parts that are joined. */
 type Waiting = {
   part: ChatPart
-  /** Whether several parts are joined. `part` is then the first of them. */
+  /** Whether several parts are joined. If so, `part` is the first of these parts. */
   isJoined: boolean
   /** Undefined for a part without text. */
   channel: Channel | undefined

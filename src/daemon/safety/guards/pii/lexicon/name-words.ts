@@ -30,13 +30,14 @@ export const PLACE_PREPOSITIONS = wordSet(
   'in from near at to visiting visit outside around towards toward within across throughout reaching leaving toured',
 )
 
-/** Determiners. A capitalized name that follows one is assumed to be a thing, not a person. */
+/** Determiners. A capitalized name that follows a determiner is assumed to be a thing, not a person. */
 export const DETERMINERS = wordSet(
   'the a an this that these those each every any some your our their its my his her no new one another which',
 )
 
 /**
- * Everyday words that are often capitalized, at the start of sentences or in headings. They complement the stop words.
+ * Everyday words that are often capitalized, at the start of sentences or in headings. This list complements the stop
+ * words.
  */
 export const EVERYDAY_WORDS = wordSet(`
 able about above absolutely accept access according account accounts across act action actions active actually add added adding additional additionally address administration admin advanced adventure after afterwards again agent agents ago agree
