@@ -17,7 +17,7 @@ const points = z
   .min(0, { error: 'must not be negative' })
   .max(POINTS_PER_ANSWER_MAX, { error: `must be at most ${POINTS_PER_ANSWER_MAX}` })
 
-/** The schema of `prices` in an entry under `providers:`. */
+/** Creates the schema of `prices` in an entry under `providers:`. */
 export const pricesEntry = () =>
   z.record(
     z.string(),

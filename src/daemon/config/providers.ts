@@ -27,8 +27,8 @@ const OUR_HEADERS = new Set([
 ])
 
 /**
- * The schema of one entry under `providers:`, except `local`. Its output is the configuration of the provider. The
- * required keys depend on the entry's name and other keys, so each entry has its own schema.
+ * Creates the schema of one entry under `providers:`, except `local`. The schema's output is the configuration of the
+ * provider. The required keys depend on the entry's name and other keys, so each entry has its own schema.
  */
 export function providerEntry(name: string, entry: unknown, sources: ConfigSources, configFile: string) {
   if (!PROVIDER_NAME.test(name)) {

@@ -28,7 +28,7 @@ const step: z.ZodType<ScriptStep> = z.union(
 )
 
 /**
- * The schema of the entry `local` under `providers:`. Its output contains the scripts of the models
+ * Creates the schema of the entry `local` under `providers:`. The schema's output contains the scripts of the models
  * `local/script/<name>`.
  */
 export function localEntry() {

@@ -11,8 +11,8 @@ const Name = z.string().min(1, { abort: true })
 const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { abort: true })
 
 /**
- * A secret in the file: the text itself, or a reference to the text. `missing` is the error message for a missing
- * secret.
+ * Creates the schema of a secret in the file: the text itself, or a reference to the text. `missing` is the error
+ * message for a missing secret.
  */
 export const secretReference = (missing?: string) =>
   z.union(

@@ -3,8 +3,8 @@ import { suggestion } from '../../shared/nearest-name.ts'
 import { ValueFault } from './values.ts'
 
 /**
- * The schema of a mapping with known keys. Each unknown key is reported as a separate fault that suggests a similar
- * known key.
+ * Creates the schema of a mapping with known keys. Each unknown key is reported as a separate fault that suggests a
+ * similar known key.
  */
 export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape, mustBe: string) {
   const known = Object.keys(shape)

@@ -22,7 +22,7 @@ export const LISTENERS = { perTenant: 10, perDaemon: 100 } as const
 
 export type ListenDeps = WebhookDeps & { isDraining(): boolean }
 
-/** Routes for `aigw webhooks listen` and `aigw webhooks trigger`. */
+/** Returns the routes for `aigw webhooks listen` and `aigw webhooks trigger`. */
 export function listenRoutes(deps: ListenDeps): Route[] {
   const { db } = deps
   const listeners = createListeners()

@@ -38,7 +38,7 @@ const DISABLED = { description: 'The webhook is disabled', schema: StructuredErr
 /** Responses that contain a secret must not be cached. */
 const SECRET_HEADERS = { 'cache-control': 'no-store' }
 
-/** Routes that manage webhooks and their deliveries. */
+/** Returns the routes that manage webhooks and their deliveries. */
 export function webhookRoutes(deps: WebhookDeps): Route[] {
   const { db, clock } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {

@@ -37,7 +37,7 @@ export const GROUP_BODY_BYTES = 524_288
 const NOT_FOUND = { description: 'No group of this tenant has this id', schema: StructuredError }
 const NAME_EXISTS = { description: 'A group with this name exists', schema: StructuredError }
 
-/** Returns the routes of groups. */
+/** Returns the routes that manage groups. */
 export function groupRoutes(deps: ChangeDeps): Route[] {
   const { db, clock } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {

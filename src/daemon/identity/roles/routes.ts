@@ -46,7 +46,7 @@ const DEFAULT_RIGHTS: RoleRights = {
   canUseChat: true,
 }
 
-/** Returns the routes of roles. */
+/** Returns the routes that manage roles. */
 export function roleRoutes(deps: ChangeDeps): Route[] {
   const { db, clock } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {

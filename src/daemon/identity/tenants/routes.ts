@@ -33,7 +33,7 @@ import { type CountedTenant, findTenant, insertTenant, listTenants, updateTenant
 const nameExists = { description: 'A tenant with this name exists', schema: StructuredError }
 const notFound = { 404: { description: 'No tenant has this id', schema: StructuredError } }
 
-/** Returns the routes of tenants. Only the operator may call these routes. */
+/** Returns the routes that manage tenants. Only the operator may call these routes. */
 export function tenantRoutes(deps: ChangeDeps): Route[] {
   const { db, clock } = deps
   return [

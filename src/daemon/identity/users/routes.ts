@@ -51,7 +51,7 @@ export type UserDeps = ChangeDeps & {
   requireFreeLicense(tx: Db, tenantId: string, license: License): Promise<void>
 }
 
-/** Returns the routes of users. */
+/** Returns the routes that manage users. */
 export function userRoutes({ requireFreeLicense, ...deps }: UserDeps): Route[] {
   const { db, clock } = deps
   return [

@@ -40,7 +40,7 @@ const UNIQUE_FIELDS = {
 type UniqueField = keyof typeof UNIQUE_FIELDS
 const uniqueFields = Object.keys(UNIQUE_FIELDS) as UniqueField[]
 
-/** Returns the billing columns of the tenant's user with this id. Undefined if the user is not active. */
+/** Returns the billing columns of the tenant's user with this id. Returns undefined if the user is not active. */
 export function findPayer(
   db: Db,
   tenantId: string,

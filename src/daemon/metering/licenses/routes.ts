@@ -5,7 +5,7 @@ import { type Route, reply, route } from '../../platform/http/route.ts'
 import type { LicensePools } from '../config.ts'
 import { countLicenses } from './pool.ts'
 
-/** The route that reports the number of free licences. */
+/** Returns the route that reports the number of free licences. */
 export function licenseRoutes({ db, licenses: limits }: { db: Db; licenses: LicensePools }): Route[] {
   return [
     route({

@@ -5,7 +5,7 @@ export type Period = { readonly name: string; readonly startMs: number; readonly
 
 let last: Period = { name: '', startMs: 0, endMs: 0 }
 
-/** The month that contains `nowMs`. */
+/** Returns the month that contains `nowMs`. */
 export function periodAt(nowMs: number): Period {
   if (nowMs >= last.startMs && nowMs < last.endMs) return last
   const { startMs, endMs } = windowAt('month', nowMs)

@@ -31,7 +31,7 @@ export type Price = {
 }
 
 export type PriceList = {
-  /** The price of `<provider>/<model>`. Unknown models are never free. */
+  /** Returns the price of `<provider>/<model>`. Unknown models are never free. */
   priceOf(modelId: string): Price
 }
 
@@ -178,8 +178,8 @@ export function costOf(
 }
 
 /**
- * Returns how many output tokens this amount of nano-dollars covers after the input is paid. Undefined if output is
- * free.
+ * Returns how many output tokens this amount of nano-dollars covers after the input is paid. Returns undefined if
+ * output is free.
  */
 export function coveredOutput(price: Price, inputTokens: number, nanos: number): number | undefined {
   if (price.output === 0) return undefined

@@ -29,11 +29,11 @@ export type SpendRequest = {
   pointsLimit: number | null
   userLimitNanos: number | null
   keyLimitNanos: number | null
-  /** The maximum cost of the answer in nano-dollars. */
+  /** Returns the maximum cost of the answer in nano-dollars. */
   nanosAtMost(): number
   /**
-   * The maximum cost of the shortest useful answer, in nano-dollars. It is less than `nanosAtMost` only if the gateway
-   * may limit the answer's length. It is higher while other requests have reservations (`isShared`).
+   * Returns the maximum cost of the shortest useful answer, in nano-dollars. This cost is less than `nanosAtMost` only
+   * if the gateway may limit the answer's length. It is higher while other requests have reservations (`isShared`).
    */
   nanosAtLeast(isShared: boolean): number
 }
@@ -46,7 +46,7 @@ export type Standing = {
 }
 export type SpendState = { readonly spent: number; readonly reserved: number }
 
-/** The limits for a request that is sent with this key and billed to this account. */
+/** Returns the limits for a request that is sent with this key and billed to this account. */
 export function limitsOf(
   { license, usageByModel }: Payer,
   key: Pick<KeySettings, 'billingMode' | 'usageByModel'>,
@@ -69,8 +69,8 @@ export const isLimited = (request: SpendRequest): boolean =>
     : hasBudget(request) && request.nanosAtMost() > 0
 
 /**
- * The billing mode of the request: the key's mode, or dollars if the key's points are exhausted. A request that exceeds
- * the remaining unreserved budget is rejected. A free request is never rejected.
+ * Determines the billing mode of the request: the key's mode, or dollars if the key's points are exhausted. A request
+ * that exceeds the remaining unreserved budget is rejected. A free request is never rejected.
  * @returns undefined if the request must be rejected
  */
 export function modeFor(request: SpendRequest, standing: Standing): BillingMode | undefined {
@@ -84,8 +84,8 @@ export const hasBudget = ({ userLimitNanos, keyLimitNanos }: SpendRequest): bool
   userLimitNanos !== null || keyLimitNanos !== null
 
 /**
- * The amount to reserve for a request billed in dollars: its maximum cost, or the remaining budget if that is less.
- * Call it after `modeFor`.
+ * Returns the amount to reserve for a request that is billed in dollars: its maximum cost, or the remaining budget if
+ * that is less. Call it after `modeFor`.
  */
 export function nanosFor(request: SpendRequest, { userNanos, keyNanos }: Standing): number {
   const left = ({ spent, reserved }: SpendState, limit: number | null) =>
@@ -105,7 +105,7 @@ const fitsDollars = (request: SpendRequest, limit: number | null, state: SpendSt
 const fits = (amount: number, limit: number | null, { spent, reserved }: SpendState): boolean =>
   amount === 0 || limit === null || spent + reserved + amount <= limit
 
-/** Returns the billing fallback to report. Undefined if the request is billed in the key's mode. */
+/** Returns the billing fallback to report. Returns undefined if the request is billed in the key's mode. */
 export const fallbackOf = (keyMode: BillingMode, mode: BillingMode): BillingFallback | undefined =>
   keyMode === mode ? undefined : { original_mode: keyMode, fallback_mode: mode, reason: 'quota_exhausted' }
 

@@ -57,7 +57,8 @@ export type Detector = {
 }
 
 /**
- * Returns `begunFrom` of the detector, or its default. @param open the result of the detector's `openFrom` for the text
+ * Returns the result of the detector's `begunFrom`, or the default if the detector does not define this function.
+ * @param open the result of the detector's `openFrom` for the text
  */
 export function begunFrom(
   detector: Pick<Detector, 'begunFrom' | 'holdsOnlyValues'>,

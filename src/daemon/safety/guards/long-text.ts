@@ -9,7 +9,7 @@ import type { TextFormat } from './stream/text-view.ts'
 const PIECE_CHARS = 8_192
 
 /**
- * Like `screenText`, for texts of any length. A long text is screened in steps; between two steps, the daemon does
+ * Like `screenText`, but for texts of any length. A long text is screened in steps; between two steps, the daemon does
  * other work. Counting stops as soon as the text is certain to be blocked.
  * @param pacer the pacer of the request, shared by all of its texts
  */
@@ -26,8 +26,8 @@ export function screenInSlices(
 }
 
 /**
- * Like `screenInSlices`, but also converts `marks`. These are ordered offsets in the text, and become offsets in the
- * result.
+ * Like `screenInSlices`, but also converts `marks`. Marks are ordered offsets in the text, and are converted to offsets
+ * in the result.
  */
 export const screenWithOffsets = async (
   raw: string,

@@ -119,7 +119,8 @@ function toCode(digest: Buffer): string {
 }
 
 /**
- * Returns the start of the label that ends at `end`. Undefined if `label` is not a separate word directly before `end`.
+ * Returns the start of the label that ends at `end`. Returns undefined if `label` is not a separate word directly
+ * before `end`.
  */
 function labelStart(text: string, end: number, label: string): number | undefined {
   let at = end

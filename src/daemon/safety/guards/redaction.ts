@@ -44,7 +44,7 @@ export const screenText = (
   pseudonyms?: Pseudonyms,
 ): Screened => runToEnd(screening(raw, format, armed, pseudonyms))
 
-/** Like `screenText`; yields after each detector. */
+/** Like `screenText`, but yields after each detector. */
 export function* screening(
   raw: string,
   format: TextFormat,

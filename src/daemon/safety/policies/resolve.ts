@@ -35,7 +35,7 @@ export function resolvePolicy(
   return { canonical: id, name, document, hash, source }
 }
 
-/** Returns the policy of requests that do not name a policy. Undefined if this policy was deleted. */
+/** Returns the policy of requests that do not name a policy. Returns undefined if this policy was deleted. */
 export const findDefaultPolicy = (
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
   policies: PolicyList,
@@ -73,9 +73,9 @@ function choose(
 }
 
 /**
- * Whether a key may use a policy. The active policy replaces the system default, so a key that may use the system
- * default may also use the active policy. If a key is limited to other policies, the activation of a policy does not
- * give it access to that policy.
+ * Whether a key is allowed to use a policy. The active policy replaces the system default, so a key that is allowed to
+ * use the system default may also use the active policy. If a key is limited to other policies, the activation of a
+ * policy does not give the key access to that policy.
  */
 function mayUse(allowed: readonly string[], id: string, source: PolicySource): boolean {
   if (allowed.length === 0 || allowed.includes(id)) return true

@@ -34,7 +34,9 @@ const refused = (description: string): ResponseDoc => ({ description, schema: St
 const unknown = refused('No policy of this tenant has this name or id')
 const notAllowed = refused('Not an administrator, or the policy is built in')
 
-/** Returns the routes of SMLTP policies. Each route accepts the id or the name of a policy, case-insensitive. */
+/**
+ * Returns the routes that manage SMLTP policies. Each route accepts the id or the name of a policy, case-insensitive.
+ */
 export function policyRoutes(deps: PolicyChangeDeps): Route[] {
   const { db, policies } = deps
   const administration: Pick<Route, 'access' | 'errors' | 'tags'> = {

@@ -69,7 +69,9 @@ export async function deletePolicy(tx: Db, tenantId: string, id: string): Promis
   await tx.deleteFrom('smltp_policies').where('tenant_id', '=', tenantId).where('id', '=', id).execute()
 }
 
-/** Returns a tenant's active policy and its activation time. Undefined if the tenant has not activated a policy. */
+/**
+ * Returns a tenant's active policy and its activation time. Returns undefined if the tenant has not activated a policy.
+ */
 export const findActivation = (db: Db, tenantId: string): Promise<Activation | undefined> =>
   db
     .selectFrom('smltp_active_policies')

@@ -60,7 +60,7 @@ export type ShieldScanner = {
     policy: ShieldPolicyDocument,
     terms: Pick<ScanTerms, 'tenantId' | 'pacer'>,
   ): Promise<OutputScan>
-  /** Like `scanOutput`, for text that arrives in chunks. Use a separate watch for each text. */
+  /** Like `scanOutput`, but for text that arrives in chunks. Use a separate watch for each text. */
   watchOutput(instructions: readonly string[], policy: ShieldPolicyDocument, tenantId: string): OutputWatch
 }
 
@@ -228,7 +228,7 @@ const toOptions = (
 
 export type ShieldIncident = GuardIncident & { kind: 'prompt_shield' }
 
-/** Returns the incident of a scan. Undefined if the scan found nothing to report. */
+/** Returns the incident of a scan. Returns undefined if the scan found nothing to report. */
 export function shieldIncident(
   scan: Pick<ShieldScan, 'riskScore' | 'verdict' | 'attackCategory' | 'confidence' | 'severity'> | undefined,
   { id, document }: AppliedShield,

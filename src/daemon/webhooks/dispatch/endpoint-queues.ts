@@ -82,12 +82,12 @@ export type EndpointQueues = {
   room(queue: EndpointQueue, now: number): number
   /** If a queue has ready deliveries, adds it to the queues that wait for a slot. */
   enqueue(queue: EndpointQueue, now: number): void
-  /** Returns the next attempt to start. Undefined if nothing is ready or no slot is free. */
+  /** Returns the next attempt to start. Returns undefined if nothing is ready or no slot is free. */
   next(now: number): Run | undefined
   ended(run: Run, timedOut: boolean, now: number): void
   /**
-   * Returns the time at which a running attempt will count as slow and free its slot. Undefined if no queue waits for a
-   * slot.
+   * Returns the time at which a running attempt will count as slow and free its slot. Returns undefined if no queue
+   * waits for a slot.
    */
   slotAt(): number | undefined
   /** Removes idle queues. */

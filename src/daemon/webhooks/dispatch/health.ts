@@ -26,6 +26,6 @@ export const isWarned = ({ enabled, failures }: Health): boolean =>
 
 /**
  * Returns the wait before the next attempt, in milliseconds from the end of the last attempt. `attempts` is the number
- * of failed attempts. Undefined if no more attempts are made.
+ * of failed attempts. Returns undefined if no more attempts are made.
  */
 export const waitAfter = (attempts: number): number | undefined => WEBHOOK_WAITS_MS[attempts]

@@ -10,8 +10,8 @@ import type { Subscriber } from './store.ts'
 /** Reads endpoint rows. An unreadable row is logged only once and does not affect other endpoints. */
 export type EndpointReader = {
   /**
-   * Returns the settings for an attempt. Undefined if the secret cannot be decrypted, because every delivery must be
-   * signed.
+   * Returns the settings for an attempt. Returns undefined if the secret cannot be decrypted, because every delivery
+   * must be signed.
    */
   settingsOf(subscriber: Subscriber): EndpointSettings | undefined
   /**

@@ -104,8 +104,8 @@ function typeOfName(name: string): KeyedValue['type'] | undefined {
 }
 
 /**
- * Returns the end of the quotes that open at `at`. Undefined if the quotes are not closed on this line, or if the value
- * is too long.
+ * Returns the end of the quotes that open at `at`. Returns undefined if the quotes are not closed on this line, or if
+ * the value is too long.
  */
 function endOfQuoted(text: string, at: number): number | undefined {
   const start = at + 1

@@ -210,7 +210,7 @@ const foldedOf = (word: string, folded: Uint16Array): number[] =>
 
 const reversed = (word: string): string => word.split('').reverse().join('')
 
-/** Whether a word begins with this character. */
+/** Whether a word begins at `start`, where `code` is its first character. */
 const begins = (text: string, start: number, code: number): boolean =>
   start === 0 || isEdge(text.charCodeAt(start - 1), code)
 

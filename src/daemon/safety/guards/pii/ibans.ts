@@ -16,8 +16,8 @@ export type IbanReading = { end: number; isValid: boolean; isOpen: boolean }
 
 /**
  * Reads the letters and digits of an IBAN; the country determines how many. Skips single spaces, hyphens or dots
- * between these characters. Undefined if no IBAN can begin here. The format is ISO 13616. ibantools validates check
- * digits and national formats.
+ * between these characters. Returns undefined if no IBAN can begin here. The format is ISO 13616. ibantools validates
+ * check digits and national formats.
  */
 export function readIban(text: string, start: number): IbanReading | undefined {
   if (!isAsciiLetter(text.charCodeAt(start))) return undefined

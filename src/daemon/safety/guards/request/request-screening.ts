@@ -144,7 +144,7 @@ export type PromptTextScan = {
   toolResults: ReadonlyMap<ToolResult, ShieldScan>
 }
 
-/** Scans the texts of a request. Undefined if no shield applies. */
+/** Scans the texts of a request. Returns undefined if no shield applies. */
 export async function scanPromptText(
   promptText: PromptText,
   shield: AppliedShield | undefined,

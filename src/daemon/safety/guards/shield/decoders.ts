@@ -164,7 +164,7 @@ const fromHex = (run: string): string | undefined =>
 const fromBinary = (run: string): string | undefined =>
   readable(Buffer.from(Array.from(run.matchAll(/[01]{8}/g), ([bits]) => Number.parseInt(bits, 2))))
 
-/** Returns the bytes as text. Undefined if they are not text. */
+/** Returns the bytes as text. Returns undefined if they are not text. */
 function readable(bytes: Buffer): string | undefined {
   if (bytes.length < 4) return undefined
   const text = bytes.toString('utf8')

@@ -50,7 +50,7 @@ export function judgePrompt(suspects: readonly string[], fence: string): JudgePr
   }
 }
 
-/** Parses the judgement in a model's response. Undefined if the response contains no reliable judgement. */
+/** Parses the judgement in a model's response. Returns undefined if the response contains no reliable judgement. */
 export function readJudgement(answer: string): Judgement | undefined {
   const start = answer.indexOf('{')
   const end = answer.lastIndexOf('}')

@@ -24,7 +24,7 @@ export type AnswerShield = {
 
 type WatchedText = { watch: OutputWatch; waiting: string }
 
-/** Creates the shield of a response. Undefined if no shield scans responses. */
+/** Creates the shield of a response. Returns undefined if no shield scans responses. */
 export function shieldAnswer(
   { shield, instructions, scanTerms }: Pick<GuardedRequest, 'shield' | 'instructions' | 'scanTerms'>,
   { scanner }: Pick<Guards, 'scanner'>,

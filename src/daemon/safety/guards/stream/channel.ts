@@ -302,7 +302,7 @@ export class Channel {
     return isHighSurrogate(window.charCodeAt(at - 1)) ? at + 1 : at
   }
 
-  /** Returns the offset up to which text may be released if this detector considers all text from `open` on open. */
+  /** Returns the offset up to which text may be released if this detector considers the text open from `open` on. */
   *#leavingOf(one: ArmedDetector, open: number): Generator<void, number> {
     const window = this.#window
     const bound = this.#liveBound

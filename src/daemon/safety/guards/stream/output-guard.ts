@@ -13,8 +13,8 @@ import type { TextFormat } from './text-view.ts'
 export type OutputGuardPlan = {
   armed: readonly ArmedDetector[]
   /**
-   * The request's pseudonyms. The guard reverses them in the response, and creates pseudonyms for findings to be
-   * tokenized.
+   * The request's pseudonyms. The guard reverses these pseudonyms in the response, and creates pseudonyms for findings
+   * to be tokenized.
    */
   pseudonyms?: Pseudonyms | undefined
   /** Without a clock, detectors run on every batch. */
@@ -39,8 +39,8 @@ export type OutputGuard = {
    */
   pass(parts: readonly ChatPart[]): readonly ChatPart[]
   /**
-   * Like `pass`; yields after each detector and every PIECE_CHARS, so that other work can run. Do not pass other parts
-   * until the generator has finished.
+   * Like `pass`, but yields after each detector and every PIECE_CHARS, so that other work can run. Do not pass other
+   * parts until the generator has finished.
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
   /**
@@ -50,7 +50,7 @@ export type OutputGuard = {
   keep(parts: readonly ChatPart[]): boolean
   /** How many milliseconds new text may wait for further text before detectors must run. Undefined if no text waits. */
   readonly dueInMs: number | undefined
-  /** Like `passing`, without new parts: runs the detectors on all text, and returns the parts that may be sent. */
+  /** Like `passing`, but without new parts: runs the detectors on all text, and returns the parts that may be sent. */
   catchingUp(): Generator<void, readonly ChatPart[]>
   /**
    * Returns the remaining parts of an interrupted response. If a response is complete, its `end` part releases these
@@ -385,7 +385,7 @@ function isPlain(piece: TextPart): boolean {
   return !isSeal(piece)
 }
 
-/** Whether a plain piece may be appended to this part. */
+/** Whether the plain `piece` may be appended to the part `open`. */
 function isOpenTo(open: TextPart, piece: TextPart): boolean {
   if (open.type !== 'tool_call' && !isPlain(open)) return false
   if (open.type === 'tool_call') return piece.type === 'tool_call' && piece.index === open.index

@@ -12,7 +12,7 @@ export type TextFormat = 'text' | 'json'
 export type TextView = {
   /** Adds the next chunk and returns its decoded text. */
   add(raw: string): string
-  /** Returns the raw end of an interrupted text, which could not be decoded because it is incomplete. */
+  /** Returns the raw incomplete escape at the end of an interrupted text, or an empty string if there is none. */
   end(): string
   /**
    * Returns where an incomplete token starts, if the token can only be replaced as a whole. Returns the end of the
