@@ -164,7 +164,7 @@ function wellKnownOfEnvironment(
 /**
  * Returns the well-known provider with the entry's name, unless the entry sets a different kind. Otherwise returns the
  * well-known provider whose name is the entry's kind. An entry with its own `base_url` is not matched by kind: the
- * address may not belong to the company whose key would be sent.
+ * address might not belong to the company whose key would be sent.
  */
 function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefined {
   const kind = kindIn(entry)

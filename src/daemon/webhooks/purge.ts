@@ -22,7 +22,7 @@ export async function purgeWebhooks({ db, clock }: { db: Db; clock: Clock }): Pr
   while ((await cancelLost(db)) === WEBHOOK_PURGE_ROWS);
 }
 
-/** If an endpoint has more than WEBHOOK_HELD held deliveries, cancels the oldest. */
+/** If an endpoint has more than WEBHOOK_HELD held deliveries, cancels the oldest held deliveries. */
 export async function trimHeldDeliveries({ db }: { db: Db }): Promise<void> {
   // The subquery reads only the index of held deliveries, not the table.
   const { rows } = await sql<Pick<WebhookEndpointRow, 'id' | 'tenant_id'>>`

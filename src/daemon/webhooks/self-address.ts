@@ -2,8 +2,8 @@ import { networkInterfaces } from 'node:os'
 import { normalAddress, reachOfAddress } from './target-address.ts'
 
 /**
- * Returns a function that tests whether this daemon listens on an address and port. It uses the addresses of this
- * machine's network interfaces.
+ * Returns a function that tests whether this daemon listens on an address and port. The returned function uses the
+ * addresses of this machine's network interfaces.
  * @param ownPort returns undefined before the daemon listens
  */
 export const createSelfAddressCheck =

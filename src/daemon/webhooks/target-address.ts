@@ -50,7 +50,7 @@ export function readTarget(text: string): Target {
   return { url, origin: url.origin, path: url.pathname + url.search, host, port, literal }
 }
 
-/** Returns the reach that follows from the name alone, whatever its addresses are. */
+/** Returns the reach that the host name alone determines, regardless of its addresses. */
 export function reachOfName(host: string): Reach {
   if (METADATA_NAMES.has(host)) return 'special'
   return !host.includes('.') || PRIVATE_SUFFIX.test(host) || LOOPBACK_NAMES.has(host) ? 'private' : 'public'

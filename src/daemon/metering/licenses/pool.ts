@@ -17,7 +17,7 @@ export async function countLicenses(db: Db, tenantId: string): Promise<Record<Li
 
 /**
  * Checks that a licence of this kind is free. The count is exact only while the transaction has the tenant's lock.
- * @throws LICENSE_UNAVAILABLE if none is free
+ * @throws LICENSE_UNAVAILABLE if no licence of this kind is free
  */
 export async function requireFreeLicense(
   tx: Db,

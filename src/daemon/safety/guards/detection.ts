@@ -99,7 +99,7 @@ export const DETECTION_CONTEXT_CHARS = 256
 /** A live stream holds back at most this much text in which no value has begun. */
 export const LIVE_HOLD_CHARS = 64
 /**
- * The maximum length of a finding, and of the text that a stream holds back. It is twice the length of a PEM private
- * key of 4,096 bits.
+ * The maximum length of a finding, and of the text that a stream holds back. This length is twice the length of a PEM
+ * private key of 4,096 bits.
  */
 export const DETECTION_HOLD_CHARS = 8_192

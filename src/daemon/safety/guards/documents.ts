@@ -1,6 +1,6 @@
 // Applies the `input` rules to stored documents. A pseudonym can be reversed only in the response to the request for
-// which it was created. Values that a rule tokenizes are therefore stored unchanged. They are tokenized when a prompt
-// includes them.
+// which it was created. Values that a rule tokenizes are therefore stored unchanged. Such values are tokenized when a
+// prompt includes them.
 import { hash, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { PolicyAction } from '../../../shared/wire/policies.ts'

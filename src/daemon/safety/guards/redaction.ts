@@ -6,8 +6,8 @@ import type { Pseudonyms } from './pseudonyms.ts'
 import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'
 
 /**
- * A finding. `subject` distinguishes several sources of one type, for example canaries by their ids. It never contains
- * the matched value.
+ * A finding. `subject` distinguishes several sources of one type, for example canaries by their ids. `subject` never
+ * contains the matched value.
  */
 export type Found = Finding & { subject?: string }
 

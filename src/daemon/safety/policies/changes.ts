@@ -32,7 +32,7 @@ export type PolicyChangeDeps = ChangeDeps & { policies: PolicyCatalogue }
 /** A policy, and whether it is the tenant's active policy. */
 export type ShownPolicy = { policy: NamedPolicy; isActive: boolean }
 
-/** How many key names an error contains at most. All other keys are only counted. */
+/** The maximum number of key names in an error. All other keys are only counted. */
 const KEYS_NAMED = 5
 
 /**

@@ -63,7 +63,7 @@ function violationOf(
 
 /**
  * Matches visible ASCII only. Real model names contain only these characters. Other characters are rejected, because
- * invisible ones could bypass a ban.
+ * invisible characters could bypass a ban.
  */
 const PLAIN_NAME = /^[\x21-\x7e]+$/
 /**

@@ -27,8 +27,8 @@ export type JudgeTerms = {
 }
 
 /**
- * The layer `llm`: if the other layers are unsure about a text, requests a model's judgement of it. Undefined if there
- * is no judgement.
+ * The layer `llm`: if the other layers are unsure about a text, asks a model to judge the text. Returns undefined if
+ * there is no judgement.
  */
 export type Judge = (
   scan: ShieldScan,

@@ -168,7 +168,7 @@ export function scanRoutes({
   ]
 }
 
-/** The risk score of a leaked canary. It is the maximum, because a text does not contain a canary by chance. */
+/** The risk score of a leaked canary. This score is the maximum, because a text does not contain a canary by chance. */
 const CERTAIN = 100
 
 const NO_POLICY = {

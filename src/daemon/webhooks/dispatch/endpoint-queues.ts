@@ -11,7 +11,9 @@ const WEBHOOK_ENDPOINT_CONCURRENCY = 2
  */
 export const WEBHOOK_SLOTS = { brisk: 256, stuck: 64, slow: 600, all: 1_500 } as const
 const WEBHOOK_SLOW_MS = 300
-/** How long an endpoint remains classified as slow or stuck. It exceeds the longest wait between two attempts. */
+/**
+ * How long an endpoint remains classified as slow or stuck. This time exceeds the longest wait between two attempts.
+ */
 const WEBHOOK_PACE_MS = 120_000
 
 /** The settings of an endpoint, as read from the store. */

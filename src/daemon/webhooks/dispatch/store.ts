@@ -49,7 +49,7 @@ const SUBSCRIBER = [
 /** The columns of an endpoint that fan-out needs. */
 export type Subscriber = Pick<WebhookEndpointRow, (typeof SUBSCRIBER)[number]>
 
-/** Returns the endpoints of these tenants, sorted by id. They cannot be deleted until `tx` ends. */
+/** Returns the endpoints of these tenants, sorted by id. The endpoints cannot be deleted until `tx` ends. */
 export async function listSubscribers(tx: Db, tenantIds: readonly string[]): Promise<Subscriber[]> {
   const query = tx.selectFrom('webhook_endpoints').select(SUBSCRIBER).where('tenant_id', 'in', tenantIds).orderBy('id')
   return (engineOf(tx).name === 'postgres' ? query.forKeyShare() : query).execute()

@@ -241,8 +241,8 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
 export function openTokenFrom(text: string, run: number): number {
   const tails = new Map<CharacterSet, number>()
   /**
-   * Returns the index where the trailing run of characters from the set starts. It is computed once per set, not for
-   * each prefix.
+   * Returns the index where the trailing run of characters from the set starts. The index is computed once per set, not
+   * once per prefix.
    */
   const tailOf = (set: CharacterSet): number => {
     let tail = tails.get(set)

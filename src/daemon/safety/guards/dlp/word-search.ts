@@ -249,7 +249,10 @@ export function beforeOneOf(open: number, findings: readonly Finding[]): number 
   return open
 }
 
-/** The edges of the trie. It is a hash table of plain numbers, because it is accessed for most characters of a text. */
+/**
+ * The edges of the trie. The edges are stored in a hash table of plain numbers, because the table is accessed for most
+ * characters of a text.
+ */
 class Edges {
   readonly #nodes: Int32Array
   readonly #codes: Uint16Array

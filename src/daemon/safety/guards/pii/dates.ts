@@ -103,7 +103,7 @@ function mayEndMonth(text: string, end: number): boolean {
   return MONTH_ENDINGS.has((before | LOWER) * 128 + (last | LOWER))
 }
 
-/** Whether the digits may begin a date. The characters after the digits decide this. */
+/** Whether the digits may begin a date. The result depends on the characters after the digits. */
 function mayBeginDate(text: string, digit: number, end: number): boolean {
   const next = text.charCodeAt(end)
   if (end === text.length || joinsNumbers(next)) return end - digit <= 4

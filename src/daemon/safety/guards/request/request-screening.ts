@@ -92,7 +92,7 @@ export async function inspectRequest(
 
 const textOfSlot = ({ text }: Slot): string => text
 
-/** Creates the pseudonyms for a request. Undefined if no rule tokenizes. */
+/** Creates the pseudonyms for a request. Returns undefined if no rule tokenizes. */
 export const pseudonymsFor = (
   promptText: PromptText,
   rules: RulesInForce,
@@ -176,7 +176,10 @@ const isToolResult = (message: Message): message is ToolResult => message.role =
 const textsOfResult = (result: ToolResult): { result: ToolResult; text: string }[] =>
   slotsOf({ system: '', messages: [result], options: undefined }).map(({ text }) => ({ result, text }))
 
-/** Joins the user's turns. They are also scanned together, because an attack may be split over several turns. */
+/**
+ * Joins the user's turns. The user's turns are also scanned together, because an attack may be split over several
+ * turns.
+ */
 function inInstalments(slots: readonly Slot[]): string[] {
   const texts = slots.filter(({ from }) => from === 'user').map(textOfSlot)
   return texts.length > 1 ? [joinTurns(texts)] : []

@@ -23,7 +23,10 @@ type Match = readonly (string | undefined)[]
 
 /** The maximum length of text to decode, and of decoded text. This limit bounds the work even for hostile input. */
 const DECODED_CHARS = 32_768
-/** The maximum length of text in which spaced letters are joined. It is smaller, because joining is expensive. */
+/**
+ * The maximum length of text in which spaced letters are joined. It is smaller than DECODED_CHARS, because joining is
+ * expensive.
+ */
 const SPACED_CHARS = 8_192
 const LEAST_CHARS = 8
 

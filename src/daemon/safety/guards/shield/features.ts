@@ -36,8 +36,8 @@ const CHAIN_LINKS = 4
 const LEAST_GROUP = 12
 
 /**
- * For each feature, the last window in which it was counted. This array avoids adding a feature twice per window, and
- * needs no allocation per window.
+ * Contains, for each feature, the last window in which the feature was counted. This array avoids adding a feature
+ * twice per window, and needs no allocation per window.
  */
 const seenIn = new Float64Array(FEATURES)
 let current = 0

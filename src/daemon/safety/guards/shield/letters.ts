@@ -9,8 +9,8 @@ const TAGS = /[\u{e0020}-\u{e007e}]+/gu
 const BEYOND = /[\u{e0000}-\u{e01ef}]/gu
 const WORD = /[\p{L}\p{M}]+/gu
 /**
- * Latin small capitals. They do not count as a normal alphabet, because attackers use them to write look-alikes of
- * normal words.
+ * Latin small capitals. Small capitals do not count as a normal alphabet, because attackers use them to write
+ * look-alikes of normal words.
  */
 const SMALL_CAPITALS = Array.from(SAME_SHAPE.keys()).filter((char) => /\p{Script=Latin}/u.test(char))
 const LATIN_OR_SMALL_CAPITAL = new RegExp(`[a-z${SMALL_CAPITALS.join('')}]`, 'i')

@@ -233,7 +233,7 @@ function takeStep(
   return step === steps.length - 1 ? here.first : undefined
 }
 
-/** Whether every step was matched by a different word, none of them before `earliest`. */
+/** Whether a different word matched each step, and none of these words is before `earliest`. */
 function isComplete(takenSteps: readonly { word: number }[], earliest: number): boolean {
   return takenSteps.every(
     ({ word }, at) =>

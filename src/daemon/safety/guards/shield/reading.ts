@@ -5,8 +5,8 @@ import { readWords, type Words, withoutAccents } from './words.ts'
 export type Reading = {
   clean: CleanText
   /**
-   * The text without accents, in the original case. Offsets of words also apply to this text, because both have the
-   * same length.
+   * The text without accents, in the original case. Offsets of words also apply to this text, because both texts have
+   * the same length.
    */
   spelled: string
   words: Words

@@ -105,7 +105,7 @@ const NO_COUNTS = {
   pictures: 0,
   functions: 0,
   conceptual: 0,
-  /** How many function words and concept words there are: `early` in the first half, `late` in the second half. */
+  /** The numbers of function words and concept words: `early` in the first half, `late` in the second half. */
   early: 0,
   late: 0,
   beginnings: 0,

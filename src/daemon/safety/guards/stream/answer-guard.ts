@@ -30,8 +30,8 @@ export type AnswerGuard = {
    */
   whenQuiet(send: (parts: readonly ChatPart[]) => void, end: (error: unknown) => void): { cancel(): void }
   /**
-   * Returns all findings in the response. They are stored with the bill. The result also includes findings of rules
-   * that only count; these rules do not delay the response.
+   * Returns all findings in the response. The findings are stored with the bill. The result also includes findings of
+   * rules that only count; these rules do not delay the response.
    */
   incidents(): GuardIncident[]
 }

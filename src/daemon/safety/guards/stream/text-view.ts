@@ -5,9 +5,9 @@ export type Edit = { start: number; end: number; text: string }
 export type TextFormat = 'text' | 'json'
 
 /**
- * A text that arrives in chunks. It is decoded in the same way as by its recipient. Detectors scan the output of `add`,
- * so that an escape cannot hide a value. Offsets in the decoded text are mapped back to offsets in the raw text. Both
- * kinds of offsets count from the start of the text.
+ * A text that arrives in chunks. The text is decoded in the same way as its recipient decodes it. Detectors scan the
+ * output of `add`, so that an escape cannot hide a value. Offsets in the decoded text are mapped back to offsets in the
+ * raw text. Both kinds of offsets count from the start of the text.
  */
 export type TextView = {
   /** Adds the next chunk and returns its decoded text. */

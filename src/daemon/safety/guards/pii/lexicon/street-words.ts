@@ -1,6 +1,6 @@
 import { wordSet } from './word-set.ts'
 
-/** Street types that stand at the end of a street name. They are in lower case and have no periods. */
+/** Street types that stand at the end of a street name. The words are in lower case and have no periods. */
 export const STREET_KINDS_BEHIND = wordSet(`
 street st str road rd avenue ave av lane ln drive dr boulevard blvd court courts ct place pl square sq terrace ter way highway hwy parkway pkwy circle cir
 trail close crescent cres gardens grove row walk mews alley route plaza loop pike crossing hill heights gate gateway union ulica utca út tér krt u
