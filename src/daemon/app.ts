@@ -49,8 +49,8 @@ export type AppDeps = {
 /**
  * Opens the modules from the lowest layer up, listens, and starts the scheduled jobs. Modules are closed in reverse
  * order.
- * @throws if the data directory is in use, the store cannot be opened or is newer than this binary, or the address is
- * in use. Everything that was opened is closed first.
+ * @throws an error if the data directory or the address is in use, or if the store cannot be opened or is newer than
+ * this binary. Everything that was already opened is closed before the error is thrown.
  */
 export async function startApp(
   config: Config,

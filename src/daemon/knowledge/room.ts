@@ -23,14 +23,16 @@ export type Extraction = Pick<ExtractorDeps, 'program' | 'lowPriority'>
 
 export type KnowledgeRoom = { search: Search; routes: Route[]; jobs: Job[]; close(): Promise<void> }
 
-/** Opens the module. Before that, indexes the documents that an older version stored without an inverted index. */
+/**
+ * Opens the module. Before the first run, indexes the documents that an older version stored without an inverted index.
+ */
 export async function openKnowledge(
   config: {
     knowledge?: RetrievalConfig | undefined
     dataDir: string
     /**
-     * No other daemon can have used the store since this time (milliseconds since 1970). Undefined if another daemon
-     * may use it.
+     * The time (milliseconds since 1970) since which no other daemon has used the store. Undefined if another daemon
+     * might use the store.
      */
     aloneSince: number | undefined
     extraction: Extraction

@@ -14,7 +14,7 @@ import type { Match, Search } from './search/search.ts'
 
 const SEARCH_PATH = '/api/external/indexes/{indexName}/search'
 
-/** The routes of knowledge bases. */
+/** Defines the routes of knowledge bases. */
 export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & { search: Search }): Route[] {
   const { db } = deps
   return [

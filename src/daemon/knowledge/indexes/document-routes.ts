@@ -1,4 +1,4 @@
-// The routes of documents: training, listing and deletion.
+// The routes for documents: training, listing and deletion.
 import type { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
 import { DoneResponse, FlatError } from '../../../shared/wire/common.ts'
@@ -18,10 +18,13 @@ import { namespaceOf } from './index-view.ts'
 import type { IndexRow } from './store.ts'
 
 /**
- * Maximum number of concurrent trainings of one tenant in one daemon. Each training may use a gigabyte of disk space.
+ * The maximum number of trainings that one tenant can run concurrently in one daemon. Each training may use a gigabyte
+ * of disk space.
  */
 const TRAININGS = 8
-/** The `Retry-After` of the response if the tenant already has TRAININGS concurrent trainings. */
+/**
+ * The `Retry-After` value of the response that rejects a training because the tenant already runs TRAININGS trainings.
+ */
 const TRAINING_RETRY_AFTER_SECONDS = 5
 
 export type DocumentDeps = TrainDeps &
@@ -37,7 +40,9 @@ const FORBIDDEN = { description: 'The key may not use an index with this name', 
 const READ_ONLY = { description: 'The key may not use an index with this name, or may only read it', schema: FlatError }
 const NO_INDEX = { description: 'The index does not exist, or the key may not read it', schema: FlatError }
 
-/** The routes of an index's documents. Readers of the index list documents. Writers add and delete documents. */
+/**
+ * Defines the routes for an index's documents. Readers of the index list documents. Writers add and delete documents.
+ */
 export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Route[] {
   const { db, guards } = deps
   const training = new Map<string, number>()
@@ -74,7 +79,8 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
         try {
           return await withUploadDirectory(uploadsDir, async (directory) => {
             const uploads = await receiveUpload(request, directory, { intake, signal })
-            // The request body is complete. While the server indexes the documents, the connection may be idle.
+            // The request body has been received completely. While the server indexes the documents, the connection may
+            // be idle.
             request.setTimeout(0)
             const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
             const screening = createDocumentScreening(rules, caller.tenantId, guards)
@@ -149,7 +155,7 @@ const tooManyTrainings = () =>
 const countOf = (documents: readonly TrainedDocument[], status: TrainedDocument['status']): number =>
   documents.filter((document) => document.status === status).length
 
-/** The error for a training that indexed no document. The error contains the reason for each document. */
+/** Returns the error for a training that indexed no documents. The error contains the reason for each document. */
 function nothingTrained(uploads: readonly { isTooLarge: boolean }[], documents: TrainedDocument[]): GatewayError {
   const code = uploads.every(({ isTooLarge }) => isTooLarge) ? 'FILE_TOO_LARGE' : 'VALIDATION_ERROR'
   const reasons = documents.map(({ name, error }) => `${name}: ${error}`).join(' ')

@@ -1,4 +1,4 @@
-// Queries on documents and their passages. This file is long, because it contains all of these queries.
+// Queries on documents and their passages. This file is long, because it contains all queries on documents.
 import { type Expression, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { newId } from '../../../shared/ids.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -52,8 +52,8 @@ export async function insertDraft(tx: Db, index: IndexKey, document: NewDocument
 }
 
 /**
- * Inserts published documents. Each document replaces the published document of the same name. The caller must then
- * write the passages (one contiguous range of ids) and the segment. Requires a transaction.
+ * Inserts published documents. Each document replaces the published document of the same name. After this call, the
+ * caller must write the passages (one contiguous range of ids) and the segment. Requires a transaction.
  * @returns the new documents, and the documents that they replaced
  */
 export async function insertPublished(
@@ -76,7 +76,7 @@ async function insertDocuments(
   let next = await nextPassageId(tx)
   const drafts = documents.map(({ passageCount }) => {
     const firstPassageId = next
-    // A document without passages also reserves one id, so that the next document gets a different first id.
+    // A document without passages reserves one id as well, so that the next document gets a different first id.
     next += Math.max(passageCount, 1)
     return { tenantId, indexId, documentId: newId(), firstPassageId }
   })
@@ -188,8 +188,8 @@ export async function findUnpublished(db: Db, tenantId: string, before: string):
 }
 
 /**
- * Returns the tenants that have drafts older than `before` (ISO 8601). Both draft documents and draft segments of a
- * merge or rebuild count.
+ * Returns the tenants that have drafts older than `before` (ISO 8601). Drafts are draft documents, and draft segments
+ * of a merge or rebuild.
  */
 export async function findTenantsWithDrafts(db: Db, before: string): Promise<string[]> {
   const ofDocuments = db
@@ -310,7 +310,10 @@ export async function deleteBuried(db: Db, { tenantId, indexId, documentId }: Do
     .execute()
 }
 
-/** Returns a published document, of any tenant, that no segment contains yet. Undefined if there is none. */
+/**
+ * Returns a published document of any tenant that is not in any segment yet. Returns undefined if there is no such
+ * document.
+ */
 export async function findUnindexed(
   db: Db,
 ): Promise<{ index: IndexKey; documentId: string; document: Omit<NewDocument, 'passageCount' | 'now'> } | undefined> {
@@ -331,7 +334,8 @@ export async function findUnindexed(
 }
 
 /**
- * A published document of an index, with the ids of its passages. Lists of such documents are ordered by passage id.
+ * A published document of an index, with the ids of its passages. Lists of published documents are ordered by passage
+ * id.
  */
 export type DocumentRun = Run & { documentId: string; source: string; title: string }
 
@@ -356,7 +360,7 @@ export async function findRuns(db: Db, { tenantId, indexId }: IndexKey): Promise
 
 const MARKED_AT_ONCE = 500
 
-/** Marks documents as shared: a segment with other documents contains their terms, or will soon contain them. */
+/** Marks documents as shared: their terms are in a segment that also contains other documents, or will be soon. */
 export async function markShared(db: Db, { tenantId, indexId }: IndexKey, ids: readonly string[]): Promise<void> {
   for (let start = 0; start < ids.length; start += MARKED_AT_ONCE) {
     await db
@@ -388,7 +392,7 @@ export function readPassages(
     .execute()
 }
 
-/** The id of an advisory lock. The number is arbitrary, but must be the same in every daemon. */
+/** The id of the advisory lock for passage ids. The id is an arbitrary number, but must be the same in every daemon. */
 const PASSAGE_IDS_LOCK = 0x61696777
 
 /**

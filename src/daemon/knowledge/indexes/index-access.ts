@@ -11,11 +11,11 @@ import type { IndexRow } from './store.ts'
 
 /**
  * Returns the index with this name if the caller may read it. Readable indexes are general indexes, the caller's own
- * indexes, and indexes of the caller's active groups. The key's allowlist must permit the index as well. This also
- * applies to administrators: they must first assign the index to themselves, and this change creates a log entry.
+ * indexes, and indexes of the caller's active groups. The key's allowlist must permit the index as well. This
+ * restriction also applies to administrators: they must first assign the index to themselves, which is logged.
  */
 export async function findReadableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
-  // Validate the name first, because databases reject some texts.
+  // Validate the name before the query, because databases reject some strings.
   if (!INDEX_NAME.test(name) || !allowsIndex(caller.settings.allowedIndexes, name)) return undefined
   return usableIndexes(db, caller).selectAll().where('name', '=', name).executeTakeFirst()
 }
@@ -23,7 +23,8 @@ export async function findReadableIndex(db: Db, caller: Caller, name: string): P
 /**
  * Same as `findReadableIndex`, but throws if the index is not readable. A missing index and another user's index cause
  * the same error.
- * @throws INSUFFICIENT_PERMISSIONS for a name outside the key's list, whether the index exists or not; INDEX_NOT_FOUND
+ * @throws INSUFFICIENT_PERMISSIONS if the name is not on the key's allowlist, even if no such index exists;
+ * INDEX_NOT_FOUND
  */
 export async function getReadableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
   requireAllowed(caller, name)
@@ -37,7 +38,7 @@ export async function getReadableIndex(db: Db, caller: Caller, name = ''): Promi
 
 /**
  * Same as `getReadableIndex`, but also requires the right to change the documents of the index.
- * @throws INSUFFICIENT_PERMISSIONS also for an index that the caller may only read
+ * @throws INSUFFICIENT_PERMISSIONS also if the caller is only allowed to read the index
  */
 export async function getWritableIndex(db: Db, caller: Caller, name = ''): Promise<IndexRow> {
   const index = await getReadableIndex(db, caller, name)

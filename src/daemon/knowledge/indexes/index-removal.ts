@@ -3,7 +3,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 import type { IndexKey } from './document-types.ts'
 
-/** Rows deleted per transaction. The number is small, so that other writers can run between the transactions. */
+/** Rows deleted per transaction. The number is small so that other writers can run between the transactions. */
 const ROWS_PER_TRANSACTION = 200
 
 /**
@@ -40,8 +40,8 @@ export async function isDeleted(db: Db, { tenantId, indexId }: IndexKey): Promis
 }
 
 async function emptyIndex(db: Db, { tenantId, indexId }: IndexKey): Promise<void> {
-  // Discard the drafts first. Otherwise a training that is still writing a document would add segments after the
-  // segments were deleted.
+  // Discard the drafts first. Otherwise a training that is still writing a document would add new segments after the
+  // index's segments were deleted.
   await db
     .updateTable('documents')
     .set({ state: 'discarded' })

@@ -36,7 +36,7 @@ const FORBIDDEN = { description: 'Not an administrator; flat if the quota is use
 
 export type IndexDeps = ChangeDeps & Pick<Retrieval, 'embeddingOf'> & { extractor: Extractor }
 
-/** The administrators' routes for indexes. They never show documents. */
+/** Defines the administrators' routes for indexes. They never show documents. */
 export function indexRoutes(deps: IndexDeps): Route[] {
   const { db, clock, embeddingOf, extractor } = deps
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
@@ -211,7 +211,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         await change(deps, context, async ({ tx, record }) => {
           const index = await getActive(tx, caller.tenantId, id)
           const now = isoTime(clock.now())
-          // Another index can use the name immediately. The deleted index's data is removed in steps
+          // The name of a deleted index can be reused immediately. The deleted index's data is removed in steps
           // (index-removal.ts).
           await updateIndex(tx, {
             id,
@@ -231,7 +231,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
 
 const NOBODY = { assigned_user_id: null, assigned_group_id: null }
 
-/** Returns the name to store. @throws INVALID_INDEX_NAME */
+/** Validates an index name and returns the form to store. @throws INVALID_INDEX_NAME */
 function usableName(name: string): string {
   const normal = toIndexName(name)
   if (!INDEX_NAME.test(normal)) {

@@ -4,7 +4,7 @@ import type { IndexDetails, IndexRow } from './store.ts'
 
 type Assigned = Pick<IndexRow, 'assigned_user_id' | 'assigned_group_id'>
 
-/** Returns the type of an index, which follows from its assignment. */
+/** Returns the type of an index, derived from its assignment. */
 export function typeOf({ assigned_user_id, assigned_group_id }: Assigned): 'personal' | 'group' | 'general' {
   if (assigned_user_id !== null) return 'personal'
   return assigned_group_id === null ? 'general' : 'group'

@@ -8,20 +8,20 @@ export type SegmentSize = { id: string; passageCount: number }
  * and how often a passage is rewritten.
  */
 const FAN_IN = 8
-/** Larger segments are not merged, so that every merge is short. */
+/** Segments above this size are not merged, so that every merge is short. */
 const MERGED_PASSAGES = FAN_IN ** 4
 /** If deleted passages exceed this share of a segment, the segment is rewritten without them. */
 const DELETED_SHARE = 0.25
 
 /**
- * Returns the segments to merge next, oldest first. Undefined if no merge is needed. `sizes` must be ordered oldest
- * first.
+ * Returns the segments to merge next, oldest first. Returns undefined if no merge is needed. `sizes` must be ordered
+ * oldest first.
  */
 export function segmentsToMerge(sizes: readonly SegmentSize[]): SegmentSize[] | undefined {
   const ofSize = new Map<number, SegmentSize[]>()
   for (const segment of sizes) {
     if (segment.passageCount >= MERGED_PASSAGES) continue
-    // If all passages of a segment are deleted, the segment counts as the smallest.
+    // A segment whose passages are all deleted is treated as the smallest.
     const size = Math.floor(Math.log(Math.max(segment.passageCount, 1)) / Math.log(FAN_IN) + 1e-9)
     const alike = ofSize.get(size) ?? []
     alike.push(segment)

@@ -90,11 +90,14 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
   }
 }
 
-/** Maximum number of slices of a merge. Merging a slice blocks the thread, so smaller slices block it for less time. */
+/**
+ * The maximum number of slices into which a merge is divided. Merging a slice blocks the thread, so smaller slices
+ * block it for less time.
+ */
 const SLICES = 32
 /**
- * Pages per transaction. A page has about 3 KB. A transaction collects the pages of several slices: for small segments,
- * one commit per slice would take most of the time.
+ * Pages per transaction. A page has about 3 KB. Each transaction writes the pages of several slices: for small
+ * segments, one commit per slice would dominate the time.
  */
 const PAGES_PER_TRANSACTION = 32
 
@@ -106,9 +109,9 @@ async function writeMerged(
   id: string,
   { sources, ordinals, pageCount }: Merge,
 ): Promise<void> {
-  // Page counts are powers of two, and a term's page number is the term's hash modulo the page count. Every nth page of
-  // the sources therefore contains exactly the terms of every nth page of the result, so the merge can proceed slice by
-  // slice.
+  // Page counts are powers of two, and a term's page number is the term's hash modulo the page count. Pages whose
+  // numbers are equal modulo the slice count therefore contain the same terms in the sources and the result. The merge
+  // can thus proceed slice by slice.
   const slices = Math.min(SLICES, pageCount, ...sources.map((source) => source.pageCount))
   let merged = new Map<number, Uint8Array>()
   for (let slice = 0; slice < slices; slice++) {

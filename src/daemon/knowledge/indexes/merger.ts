@@ -7,20 +7,18 @@ import { mergeSegments } from './merge.ts'
 
 export type Merger = {
   /**
-   * Merges segments of an index (`mergeSegments`) in the background. Resolves when the previous merge of the index has
-   * ended. Callers that await it cannot write segments faster than segments are merged. Never throws: a failure is
-   * logged, and the next call repeats the merge.
+   * Starts a merge of an index's segments (`mergeSegments`) in the background. Resolves when the previous merge of the
+   * index has ended. Awaiting this promise keeps a caller from writing segments faster than they are merged. Never
+   * throws: a failure is logged, and the next call repeats the merge.
    */
   merge(index: IndexKey): Promise<void>
   /** Waits for the merge in progress. */
   close(): Promise<void>
 }
 
-// State transitions of the merges of one index:
-//   idle -> running: `merge` was called.
-//   running -> running and queued: `merge` was called again. Its caller waits for the running merge only.
-//   queued -> running: the previous merge succeeded or failed.
-//   running -> idle: the merge ended, and no other merge is queued.
+// State transitions of the merges of one index: idle -> running: `merge` was called. running -> running and queued:
+// `merge` was called again. The second caller waits only for the running merge. queued -> running: the previous merge
+// succeeded or failed. running -> idle: the merge ended, and no other merge is queued.
 export function createMerger({ db, clock, log }: { db: Db; clock: Clock; log: Pick<Log, 'error'> }): Merger {
   const running = new Map<string, Promise<void>>()
 

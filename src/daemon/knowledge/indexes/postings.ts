@@ -10,7 +10,7 @@
 /** The occurrences of a term, as alternating ordinals and frequencies. The ordinals are ascending. */
 export type Postings = number[]
 
-/** With this number, a page has about 3 KB, close to the size of a database page. */
+/** With this value, an index page has about 3 KB, close to the size of a database page. */
 const PASSAGES_PER_PAGE = 8
 
 /** Returns the number of pages of a segment with this many passages. */
@@ -21,8 +21,8 @@ export function pageCountOf(passages: number): number {
 }
 
 /**
- * Returns the page of a segment that contains a term. This function must never change, because stored segments depend
- * on it.
+ * Returns the number of the segment page that contains the term. This function must never change, because stored
+ * segments depend on it.
  */
 export function pageOf(term: string, pages: number): number {
   let hash = 0x811c9dc5

@@ -11,8 +11,8 @@ type PurgeDeps = {
   clock: Clock
   uploadsDir: string
   /**
-   * No other daemon has written to this store and directory since this time (milliseconds since 1970). Undefined if
-   * other daemons may write.
+   * The time (milliseconds since 1970) since which no other daemon has written to this store and directory. Undefined
+   * if other daemons might write to them.
    */
   aloneSince?: number | undefined
 }

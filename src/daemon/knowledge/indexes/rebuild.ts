@@ -39,12 +39,12 @@ type RebuildDeps = {
   inPublication: InPublication
 }
 
-/** Number of passages in one task for the worker thread, and in one new segment. */
+/** The number of passages in one task for the worker thread, and in one new segment. */
 const PASSAGES_PER_TASK = 512
 const PASSAGES_PER_SEGMENT = 4_096
 /**
- * Maximum number of attempts. If another process, such as a training, has claimed a segment, the rebuild is retried.
- * Each pause between attempts is longer than the previous pause.
+ * Maximum number of attempts. If a segment is claimed by other work, such as a training, the rebuild is retried. Each
+ * pause between attempts is longer than the previous pause.
  */
 const ATTEMPTS = 4
 
@@ -88,7 +88,7 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** @throws SegmentsTaken if another process has claimed the segments; all segments are then unchanged */
+/** @throws SegmentsTaken if the segments are already claimed; in this case, all segments are unchanged */
 async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSignal): Promise<Rebuilt> {
   const { db, clock, extractor, inPublication } = deps
   const { tenantId } = index
@@ -124,8 +124,8 @@ async function tryToRebuild(index: IndexKey, deps: RebuildDeps, signal: AbortSig
       const isAbandoned = await db.transaction().execute((tx) => abandonMerge(tx, tenantId, id))
       if (id === rebuild) wasThere = isAbandoned
     }
-    // If the claim is missing, either the index was deleted or the rebuild took too long. The next attempt finds out
-    // which.
+    // If the claim is missing, either the index was deleted or the rebuild took too long. The next attempt determines
+    // the cause.
     throw wasThere || error instanceof GatewayError ? error : new SegmentsTaken()
   } finally {
     await lease.stop()
@@ -183,7 +183,7 @@ async function findRunsOf(db: Db, index: IndexKey, segmentIds: ReadonlySet<strin
   return (await findRuns(db, index)).filter(({ first }) => held.has(first))
 }
 
-/** Creates new segments from all passages that these documents have, in the order of the passage ids. */
+/** Creates new segments from all passages of these documents, in the order of the passage ids. */
 async function* segmentsOf(
   index: IndexKey,
   runs: readonly DocumentRun[],

@@ -20,8 +20,7 @@ export async function reindexDocuments(
     const passages = await readPassages(db, { ...index, documentId }, { from: 0, limit: Number.MAX_SAFE_INTEGER })
     const { source, title, contentHash } = document
     const prepared = prepareDocument(title, source, passages)
-    // Each draft is created with the current time: a draft with an older time would be removed as the leftover of a
-    // crash.
+    // Each draft gets the current time: a draft with an older time would be removed as a leftover of a crash.
     const stored = { source, contentHash, prepared, now: isoTime(clock.now()) }
     await replaceDocument(db, index, stored, {
       // This signal never fires: no client waits for this job, and if the daemon is stopped, the next start continues

@@ -164,8 +164,8 @@ export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Pro
 }
 
 /**
- * Claims segments for a merge. Returns false if some segments are not available. The caller must then roll back,
- * because the other segments have already been claimed. Requires a transaction.
+ * Claims segments for a merge. Returns false if some segments are not available. If it returns false, the caller must
+ * roll back, because the other segments are already claimed. Requires a transaction.
  */
 export async function claimForMerge(tx: Db, tenantId: string, ids: readonly string[], into: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
@@ -181,8 +181,8 @@ export async function claimForMerge(tx: Db, tenantId: string, ids: readonly stri
 
 /**
  * Publishes the merged segment: searches read it instead of its `count` sources. Returns false if a source was deleted
- * in the meantime. The caller must then roll back, because the other sources have already been deleted. Requires a
- * transaction.
+ * in the meantime. If it returns false, the caller must roll back, because the other sources are already deleted.
+ * Requires a transaction.
  */
 export async function publishMerged(tx: Db, tenantId: string, id: string, count: number): Promise<boolean> {
   const sources = await tx
@@ -211,9 +211,9 @@ export async function publishMerged(tx: Db, tenantId: string, id: string, count:
 }
 
 /**
- * Publishes the rebuilt segments: searches read them instead of the `sources`. The empty segment `rebuild` has claimed
- * these sources. Returns false if a source was deleted in the meantime. The caller must then roll back, because the
- * other sources have already been deleted. Requires a transaction.
+ * Publishes the rebuilt segments: searches read them instead of the `sources`. The sources were claimed with the empty
+ * segment `rebuild`. Returns false if a source was deleted in the meantime. If it returns false, the caller must roll
+ * back, because the other sources are already deleted. Requires a transaction.
  */
 export async function publishRebuilt(
   tx: Db,
@@ -254,7 +254,7 @@ export async function abandonMerge(tx: Db, tenantId: string, id: string): Promis
   return numDeletedRows === 1n
 }
 
-/** Renews these drafts: records that they were still being written at `now` (ISO 8601). */
+/** Renews these drafts: records that each draft was still being written at `now` (ISO 8601). */
 export async function renewDrafts(db: Db, tenantId: string, ids: readonly string[], now: string): Promise<void> {
   await db
     .updateTable('segments')

@@ -13,7 +13,7 @@ export type SegmentPassages = { ids: Float64Array; lengths: Uint16Array }
  */
 export type SegmentTerms = { lengths: Uint16Array; pages: Uint8Array[] }
 
-/** How many occurrences in the body one occurrence in a heading equals. */
+/** The number of body occurrences that count as much as one occurrence in a heading. */
 const HEADING_WEIGHT = 2
 const LENGTH_MAX = 0xffff
 
@@ -63,8 +63,8 @@ function toPages(terms: Map<string, Postings>, pageCount: number): Uint8Array[] 
 }
 
 /**
- * Returns a mask with 1 for each deleted passage of a segment. Undefined if no passage is deleted. `deleted` must be in
- * ascending order.
+ * Returns a mask with 1 for each deleted passage of a segment. Returns undefined if no passage is deleted. `deleted`
+ * must be in ascending order.
  */
 export function deletedOrdinals({ ids }: SegmentPassages, deleted: readonly Run[]): Uint8Array | undefined {
   if (deleted.length === 0) return undefined
@@ -159,7 +159,7 @@ export function encodeIds(ids: Float64Array): Uint8Array {
   return writer.bytes()
 }
 
-/** @param passages the number of ids */
+/** @param passages the number of ids that are encoded */
 export function decodeIds(bytes: Uint8Array, passages: number): Float64Array {
   const reader = new ByteReader(bytes)
   const ids = new Float64Array(passages)

@@ -55,7 +55,7 @@ export async function updateIndex(
       .where('deleted_at', 'is', null)
       .execute()
   } catch (cause) {
-    // The violated unique key must be the key on the name, because no other column is unique.
+    // A violated unique key always means a duplicate name, because no other column is unique.
     if (engineOf(tx).uniqueKeyOf(cause) === undefined) throw cause
     throw nameExists(columns.name ?? '', cause)
   }
@@ -135,6 +135,6 @@ const indexDetails = (db: Db, tenantId: string) =>
         .select((inner) => inner.fn.countAll<number>().as('count'))
         .as('documentCount'),
     )
-    // In TypeScript, the subquery may be null, but a count always has a value.
+    // TypeScript types the subquery as nullable, but a count is never null.
     .$narrowType<{ documentCount: number }>()
     .where('indexes.tenant_id', '=', tenantId)

@@ -13,8 +13,8 @@ export type Assignment = Pick<IndexRow, 'assigned_user_id' | 'assigned_group_id'
 type AssignmentRequest = { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }
 
 /**
- * Returns the assignment that an index has after a request. A request that names a user or a group replaces both the
- * assigned user and the assigned group.
+ * Returns the assignment that an index will have after a request. A request that names a user or a group replaces both
+ * the assigned user and the assigned group.
  */
 export function assignmentAfter(before: Assignment, { assignedUser, assignedGroup }: AssignmentRequest): Assignment {
   if (assignedUser) return { assigned_user_id: assignedUser, assigned_group_id: null }
@@ -55,8 +55,8 @@ export function checkLocation(
 }
 
 /**
- * Checks whether an index may be assigned to this user or group. Call this in the transaction of a `change`. Changes of
- * one tenant are serialised, so the result is valid until the commit.
+ * Checks whether an index is allowed to be assigned to this user or group. Call this in the transaction of a `change`.
+ * Changes of one tenant are serialised, so the result is valid until the commit.
  * @throws VALIDATION_ERROR or INVALID_GROUP if the assignee is missing or inactive; INDEX_QUOTA_EXCEEDED
  */
 export async function checkAssignment(tx: Db, tenantId: string, after: Assignment, before: Assignment): Promise<void> {

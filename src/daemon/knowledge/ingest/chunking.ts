@@ -27,8 +27,7 @@ export const OVERLAP_CHARS = 200
  */
 export function chunkText(text: string, format: TextFormat): ChunkedText {
   let lines = text.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n')
-  // The pattern matches one newline at a time, because a quantifier would overflow the stack on millions of empty
-  // lines.
+  // The pattern matches a single newline, because a quantifier would overflow the stack on millions of empty lines.
   if (lines.includes('\n\n\n\n')) lines = lines.replace(/(?<=\n\n\n)\n/g, '')
   const { title, sections } = outlineOf(lines, format)
   const spansOf = format === 'markdown' ? markdownSpans : proseSpans
@@ -74,8 +73,8 @@ function mayRepeat(text: string, span: Span | undefined): boolean {
 }
 
 /**
- * Returns the number of spans for the passage. The passage ends at the last paragraph end in its second half, otherwise
- * at the last line end in that half, otherwise after all spans.
+ * Returns the number of spans for the passage. The passage ends at the last paragraph end in its second half. If there
+ * is none, it ends at the last line end in that half, and otherwise after all spans.
  */
 function bestCut(spans: readonly Span[], fresh: number): number {
   const half = (spans[fresh]?.start ?? 0) + PASSAGE_CHARS / 2
@@ -89,7 +88,7 @@ function bestCut(spans: readonly Span[], fresh: number): number {
   return spans.length
 }
 
-/** Returns the source text of the spans. Adds fences where a code block was cut. */
+/** Returns the source text of the spans. Adds code fences at each place where a code block was cut. */
 function bodyOf(text: string, spans: readonly Span[]): string {
   const first = spans[0]
   const last = spans.at(-1)

@@ -1,6 +1,6 @@
 import { Transform } from 'node:stream'
 
-/** Maximum rate of all uploads of one daemon. */
+/** The maximum combined rate of all uploads to one daemon. */
 const UPLOAD_BYTES_PER_SECOND = 67_108_864
 
 /** Creates a pass-through stream. All streams of one intake share a rate limit. */

@@ -1,7 +1,7 @@
 /**
  * Returns the nesting depth of a JSON text, and an upper bound on the number of its values. Brackets and commas in
- * strings are ignored. Check both before parsing: a parser creates an object for every pair of brackets, and allocates
- * memory outside of the heap, where the heap limit does not apply. Accepts any text, even invalid JSON.
+ * strings are ignored. Check both values before parsing: a parser creates an object for every pair of brackets. Its
+ * memory is outside of the heap, so the heap limit does not apply. Accepts any text, even invalid JSON.
  */
 export function jsonShape(source: string): { depth: number; values: number } {
   let deepest = 0

@@ -141,8 +141,8 @@ function findFrontMatter(text: string): { title: string; end: number } | undefin
 }
 
 /**
- * The document's title is a heading within this many characters from the start of the text. A later heading is not the
- * title.
+ * The document's title is a heading within this many characters from the start of the text. A heading after this limit
+ * is not the title.
  */
 const TITLE_CHARS = 100_000
 

@@ -21,8 +21,8 @@ export type PreparedDocument = {
 export type PackedSegment = { first: number; lengths: Uint16Array; pages: Uint8Array; ends: Uint32Array }
 
 /**
- * Passages per transaction. The number is small: SQLite has a single writer, so the billing of every chat waits until
- * the transaction ends.
+ * Passages per transaction. The number is small, because SQLite has a single writer: the billing of every chat waits
+ * until the transaction ends.
  */
 const PASSAGES_PER_BATCH = 50
 /**
@@ -35,12 +35,12 @@ const PASSAGES_PER_SEGMENT = 4_096
 export const DOCUMENT_PASSAGES = 100_000
 
 /**
- * If documents have at most this many passages, they are stored together in one segment: for them, a commit costs more
- * than writing the content.
+ * Documents with at most this many passages share one segment, because for a small document, a commit costs more than
+ * writing its content.
  */
 export const SMALL_PASSAGES = PASSAGES_PER_BATCH
 
-/** Prepares a document from consecutive passages. A document without a title uses its `source`. */
+/** Prepares a document from consecutive passages. If a document has no title, its `source` is used as the title. */
 export function prepareDocument(title: string, source: string, passages: Iterable<Passage>): PreparedDocument {
   const indexedTitle = titleToIndex(title, source)
   const batches: Uint8Array[] = []

@@ -19,8 +19,8 @@ import { insertPages, insertSegment } from '../indexes/segment-store.ts'
 import { type PackedSegment, type PreparedDocument, pagesOf, unpackPassages } from './prepared-document.ts'
 
 /**
- * Rows per deleting transaction. The number is small: SQLite has a single writer, so the billing of every chat waits
- * until the transaction ends.
+ * Rows per deleting transaction. The number is small, because SQLite has a single writer: the billing of every chat
+ * waits until the transaction ends.
  */
 const DELETED_PER_TRANSACTION = 200
 /** Pages per inserting transaction. A page has about 3 KB. */
@@ -34,7 +34,7 @@ export type DocumentToStore = Omit<NewDocument, 'passageCount' | 'title' | 'now'
 
 /**
  * Replaces the document with the same `source`. The content is written in short transactions, so that other writers can
- * run between them. `inPublication` runs the last transaction, which makes all content visible: a search finds either
+ * run between them. `inPublication` runs the last transaction, which makes all content visible. A search finds either
  * the old or the new document, never both. If a step fails or `signal` is aborted, the old document stays. `now` is ISO
  * 8601.
  * @throws INDEX_NOT_FOUND if the index is deleted in the meantime
@@ -106,8 +106,8 @@ export async function writePages(
 /**
  * Replaces small documents in one transaction, unlike `replaceDocument`. After the commit, searches find these
  * documents instead of the old documents with the same `source`. `segment` contains all their passages.
- * @returns the ids in order, and the replaced documents. The replaced documents are discarded. Remove them after the
- * commit (`removeDocument`). The index may then have segments to merge.
+ * @returns the ids of the new documents in order, and the replaced documents. The replaced documents are discarded.
+ * Remove them after the commit (`removeDocument`). After this removal, the index may have segments to merge.
  */
 export async function publishTogether(
   tx: Db,

@@ -80,7 +80,7 @@ export async function trainIndex(
   return outcomes
 }
 
-/** An upload to read, its name in the index, and its position in the training. */
+/** An upload that must be read, its name in the index, and its position in the training. */
 type NewUpload = Upload & { source: string; position: number }
 
 /** Determines the outcomes of documents that need not be read. `outcomes` has gaps for the documents to read. */
@@ -206,7 +206,10 @@ function hashOf({ name, type, contentHash }: Upload, { rulesHash }: DocumentScre
   return hash('sha256', [EXTRACTION_VERSION, ending, type, contentHash, ...rulesHash].join(' '))
 }
 
-/** Returns the reason to skip a document without reading it: its size, or a name that cannot be stored or displayed. */
+/**
+ * Returns the reason to skip a document without reading it: the document is too large, or its name cannot be stored or
+ * displayed.
+ */
 function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
   if (name === '') return 'The file has no name.'
   if (name.length > DOCUMENT_NAME_CHARS) return `A name may have at most ${DOCUMENT_NAME_CHARS} characters.`

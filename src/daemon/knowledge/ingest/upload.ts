@@ -19,7 +19,7 @@ import { TextInputs } from '../../../shared/wire/indexes.ts'
 import type { Intake } from './intake.ts'
 import { jsonShape } from './json-shape.ts'
 
-/** Maximum size of all `text_inputs` together. Longer texts must be sent as files. */
+/** The maximum total size of all `text_inputs`. Longer texts must be sent as files. */
 export const TRAIN_TEXT_BYTES = 10_485_760
 /**
  * Maximum depth and number of values of `text_inputs` before parsing. Both limits are higher than the schema's limits,
@@ -184,7 +184,7 @@ async function save(stream: BusboyFileStream, part: Part, signal: AbortSignal): 
     await file.appendFile(chunk)
     giveBack(chunk)
   }
-  // Write to a Writable, because an async iteration would concatenate the waiting chunks and thus copy them.
+  // Pipe the data into a Writable, because an async iteration would concatenate the waiting chunks and thus copy them.
   const target = new Writable({ write: (chunk, _, done) => void keep(chunk).then(() => done(), done) })
   try {
     await pipeline(stream, target, { signal })
@@ -229,8 +229,8 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
     throw invalidField('text_inputs', `${['text_inputs', ...issue.path].join('.')}: ${issue.message}.`)
   }
   return result.data.map(({ name, type = 'text/*', content }) => {
-    // A Buffer would turn an unpaired surrogate into U+FFFD. Such a text is replaced by the invalid byte 0xff, so it is
-    // rejected later.
+    // A Buffer would encode an unpaired surrogate as U+FFFD. A text with an unpaired surrogate is therefore replaced by
+    // the invalid byte 0xff, so that it is rejected later.
     const text = /\p{Surrogate}/u.test(content) ? Buffer.from([0xff]) : Buffer.from(content)
     const contentHash = hash('sha256', text)
     return { name, type: type.toLowerCase(), content: text, bytes: text.length, contentHash, isTooLarge: false }

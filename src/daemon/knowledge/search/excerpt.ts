@@ -4,8 +4,8 @@ import { queryOf } from './query.ts'
 
 /**
  * Returns at most `chars` characters of a text, at the position where the query's words are closest together. Returns
- * the beginning of the text if the beginning matches equally well, or if no word matches. Never splits a character.
- * Begins with a whole word if a word starts near the position.
+ * the beginning of the text if the beginning matches equally well, or if no word matches. Never splits a character. The
+ * excerpt begins with a whole word if a word starts near the position.
  */
 export function excerptOf(text: string, query: string, chars: number): string {
   if (text.length <= chars) return text
@@ -36,14 +36,14 @@ function hitsIn(text: string, query: string): Hit[] {
 }
 
 /**
- * If a window contains a word twice, the repetition counts this share of the word's weight. The share is so small that
- * it only decides between otherwise equal windows.
+ * The share of a word's weight that each repetition of the word adds to a window. The share is so small that it only
+ * decides between otherwise equal windows.
  */
 const AGAIN_SHARE = 0.001
 
 /**
  * Returns the position at which the best window starts: the window whose matches have the highest total weight. The
- * matches are centred in the window. If windows are equal, the first window is used.
+ * matches are centred in the window. If several windows have the same weight, the first is used.
  */
 function bestStart(hits: readonly Hit[], length: number, chars: number): number {
   const counts = new Map<string, number>()
@@ -70,7 +70,7 @@ const ROUNDING = 1e-9
 
 const WORD_CHARS = 30
 
-/** Returns the position of the next word's start, if that word is near. */
+/** Returns the position at which the next word starts, if that word is near. */
 function wordStart(text: string, start: number): number {
   if (start === 0) return 0
   const space = text.slice(start - 1, start + WORD_CHARS).search(/\s\S/u)

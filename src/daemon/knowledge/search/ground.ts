@@ -26,14 +26,14 @@ export type ScreenPassages = (matches: readonly Match[]) => readonly Match[] | P
 
 const PASSAGES = 8
 /**
- * Number of matches that each search returns. The number exceeds PASSAGES for two reasons: copies are dropped, and if
- * only one of the two searches finds a match, the score of the match is halved.
+ * Number of matches that each search returns. The number exceeds PASSAGES for two reasons: copies are dropped, and the
+ * score of a match that only one of the two searches finds is halved.
  */
 const FOUND = 32
 /**
- * Token budget for passages and their labels. Eight English passages of usual length fit into the budget. In Chinese or
- * Japanese, four fit, because each character is about one token. The context windows of all current models are many
- * times larger.
+ * Token budget for passages and their labels. Eight English passages of typical length fit into the budget. In Chinese
+ * or Japanese, only four passages fit, because each character is about one token. The context windows of all current
+ * models are many times larger.
  */
 const PASSAGES_TOKENS = 4_000
 /**
@@ -81,9 +81,9 @@ const FENCE_BYTES = 8
 const toShare = (score: number): number => Math.round(Math.min(Math.max(score, 0), 1) * 1e4) / 1e4
 
 /**
- * Searches for the question alone, and for the question with its context. A passage gets the mean of both scores. As a
- * result, matches for the question rank before matches for the earlier conversation. The exception is a question with
- * too few words to match anything by itself.
+ * Runs two searches: for the question alone, and for the question with its context. A passage gets the mean of both
+ * scores. As a result, matches for the question rank before matches for the earlier conversation. The exception is a
+ * question with too few words to match anything by itself.
  */
 async function findInContext(
   { own, inContext }: Question,

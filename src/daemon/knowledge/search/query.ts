@@ -5,17 +5,17 @@ import { characterBorder, joinedWords, topicOf } from '../../platform/text/words
 export const QUERY_CHARS = 4_000
 
 /**
- * A search term. If no passage of the index contains the term, a `required` term lowers all scores, and any other term
- * is ignored.
+ * A search term. A `required` term lowers all scores if no passage of the index contains it. Any other term that no
+ * passage contains is ignored.
  */
 export type QueryTerm = { term: string; weight: number; required: boolean }
 /**
- * `pairs` lists words that are adjacent in the query after its stop words are removed. `fillers` lists these stop
- * words. A passage that contains only stop words of the query does not match.
+ * `pairs` lists words that are adjacent in the query after its stop words are removed. `fillers` lists the removed stop
+ * words. A passage whose only words in common with the query are stop words does not match.
  */
 export type Query = { terms: QueryTerm[]; pairs: (readonly [string, string])[]; fillers: string[] }
 
-/** Maximum number of words. With more words, a query would be slower and its results hardly better. */
+/** Maximum number of words. More words would make a query slower, but would hardly improve its results. */
 const QUERY_WORDS = 64
 const JOINED_WORDS = 16
 
@@ -67,7 +67,8 @@ function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
 }
 
 /**
- * Returns the words other than stop words and the common verbs of questions. Returns all words if there are no others.
+ * Returns the words without stop words and without the common verbs of questions. If no words would remain, returns all
+ * words.
  */
 function meaningful(text: string, all: IndexTerm[]): IndexTerm[] {
   const indexTerms = indexTermsOf(topicOf(text))

@@ -9,7 +9,7 @@ import type { Query, QueryTerm } from './query.ts'
 // collection.
 const K1 = 1.2
 const B = 0.75
-/** Matches in neighbouring passages are multiplied by this share and added to a passage's own matches. */
+/** The share of the matches in neighbouring passages that is added to a passage's own matches. */
 const NEIGHBOUR_SHARE = 0.3
 /** The weight of two query words near each other, relative to a single word of the same rarity. */
 const PAIR_WEIGHT = 0.3
@@ -51,7 +51,7 @@ export class Ranking {
   readonly #fillers: readonly string[]
   readonly #readFor: readonly string[]
   readonly #usualLength: number
-  /** The score of a perfect match. */
+  /** The score that a perfect match would get. */
   readonly #whole: number
 
   /** @param deleted the deleted passages that are still in the segments, ascending */

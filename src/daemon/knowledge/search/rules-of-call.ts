@@ -1,4 +1,4 @@
-// Determines the policy and the rules for calls that do not name a policy.
+// Determines which policy and rules apply to calls that do not name a policy.
 import { newTraceId } from '../../../shared/ids.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
@@ -21,9 +21,12 @@ export type RulesOfCallDeps = {
 /** The rules that apply to a call that does not name a policy. */
 export type RulesOfCall = {
   rules: RulesInForce
-  /** Returns the options of a search for this query. Models read only content that the input rules allow. */
+  /**
+   * Returns the options of a search for this query. With these options, models read only content that the input rules
+   * allow.
+   */
   searchOptions(query: string): Promise<SearchOptions>
-  /** Records incidents durably before it returns. */
+  /** Incidents are recorded durably before the function returns. */
   record(incidents: readonly RuleIncident[]): Promise<void>
 }
 

@@ -24,11 +24,11 @@ export type Match = {
 
 /** The data that a search may send to external models. */
 export type SearchOptions = {
-  /** Whether a model may read this query and these passages. By default, any model may. */
+  /** Whether a model is allowed to read this query and these passages. By default, any model is allowed. */
   mayAsk?: MayAsk | undefined
   /** The version of the query that external models may read. */
   outsideQuery?: string | undefined
-  /** True if passages must not be sent to external models unchanged. The reranker is then not used. */
+  /** True if external models must not receive the passages unchanged. If true, the reranker is not used. */
   keepsPassages?: boolean | undefined
 }
 
@@ -49,9 +49,9 @@ const PASSAGES_READ = 50
  *
  * `score` is the share of the query's weight that the passage matches, 0 to 1. The fewer passages of the index contain
  * a word, the higher its weight. A word counts in full only if a passage repeats it and contains few other words
- * (BM25's saturation). Words in headings count double. Three things increase the score: adjacent query words, matches
- * in the neighbouring passages, and, slightly, the query's stop words. If a passage of usual length contains every
- * query word once, its score is near 0.45. Scores can be compared between queries and between both engines.
+ * (BM25's saturation). Words in headings count double. Adjacent query words and matches in the neighbouring passages
+ * increase the score; the query's stop words increase it slightly. A passage of typical length that contains every
+ * query word once has a score near 0.45. Scores are comparable between queries and between both database engines.
  */
 export async function searchPassages(
   db: Db,

@@ -6,9 +6,8 @@ const PDF_STREAM_BYTES = 67_108_864
 
 /**
  * Replaces the platform's DecompressionStream for PDF.js, with a size limit. If a stream exceeds the limit, this class
- * throws an error, and PDF.js continues with its own decoder. The platform's stream has no limit. If the thread is
- * terminated midway, the platform's stream also leaks its output: a gigabyte per decompression bomb (measured on Node
- * 20).
+ * throws an error, and PDF.js continues with its own decoder. The platform's stream has no limit. The platform's stream
+ * also leaks its output if the thread is terminated midway: a gigabyte per decompression bomb (measured on Node 20).
  */
 export class BoundedInflate {
   readonly readable: ReadableStream<Uint8Array>

@@ -13,7 +13,7 @@ export const CONTAINER_UNPACKED_BYTES = 104_857_600
 /** The kind of a ZIP file: a supported format, or the extension of a known unsupported format. */
 export type ContainerKind = 'docx' | 'xlsx' | 'xlsb' | 'pptx' | 'odt' | 'ods' | 'odp' | 'epub' | 'zip'
 
-/** Parts that occur only in files of one kind. */
+/** Maps parts that identify a kind of file, because they occur only in files of this kind. */
 const MAIN_PARTS: Readonly<Record<string, ContainerKind>> = {
   'word/document.xml': 'docx',
   'xl/workbook.xml': 'xlsx',

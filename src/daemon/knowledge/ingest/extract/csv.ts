@@ -30,7 +30,7 @@ export function csvText(text: string): string {
 
 /**
  * Counts each separator in each of the first lines. Returns the separator whose lowest count is highest. If several
- * separators are equal, returns the one with the highest total count.
+ * separators tie, returns the separator with the highest total count.
  */
 function separatorOf(text: string): string {
   const lines = text.slice(0, SAMPLE_CHARS).split(/\r?\n/, 20).filter(Boolean)

@@ -12,7 +12,7 @@ export async function docxText(bytes: Buffer): Promise<string> {
     {
       styleMap: STYLES,
       includeEmbeddedStyleMap: false,
-      // The repacked container has no pictures, so each picture gets an empty source.
+      // The repacked container has no pictures, so the `src` of each picture is empty.
       convertImage: mammoth.images.imgElement(async () => ({ src: '' })),
     },
   )

@@ -8,15 +8,15 @@ import { damaged, UnreadableDocument } from './unreadable.ts'
 export type Format = 'text' | 'markdown' | 'html' | 'csv' | 'json' | 'pdf' | 'docx' | 'xlsx' | 'xls'
 type TextFormat = Extract<Format, 'text' | 'markdown' | 'html' | 'csv' | 'json'>
 /**
- * The format that the bytes indicate. `text` stands for all text formats, because the bytes alone do not distinguish
- * them.
+ * The format that the bytes indicate. `text` means any text format, because the bytes alone do not distinguish text
+ * formats.
  */
 type Content = 'text' | Exclude<Format, TextFormat>
 
 /**
- * A document before it is read. `type` is its MIME type in lower case, or empty if the client set none. A text type
- * takes precedence over the name, because a client may extract "handbook.pdf" itself and send the text under that name.
- * With ANY_TEXT, the name decides which text format applies.
+ * A document whose content has not been extracted yet. `type` is its MIME type in lower case, or empty if the client
+ * set none. A text type takes precedence over the name, because a client may extract "handbook.pdf" itself and send the
+ * text under that name. With ANY_TEXT, the name decides which text format applies.
  */
 export type RawDocument = { name: string; type: string; bytes: Buffer }
 const ANY_TEXT = 'text/*'
@@ -120,7 +120,7 @@ async function contentOf(bytes: Buffer): Promise<Content> {
   if (start.startsWith('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return compoundContent(bytes)
   if (start.startsWith('{\\rtf')) throw new UnreadableDocument(`Cannot read ${CONVERT.rtf}.`)
   if (isUtf8(bytes) || isUtf16(bytes)) return 'text'
-  // This check comes last, because it would mistake a text that begins with "BM" for a picture.
+  // The picture check comes last, because it would mistake a text that begins with "BM" for a picture.
   const found = await fileTypeFromBuffer(bytes)
   if (found && !found.mime.startsWith('text/')) {
     throw new UnreadableDocument(`This is a file of the type ${found.mime}; ${READABLE}.`)

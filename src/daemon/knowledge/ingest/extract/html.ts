@@ -43,7 +43,7 @@ function isHidden(name: string, attributes: Readonly<Record<string, string>>): b
   if (UNSEEN.has(name)) return true
   if (WHOLE_PAGE.has(name)) return false
   const { hidden, style = '', 'aria-hidden': isAriaHidden = '' } = attributes
-  // Browsers show `until-found` content to a user who searches the page for it, so it is indexed.
+  // Content that is hidden `until-found` is indexed, because browsers show it to users who search the page for it.
   if (hidden !== undefined && hidden.toLowerCase() !== 'until-found') return true
   return isAriaHidden.toLowerCase() === 'true' || HIDING_STYLE.test(style.replace(/\/\*.*?\*\//gs, ''))
 }
@@ -82,10 +82,10 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       if (name === 'title' && title === '') inTitle = true
       const heading = HEADING.exec(name)
       if (code !== undefined) {
-        // In a code block, only the text of the content is kept, and block elements end a line.
+        // In a code block, elements are dropped and only their text is kept; a block element ends the line.
         if (BLOCKS.has(name) || heading || name === 'pre' || name === 'br') code += '\n'
       } else if (cells > 0 && name !== 'tr' && name !== 'td' && name !== 'th') {
-        // The content of a cell is joined into one line, regardless of the elements in it.
+        // The content of a table cell is joined into one line, regardless of the elements in it.
         line += BLOCKS.has(name) || heading || name === 'br' ? ' ' : ''
         if (name === 'table') cells++
       } else if (name === 'pre') {
@@ -131,7 +131,7 @@ export function htmlToMarkdown(html: string): { title: string; text: string } {
       } else if (cells > 0) line += BLOCKS.has(name) || HEADING.test(name) ? ' ' : ''
       else if (BLOCKS.has(name) || HEADING.test(name)) {
         endLine()
-        // If a heading or item is empty, later text must not get its marker.
+        // Text that follows an empty heading or list item must not get its marker.
         if (HEADING.test(name) || name === 'li') mark = ''
       }
     },

@@ -18,8 +18,8 @@ export type WorkerTask =
   | { kind: 'join'; segments: readonly PackedSegment[] }
 
 /**
- * The result of reading a file, and the matches of the rules in the file. `unreadable` is for the sender of the file,
- * `cause` for the log.
+ * The result of reading a file, and the matches of the rules in the file. `unreadable` is shown to the sender of the
+ * file; `cause` is logged.
  */
 export type FileOutcome = { hits: GuardHit[] } & (
   | { document: PreparedDocument }
@@ -29,8 +29,8 @@ export type FileOutcome = { hits: GuardHit[] } & (
 /**
  * A worker's response to a task. The last message of a task is `read` or `joined`. `outcomes` and the small documents
  * in `together` (see Preparation) are in the order of the files. The contents of large documents are sent earlier, in
- * `part` messages. Each `part` message is small, so that receiving it does not block the daemon. A `part` belongs to
- * the file with index `file`.
+ * `part` messages. Each `part` message is small, so that receiving it does not block the daemon. `file` is the index of
+ * the file to which a `part` belongs.
  */
 export type WorkerMessage =
   | { kind: 'part'; file: number; batches: Uint8Array[]; segments: PackedSegment[] }

@@ -12,8 +12,8 @@ export function cut(extracted: Extracted): { title: string; passages: Iterable<P
 }
 
 /**
- * Adds page numbers by searching the text for each passage. Each plain-text passage is a substring of the text and
- * begins after the start of the previous passage.
+ * Adds page numbers by searching the text for each passage. The search works because each plain-text passage is a
+ * substring of the text and begins after the start of the previous passage.
  */
 function* withPages(passages: Iterable<Passage>, text: string, pageStarts: readonly number[]): Generator<Passage> {
   let from = 0

@@ -81,8 +81,8 @@ function pageText(items: readonly Item[]): string {
 }
 
 /**
- * Returns the separator between two lines. `end` is the end of the first line. The separator is empty in scripts
- * without spaces, otherwise a space or a paragraph break.
+ * Returns the separator to insert between two lines. `end` is the end of the first line. The separator is empty in
+ * scripts without spaces, otherwise a space or a paragraph break.
  */
 function borderOf(end: string | undefined, words: string, before: LinePosition | undefined, now: LinePosition): string {
   if (before === undefined) return ''

@@ -16,7 +16,7 @@ import type {
 } from './messages.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** Timeout of one file, from its first byte to its last passage. */
+/** The timeout for processing one file, from its first byte to its last passage. */
 export const EXTRACT_TIMEOUT_MS = 120_000
 /** Maximum JavaScript heap of the process that reads a file. */
 const EXTRACT_HEAP_MB = 768
@@ -24,7 +24,7 @@ const EXTRACT_HEAP_MB = 768
 export const EXTRACT_IDLE_MS = 60_000
 
 /**
- * The tenant for which the work is done, and the signal that cancels the work. Waiting tenants are served round-robin.
+ * The tenant that requested the work, and the signal that cancels the work. Waiting tenants are served round-robin.
  */
 export type WorkFor = { tenantId: string; signal: AbortSignal }
 
@@ -35,8 +35,8 @@ export type WorkFor = { tenantId: string; signal: AbortSignal }
 export type ReadFile = { document: PreparedDocument | UnreadableDocument; hits: readonly GuardHit[] }
 
 /**
- * The results in the order of the files. `together` is the segment of the small documents among these files (see
- * Preparation).
+ * The results of reading files, in the order of the files. `together` is the segment of the small documents among these
+ * files (see Preparation).
  */
 export type ReadFiles = { files: ReadFile[]; together: PackedSegment | undefined }
 
@@ -44,8 +44,8 @@ export type Extractor = {
   /**
    * Reads files of any kind in a separate process, with limits on time and memory. Applies the rules to the text of the
    * files and prepares the documents to be stored. The results are in the order of the files. A file that cannot be
-   * read, that a rule blocks or that exceeds a limit results in an UnreadableDocument. Send several files in one call
-   * only if they are small: for a small file, the message costs more than the work.
+   * read, that a rule blocks or that exceeds a limit results in an UnreadableDocument. Callers should send several
+   * files in one call only if the files are small: for a small file, the message costs more than the work.
    * @param rules RuleSources in JSON. If undefined, rules are not applied.
    * @throws the reason of `signal`
    */
@@ -139,7 +139,8 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
       return { files: read, together }
     } catch (error) {
       if (!(error instanceof UnreadableDocument)) throw error
-      // One of these files crashed the process. Read each file separately, because the other files may be readable.
+      // One of the files in this task crashed the process. Read each file separately, because the other files may be
+      // readable.
       if (files.length === 1) return { files: [{ document: error, hits: [] }], together: undefined }
       const alone: ReadFiles[] = []
       for (const file of files) alone.push(await read([file], by, rules))
@@ -182,7 +183,7 @@ function startReader(
   const options: ProcessOptions = { worker, heapMb, growthBytes, lowPriority }
   const reader = fork(program, [JSON.stringify(options)], {
     env: {},
-    // Use one thread for garbage collection: a parallel collector would occupy all cores for tenths of a second.
+    // Use a single thread for garbage collection: a parallel collector would occupy all cores for tenths of a second.
     execArgv: ['--single-threaded-gc'],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

@@ -17,7 +17,7 @@ const LOWEST_PRIORITY = 19
 /**
  * Chats take precedence over reading files. On Linux each thread has its own priority, and new threads inherit it. The
  * compiler and garbage collector threads are already running, so the priority of each thread is set. If a sandbox
- * forbids this, files are read at normal priority.
+ * forbids setting the priority, files are read at normal priority.
  */
 function lowerPriority(): void {
   const threads = process.platform === 'linux' ? readdirSync('/proc/self/task').map(Number) : [process.pid]

@@ -6,8 +6,8 @@ import { blockedBy, UnreadableDocument } from './unreadable.ts'
 /**
  * Applies the rules to the text of a file.
  * @param rules from `DocumentScreening`
- * @param hits receives the matches of the rules
- * @throws UnreadableDocument if a rule blocks the document, or removes all of its words
+ * @param hits the list to which the matches of the rules are added
+ * @throws UnreadableDocument if a rule blocks the document, or if rules remove all of its words
  */
 export async function screenExtracted(extracted: Extracted, rules: string, hits: GuardHit[]): Promise<Extracted> {
   const { hits: found, isBlocked, ...document } = await screenDocument(extracted, rules)

@@ -15,7 +15,7 @@ export function tableText(rows: Rows): string {
     else text.add(`${plainLine(rowText(cells, header))}\n\n`)
     first = false
   }
-  // If the table has only a header, return the header as text.
+  // If the table has only a header, returns the header as text.
   if (text.length === 0 && header) text.add(rowText(header, undefined))
   return text.toString()
 }

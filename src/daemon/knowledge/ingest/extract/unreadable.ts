@@ -6,7 +6,7 @@ export class UnreadableDocument extends Error {
 }
 
 /**
- * Returns a function that converts a library's error to an UnreadableDocument. Each library has its own errors for
+ * Returns a function that converts an error of a library to an UnreadableDocument. Each library has its own errors for
  * broken files, and some have several.
  */
 export const damaged =

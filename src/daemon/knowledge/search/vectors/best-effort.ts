@@ -3,15 +3,15 @@ import type { Log } from '../../../platform/log.ts'
 import { isRefusal } from './embedding-call.ts'
 import type { SemanticMetrics } from './metrics.ts'
 
-/** How long a service is skipped after a failure or timeout. */
+/** How long a server is skipped after a failure or timeout. */
 export const SEMANTIC_PAUSE_MS = 10_000
 
 /** Runs an optional step of a search. If the step fails, logs the failure and returns undefined. */
 export type BestEffort = <T>(run: () => Promise<T>) => Promise<T | undefined>
 
 /**
- * A failing server is not called for SEMANTIC_PAUSE_MS, so that an unresponsive server delays only a few searches. If a
- * server only rejects one text, it is still called for others.
+ * A failing server is not called for SEMANTIC_PAUSE_MS, so that an unresponsive server delays only a few searches. A
+ * server that only rejects one text is still called for other texts.
  */
 export function createBestEffort(
   work: 'query' | 'rerank',

@@ -8,10 +8,10 @@ export type RetrievalConfig = {
 export type EmbeddingConfig = {
   /** `<provider>/<model>` */
   model: string
-  /** The vector length to request. If not set, the model uses its own default. */
+  /** The vector length to request from the model. If this option is not set, the model uses its own default length. */
   dimensions?: number | undefined
   /** Passages per call. */
   batch: number
-  /** The timeout for the vector of a query. Defaults to QUERY_VECTOR_MS.default. */
+  /** The timeout for computing the vector of a query. Defaults to QUERY_VECTOR_MS.default. */
   queryTimeoutMs?: number | undefined
 }

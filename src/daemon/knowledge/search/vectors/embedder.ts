@@ -34,27 +34,24 @@ export const EMBEDDING_RETRY_MS = { min: 1_000, max: 300_000 } as const
 const EMBEDDING_DOCUMENTS = 64
 
 export type Embedder = {
-  /** Aborts the calls in flight and leaves the remaining work to the next daemon. */
+  /** Aborts the calls in flight; the next daemon does the remaining work. */
   close(): Promise<void>
 }
 
 type EmbedderDeps = EmbeddingDeps & { db: Db; clock: Clock; log: Pick<Log, 'info' | 'warn' | 'error'> }
 
-/** `missing` lists the passages for which the model returned a zero vector. Such a fault may be temporary. */
+/** `missing` lists the passages for which the model returned a zero vector. A zero vector may be a temporary fault. */
 type Embedded = { vectors: PassageVector[]; missing: number[] }
 
 /** A text that any model can embed. Embedding this text shows whether a model rejects one passage or all input. */
 const HARMLESS = 'hello'
 
-// The states of a daemon's embedder:
-//   waiting -> working: the timer has fired.
-//   working -> waiting for EMBEDDING_LOOK_MS: no work is pending, or another daemon has the lease.
-//   working -> waiting longer (EMBEDDING_RETRY_MS, or the provider's Retry-After): a call or the store failed.
-//   waiting or working -> closed: calls are aborted, then the lease is released.
-// The states of a document for one model:
-//   pending -> embedded: for each passage, the vector is stored or the model permanently rejects the passage.
-//   pending -> pending: a passage got a zero vector, so the document is retried.
-// When all documents of an index are embedded, only vectors of this model serve its searches.
+// The states of a daemon's embedder: waiting -> working: the timer has fired. working -> waiting for EMBEDDING_LOOK_MS:
+// no work is pending, or another daemon has the lease. working -> waiting longer (for EMBEDDING_RETRY_MS or the
+// provider's Retry-After): a call or a store operation failed. waiting or working -> closed: calls are aborted, then
+// the lease is released. The states of a document for one model: pending -> embedded: for each passage, the vector is
+// stored or the model permanently rejects the passage. pending -> pending: a passage got a zero vector, so the document
+// is retried. When all documents of an index are embedded, its searches use only vectors of this model.
 
 /**
  * Continuously embeds published passages that have no vector of this model, in the background. Indexes are served
@@ -91,7 +88,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   }
 
   /**
-   * @throws EmbeddingFault if the only remaining documents have passages that cannot be embedded. These documents stay
+   * @throws EmbeddingFault if every remaining document has passages that cannot be embedded. These documents stay
    * pending.
    */
   async function work(): Promise<void> {
@@ -102,7 +99,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (index) {
         if (!(await claim())) return
         await embedDocuments(index, postponed)
-        // After this many failures, the fault is in the model and not in single passages.
+        // After this many failures, the cause is assumed to be the model, not single passages.
         if (postponed.length >= EMBEDDING_DOCUMENTS) break
       } else if (last === undefined) break
       last = index
@@ -124,7 +121,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   }
 
   /**
-   * Embeds some documents of an index, each of them completely. If a document must be retried, its id is added to
+   * Embeds some documents of an index, each document completely. If a document must be retried, its id is added to
    * `postponed`.
    */
   async function embedDocuments(index: IndexKey, postponed: string[]): Promise<void> {
