@@ -9,9 +9,9 @@ import { createLog, type DaemonLog, withoutSecrets } from './platform/log.ts'
 import { notifySystemd } from './platform/systemd.ts'
 
 const EXIT_FAILURE = 1
-/** EX_CONFIG of sysexits.h. The unit file tells systemd not to restart after this exit code. */
+/** EX_CONFIG of sysexits.h. The unit file tells systemd not to restart the daemon after this exit code. */
 const EXIT_CONFIG = 78
-/** On exit, the maximum wait for a slow reader of the log. */
+/** The maximum time that the exit waits for a slow reader of the log. */
 const LOG_FLUSH_MS = 1_000
 
 /** The daemon's main program: loads the configuration, starts the app, and runs until a signal stops it. */
@@ -99,13 +99,13 @@ function openPipe(fd: number): Socket {
   }
 }
 
-/** Ends the process when the log has been flushed, or after LOG_FLUSH_MS at the latest. */
+/** Ends the process when the log has been flushed, but after LOG_FLUSH_MS at the latest. */
 function exit(code: number, log: DaemonLog): void {
   setTimeout(() => process.exit(code), LOG_FLUSH_MS)
   log.flush().then(() => process.exit(code))
 }
 
-/** The cause of an error as one line for people. */
+/** Returns the cause of an error as one human-readable line. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {

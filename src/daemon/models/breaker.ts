@@ -5,9 +5,12 @@ import { type FailureReason, isOperatorReason, isTrigger, OPERATOR_REASONS } fro
 /** A model's circuit opens after CIRCUIT_FAILURES consecutive failures within CIRCUIT_WINDOW_MS. */
 export const CIRCUIT_FAILURES = 5
 export const CIRCUIT_WINDOW_MS = 60_000
-/** The wait before an open circuit is probed. It starts at `min` and doubles after each probe, up to `max`. */
+/** The time before an open circuit is probed. It starts at `min` and doubles after each probe, up to `max`. */
 export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
-/** Maximum number of circuits. Above this number, the least recently used circuit is evicted. */
+/**
+ * Maximum number of circuits. The maximum number of circuits. If it is exceeded, the least recently used circuit is
+ * evicted.
+ */
 const CIRCUITS_KEPT = 10_000
 
 /**
@@ -20,7 +23,7 @@ const CIRCUITS_KEPT = 10_000
 export type Circuit = {
   /** The times of the latest consecutive failures in monotonic milliseconds, oldest first. At most CIRCUIT_FAILURES. */
   readonly failedAtMs: readonly number[]
-  /** The reason of the last failure. */
+  /** The reason for the last failure. */
   readonly reason: FailureReason
   /** From this time on, the next request may be sent as a probe. Undefined while the circuit is closed. */
   readonly probeAtMs: number | undefined
@@ -44,8 +47,8 @@ export function afterFailure(circuit: Circuit | undefined, reason: FailureReason
 }
 
 /**
- * Returns the circuit after the first token of an answer. The model receives requests again. If it was down, one more
- * failure reopens the circuit.
+ * Returns the circuit after the first token of an answer. After this call, the model receives requests again. If it was
+ * down, one more failure reopens the circuit.
  */
 export function afterFirstToken(circuit: Circuit, nowMs: number): Circuit {
   if (circuit.probeAtMs === undefined) return circuit
@@ -77,7 +80,7 @@ const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_er
 export type Breaker = {
   /**
    * Returns the latest failure of a model if requests must skip the model and use its fallback. Undefined if the model
-   * may be called. Other failures than `triggers` are ignored, because the caller does not accept a fallback for them.
+   * may be called. Ignores failures that are not in `triggers`, because the caller does not accept a fallback for them.
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
   firstToken(tenantId: string, modelId: string): void
@@ -87,7 +90,7 @@ export type Breaker = {
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
-  // Contains only failing models. Usually there are none: the empty map then saves each request four lookups.
+  // Contains only failing models. Usually no model is failing: the empty map then saves each request four lookups.
   const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_KEPT })
   const keyOf = (tenantId: string, modelId: string) => `${tenantId} ${modelId}`
 

@@ -1,6 +1,6 @@
 /**
- * The provider-neutral form of a conversation. Each surface (classic, OpenAI, Anthropic) converts its requests to it,
- * and each provider converts it to its own form.
+ * The provider-neutral form of a conversation. Each surface (classic, OpenAI, Anthropic) converts its requests to this
+ * form. Each provider converts this form to its own.
  */
 
 /** A part of a message. Images are inline base64, because the gateway never fetches a URL for a caller. */
@@ -13,8 +13,8 @@ export type ToolCall = { id: string; name: string; arguments: string }
 
 /**
  * A reasoning step that must be sent back to the model in the next turn. `origin` is the kind of provider that created
- * the step (`anthropic`, `google` …). The step may be sent only to a provider of this kind. Signed text has
- * `signature`. Encrypted reasoning has only `data`.
+ * the step (`anthropic`, `google` …). The step must be sent only to a provider of this kind. Signed text has
+ * `signature`. An encrypted reasoning step has only `data`.
  */
 export type Reasoning = { origin: string; text: string; signature?: string | undefined; data?: string | undefined }
 
@@ -50,8 +50,8 @@ export type ResponseFormat =
     }
 
 /**
- * Generation options in addition to the messages. Absent options are not sent. If the provider does not support an
- * option, it responds with 400; options are never dropped silently.
+ * The generation options of a call. Absent options are not sent. If the provider does not support an option, it
+ * responds with 400; options are never dropped silently.
  */
 export type GenerationOptions = {
   tools?: readonly Tool[] | undefined
@@ -73,6 +73,6 @@ export type GenerationOptions = {
   noReasoning?: boolean | undefined
 }
 
-/** The text of a message, without images. */
+/** Returns the text of a message, without images. */
 export const textOf = (content: Content): string =>
   typeof content === 'string' ? content : content.map((part) => (part.type === 'text' ? part.text : '')).join('')

@@ -5,7 +5,7 @@ import type { Provider } from './provider.ts'
 import { openAiProvider } from './providers/openai/provider.ts'
 import { WELL_KNOWN_PROVIDERS } from './well-known-providers.ts'
 
-/** Maximum response time of a model server. */
+/** The maximum time to wait for the response of a model server. */
 const LOCAL_PROBE_MS = 300
 /** Maximum size of a server's model list. */
 const LOCAL_MODELS_BYTES = 1_048_576
@@ -14,7 +14,7 @@ const LOCAL_MODELS_BYTES = 1_048_576
 export type LocalServer = { name: string; baseUrl: string }
 
 export type LocalServers = {
-  /** The servers that responded to the last `look`, by name. Each offers the models that it listed. */
+  /** The servers that responded to the last `look`, by name. Each server offers the models that it listed. */
   readonly found: ReadonlyMap<string, Provider>
   /** Probes all servers simultaneously, for at most LOCAL_PROBE_MS. Never rejects. */
   look(): Promise<void>
@@ -61,7 +61,10 @@ export function createLocalServers(
   }
 }
 
-/** Returns the models that GET /models lists. Empty if no server responds or the response is not a model list. */
+/**
+ * Returns the models that GET /models lists. Returns an empty list if no server responds or the response is not a model
+ * list.
+ */
 async function askForModels(baseUrl: string, clock: Clock): Promise<string[] | 'late'> {
   const giveUp = new AbortController()
   const timer = clock.after(LOCAL_PROBE_MS, () => giveUp.abort())
@@ -76,7 +79,7 @@ async function askForModels(baseUrl: string, clock: Clock): Promise<string[] | '
   }
 }
 
-/** Undefined if the body exceeds LOCAL_MODELS_BYTES. */
+/** Returns undefined if the body exceeds LOCAL_MODELS_BYTES. */
 async function readText(body: Dispatcher.ResponseData['body']): Promise<string | undefined> {
   const pieces: Buffer[] = []
   let length = 0

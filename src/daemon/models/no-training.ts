@@ -5,7 +5,7 @@ export const NO_TRAINING_HEADER = 'x-no-training'
 
 /**
  * Returns the headers (alternating names and values) with the no-training header. This header replaces a configured
- * header of the same name, because a policy requires its value.
+ * header of the same name, because a policy requires this header's value.
  */
 export function withNoTraining(headers: readonly string[]): string[] {
   const others = headers.filter((_, at) => headers[at - (at % 2)] !== NO_TRAINING_HEADER)

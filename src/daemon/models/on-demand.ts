@@ -2,7 +2,7 @@ import type { ChatPart, Provider, ProviderCall } from './provider.ts'
 
 /**
  * Creates a provider whose code is loaded on the first call. Later chats call the loaded provider directly.
- * @param otherMembers returns the provider's other members besides `chat`; its argument is a function that loads the
+ * @param otherMembers returns the provider's members other than `chat`; its argument is a function that loads the
  * provider
  */
 export function providerOnDemand<Loaded extends Provider>(

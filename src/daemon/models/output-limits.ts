@@ -1,9 +1,10 @@
 import { UNKNOWN_OUTPUT_TOKENS } from '../../shared/spec-limits.ts'
 
 /**
- * Maximum output tokens of well-known models. The figures come from general knowledge on 2026-11-22, not from the
- * providers' pages. Verify them before a release. Each name also applies to its editions, unless a longer name matches:
- * `gpt-4o` applies to `gpt-4o-2024-08-06`. If the editions have different limits, the lowest limit is listed.
+ * The maximum number of output tokens of each well-known model. The figures come from general knowledge on 2026-11-22,
+ * not from the providers' pages. Verify them before a release. Each name also applies to its editions, unless a longer
+ * name matches: `gpt-4o` applies to `gpt-4o-2024-08-06`. If the editions have different limits, the lowest limit is
+ * listed.
  */
 const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 4_096,
@@ -44,8 +45,8 @@ const OUTPUT_TOKENS: Readonly<Record<string, number>> = {
 }
 
 /**
- * Context windows, in tokens. Lists only models whose provider adds the output limit to the prompt and rejects the
- * request if the sum exceeds the window. These figures also come from general knowledge.
+ * Context windows, in tokens. Lists only models whose provider rejects a request if the prompt and the output limit
+ * together exceed the context window. These figures also come from general knowledge.
  */
 const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'gpt-3.5-turbo': 16_385,
@@ -58,11 +59,11 @@ const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
   'deepseek-reasoner': 64_000,
 }
 /**
- * Estimated bytes per token of a prompt. Tokens of real prompts are longer, so the prompt's size is overestimated and
- * the computed space for the answer is never too large.
+ * The estimated number of bytes per token of a prompt. Tokens of real prompts are longer, so the prompt's size is
+ * overestimated and the computed space for the answer is never too large.
  */
 const BYTES_PER_TOKEN = 3
-/** At least this output limit is requested, however long the prompt is. */
+/** The lowest output limit that is requested, however long the prompt is. */
 const LEAST_BESIDE_PROMPT = 1_024
 
 /** Matches the path, region and vendor that Bedrock and resellers write before a model name. */
@@ -74,7 +75,10 @@ const BEFORE_NAME = /^(?:.*\/)?(?:(?:[a-z]+\.)?(?:anthropic|amazon|openai|google
  */
 const VARIANT = /-(?:audio|chat|image|preview|realtime|tts)(?=-|$)/
 
-/** Returns the row of a model. `model` is the model's name at the provider. Undefined if the model is not listed. */
+/**
+ * Returns the row of a model. `model` is the model's name at the provider. Returns undefined if the model is not
+ * listed.
+ */
 function rowOf(rows: Readonly<Record<string, number>>, model: string): number | undefined {
   let name = model.replace(BEFORE_NAME, '')
   // Resellers write Claude versions with a dot, and some write dates with @.
@@ -88,12 +92,12 @@ function rowOf(rows: Readonly<Record<string, number>>, model: string): number | 
   return undefined
 }
 
-/** Returns the known output limit of a model. Undefined if the model is not listed. */
+/** Returns the known output limit of a model. Returns undefined if the model is not listed. */
 export const outputLimitOf = (model: string): number | undefined => rowOf(OUTPUT_TOKENS, model)
 
 /**
  * Returns the maximum number of output tokens of a model for a prompt. Undefined for unknown models.
- * @param promptBytes called only if the limit depends on the prompt
+ * @param promptBytes returns the size of the prompt; called only if the limit depends on the prompt
  */
 export function outputLimitWithInput(model: string, promptBytes: () => number): number | undefined {
   const limit = outputLimitOf(model)
@@ -103,7 +107,7 @@ export function outputLimitWithInput(model: string, promptBytes: () => number): 
   return Math.min(limit, Math.max(LEAST_BESIDE_PROMPT, room))
 }
 
-/** The output limit that is sent to a model. `why` is set if the limit differs from the requested one. */
+/** The output limit that is sent to a model. `why` is set if the limit differs from the requested limit. */
 export type OutputLimit = {
   tokens: number | undefined
   why: 'operator' | 'model' | 'budget' | undefined
@@ -111,8 +115,8 @@ export type OutputLimit = {
 
 /**
  * Decides the output limit of one call. If the caller requests a limit, it applies, up to the operator's limit.
- * Otherwise, a limit is added only if the operator, a budget or the provider's API requires one. It is the lowest of
- * the operator's, the budget's and the model's limits. `why` names that limit.
+ * Otherwise, a limit is added only if the operator, a budget or the provider's API requires one. The added limit is the
+ * lowest of the operator's, the budget's and the model's limits. `why` names that limit.
  * @param ofModel returns the model's maximum output, if known
  * @param covered tokens that the payer's budget covers; undefined if no budget limits this request
  * @param isRequired whether the provider's API requires a limit

@@ -8,8 +8,8 @@ import type { GenerationOptions, Message } from './conversation.ts'
 export type GroundingPassage = { number: number; source: string; headings?: string; text: string }
 
 /**
- * Checks that this body may be sent to this model. Called right before the call is sent. A successful check allows one
- * call, and expires after a short time.
+ * Checks that this body is allowed to be sent to this model. Called right before the call is sent. A successful check
+ * allows one call, and expires after a short time.
  * @throws the error that rejects the call; asynchronously if a lookup is needed
  */
 export type Entitled = (model: string, body: string) => Promise<void> | undefined
@@ -40,14 +40,14 @@ export type ProviderCall = {
    * dropped.
    */
   temperatureIsDefault?: boolean | undefined
-  /** Undefined: no limit is sent, and the model's default limit applies. */
+  /** If undefined, no limit is sent, and the model's default limit applies. */
   maxTokens: number | undefined
   stream: boolean
   /** Undefined for a plain chat. */
   options?: GenerationOptions | undefined
   /** Asks the provider not to train on this call. */
   noTraining?: boolean | undefined
-  /** A governed call cannot be sent without it. Undefined for calls that the gateway makes for itself. */
+  /** A governed call cannot be sent without this permission. Undefined for calls that the gateway makes for itself. */
   entitle?: Entitle | undefined
   /** Called with the head of the HTTP response, whatever its status. */
   onHead?: OnHead | undefined
@@ -97,7 +97,7 @@ export type ChatPart =
    * the earlier parts.
    */
   | { type: 'tool_call'; index: number; id?: string; name?: string; arguments: string }
-  /** The token counts so far. They are used if the answer breaks off, or if no later counts arrive. */
+  /** The token counts so far. These counts are used if the answer breaks off, or if no later counts arrive. */
   | { type: 'usage'; usage: TokenUsage }
   | {
       type: 'end'
@@ -130,7 +130,7 @@ export type RerankCall = {
   model: string
   query: string
   documents: readonly string[]
-  /** Number of top-ranked documents to return. */
+  /** The number of top-ranked documents to return. */
   count: number
   noTraining?: boolean | undefined
   /** The timeout of the whole call. */
@@ -142,7 +142,7 @@ export type Reranked = { index: number; score: number }[]
 
 export type Provider = {
   name: string
-  /** Offered names without `<provider>/`. Undefined: any name is passed on. */
+  /** Offered names without `<provider>/`. If undefined, any model name is passed on. */
   models: readonly string[] | undefined
   /** Set if the API rejects a chat without `maxTokens`. */
   needsMaxTokens?: true
@@ -153,8 +153,8 @@ export type Provider = {
   leastThinkingTokens?(model: string): number
   /**
    * Starts the call and yields the answer in batches. A batch contains all parts of one network read. The first batch
-   * is the commit point: it is yielded once there is content, or once the whole answer is complete. Before the first
-   * batch, the caller may still try another model. The last part of the last batch is `end`.
+   * is the commit point: it is yielded when the first content arrives, or when the whole answer is complete. Before the
+   * first batch, the caller may still try another model. The last part of the last batch is `end`.
    * @throws ProviderError if the answer does not complete; `chat` itself throws it if this provider does not support
    * the call
    */
@@ -178,13 +178,13 @@ export type Provider = {
 }
 
 /**
- * Failures that only the operator can fix. The provider rejects our key or account, the provider does not have the
- * model, or the account's credit or long-term quota is used up. Waiting and retrying do not help.
+ * Failures that only the operator can fix. The provider rejects our key or account, or does not have the model, or the
+ * account's credit or long-term quota is used up. Neither waiting nor retrying resolves them.
  */
 export const OPERATOR_REASONS = ['auth_failed', 'model_not_found', 'quota_exhausted'] as const
 export type OperatorReason = (typeof OPERATOR_REASONS)[number]
 
-/** The reason of a failed attempt: either a failover trigger, or a reason that never causes a failover. */
+/** The reason for a failed attempt: either a failover trigger, or a reason that never causes a failover. */
 export type FailureReason =
   | FailoverTrigger
   | OperatorReason
@@ -214,8 +214,8 @@ export class ProviderError extends Error {
   /** The wait that the upstream's Retry-After requests, in seconds. */
   readonly retryAfterSeconds: number | undefined
   /**
-   * True if the operator must act: the failure is logged as an error and never retried. This applies to
-   * OPERATOR_REASONS and redirects.
+   * True if the operator must act: the failure is logged as an error and never retried. This is the case for
+   * OPERATOR_REASONS and for redirects.
    */
   readonly alarm: boolean
 

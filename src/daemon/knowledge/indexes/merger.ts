@@ -16,9 +16,11 @@ export type Merger = {
   close(): Promise<void>
 }
 
-// State transitions of the merges of one index: idle -> running: `merge` was called. running -> running and queued:
-// `merge` was called again. The second caller waits only for the running merge. queued -> running: the previous merge
-// succeeded or failed. running -> idle: the merge ended, and no other merge is queued.
+// State transitions of the merges of one index:
+//   idle -> running: `merge` was called.
+//   running -> running and queued: `merge` was called again. The second caller waits only for the running merge.
+//   queued -> running: the previous merge succeeded or failed.
+//   running -> idle: the merge ended, and no other merge is queued.
 export function createMerger({ db, clock, log }: { db: Db; clock: Clock; log: Pick<Log, 'error'> }): Merger {
   const running = new Map<string, Promise<void>>()
 

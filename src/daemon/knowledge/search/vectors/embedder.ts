@@ -46,12 +46,16 @@ type Embedded = { vectors: PassageVector[]; missing: number[] }
 /** A text that any model can embed. Embedding this text shows whether a model rejects one passage or all input. */
 const HARMLESS = 'hello'
 
-// The states of a daemon's embedder: waiting -> working: the timer has fired. working -> waiting for EMBEDDING_LOOK_MS:
-// no work is pending, or another daemon has the lease. working -> waiting longer (for EMBEDDING_RETRY_MS or the
-// provider's Retry-After): a call or a store operation failed. waiting or working -> closed: calls are aborted, then
-// the lease is released. The states of a document for one model: pending -> embedded: for each passage, the vector is
-// stored or the model permanently rejects the passage. pending -> pending: a passage got a zero vector, so the document
-// is retried. When all documents of an index are embedded, its searches use only vectors of this model.
+// The states of a daemon's embedder:
+//   waiting -> working: the timer has fired.
+//   working -> waiting for EMBEDDING_LOOK_MS: no work is pending, or another daemon has the lease.
+//   working -> waiting longer (for EMBEDDING_RETRY_MS or the provider's Retry-After): a call or a store operation
+//   failed.
+//   waiting or working -> closed: calls are aborted, then the lease is released.
+// The states of a document for one model:
+//   pending -> embedded: for each passage, the vector is stored or the model permanently rejects the passage.
+//   pending -> pending: a passage got a zero vector, so the document is retried.
+// When all documents of an index are embedded, its searches use only vectors of this model.
 
 /**
  * Continuously embeds published passages that have no vector of this model, in the background. Indexes are served

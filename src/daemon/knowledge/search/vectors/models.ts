@@ -6,8 +6,8 @@ import type { IndexKey } from '../../indexes/document-types.ts'
 import type { EmbeddingConfig } from './config.ts'
 
 /**
- * The duration of the embedding daemon's lease. The lease is longer than two attempts. When the lease expires, another
- * daemon takes over.
+ * The duration of the lease that the embedding daemon takes. It is longer than two embedding attempts. When the lease
+ * expires, another daemon takes over.
  */
 export const EMBEDDING_LEASE_MS = 150_000
 
@@ -28,7 +28,7 @@ export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingCo
       await db.transaction().execute((tx) => chooseForWork(tx, found.id))
       return found
     }
-    // If another daemon adds the model or uses the number at the same time, the insert does nothing, and the lookup is
+    // If another daemon concurrently adds the model or uses the number, the insert does nothing, and the lookup is
     // repeated.
     await sql`
       insert into embedding_models (id, model, asked_dimensions, dimensions)
@@ -56,7 +56,7 @@ async function chooseForWork(tx: Db, modelId: number): Promise<void> {
   if (engineOf(tx).name === 'sqlite') await tx.updateTable('embedding_work').set({ lease_owner: null }).execute()
 }
 
-/** Returns the model whose vectors serve searches of this index. Undefined if there is none. */
+/** Returns the model whose vectors serve searches of this index. Returns undefined if the index has no such vectors. */
 export function findServingModel(db: Db, { tenantId, indexId }: IndexKey): Promise<EmbeddingModel | undefined> {
   return selectModels(db)
     .innerJoin('index_vectors', 'index_vectors.model_id', 'embedding_models.id')
@@ -78,8 +78,8 @@ export async function learnDimensions(db: Db, modelId: number, dimensions: numbe
 }
 
 /**
- * Claims the embedding work for this daemon, or renews the claim. Returns false if another daemon has the claim, or
- * another model is chosen.
+ * Claims the embedding work for this daemon, or renews the claim. Returns false if another daemon has the claim, or if
+ * another model has been chosen.
  */
 export async function claimWork(
   db: Db,

@@ -40,7 +40,7 @@ async function candidatesFromSqlite(db: Db, space: Space, signature: Buffer): Pr
   const nearest: { id: number; distance: number }[] = []
   for (let after = 0; ; ) {
     const { ids, signatures } = await readSignatures(db, space, after)
-    // If distances are equal, the lower id wins, as in the sort of the database queries.
+    // If distances are equal, the passage with the lower id ranks first, as in the database queries.
     const farthest = nearest[VECTOR_CANDIDATES - 1]?.distance ?? Number.POSITIVE_INFINITY
     for (const [at, distance] of signatureDistances(signatures, signature).entries()) {
       if (distance < farthest) nearest.push({ id: ids[at] as number, distance })

@@ -22,8 +22,8 @@ export const EXTENSION_PAUSE_MS = 60_000
 export type FindNearest = (space: Space, query: UnitVector, limit: number) => Promise<Near[]>
 
 /**
- * The implementation: a database extension, or our own code (decision 0020). All implementations return the same
- * results.
+ * The implementation of the search: a database extension, or our own code (decision 0020). All implementations return
+ * the same results.
  */
 export type NearestBy = 'sqlite-vec' | 'pgvector' | 'plain'
 
@@ -65,8 +65,8 @@ async function findExtension(db: Db): Promise<NearestBy> {
   if (engineOf(db).name === 'sqlite') {
     return (await succeeds(db.selectNoFrom(sql`vec_version()`.as('version')).execute())) ? 'sqlite-vec' : 'plain'
   }
-  // A failure is ignored, because the extension may already be installed. The statement fails if the server does not
-  // have the extension on disk, or the user lacks the permission.
+  // A failure to install the extension is ignored, because it may already be installed. The statement fails if the
+  // server does not have the extension on disk, or the user lacks the permission.
   await succeeds(sql`create extension if not exists vector`.execute(db))
   return (await succeeds(sql`select '{1}'::real[]::vector <=> '[1]', B'1' <~> B'1'`.execute(db))) ? 'pgvector' : 'plain'
 }

@@ -14,7 +14,8 @@ import type { UnitVector } from './unit-vector.ts'
 const QUERY_VECTORS_KEPT = 1_000
 
 /**
- * Returns the vector of a query. Undefined if the model may not be called or does not respond in time. Never throws.
+ * Returns the vector of a query. Returns undefined if the model must not be called or does not respond in time. Never
+ * throws.
  */
 export type VectorOf = (
   model: EmbeddingModel,

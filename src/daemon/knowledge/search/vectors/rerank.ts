@@ -14,8 +14,8 @@ import type { SemanticMetrics } from './metrics.ts'
 const RERANK_MS = 2_000
 
 /**
- * Returns the best of these matches in the reranker's order, with the reranker's scores. Undefined if the reranker
- * fails or may not be called. Never throws.
+ * Returns the best of these matches in the reranker's order, with the reranker's scores. Returns undefined if the
+ * reranker fails or must not be called. Never throws.
  */
 export type Rerank = (
   query: string,
@@ -56,14 +56,14 @@ export function createReranker(
   }
 }
 
-/** Returns the text of a passage for a model. The headings provide its context. */
+/** Returns the text of a passage that a model receives. The headings provide its context. */
 export const passageText = ({ headings, body }: { headings: string; body: string }): string =>
   headings === '' ? body : `${headings}\n${body}`
 
 /**
- * Returns the matches in the reranker's order. Some rerankers score from 0 to 1. Others return positive and negative
- * numbers without limits, which the logistic function maps to the range from 0 to 1. Matches that the reranker omits
- * follow in their previous order, with decreasing scores.
+ * Returns the matches in the reranker's order. Some rerankers score from 0 to 1. Other rerankers return unbounded
+ * positive and negative numbers, which the logistic function maps to the range 0 to 1. Matches that the reranker omits
+ * come last, in their previous order and with decreasing scores.
  */
 export function inOrder(matches: readonly Match[], reranked: Reranked): Match[] {
   const areShares = reranked.every(({ score }) => score >= 0 && score <= 1)

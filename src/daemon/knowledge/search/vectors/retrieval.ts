@@ -25,7 +25,7 @@ const FUSED_PASSAGES = 100
 
 export type Retrieval = {
   search: Search
-  /** Returns the embedding progress of an index. Null if no embedding model is configured. */
+  /** Returns the embedding progress of an index. Returns null if no embedding model is configured. */
   embeddingOf(index: IndexKey): Promise<IndexEmbedding | null>
   close(): Promise<void>
 }
@@ -93,7 +93,10 @@ function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | un
   }
 }
 
-/** Returns the ids of the passages closest in meaning to the query. Undefined if there are no vectors to compare. */
+/**
+ * Returns the ids of the passages closest in meaning to the query. Returns undefined if there are no vectors to
+ * compare.
+ */
 async function findNear(
   db: Db,
   index: IndexKey,
@@ -108,7 +111,7 @@ async function findNear(
   return near.map(({ passageId }) => passageId)
 }
 
-/** Fuses two rankings. See `fuseRankings` for the scores. */
+/** Fuses two rankings. `fuseRankings` describes the scores. */
 async function fuseMatches(
   db: Db,
   index: IndexKey,

@@ -2,8 +2,8 @@ import type { Db } from '../../../platform/db/db.ts'
 import type { Space } from './space.ts'
 
 /**
- * Selects those vectors of a space that a search may return. Excludes documents whose removal is in progress or was
- * interrupted by a crash. Otherwise such documents would displace other results.
+ * Selects the vectors of a space that a search is allowed to return. Excludes documents whose removal is in progress or
+ * was interrupted by a crash. Otherwise such documents would displace other results.
  */
 export const searchedVectors = (db: Db, { tenantId, indexId, modelId }: Space) =>
   db
@@ -11,7 +11,7 @@ export const searchedVectors = (db: Db, { tenantId, indexId, modelId }: Space) =
     .where('tenant_id', '=', tenantId)
     .where('index_id', '=', indexId)
     .where('model_id', '=', modelId)
-    // The subquery is evaluated once for all rows. Its result is nearly always empty.
+    // The subquery is evaluated once for all rows. The result of the subquery is nearly always empty.
     .where('passage_id', 'not in', (the) =>
       the
         .selectFrom('documents')

@@ -2,10 +2,10 @@ import type { Engine } from '../../../platform/db/engine.ts'
 import { signatureOf } from './signature.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** Scales a vector to length 1. Undefined for a zero vector. */
+/** Scales a vector to length 1. Returns undefined for a zero vector. */
 export function toUnitVector(numbers: readonly number[]): UnitVector | undefined {
-  // Divide by the largest number first, because the squares of very large or very small numbers exceed the range of a
-  // double.
+  // Divide by the largest number first, because the square of a very large or very small number exceeds a double's
+  // range.
   const largest = numbers.reduce((most, number) => Math.max(most, Math.abs(number)), 0)
   if (!(largest > 0 && largest < Number.POSITIVE_INFINITY)) return undefined
   let sum = 0
@@ -23,8 +23,8 @@ export function cosine(one: UnitVector, other: UnitVector): number {
 export type VectorColumns = { signature: Buffer | string; vector: Buffer | string }
 
 /**
- * Returns the columns of passage_vectors. On SQLite they are bytes. On PostgreSQL they are literals of `bit varying`
- * and `real[]`.
+ * Returns the columns of passage_vectors. On SQLite, their values are bytes. On PostgreSQL, their values are literals
+ * of `bit varying` and `real[]`.
  */
 export function toColumns(vector: UnitVector, engine: Engine['name']): VectorColumns {
   return { signature: toSignatureColumn(signatureOf(vector), engine), vector: toVectorColumn(vector, engine) }
@@ -33,7 +33,7 @@ export function toColumns(vector: UnitVector, engine: Engine['name']): VectorCol
 export const toSignatureColumn = (signature: Buffer, engine: Engine['name']): Buffer | string =>
   engine === 'sqlite' ? signature : `x${signature.toString('hex')}`
 
-/** Returns the column of a vector. On SQLite it contains little-endian 32-bit floats. */
+/** Returns the column value that stores a vector. On SQLite, the value contains little-endian 32-bit floats. */
 function toVectorColumn(vector: UnitVector, engine: Engine['name']): Buffer | string {
   if (engine === 'postgres') return `{${vector.join(',')}}`
   return toFloatBytes(vector)

@@ -11,7 +11,7 @@ export type PassageText = { id: number; headings: string; body: string }
 /** A vector in stored form. See `toColumns`. */
 export type PassageVector = { passageId: number } & VectorColumns
 
-/** Rows deleted per statement. The number is small, so that other writers can run between the statements. */
+/** Rows deleted per statement. The number is small so that other writers can run between the statements. */
 const ROWS_PER_STATEMENT = 500
 
 /**
@@ -25,7 +25,7 @@ export async function findPendingIndex(
   except: readonly string[] = [],
 ): Promise<IndexKey | undefined> {
   const found: IndexKey[] = []
-  // One query per model is cheaper: each query reads only one row of a database index.
+  // One query per model is cheaper than one query for all: each reads only one row of a database index.
   for (const other of await otherModels(db, modelId)) {
     const row = await pendingDocuments(db, [other], except)
       .select(['tenant_id as tenantId', 'index_id as indexId'])
@@ -44,7 +44,9 @@ export async function findPendingIndex(
 
 const compare = (one: string, other: string): number => (one < other ? -1 : Number(one > other))
 
-/** Returns up to `limit` documents of an index that the model has not embedded. Ignores the documents `except`. */
+/**
+ * Returns up to `limit` documents of an index that are not embedded by the model yet. Ignores the documents `except`.
+ */
 export async function findPendingDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
@@ -64,7 +66,7 @@ export async function findPendingDocuments(
   }))
 }
 
-/** Returns the number of documents, in all indexes, that the model has not embedded. */
+/** Returns the number of documents in all indexes that are not embedded by the model yet. */
 export async function countPending(db: Db, modelId: number): Promise<number> {
   const { count } = await pendingDocuments(db, await otherModels(db, modelId))
     .select((the) => the.fn.countAll<number>().as('count'))
@@ -144,7 +146,7 @@ export async function insertVectors(
       vectors.map(({ passageId }) => passageId),
     )
   // The passages must still exist when their vectors are inserted. SQLite has only one writer. On PostgreSQL, the lock
-  // prevents deletion.
+  // prevents their deletion.
   const rows = await (engineOf(tx).name === 'postgres' ? passages.forKeyShare() : passages).execute()
   const there = new Set(rows.map(({ id }) => id))
   const values = vectors

@@ -31,7 +31,8 @@ const DELTAS = {
 }
 
 /**
- * A block in progress. `input` contains the arguments from the start event. They are used if no argument chunks follow.
+ * A block in progress. `input` contains the arguments from the start event. The arguments in `input` are used if no
+ * argument chunks follow.
  */
 type Block =
   | { type: 'text' }
@@ -57,7 +58,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
     }
     if (isHeartbeat(trimmed)) return
     const event = parseEvent(trimmed, cut)
-    // If the last event is incomplete, it is ignored. The assembly checks whether the stop reason was received earlier.
+    // If the last event is incomplete, it is ignored. The assembly checks whether the stop reason was already received.
     if (event === undefined) return
     throwReported(event, name)
 
@@ -104,8 +105,8 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       }
       case 'message_delta': {
         const { stop_reason: reason } = objectIn(event, 'delta')
-        // The counts of this event replace the counts of the start event. Without an output count in this event, the
-        // output count is unknown.
+        // The counts of this event replace the counts of the start event. If this event has no output count, the output
+        // count is unknown.
         counts = withCounts(counts, event.usage)
         if (isObject(event.usage) && tokens(event.usage.output_tokens) !== undefined) draft.usage = toTokenUsage(counts)
         if (typeof reason !== 'string') return
@@ -165,7 +166,7 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
 
 function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
   if (block.type === 'thinking') {
-    // Other thinking deltas are ignored, because the answer is complete without them.
+    // Thinking deltas of other types are ignored, because the answer is complete without them.
     if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
     else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
     else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside their call')

@@ -61,7 +61,7 @@ function toContent(content: Content): object[] {
   })
 }
 
-/** Drops reasoning that Anthropic would reject: thinking without a signature, or with another provider's signature. */
+/** Drops reasoning that Anthropic would reject: thinking that has no signature or another provider's signature. */
 function toThinking({ origin, text, signature, data }: Reasoning): object[] {
   if (origin !== ANTHROPIC_ORIGIN) return []
   if (data !== undefined) return [{ type: 'redacted_thinking', data }]
@@ -83,7 +83,7 @@ const toToolId = (id: string) =>
   id.replace(/[^a-zA-Z0-9_-]/gu, (character) => `_${character.codePointAt(0)?.toString(16)}_`)
 
 /**
- * Returns the error for a request that the API does not support. It is thrown before the call, because options are
- * never dropped silently.
+ * Returns the error for a request that the API does not support. The error is thrown before the call, because options
+ * are never dropped silently.
  */
 export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

@@ -75,7 +75,7 @@ export function anthropicProvider(options: AnthropicOptions, { clock }: { clock:
 function requestHeaders({ apiKey, headers }: AnthropicOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Requests uncompressed responses: the gateway cannot decompress, and some proxies compress by default.
+    // Requests uncompressed responses: the gateway cannot decompress them, and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
     ['anthropic-version', ANTHROPIC_VERSION],

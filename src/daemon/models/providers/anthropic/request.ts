@@ -4,7 +4,7 @@ import { badRequest, toAnthropicMessages } from './messages.ts'
 import { leastThinkingTokens, THINKING_MIN_TOKENS } from './thinking-models.ts'
 
 /**
- * The body of POST /v1/messages for a call.
+ * Returns the body of POST /v1/messages for a call.
  * @throws ProviderError `bad_request` for options that the API does not support
  */
 export function toAnthropicRequest(call: ProviderCall): object {
@@ -32,7 +32,8 @@ export function toAnthropicRequest(call: ProviderCall): object {
 const READ_BY_THE_MODEL = ['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'] as const
 
 /**
- * The body of POST /v1/messages/count_tokens for a call. Omits the generation options, because that route rejects them.
+ * Returns the body of POST /v1/messages/count_tokens for a call. Omits the generation options, because that route
+ * rejects them.
  * @throws ProviderError as `toAnthropicRequest` does
  */
 export function toCountRequest(call: ProviderCall): object {
@@ -95,8 +96,8 @@ function toFormat(format: GenerationOptions['responseFormat']): object | undefin
 }
 
 /**
- * Whether the model rejects a temperature, as Claude 4.7 and later do. In these models' names, the version follows the
- * family.
+ * Whether the model rejects a temperature, as Claude 4.7 and later do. In the names of the models that reject a
+ * temperature, the version follows the family.
  */
 export function hasFixedTemperature(model: string): boolean {
   const [, major = 0, minor = 0] = /claude-[a-z]+-(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)/.exec(model)?.map(Number) ?? []
@@ -119,7 +120,7 @@ const EFFORTS = new Map([
 /**
  * Returns the thinking options of a Claude model. Bedrock accepts the same form. `maxTokens` limits the thinking
  * budget.
- * @throws ProviderError `bad_request` for an unknown effort, or if `maxTokens` leaves no room for thinking
+ * @throws ProviderError `bad_request` if the effort is unknown, or if `maxTokens` leaves no tokens for thinking
  */
 export function toThinking(
   model: string,
@@ -131,8 +132,8 @@ export function toThinking(
   const known = EFFORTS.get(asked)
   if (!known) throw badRequest(`accepts as reasoning_effort only none, ${[...EFFORTS.keys()].join(', ')}`)
   if (leastThinkingTokens(model) === 0) {
-    // Requests summaries. By default, newer models do not stream their thinking, and the silence could be mistaken for
-    // a stall.
+    // Requests summaries. By default, newer models do not stream their thinking, and the gateway could mistake the
+    // silence for a stall.
     return { thinking: { type: 'adaptive', display: 'summarized' }, effort: known.effort }
   }
   if (maxTokens === undefined || maxTokens <= THINKING_MIN_TOKENS) {

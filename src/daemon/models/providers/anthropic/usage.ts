@@ -3,7 +3,8 @@ import { isObject, type Json, tokenCount as tokens } from '../../../platform/tex
 import type { TokenUsage } from '../../provider.ts'
 
 /**
- * Counts that the start event contains. At the end, some servers send zeros for these counts. Such zeros are ignored.
+ * Counts that the start event contains. At the end of a stream, some servers send zeros for these counts. Such zeros
+ * are ignored.
  */
 const OF_THE_START = new Set(['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'])
 
@@ -18,8 +19,8 @@ export function withCounts(before: Json, usage: unknown): Json {
 }
 
 /**
- * Converts counts. Anthropic's input count excludes cached tokens; its output count includes thinking. Undefined if a
- * count is missing, or if both are zero: some servers send zeros as a placeholder.
+ * Converts counts. Anthropic's input count excludes cached tokens; its output count includes thinking. Returns
+ * undefined if a count is missing, or if both are zero: some servers send zeros as a placeholder.
  */
 export function toTokenUsage(counts: Json): TokenUsage | undefined {
   const freshTokens = tokens(counts.input_tokens)

@@ -23,12 +23,15 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['content_filtered', 'filtered'],
 ])
 
-/** A block in progress. `input` contains the block's initial arguments. They are used if no argument chunks follow. */
+/**
+ * A block in progress. `input` contains the block's initial arguments. The initial arguments are used if no argument
+ * chunks follow.
+ */
 type Block =
   | { type: 'text' }
   | { type: 'reasoning'; signature: string; redacted: Buffer[] }
   | { type: 'tool_use'; call: number; input: string }
-  /** A step of a server tool. Such steps are not part of the answer to the caller. */
+  /** A step of a server tool. Steps of server tools are not part of the answer to the caller. */
   | { type: 'server_tool' }
 
 /**
@@ -51,7 +54,8 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       case 'contentBlockStart': {
         draft.ending = undefined
         const start = objectIn(event, 'start')
-        // According to the protocol, text blocks have no start event. Some servers nevertheless send an empty one.
+        // According to the protocol, text blocks have no start event. Some servers nevertheless send an empty start
+        // event.
         if (Object.keys(start).length === 0) return
         const block = startBlock(start, calls, draft.parts)
         if (block.type === 'tool_use') calls++
@@ -150,7 +154,7 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
       const { text, signature, redactedContent } = objectIn(delta, 'reasoningContent')
       addText('reasoning', textIn(text), parts)
       block.signature += textIn(signature)
-      // Each chunk is encoded separately, so their base64 texts cannot simply be concatenated.
+      // Each chunk is encoded separately, so the base64 texts of the chunks cannot simply be concatenated.
       if (redactedContent !== undefined) block.redacted.push(Buffer.from(textIn(redactedContent), 'base64'))
       return
     }

@@ -9,11 +9,11 @@ import { badRequest } from './messages.ts'
  * family.
  */
 type Family = {
-  /** Substring of the family's model ids. Inference profile ids contain it as well. */
+  /** A substring of the family's model ids. Inference profile ids contain this substring as well. */
   name: string
   maxTexts: number
   toRequest(call: EmbedCall): object
-  /** Returns one vector for each text, not yet validated. */
+  /** Returns one vector for each text, without validation. */
   vectorsOf(body: Record<string, unknown>): unknown
 }
 
@@ -42,7 +42,7 @@ const FAMILIES: readonly Family[] = [
 
 /**
  * Returns the family of a Bedrock embedding model.
- * @throws ProviderError `bad_request` for other models, and for too many texts
+ * @throws ProviderError `bad_request` if the model is of no known family, or if there are too many texts
  */
 export function embeddingFamily({ model, input }: EmbedCall): Family {
   const family = FAMILIES.find(({ name }) => model.includes(name))

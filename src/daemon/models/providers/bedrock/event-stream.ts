@@ -30,7 +30,8 @@ const codec = new EventStreamCodec(
 
 /**
  * Parses `application/vnd.amazon.eventstream`: messages with a length, headers and two checksums.
- * @throws ProviderError for a damaged message, a message over PROVIDER_EVENT_BYTES, and an exception in the stream
+ * @throws ProviderError if a message is damaged or larger than PROVIDER_EVENT_BYTES, or if the stream contains an
+ * exception
  */
 export function createEventStreamReader(): EventReader {
   let held: Buffer[] = []

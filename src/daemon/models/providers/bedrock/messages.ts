@@ -79,13 +79,13 @@ function toInput(text: string): object {
 }
 
 /**
- * Replaces an id of another provider with its hash if the id is too long or contains rejected characters. Different ids
- * get different hashes.
+ * Replaces an id of another provider with a hash of the id if it is too long or contains characters that Converse
+ * rejects. Different ids get different hashes.
  */
 const toToolUseId = (id: string) => (/^[\w-]{1,64}$/.test(id) ? id : createHash('sha256').update(id).digest('hex'))
 
 /**
- * Returns the error for a request that the API does not support. It is thrown before the call, because options are
- * never dropped silently.
+ * Returns the error for a request that the API does not support. The error is thrown before the call, because options
+ * are never dropped silently.
  */
 export const badRequest = (what: string) => new ProviderError('bad_request', `The provider ${what}.`)

@@ -6,7 +6,7 @@ import { badRequest } from './messages.ts'
 
 /**
  * Returns the model-specific fields of Converse: top-k sampling and thinking. The family is recognised by the model id.
- * Inference profile ids contain it as well. Undefined if neither option is set.
+ * Inference profile ids contain the model id as well. Returns undefined if neither option is set.
  * @throws ProviderError `bad_request` if the model does not support an option, or if the option's field is unknown
  */
 export function toModelFields({ model, maxTokens, options = {} }: ProviderCall): object | undefined {
@@ -27,7 +27,7 @@ function toTopK(model: string, topK: number): object {
 }
 
 /**
- * Efforts that each family accepts unchanged. Nova's `high` is intentionally not listed, because Nova rejects it in
+ * The efforts that each family accepts unchanged. Nova's `high` is intentionally not listed, because Nova rejects it in
  * combination with `max_tokens`.
  */
 const GPT_OSS_EFFORTS: readonly string[] = ['low', 'medium', 'high']

@@ -19,7 +19,7 @@ type Asked = Pick<ProviderCall, 'model' | 'noTraining' | 'entitle'>
 export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
   /** The AWS region, such as `eu-central-1`. */
   region: string
-  /** Undefined: Amazon's endpoint for the region. */
+  /** If undefined, Amazon's endpoint for the region is used. */
   baseUrl?: string | undefined
   /** Used to sign calls if there is no API key. */
   credentials?: AwsCredentials | undefined
@@ -89,14 +89,14 @@ function segmentOf(model: string): string {
 }
 
 /**
- * Names are in lower case. Configured headers override ours. An API key takes precedence over credentials, as in AWS's
- * own clients.
+ * Header names are in lower case. Configured headers override ours. An API key takes precedence over credentials, as in
+ * AWS's own clients.
  */
 function requestHeaders({ apiKey, headers }: BedrockOptions, host: string): Readonly<Record<string, string>> {
   return {
     host,
     'content-type': 'application/json',
-    // Requests uncompressed responses: the gateway cannot decompress, and some proxies compress by default.
+    // Requests uncompressed responses: the gateway cannot decompress them, and some proxies compress by default.
     'accept-encoding': 'identity',
     'user-agent': 'aigw',
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),

@@ -5,8 +5,8 @@ import { type BedrockMessage, badRequest, toBedrockMessages } from './messages.t
 import { toModelFields } from './model-fields.ts'
 
 /**
- * The body of Converse and ConverseStream for a call (API_runtime_Converse). The end user's name is not sent, because
- * the API has no field for it.
+ * Returns the body of Converse and ConverseStream for a call (API_runtime_Converse). The end user's name is not sent,
+ * because the API has no field for it.
  * @throws ProviderError `bad_request` for options that the API does not support
  */
 export function toBedrockRequest(call: ProviderCall): object {

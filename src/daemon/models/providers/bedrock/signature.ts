@@ -29,8 +29,8 @@ export function createSigner(region: string, { accessKeyId, secretAccessKey, ses
 type Bytes = string | ArrayBuffer | ArrayBufferView
 
 /**
- * Computes SHA-256, or HMAC-SHA-256 if there is a key. Replaces AWS's JavaScript implementation, which takes ten times
- * as long and meanwhile blocks the event loop.
+ * Computes HMAC-SHA-256 if a key is given, otherwise SHA-256. Replaces AWS's JavaScript implementation, which takes ten
+ * times as long and meanwhile blocks the event loop.
  */
 class Sha256 {
   readonly #key: Buffer | undefined

@@ -15,14 +15,14 @@ import { toTokenUsage } from './usage.ts'
  */
 export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody, endsWithBody: true }
 
-/** The content of one answer so far. */
+/** The content that one answer has so far. */
 type Seen = { toolCalls: number; content: boolean }
 
 /**
  * Finish reasons and their outcomes. Reasons that indicate a failure (OTHER, MALFORMED_FUNCTION_CALL,
  * UNEXPECTED_TOOL_CALL …) are intentionally not listed. Unknown reasons are failures too, because the model may have
- * been stopped early. Some proxies send numeric enum values instead of names. The numbers mean the same in all API
- * versions.
+ * been stopped early. Some proxies send numeric enum values instead of names. The numbers have the same meaning in all
+ * API versions.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['STOP', 'complete'],
@@ -44,7 +44,7 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
 ])
 const NOT_FINISHED = new Set(['', '0', 'FINISH_REASON_UNSPECIFIED'])
 
-/** Steps of Google's server tools. They are not part of the answer. */
+/** Steps of Google's server tools. These steps are not part of the answer. */
 const SERVER_STEPS = new Set(['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'])
 /**
  * The known members of a part. If a part has any other member, it is never skipped, because it may be requested
@@ -90,7 +90,7 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
   if (candidate) {
     const before = draft.parts.length
     addContent(candidate, response.responseId, draft.parts, seen)
-    // Gemini 1 sends a finish reason in every response. Only the last reason counts.
+    // Gemini 1 sends a finish reason in every response. Only the last finish reason is used.
     if (draft.parts.length > before) {
       draft.ending = undefined
       seen.content = true
@@ -135,8 +135,8 @@ function addContent({ content, logprobsResult }: Json, responseId: unknown, part
 }
 
 /**
- * A call arrives complete, with its arguments as an object. Google streams arguments only on request, and we do not
- * request it.
+ * A tool call arrives complete, with its arguments as an object. Google streams arguments only on request, and we do
+ * not request it.
  */
 function addToolCall(call: unknown, signature: string | undefined, responseId: unknown, parts: ChatPart[], seen: Seen) {
   if (!isObject(call) || typeof call.name !== 'string' || call.name === '') {
@@ -150,8 +150,8 @@ function addToolCall(call: unknown, signature: string | undefined, responseId: u
 }
 
 /**
- * Throws if the prompt was rejected. The reason is for the provider log only. An unspecified reason is ignored if there
- * is an answer.
+ * Throws if the prompt was rejected. The reason of the rejection is only for the provider log. An unspecified reason is
+ * ignored if there is an answer.
  */
 function throwBlocked(feedback: unknown, candidate: Json | undefined): void {
   const reason = member(feedback, 'blockReason')
@@ -166,8 +166,8 @@ function toEnding(finishReason: unknown): Ending | undefined {
 }
 
 /**
- * Returns the only candidate of the response, because each call requests one. Undefined in responses that contain only
- * usage or feedback.
+ * Returns the only candidate of the response, because each call requests one. Returns undefined for responses that
+ * contain only usage or feedback.
  */
 function firstCandidate({ candidates }: Json): Json | undefined {
   if (!Array.isArray(candidates)) return undefined

@@ -7,10 +7,10 @@ import { reportedError, unreadableError } from '../stream/failure.ts'
 const MAX_TEXTS = 100
 
 /**
- * The body of `batchEmbedContents` (ai.google.dev/api/embeddings). The end user's name is not sent, because the API has
- * no field for it.
+ * Returns the body of `batchEmbedContents` (ai.google.dev/api/embeddings). The end user's name is not sent, because the
+ * API has no field for it.
  * @param resource the API's name of the model
- * @throws ProviderError `bad_request` for more texts than one batch may have
+ * @throws ProviderError `bad_request` if there are more texts than the API allows in one batch
  */
 export function toEmbedRequest({ input, dimensions }: EmbedCall, resource: string): object {
   if (input.length > MAX_TEXTS) {
@@ -28,7 +28,7 @@ export function toEmbedRequest({ input, dimensions }: EmbedCall, resource: strin
   }
 }
 
-/** The vectors of an answer, in the order of the texts. @throws ProviderError */
+/** Returns the vectors of an answer, in the order of the texts. @throws ProviderError */
 export function toGoogleEmbeddings(body: unknown, count: number): Embeddings {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   if (isObject(body.error)) throw reportedError(body.error)

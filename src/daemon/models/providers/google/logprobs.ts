@@ -5,7 +5,7 @@ type Logprob = { token: string; logprob: number; bytes: number[] }
 
 /**
  * Converts Google's `logprobsResult` to OpenAI's form, because callers that request log probabilities expect this form.
- * Undefined if there are none. Chosen tokens without text or probability are dropped.
+ * Returns undefined if there are no log probabilities. Chosen tokens without text or probability are dropped.
  */
 export function toLogprobs(result: unknown): { content: (Logprob & { top_logprobs: Logprob[] })[] } | undefined {
   const { chosenCandidates, topCandidates } = object(result)

@@ -16,10 +16,10 @@ type ToolMessage = Extract<Message, { role: 'tool' }>
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
 /**
- * The conversation in Gemini's form: user and model alternate, and tool results are user parts in the order of their
- * calls. `signedCalls`: the model rejects an unsigned first call of a turn (Gemini 3 and later).
- * @throws ProviderError `bad_request` for a result without its call, arguments that are not an object, or an empty
- * conversation
+ * Returns the conversation in Gemini's form: user and model alternate, and tool results are user parts in the order of
+ * their calls. `signedCalls`: whether the model rejects a turn whose first call is unsigned (Gemini 3 and later).
+ * @throws ProviderError `bad_request` for a tool result without its call, for arguments that are not an object, and for
+ * an empty conversation
  */
 export function toContents(messages: readonly Message[], { signedCalls }: { signedCalls: boolean }): GoogleContent[] {
   const contents: GoogleContent[] = []

@@ -68,7 +68,7 @@ export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock
 const versioned = (path: string) => (/\/v\d+\w*$/.test(path) ? path : `${path}/v1beta`)
 
 /**
- * The name of a tuned model includes its collection in the path. Any other name becomes one encoded segment below
+ * The name of a tuned model includes its collection in the path. Any other model name becomes one encoded segment below
  * `models`.
  */
 const resourceOf = (model: string): string =>
@@ -78,7 +78,7 @@ const resourceOf = (model: string): string =>
 function requestHeaders({ apiKey, headers }: GoogleOptions): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Requests uncompressed responses: the gateway cannot decompress, and some proxies compress by default.
+    // Requests uncompressed responses: the gateway cannot decompress them, and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

@@ -2,7 +2,7 @@ import type { GenerationOptions, ResponseFormat, Tool, ToolChoice } from '../../
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toContents } from './messages.ts'
 
-/** Matches models older than Gemini 3. They use a thinking budget in tokens, and accept unsigned tool calls. */
+/** Matches models older than Gemini 3. These models use a thinking budget in tokens, and accept unsigned tool calls. */
 const BEFORE_GEMINI_3 = /gemini-[12]\.|gemini-robotics-er-1\.|gemma|learnlm/
 
 /**
@@ -21,8 +21,8 @@ const THINKING_BUDGETS = new Map([
 ])
 
 /**
- * The body of `generateContent` and `streamGenerateContent` for a call (ai.google.dev/api/generate-content). The end
- * user's name is not sent, because the API has no field for it.
+ * Returns the body of `generateContent` and `streamGenerateContent` for a call (ai.google.dev/api/generate-content).
+ * The end user's name is not sent, because the API has no field for it.
  * @throws ProviderError `bad_request` for options that the API does not support
  */
 export function toGoogleRequest({

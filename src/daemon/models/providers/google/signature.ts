@@ -6,7 +6,7 @@ export const ORIGIN = 'google'
 /**
  * Google signs parts of an answer instead of reasoning steps, and requires each signature on the same part again. The
  * signature of a call or a text is therefore sent to the caller as encrypted reasoning. `data` begins with the id of
- * the signed call. For a text, this id is empty.
+ * the signed call. For the signature of a text, this id is empty.
  */
 export const signatureOf = (callId: string, signature: string): Extract<ChatPart, { type: 'reasoning' }> => ({
   type: 'reasoning',

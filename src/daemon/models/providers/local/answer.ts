@@ -12,7 +12,7 @@ export function answerTo({ grounding, messages }: Pick<ProviderCall, 'grounding'
   const passages = ofReturnedSources(grounding.passages)
   const alone = bestStatements(said.at(-1) ?? '', passages)
   const { inContext } = questionOf(said)
-  // If a follow-up such as "And on Windows?" finds nothing by itself, it is searched together with its context.
+  // If a follow-up question such as "And on Windows?" finds nothing by itself, its context is added to the search.
   const quotations = alone.length > 0 || inContext === undefined ? alone : bestStatements(inContext, passages)
   return quotations.length > 0 ? quote(grounding.index, quotations) : nothingFound(grounding.index, passages)
 }
@@ -24,7 +24,7 @@ const WITHOUT_INDEX =
   'I cannot answer from general knowledge, write or translate.\n\n' +
   'To get an answer, send the name of an index as `index`, or choose a model of another provider.'
 
-/** Keeps a passage only if the response lists its document as a source. */
+/** Keeps only passages whose document the response lists as a source. */
 function ofReturnedSources(passages: readonly GroundingPassage[]): GroundingPassage[] {
   const sources = new Set([...new Set(passages.map(({ source }) => source))].slice(0, SOURCES_RETURNED))
   return passages.filter(({ source }) => sources.has(source))
@@ -36,7 +36,10 @@ function quote(index: string, quotations: readonly Quotation[]): string {
   return [`The index "${index}" says:`, ...paragraphs, `Sources:\n${sourceLines(passages)}`].join('\n\n')
 }
 
-/** Consecutive sentences of one passage share one pair of quotation marks. List items and code keep their own lines. */
+/**
+ * Consecutive sentences of one passage share one pair of quotation marks. Each list item and each code block stays on
+ * its own lines.
+ */
 function quoteOf({ number }: GroundingPassage, statements: Quotation['statements']): string {
   const quoted = (text: string) => `"${text}" [${number}]`
   const blocks: string[] = []

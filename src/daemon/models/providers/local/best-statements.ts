@@ -7,13 +7,13 @@ import { type Statement, statementsOf } from './statements.ts'
 export type Quotation = { passage: GroundingPassage; statements: Statement[] }
 
 const QUOTATIONS = 3
-/** A statement is quoted only if it and its headings cover at least this share of the question's weight. */
+/** A statement is quoted only if the statement and its headings cover at least this share of the question's weight. */
 const ANSWER_SHARE = 0.42
 /** A further statement is quoted if its score is at least this share of the best score. */
 const FURTHER_SHARE = 0.9
 /**
  * A further statement is also quoted if it meets two conditions. Its score is at least the share `score` of the best
- * score. It covers parts of the question that no other chosen statement covers: at least the share `news`.
+ * score. At least the share `news` of the question is covered by this statement and by no other chosen statement.
  */
 const NEWS_SHARE = { score: 0.65, news: 0.2 }
 /** The search term of a word: without accents and endings. Words of scripts without spaces are unchanged. */
@@ -32,7 +32,7 @@ const HEADING_WEIGHT = 0.9
 const ABOVE_WEIGHT = 0.6
 /** The weight of a word if both the statement and its heading contain it. */
 const BOTH_WEIGHT = 1.1
-/** For each rank that its passage is lower in the retrieval result, a statement's score is reduced by this much. */
+/** The amount by which a statement's score decreases for each rank that separates its passage from the best passage. */
 const RANK_STEP = 0.08
 /** If the question is a "how to" question, commands and code get this score factor. */
 const COMMAND_FACTOR = 1.15
@@ -42,14 +42,14 @@ const CODE_FACTOR = 0.8
 const POINTER_FACTOR = 0.6
 const HOW =
   /^[\s\p{P}]*(?:(?:how|wie|comment|c[oó]mo|come|hoe|jak|как|πώς|nasıl)(?![\p{L}\p{N}])|如何|怎么|怎麼|怎样|怎樣|どうやって|어떻게)/iu
-/** How many words of a question are used at most. More words cost time and add no information. */
+/** The maximum number of words of a question that are used. More words cost time and add no information. */
 const QUESTION_WORDS = 64
 const QUOTED_CHARS = 700
 
 /**
- * Selects the statements that answer the question best, best passage first. Empty if the passages contain no answer.
- * Rare words weigh more than words that occur in many statements. If two statements score equally, the one from the
- * higher-ranked passage wins.
+ * Selects the statements that answer the question best, best passage first. Returns an empty list if the passages
+ * contain no answer. Rare words weigh more than words that occur in many statements. If two statements have the same
+ * score, the statement from the higher-ranked passage comes first.
  */
 export function bestStatements(question: string, passages: readonly GroundingPassage[]): Quotation[] {
   const wanted = wantedWords(question)
@@ -120,7 +120,7 @@ function toCandidate(statement: Statement, wanted: ReadonlySet<string>, parts: P
   const heading = new Set(termsOf(`${path.at(-1)} ${columns} ${label}`))
   const above = new Set(termsOf(`${path.slice(0, -1).join(' ')} ${passage.source}`))
   const own = termsOf(text)
-  // Column names are part of a row's text, but they are not its content.
+  // Column names are part of a row's text, but not of its content.
   const named = new Set(wordsOf(columns).map(termOf))
   return { statement, words: new Set(own.filter((word) => !named.has(word))), heading, above }
 }
@@ -159,7 +159,7 @@ function scoreOf(
     else if (inHeading) score += weight * HEADING_WEIGHT
     else if (above.has(word)) score += weight * ABOVE_WEIGHT
   }
-  // A statement scores higher at the beginning of a section, and if retrieval ranked its passage higher.
+  // A statement scores higher if it is at the beginning of a section, and if retrieval ranked its passage higher.
   const place = 1 - 0.01 * Math.min(statement.position, 5) - RANK_STEP * Math.min(statement.passage.number - 1, 7)
   const length = 1 + 0.15 * Math.max(0, Math.log2(statement.text.length / USUAL_CHARS))
   return (score * place * fitOf(statement, asksHow)) / length
@@ -174,7 +174,7 @@ function fitOf({ kind, text, points }: Statement, asksHow: boolean): number {
 const order = (one: Statement, other: Statement) =>
   one.passage.number - other.passage.number || one.position - other.position
 
-/** Removes repeated sentences. Adjacent passages overlap, so only the first copy of a sentence counts. */
+/** Removes repeated sentences. Adjacent passages overlap, so only the first copy of a sentence is used. */
 function withoutRepeats(statements: readonly Statement[]): Statement[] {
   const seen = new Set<string>()
   return statements.filter(({ text }) => {

@@ -50,8 +50,8 @@ async function* after(
 }
 
 /**
- * Words per batch. The number is small, so that the answer looks like a stream, but large enough to limit the number of
- * writes.
+ * Words per batch. The number is small enough to make the answer look like a stream, and large enough to limit the
+ * number of writes.
  */
 const WORDS_PER_BATCH = 8
 

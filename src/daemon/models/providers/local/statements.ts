@@ -11,7 +11,7 @@ export type Statement = {
   kind: 'prose' | 'item' | 'code'
   /** The column names, if the statement is a table row. */
   columns: string
-  /** The first cell, if the statement is a table row. It names the topic of the row. */
+  /** The first cell, if the statement is a table row. The first cell names the topic of the row. */
   label: string
   /** The statement's position in its passage: its index among all statements, from 0. */
   position: number
@@ -120,7 +120,7 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
  */
 const BOLD = /(?<![\p{L}\p{N}*])\*\*(?![\s*@])((?:[^*]|\*(?!\*))+)(?<!\s)\*\*(?![\p{L}\p{N}*])/gu
 
-/** Removes the indentation of the list from code inside a list. */
+/** Removes the list's indentation from the lines of a code block inside a list. */
 function withoutIndent(lines: readonly string[]): string[] {
   const indents = lines.filter((line) => line.trim() !== '').map((line) => line.length - line.trimStart().length)
   const indent = indents.reduce((least, next) => Math.min(least, next), Number.POSITIVE_INFINITY)

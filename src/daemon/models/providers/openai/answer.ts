@@ -14,9 +14,9 @@ import { createToolCallReader, type ToolCallReader } from './tool-calls.ts'
 import { toTokenUsage } from './usage.ts'
 import { createUsualChunks, isNothingButText } from './usual-chunk.ts'
 
-/** Properties of the request that affect how the answer is read. */
+/** The properties of the request that affect how the answer is read. */
 type Asked = {
-  /** Tools were offered, so the answer may be a tool call. */
+  /** Whether the request offered tools, so that the answer may be a tool call. */
   tools: boolean
   logprobs: boolean
   /** The origin of reasoning. */
@@ -35,7 +35,7 @@ export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origi
 }
 
 /**
- * The content of one answer so far. Some servers repeat the whole text in a final message. A message counts as a
+ * The content that one answer has so far. Some servers repeat the whole text in a final message. A message counts as a
  * repetition if it is as long as the text so far and ends with the last chunk.
  */
 type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
@@ -43,7 +43,7 @@ type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: bool
 const nothingSeen = (): Seen => ({ chars: 0, lastText: '', reasoning: false, refusal: false, calls: undefined })
 
 /**
- * Finish reasons and their outcomes. Some servers have reasons of their own. Together sends `eos`, Hugging Face
+ * Finish reasons and their outcomes. Some servers have their own finish reasons. Together sends `eos`, Hugging Face
  * `eos_token` and `stop_sequence`, Mistral `model_length`, and Z.ai `sensitive` and `model_context_window_exceeded`.
  * Some servers pass on the reasons of Anthropic, Google and Cohere. An unknown reason is a failure, because the model
  * may have been stopped early.
@@ -96,8 +96,8 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     }
     if (isHeartbeat(trimmed)) return
     const chunk = parseEvent(trimmed, cut)
-    // If the last event is incomplete, it is ignored. The assembly checks whether the finish reason was received
-    // earlier.
+    // If the last event is incomplete, it is ignored. The assembly checks whether the finish reason was already
+    // received.
     if (chunk === undefined) return
     throwReported(chunk, name)
     const usageBefore = draft.usage
@@ -117,7 +117,7 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
       }
     }
     draft.held = asked.tools ? seen.calls?.held : undefined
-    // Some servers send a finish reason in every chunk. Only the last reason counts.
+    // Some servers send a finish reason in every chunk. Only the last finish reason is used.
     if (draft.parts.length > before) draft.ending = undefined
     if (ending) draft.ending = ending
     else if (draft.usage === usageBefore && name === undefined) {
@@ -137,9 +137,9 @@ function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart
 
 /**
  * Adds the content of a choice. Some servers put a whole answer into one `message`, and MiniMax repeats all deltas in a
- * last message. All other content outside a delta must repeat the deltas. Otherwise it would be lost, so it is an
- * error.
- * @throws ProviderError for content that was in no delta
+ * last message. All other content outside a delta must repeat the deltas. Content that does not repeat them would be
+ * lost, so it is an error.
+ * @throws ProviderError for content that no delta contained
  */
 function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): void {
   const { delta, message, text } = choice
@@ -195,7 +195,8 @@ function decodeBody(body: unknown, asked: Asked): ChatPart[] {
 }
 
 /**
- * Azure omits the message if its filter withheld all of it. Google also omits the message if thinking used all tokens.
+ * Azure omits the message if Azure's filter withheld the whole message. Google also omits the message if thinking used
+ * all tokens.
  */
 const mayBeEmpty = (reason: unknown) => typeof reason === 'string' && toNamedEnding(reason).outcome !== 'complete'
 
@@ -247,8 +248,8 @@ function addReasoning({ reasoning_content: content, reasoning }: Json, origin: s
 const CITATIONS: ReadonlySet<unknown> = new Set(['reference', 'tool_reference'])
 
 /**
- * Adds a string, or the `text` parts, `thinking` parts and citations (`reference`) of Mistral's content, or the
- * `reasoning` parts of Databricks.
+ * Adds content: a string, the `text` parts, `thinking` parts and citations (`reference`) of Mistral, or the `reasoning`
+ * parts of Databricks.
  */
 function addText(content: unknown, type: 'text' | 'reasoning', origin: string, parts: ChatPart[]): void {
   if (typeof content === 'string') {
@@ -280,7 +281,8 @@ function addSummary(summary: unknown, origin: string, parts: ChatPart[]): void {
 }
 
 /**
- * If no tools were offered, tool calls are noted but not passed on. `function_call` is the older form of `tool_calls`.
+ * If no tools were offered, tool calls are recorded but not passed on. `function_call` is the older form of
+ * `tool_calls`.
  */
 function addToolCalls(message: Json, whole: boolean, parts: ChatPart[], seen: Seen, { tools }: Asked): void {
   if (message.tool_calls === undefined && message.function_call === undefined) return
@@ -312,8 +314,9 @@ function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: As
 }
 
 /**
- * Throws the error that a server reports, if any. Servers report errors as `error` in a chunk or a choice, as an
- * `error` event, or as an object with `object: "error"` (vLLM). Groq reports in `x_groq` why it stopped a stream.
+ * Throws the error that a server reports; does nothing if there is none. Servers report errors as `error` in a chunk or
+ * a choice, as an `error` event, or as an object with `object: "error"` (vLLM). Groq reports the reason for stopping a
+ * stream in `x_groq`.
  */
 function throwReported(value: Json, eventName?: string): void {
   if (isFilled(value.error)) throw reportedError(value.error)
@@ -334,8 +337,8 @@ function isFilled(value: unknown): boolean {
 }
 
 /**
- * Returns the requested choice as a list. Some proxies split the choice into two, one with the text and one with the
- * tool calls. Empty for chunks that contain only usage or filter results.
+ * Returns the requested choice as a list, usually of one element. Some proxies split the choice into two, one with the
+ * text and one with the tool calls. Returns an empty list for chunks that contain only usage or filter results.
  */
 function ourChoices({ choices }: Json): Json[] {
   if (choices === undefined || choices === null) return []

@@ -22,7 +22,7 @@ export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCal
 /**
  * Returns the vectors of an answer, one per text, in the order of the texts. Floats are accepted too, because some
  * servers do not support base64.
- * @throws ProviderError if a vector is missing, duplicated or of another length
+ * @throws ProviderError if a vector is missing, is duplicated, or has another length than the rest
  */
 export function toEmbeddings(body: unknown, count: number): Embeddings {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')

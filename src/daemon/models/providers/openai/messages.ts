@@ -11,7 +11,7 @@ export function toMessages(messages: readonly Message[], profile: Profile): read
   return profile.alternates ? mergeTurns(converted) : converted
 }
 
-/** Serializes a message. The fast path: nearly every message is a text with one of our own roles. */
+/** Serializes a message. A fast path: nearly every message is a text with one of our own roles. */
 export function toJson(message: Turn): string {
   const { role, content } = message
   if (typeof content !== 'string' || Object.keys(message).length !== 2) return JSON.stringify(message)

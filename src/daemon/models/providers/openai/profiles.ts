@@ -1,6 +1,6 @@
 /**
- * Options that some servers do not support. If a server rejects an option with a clear message, the server's profile
- * does not list the option.
+ * The options that some servers do not support. A server's profile does not list options that the server itself rejects
+ * with a clear message.
  */
 export type Ability =
   | 'tools'
@@ -30,19 +30,19 @@ export type Profile = {
    * unknown fields.
    */
   streamOptions: boolean
-  /** The model accepts only its own temperature, so a default temperature is not sent. */
+  /** Whether the model accepts only its own temperature, so that a default temperature is not sent. */
   fixedTemperature: boolean
-  /** The field for earlier reasoning. Undefined if the server accepts none. */
+  /** The field for earlier reasoning. Undefined if the server does not accept earlier reasoning. */
   reasoningField: 'reasoning_content' | 'reasoning_details' | undefined
   /** `reasoning` means `reasoning: {effort}`. */
   effortField: 'reasoning_effort' | 'reasoning'
   seedField: 'seed' | 'random_seed'
   dimensionsField: 'dimensions' | 'output_dimension'
-  /** Tool call ids must consist of nine letters and digits. Other ids are converted. */
+  /** Whether tool call ids must consist of nine letters and digits. Other ids are converted. */
   shortToolIds: boolean
-  /** Turns of user and assistant must alternate. */
+  /** Whether turns of user and assistant must alternate. */
   alternates: boolean
-  /** The server rejects the end user's name as an unknown field. */
+  /** Whether the server rejects the end user's name as an unknown field. */
   refusesUser: boolean
   /** Request fields that ask the provider not to train on a chat, in addition to the header. */
   noTrainingFields: Readonly<Record<string, unknown>>
@@ -81,7 +81,7 @@ const THINKING: Partial<Profile> = {
 }
 
 type Entry = Partial<Profile> & {
-  /** Host suffixes of the base URL. */
+  /** The host suffixes of the server's base URL. */
   hosts: readonly string[]
   /** Overrides for some models. */
   models?: { names: RegExp; profile: Partial<Profile> }

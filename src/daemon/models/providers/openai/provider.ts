@@ -50,7 +50,7 @@ type Operation = '/chat/completions' | '/embeddings' | '/rerank'
 
 type Ways = {
   profileName: string
-  /** The header that carries the key. */
+  /** The header that carries the API key. */
   key: readonly [name: string, value: string] | undefined
   toPath(model: string, operation: Operation): string
 }
@@ -110,7 +110,7 @@ const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, ''
 function requestHeaders(configured: EndpointConfig['headers'], key: Ways['key']): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
-    // Requests uncompressed responses: the gateway cannot decompress, and some proxies compress by default.
+    // Requests uncompressed responses: the gateway cannot decompress them, and some proxies compress by default.
     ['accept-encoding', 'identity'],
     ['user-agent', 'aigw'],
   ])

@@ -38,7 +38,7 @@ export function addDetails(details: unknown, textSeen: boolean, origin: string, 
 }
 
 function toDetails({ text, data }: Reasoning): Json[] {
-  // This data comes from the caller, so it may be arbitrary. It is used only if the gateway created it.
+  // This data comes from the caller, so it may be arbitrary. The data is used only if the gateway created it.
   const sealed = data === undefined ? undefined : toSealed(parseObject(data))
   if (sealed?.type === 'reasoning.text') return [{ ...sealed, text }]
   const open = { type: 'reasoning.text', ...(sealed && { format: sealed.format }), text }
@@ -47,8 +47,8 @@ function toDetails({ text, data }: Reasoning): Json[] {
 
 /**
  * Returns the members of a detail that are signed, encrypted, or needed to identify the detail. Drops all other
- * members: guards do not inspect this data, so it must not contain readable text. Undefined if nothing is signed or
- * encrypted.
+ * members: guards do not inspect this data, so the data must not contain readable text. Returns undefined if no member
+ * is signed or encrypted.
  */
 function toSealed(detail: Json | undefined): Json | undefined {
   if (detail === undefined) return undefined

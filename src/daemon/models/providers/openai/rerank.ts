@@ -2,7 +2,9 @@ import { isObject } from '../../../platform/text/json.ts'
 import type { RerankCall, Reranked } from '../../provider.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
 
-/** The body of POST /rerank. OpenAI has no such route, so this is the format of Cohere, Jina, vLLM and others. */
+/**
+ * Returns the body of POST /rerank. OpenAI has no such route, so this is the format of Cohere, Jina, vLLM and others.
+ */
 export const toRerankRequest = ({ model, query, documents, count }: RerankCall): object => ({
   model,
   query,

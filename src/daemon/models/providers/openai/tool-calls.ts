@@ -5,22 +5,22 @@ import { unreadableError } from '../stream/failure.ts'
 
 export type ToolCallReader = {
   /**
-   * Reads the `tool_calls` of a delta or of a whole message, and adds them to `parts`.
+   * Reads the `tool_calls` of a delta or a whole message, and adds the calls to `parts`.
    * @throws ProviderError if a call is not a function call
    */
   take(calls: unknown, whole: boolean, parts: ChatPart[]): void
   /** Call this before adding other content and at the end of the answer. Adds the held part. */
   release(parts: ChatPart[]): void
-  /** The latest arguments, if they may still be a placeholder. They may also be complete. */
+  /** The latest arguments, if they may still be a placeholder. These arguments may also be complete. */
   readonly held: ChatPart | undefined
-  /** Whether there was any call. */
+  /** Whether the answer contains any call. */
   readonly any: boolean
   /** Whether any call has no name. Such a call cannot be executed. */
   readonly unnamed: boolean
 }
 
 /**
- * `text` contains the arguments received so far. They may arrive before the name. `name` is empty until the name
+ * `text` contains the arguments received so far. Arguments may arrive before the name. `name` is empty until the name
  * arrives.
  */
 type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: string; text: string }
@@ -30,9 +30,9 @@ const NO_ARGUMENTS = '{}'
 const PLACEHOLDER = /^\{\}(?=\{)/
 
 /**
- * Assembles tool calls from chunks, which servers send in several forms. Chunks of a call have the same `index`.
- * Without an index, they are matched by id or by order. Id and name arrive once or with every chunk, or the name
- * arrives after the id. Several calls may share an index if each has its own id, or if each is complete.
+ * Assembles tool calls from chunks, which servers send in several forms. Chunks of a call have the same `index`. Chunks
+ * without an index are matched by id or by order. Id and name arrive once or with every chunk, or the name arrives
+ * after the id. Several calls may share an index if each has its own id, or if each is complete.
  */
 export function createToolCallReader(): ToolCallReader {
   const calls: Call[] = []
@@ -147,7 +147,7 @@ function isOther(known: Call, { id, name, text }: Piece, hasNoIndex: boolean): b
   return text.startsWith('{') && parseObject(known.text) !== undefined
 }
 
-/** Returns the arguments as the model wrote them. Some servers send them as parsed JSON. */
+/** Returns the arguments as the model wrote them. Some servers send the arguments as parsed JSON. */
 function toText({ arguments: text }: Json): string {
   if (typeof text === 'string') return text
   return text === undefined || text === null ? '' : JSON.stringify(text)

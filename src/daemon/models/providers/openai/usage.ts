@@ -2,8 +2,8 @@ import { isObject, member, tokenCount as tokens } from '../../../platform/text/j
 import type { TokenUsage } from '../../provider.ts'
 
 /**
- * Returns the token usage. Undefined if a count is missing, or if input and output are zero: some servers send zeros as
- * a placeholder.
+ * Returns the token usage. Returns undefined if a count is missing, or if input and output are zero: some servers send
+ * zeros as a placeholder.
  */
 export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined
@@ -13,7 +13,7 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   const reasoningTokens =
     tokens(member(usage.completion_tokens_details, 'reasoning_tokens')) ?? tokens(usage.reasoning_tokens) ?? 0
   const details = usage.prompt_tokens_details
-  // xAI does not include reasoning in the completion tokens. This is visible only in the total of its response.
+  // xAI does not include reasoning in the completion tokens. Only the total in xAI's response shows this.
   const isBeside = reasoningTokens > 0 && usage.total_tokens === inputTokens + visibleTokens + reasoningTokens
   return {
     inputTokens,

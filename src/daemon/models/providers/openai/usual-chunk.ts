@@ -1,13 +1,14 @@
 import type { Json } from '../../../platform/text/json.ts'
 
 /**
- * A fast path: nearly all chunks of a stream differ from an earlier chunk only in their text. The rest was already
- * parsed in the earlier chunk, so only the text is parsed. Measured: a tenth of the instructions per chunk.
+ * A fast path: nearly all chunks of a stream differ from an earlier chunk only in their text. The rest of the chunk was
+ * already parsed in the earlier chunk, so only the text is parsed. The fast path needs a tenth of the instructions per
+ * chunk (measured).
  */
 export type UsualChunks = {
   /**
-   * Returns the text (JSON) of a chunk that differs from the learned chunk only in its text. Undefined for any other
-   * chunk.
+   * Returns the text (JSON) of a chunk that differs from the learned chunk only in its text. Returns undefined for any
+   * other chunk.
    */
   textOf(chunk: string): string | undefined
   /** Learns a chunk. @param text the chunk's `delta.content`, which must be its only content */
@@ -15,7 +16,7 @@ export type UsualChunks = {
 }
 
 /**
- * Maximum number of learned chunks. After this many, learning stops, because the server evidently changes other members
+ * Maximum number of learned chunks. At this number, learning stops, because the server evidently changes other members
  * in each chunk.
  */
 const LESSONS = 8
@@ -43,7 +44,7 @@ export function createUsualChunks(): UsualChunks {
   }
 }
 
-/** Parses a JSON string. Undefined if the text is not a JSON string or the string is empty. */
+/** Parses a JSON string. Returns undefined if the text is not a JSON string or the string is empty. */
 function parseText(json: string): string | undefined {
   try {
     const text: unknown = JSON.parse(json)
@@ -57,8 +58,8 @@ function parseText(json: string): string | undefined {
 const copyOf = (text: string) => Buffer.from(text).toString()
 
 /**
- * Returns the offset of the text in the JSON of its chunk. Undefined if the position is ambiguous. JSON without a
- * backslash has only one spelling of each name. If "content" occurs exactly once, it is therefore the name in the
+ * Returns the offset of the text in the JSON of its chunk. Returns undefined if the position is ambiguous. JSON without
+ * a backslash has only one spelling of each name. If "content" occurs exactly once, it is therefore the name in the
  * delta.
  */
 function startOf(chunk: string, text: string): number | undefined {

@@ -5,11 +5,11 @@ import type { SseEvent } from './sse-event.ts'
 export type AnswerDraft = {
   /** The parts that the current network read has added. No part is empty. */
   parts: ChatPart[]
-  /** The finish reason, once received. Without a finish reason, the answer is incomplete. */
+  /** The finish reason, set when it is received. Without a finish reason, the answer is incomplete. */
   ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string } | undefined
-  /** The latest token counts. A later event replaces them. */
+  /** The latest token counts. Counts in a later event replace earlier counts. */
   usage: TokenUsage | undefined
-  /** The provider's end marker was received. */
+  /** Whether the provider's end marker was received. */
   done: boolean
   /** A part that is added at the end of the answer, unless a later part replaces it. */
   held?: ChatPart | undefined
@@ -23,7 +23,7 @@ export type EventReader = {
   end(): Iterable<SseEvent>
 }
 
-/** Decodes one provider's answers. For an invalid answer, both decoders throw a ProviderError. */
+/** Decodes one provider's answers. If an answer is invalid, both decoders throw a ProviderError. */
 export type AnswerFormat = {
   /** Creates a reader for a stream that does not use server-sent events. */
   createEventReader?: () => EventReader

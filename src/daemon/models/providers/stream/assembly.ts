@@ -34,7 +34,7 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   let toldUsage: TokenUsage | undefined
   let hasSpoken = false
   const calls = createCallCheck(format)
-  /** The worst of the endings that were received since the last content. */
+  /** The worst ending that was received since the last content. */
   let ending: Ending | undefined
   let isFinishing = false
   let wasTakenBack = false
@@ -50,8 +50,8 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
       else if (hasWords) isCounted = false
       if (hasWords) noteWords(before)
       if (draft.ending && draft.ending !== endingBefore) {
-        // Only the first reason after the latest content counts, because a server that repeats its reason may still
-        // send content.
+        // Only the first finish reason after the latest content is considered, because a server that repeats its reason
+        // may still send content.
         if (!ending) isFinishing = !hasWords && hasSpoken && !wasTakenBack && !format.endsWithBody
         ending = worseEnding(ending, draft.ending)
         draft.ending = ending
