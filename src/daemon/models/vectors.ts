@@ -18,7 +18,7 @@ function toVector(value: unknown): number[] {
   return value
 }
 
-/** Returns the usage of embedded texts. Undefined if the provider sent no count. */
+/** Returns the usage of embedded texts. Returns undefined if the provider sent no count. */
 export const embeddedTokens = (inputTokens: number | undefined): TokenUsage | undefined =>
   inputTokens === undefined ? undefined : { ...NO_USAGE, inputTokens }
 

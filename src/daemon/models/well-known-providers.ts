@@ -5,13 +5,13 @@ export type WellKnownProvider = {
   kind: Exclude<EndpointConfig['kind'], 'local'>
   /** Undefined if every customer has a separate address. */
   baseUrl: string | undefined
-  /** Environment variables with the key, highest precedence first. Empty if the provider needs no key. */
+  /** The environment variables that contain the key, highest precedence first. Empty if the provider needs no key. */
   keyVariables: readonly string[]
   /** The environment variable that overrides the address to which the key is sent. */
   baseUrlVariable?: string
-  /** The environment variable with the API version. */
+  /** The environment variable that contains the API version. */
   apiVersionVariable?: string
-  /** The server runs on the daemon's machine and is discovered there. */
+  /** Whether the server runs on the daemon's machine and is discovered there. */
   isLocal?: true
 }
 
@@ -66,5 +66,5 @@ export const WELL_KNOWN_PROVIDERS: Readonly<Record<string, WellKnownProvider>> =
 /** Provider kinds that need an address and may need a key. */
 export const ENDPOINT_KINDS = ['openai', 'azure', 'anthropic', 'google'] as const satisfies EndpointConfig['kind'][]
 
-/** Allowed values of `kind` in a provider entry. */
+/** The allowed values of `kind` in a provider entry. */
 export const KINDS: readonly ProviderKind[] = [...ENDPOINT_KINDS, 'bedrock']

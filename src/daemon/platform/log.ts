@@ -16,13 +16,15 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
 export type DaemonLog = Log & {
   fatal(facts: object, message: string): void
   /**
-   * Resolves when every line so far is written, or when the reader is closed. It never resolves while a reader is
-   * stalled.
+   * Resolves when all lines logged so far are written, or when the reader is closed. The promise does not resolve while
+   * the reader is stalled.
    */
   flush(): Promise<void>
 }
 
-/** Maximum number of characters that are buffered for a slow reader. Further lines are counted and dropped. */
+/**
+ * Maximum number of characters that are buffered for a slow reader. Lines beyond this limit are counted and dropped.
+ */
 const BACKLOG_CHARS = 4_194_304
 
 // The finished line is searched for secrets, so that secrets in nested objects and error texts are also found. A name
@@ -85,7 +87,7 @@ function createLineWriter(out: Writable): { write(line: string): void; flush(): 
     try {
       if (text !== '') out.write(text)
     } catch {
-      // The write throws if the disk is full. The lines are then lost, but the daemon keeps running.
+      // The write throws an error if the disk is full. In this case, the lines are lost, but the daemon keeps running.
     }
   }
 

@@ -1,16 +1,16 @@
 import { setImmediate } from 'node:timers/promises'
 
 /**
- * Step budget of a tenant's patterns. Each request and each answer has its own budget. For each character, every
+ * The step budget of a tenant's patterns. Each request and each answer has its own budget. For each character, every
  * instruction of the compiled pattern costs one step. A step takes about 20 ns. Text beyond the budget counts as a
- * match. In a stream, new text costs the full number of steps, and re-read text at least a sixteenth of it.
+ * match. In a stream, new text costs the full number of steps; re-read text costs at least a sixteenth of that number.
  */
 const GUARD_SCAN_STEPS = 200_000_000
 
-/** Prevents one request from blocking others. All slots, rules and scans of a request share one pacer. */
+/** Prevents one request from blocking other requests. All slots, rules and scans of a request share one pacer. */
 export type Pacer = {
   /**
-   * Returns a promise to await if the work has run for PACE_MS since it last yielded. Undefined if the work may
+   * Returns a promise to await if the work has run for PACE_MS since it last yielded. Returns undefined if the work may
    * continue.
    */
   turn(): Promise<void> | undefined
@@ -23,14 +23,14 @@ export type Pacer = {
 
 /** A pacer for work that also awaits other promises. */
 export type ResumablePacer = Pacer & {
-  /** Call it after an await, which has already yielded. */
+  /** Call this after an await, because the await has already yielded. */
   resume(): void
 }
 
 /** After this much time, the work yields to other work of the daemon. */
 export const PACE_MS = 5
 
-/** @param now a clock in milliseconds */
+/** @param now returns the time of a clock in milliseconds */
 export function createPacer(now: () => number = () => performance.now()): ResumablePacer {
   let lastMs = now()
   let stepsLeft = GUARD_SCAN_STEPS
@@ -51,7 +51,7 @@ export function createPacer(now: () => number = () => performance.now()): Resuma
 }
 
 /**
- * Runs work that yields at intervals. Lets other work run whenever PACE_MS has passed. Short work completes
+ * Runs a generator that yields at intervals. Lets other work run whenever PACE_MS has passed. Short work completes
  * synchronously.
  */
 export function runInSlices<T>(work: Generator<void, T>, pacer: Pick<Pacer, 'turn'>): T | Promise<T> {

@@ -8,13 +8,13 @@ export type EvidenceConfig = {
    * key.
    */
   name: string | undefined
-  /** Whether receipts are served. Receipts are stored in either case. */
+  /** Whether receipts are served. Receipts are stored even if this option is off. */
   receipts: boolean
-  /** Age in days at which the content of request entries is expunged. 0 means never. */
+  /** The age in days at which the content of request entries is expunged. 0 means never. */
   retentionDays: number
   /**
    * Additional destinations of checkpoints: the absolute path of a file, to which notes are appended, and a URL, to
-   * which they are sent by POST.
+   * which notes are sent by POST.
    */
   checkpointFile: string | undefined
   checkpointUrl: string | undefined

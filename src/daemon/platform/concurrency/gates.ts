@@ -6,25 +6,25 @@ import type { Clock } from '../../../shared/time.ts'
 const TURN_RETRY_AFTER_SECONDS = 2
 
 export type GateLimits = {
-  /** Number of slots of each gate; 0 means unlimited. */
+  /** The number of slots of each gate; 0 means unlimited. */
   slots: number
-  /** Maximum number of waiting callers per queue and gate. */
+  /** The maximum number of waiting callers in each queue of a gate. */
   waitingPerQueue: number
-  /** Maximum wait of each caller, in milliseconds. */
+  /** The maximum time that a caller waits, in milliseconds. */
   waitMs: number
 }
 
 /** Named gates with the same limits. Each gate serves its queues round-robin. */
 export type Gates = {
   /**
-   * Takes a slot. Returns undefined if a slot is free; otherwise the promise resolves once the caller has a slot. The
-   * caller must call `leave` afterwards.
+   * Takes a slot. Returns undefined if a slot is free; otherwise the promise resolves once the caller has a slot. When
+   * the caller is done, it must call `leave`.
    * @throws OVERLOADED if the queue is full. The promise rejects with OVERLOADED after `waitMs`, and with the signal's
    * reason on abort.
    */
   enter(gate: string, queueName: string, signal: AbortSignal): Promise<void> | undefined
   leave(gate: string): void
-  /** Number of gates in use. Memory grows with this number. */
+  /** The number of gates in use. The memory use grows with this number. */
   readonly busy: number
 }
 
@@ -35,7 +35,7 @@ type Gate = {
   queues: Map<string, Waiting[]>
 }
 
-/** @param what the beginning of the error message, before "at once", such as "this key may run 100 chats" */
+/** @param what the part of the error message before "at once", such as "this key may run 100 chats" */
 export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, clock: Clock, what: string): Gates {
   const gates = new Map<string, Gate>()
 

@@ -1,5 +1,5 @@
 /**
- * Lends a fixed set of connections. Each connection has one borrower at a time; borrowers are served in order of
+ * Lends the connections of a fixed set. Each connection has one borrower at a time; borrowers are served in order of
  * arrival.
  */
 export type ConnectionPool<Connection> = {

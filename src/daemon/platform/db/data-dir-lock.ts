@@ -33,7 +33,7 @@ export class DataDirInUseError extends Error {
 
 /**
  * Creates the data directory, readable by this user only, if it does not exist.
- * @throws Error that names the directory and the reason.
+ * @throws Error with a message that names the directory and the reason.
  */
 export async function makeDataDir(dataDir: string): Promise<void> {
   try {
@@ -65,7 +65,7 @@ const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? 
 
 /**
  * Locks the data directory for this process; creates the directory if missing. The lock is an operating-system lock,
- * which SQLite takes on a file. It therefore ends with the process, even after a crash.
+ * which SQLite takes on a file. The lock therefore ends with the process, even after a crash.
  * @throws DataDirInUseError if another process, or another daemon in this process, has the lock.
  */
 export async function lockDataDir(
@@ -117,7 +117,7 @@ async function readHolder(file: string): Promise<DataDirHolder | undefined> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as DataDirHolder
   } catch {
-    // The file is missing or incomplete while the other daemon starts or stops. Only the lock shows whether the
+    // The file may be missing or incomplete while the other daemon starts or stops. Only the lock shows whether the
     // directory is in use.
     return undefined
   }

@@ -14,7 +14,7 @@ export type BulkInsert = {
   /** May modify `values`. */
   toParameters(rows: readonly Record<string, unknown>[], values: unknown[][]): InsertParameters
 }
-/** The rows as JSON, followed by the values that are passed separately. */
+/** The parameters of an insert: the rows as JSON, followed by the values that are passed separately. */
 export type InsertParameters = readonly [json: string, ...separate: (string | number | null | Buffer)[]]
 
 /** Special properties of the columns of an insert. */
@@ -33,8 +33,8 @@ export type ColumnTraits = {
 export type WriteFailure = 'row' | 'busy' | 'transient' | 'other'
 
 /**
- * One statement that replaces several. `setUp` runs once before its first use. `sql` takes the parameters of all
- * replaced statements, in order.
+ * One statement that replaces several statements. `setUp` runs once before its first use. The parameters of `sql` are
+ * the parameters of all replaced statements, in order.
  */
 export type JoinedStatement = { setUp: readonly string[]; sql: string }
 
@@ -44,25 +44,25 @@ export type Engine = {
   /** @param onConflict the conflict clause in portable SQL, or an empty string */
   bulkInsert(table: string, columns: readonly string[], onConflict: string, traits?: ColumnTraits): BulkInsert
   /**
-   * Joins several statements of `bulkInsert` into one. Defined only if a single statement is cheaper than a transaction
-   * on this engine.
-   * @param name unique among the joined statements of a connection
+   * Joins several statements of `bulkInsert` into one statement. Defined only if a single statement is cheaper than a
+   * transaction on this engine.
+   * @param name a name that is unique among the joined statements of a connection
    */
   joinInserts?(name: string, statements: readonly string[]): JoinedStatement
   /**
-   * Returns the SQL of a table to join with. The table's only parameter is the rows as JSON arrays: the result is the
-   * SQL text before and after this parameter.
+   * Returns the SQL of a table that a query can join. The table's only parameter is the rows as JSON arrays: the result
+   * is the SQL text before and after this parameter.
    */
   rowList(columns: Readonly<Record<string, 'text' | 'integer'>>): { before: string; after: string }
   /**
-   * Returns the SQL that reads a property of a JSON object in a column. A text or a number is read as text, any other
+   * Returns the SQL that reads a property of a JSON object in a column. A string or a number is read as text, any other
    * value as null.
    */
   jsonMember(column: string, name: string): string
   failureOf(error: unknown): WriteFailure
   /**
-   * The engine's name for the unique key that rejected a row. On both engines, this name contains the column names.
-   * Undefined for other errors.
+   * Returns the engine's name for the unique key that rejected a row. On both engines, this name contains the column
+   * names. Undefined for other errors.
    */
   uniqueKeyOf(error: unknown): string | undefined
 }
@@ -73,7 +73,7 @@ export type Engine = {
  */
 export type EngineAdapter = DialectAdapter & { readonly engine: Engine }
 
-/** The engine of a database or transaction from `openDatabase`. */
+/** Returns the engine of a database or transaction from `openDatabase`. */
 export function engineOf(db: { getExecutor(): { adapter: DialectAdapter } }): Engine {
   const adapter = db.getExecutor().adapter
   if (!('engine' in adapter)) throw new Error('this database was not opened by openDatabase')

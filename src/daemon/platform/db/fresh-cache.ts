@@ -6,7 +6,7 @@ import type { Clock } from '../../../shared/time.ts'
 export type FreshCache<T> = {
   /** Returns the cached value synchronously if it is fresh enough; otherwise loads it. @throws errors of `load` */
   of(name: string): T | Promise<T>
-  /** Invalidates one entry, or all entries without a name. Call it after each change. */
+  /** Invalidates the entry with this name, or all entries if no name is given. Call this after each change. */
   forget(name?: string): void
 }
 
@@ -46,7 +46,7 @@ export function createFreshCache<T extends object>({
     const startedIn = generation
     try {
       const value = await load(name)
-      // If entries were invalidated during the query, the result is not cached, because it may lack the change.
+      // If any entry is invalidated during the query, the result is not cached, because it may lack the change.
       if (startedIn === generation) cache.set(name, { value, loadedAtMs })
       return value
     } catch (error) {

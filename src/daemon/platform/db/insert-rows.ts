@@ -7,23 +7,23 @@ import type { Tables } from './tables.ts'
 type Prepared = { columns: readonly string[]; onConflict: AnyConflict; common: Names; insert: BulkInsert }
 
 /**
- * The prepared statements of each engine and table. A list is searched instead of a map: comparing a few names is far
- * cheaper than building a map key from them.
+ * The prepared statements of each engine and table. For each table, the statements are in a list, not a map: comparing
+ * a few names is far cheaper than building a map key from them.
  */
 const prepared = new Map<Engine, Map<string, Prepared[]>>()
 
 type Columns<Table extends keyof Tables> = readonly [keyof Tables[Table] & string, ...(keyof Tables[Table] & string)[]]
 
 /**
- * What to do if the key of a row exists. `ignore`: skip the new row. `replace`: overwrite the existing row. `addTo`:
- * add each number to the existing row, up to the largest safe integer. `replace` and `addTo` list the columns of the
- * key.
+ * What to do if the key of a new row already exists. `ignore`: skip the new row. `replace`: overwrite the existing row.
+ * `addTo`: add each number to the existing row, up to the largest safe integer. `replace` and `addTo` list the columns
+ * of the key.
  */
 export type OnConflict<Table extends keyof Tables> = 'ignore' | { replace: Columns<Table> } | { addTo: Columns<Table> }
 
 /**
  * Inserts many rows in one statement, all or none. Returns the number of rows written. Without `onConflict`, one
- * duplicate key rejects all rows. Each existing row may be replaced by only one of the new rows.
+ * duplicate key rejects all rows. At most one of the new rows may replace the same existing row.
  *
  * Accepts text, null and integers. Fractions are rejected because SQLite returns about one fraction in ten thousand
  * slightly changed. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
@@ -118,7 +118,7 @@ function bulkInsert(engine: Engine, { table, columns, onConflict, common }: Inse
   return insert
 }
 
-/** Whether two lists contain the same texts in the same order. */
+/** Whether two lists contain the same strings in the same order. */
 export function isSameList(a: readonly string[], b: readonly string[]): boolean {
   if (a.length !== b.length) return false
   for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false

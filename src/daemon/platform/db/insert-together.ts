@@ -4,14 +4,14 @@ import { engineOf } from './engine.ts'
 import { insertRows, isSameList, type TableRows, toInsert } from './insert-rows.ts'
 import type { Tables } from './tables.ts'
 
-/** Several statements, and a promise of the single statement into which they are joined. */
+/** Several statements, and a promise for the single statement into which they are joined. */
 type Joined = { statements: readonly string[]; sql: Promise<string> }
 
 const joined = new WeakMap<DialectAdapter, Joined[]>()
 let joinsMade = 0
 
 /**
- * Inserts into several tables in this order, all or nothing, in one transaction; see `insertRows`.
+ * Inserts rows into several tables in this order and in one transaction, all or nothing; see `insertRows`.
  * @throws UnstorableValueError naming the column; nothing is written.
  */
 export async function insertTogether(db: Db, inserts: readonly TableRows[]): Promise<void> {
@@ -28,7 +28,7 @@ export async function insertTogether(db: Db, inserts: readonly TableRows[]): Pro
   await db.executeQuery(CompiledQuery.raw(sql, parameters))
 }
 
-/** Like `insertTogether`, inside an existing transaction. */
+/** Like `insertTogether`, but runs inside an existing transaction. */
 export async function insertEach(tx: Db, inserts: readonly TableRows[]): Promise<void> {
   for (const insert of inserts) await insertOne(tx, insert)
 }

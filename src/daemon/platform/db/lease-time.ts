@@ -3,8 +3,8 @@ import type { Db } from './db.ts'
 import { engineOf } from './engine.ts'
 
 /**
- * The current time for leases. PostgreSQL's server clock is used, because the clocks of the daemons that share the
- * server may differ.
+ * Returns the current time for leases. PostgreSQL's server clock is used, because the clocks of the daemons that share
+ * the server may differ.
  * @param now milliseconds since 1970 by this daemon's clock; used only on SQLite, because a SQLite file has only one
  * daemon
  */

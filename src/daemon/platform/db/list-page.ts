@@ -1,7 +1,7 @@
 import { type Expression, type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import type { Pagination } from '../../../shared/wire/common.ts'
 
-/** Page number and page size, both clamped. */
+/** The page number and the page size, both clamped. */
 export type Page = { page: number; limit: number }
 
 /** The `pagination` object of a list response. */
@@ -13,20 +13,21 @@ export const toPagination = ({ page, limit }: Page, total: number): Pagination =
 })
 
 /**
- * If at most this many rows match a search, one unordered query fetches all their ids. With more matches, a scan in
+ * If at most this many rows match a search, one unordered query fetches all their ids. If more rows match, a scan in
  * index order fills a page quickly.
  */
 const FEW_MATCHES = 200
 
 /** The parameters of one page of a list. */
 export type Listing<Row> = Page & {
-  /** The sort keys: an indexed column, then the tie-breakers. All have the same direction. */
+  /** The sort keys: an indexed column, then the tie-breakers. All sort keys have the same direction. */
   sortKeys: readonly (string | RawBuilder<unknown>)[]
   sortOrder: 'asc' | 'desc'
   /** Whether rows are matched by substring. An index order does not speed up such a search. */
   isSearch: boolean
   /**
-   * The number of matching rows, if known. If it is set, rows are not counted, and the query stops at the last match.
+   * The number of matching rows, if known. If this number is set, rows are not counted, and the query stops at the last
+   * match.
    */
   total?: number | undefined
   /** Loads the rows with these ids, in any order. Rows that were deleted in the meantime are omitted. */
@@ -36,7 +37,7 @@ export type Listing<Row> = Page & {
 /**
  * Returns one page of the matching rows, and the total count. Ids are selected first, in index order. Full rows are
  * therefore read only for the requested page, even if the page number is high.
- * @param matching selects the ids of all rows of the list
+ * @param matching the query that selects the ids of all rows of the list
  */
 export async function pageOf<Database, Table extends keyof Database, Row extends { id: string }>(
   matching: SelectQueryBuilder<Database, Table, { id: string }>,

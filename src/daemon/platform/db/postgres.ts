@@ -8,19 +8,19 @@ const POOL_CONNECTIONS = 10
 const CONNECT_TIMEOUT_MS = 5_000
 const IDLE_TIMEOUT_MS = 30_000
 /**
- * Maximum run time of a statement. Also the maximum idle time of a transaction, because an idle transaction may have
- * locks.
+ * The maximum run time of a statement. It is also the maximum idle time of a transaction, because an idle transaction
+ * may have locks.
  */
 const STATEMENT_TIMEOUT_MS = 30_000
 // After `runningMs` without data, the connection is closed, because a live server would have ended the statement by
 // then.
 const SILENCE_TIMEOUTS: SilenceTimeouts = { runningMs: STATEMENT_TIMEOUT_MS + 2_000, closingMs: 5_000 }
 
-/** Type ids (pg_type) of int8, and of numeric, the type of sum() over an int8 column. */
+/** The type ids (pg_type) of int8 and of numeric, which is the type of sum() over an int8 column. */
 const INT8 = 20
 const NUMERIC = 1700
 
-/** Maximum time without data from the server: while a query is running, and while the store closes. */
+/** The maximum times without data from the server: while a query is running, and while the store closes. */
 export type SilenceTimeouts = { runningMs: number; closingMs: number }
 
 /**
@@ -32,7 +32,7 @@ export async function openPostgresDialect(
   log: StoreLog | undefined,
   silence: SilenceTimeouts = SILENCE_TIMEOUTS,
 ): Promise<Dialect> {
-  // Imported here, so a daemon on SQLite does not load the package.
+  // The package is imported here, so a daemon on SQLite does not load it.
   const { default: pg } = await import('pg')
   const types: CustomTypesConfig = {
     getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
@@ -56,7 +56,7 @@ export async function openPostgresDialect(
   // end the process, so every client gets a listener.
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.error({ err: error }, 'a PostgreSQL connection broke'))
-    // A timeout of the socket costs nothing per query and closes the connection. pg's query_timeout would return the
+    // A socket timeout costs nothing per query, and closes the connection. pg's query_timeout would return the
     // connection to the pool while the lost query still runs, and the next query would wait for it.
     const socket = client.connection.stream as Socket
     socket.setTimeout(silence.runningMs, () => socket.destroy(new Error('PostgreSQL did not answer in time')))
@@ -105,8 +105,8 @@ const postgresEngine: Engine = {
   failureOf(error) {
     if (error instanceof UnstorableValueError || error instanceof RangeError) return 'row'
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // SQLSTATE classes: 22 data, 23 constraint, 54 limits; 08 connection, 40 deadlock, 57P0 shutdown. Any other code
-    // comes from the socket.
+    // The SQLSTATE classes are 22 data, 23 constraint, 54 limits; 08 connection, 40 deadlock, 57P0 shutdown. A code
+    // that is not an SQLSTATE comes from the socket.
     if (/^(22|23|54)...$/.test(code)) return 'row'
     // 55P03 is a lock timeout, and 57014 is a statement timeout.
     if (code === '55P03' || code === '57014') return 'busy'

@@ -7,9 +7,9 @@ type ListedRow<Columns extends ColumnTypes> = {
 }
 
 /**
- * Converts rows to a table to join with. They are passed as one parameter, so the SQL is the same for any number of
- * rows. Accepts text, null and integers.
- * @throws UnstorableValueError naming a column with a NUL or lone surrogate, which PostgreSQL rejects.
+ * Converts rows to a table that a query can join. The rows are passed as one parameter, so the SQL is the same for any
+ * number of rows. Accepts text, null and integers.
+ * @throws UnstorableValueError, which names the column, for a NUL or a lone surrogate: PostgreSQL rejects both.
  */
 export function rowList<const Columns extends ColumnTypes>(
   db: Parameters<typeof engineOf>[0],

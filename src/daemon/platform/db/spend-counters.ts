@@ -9,7 +9,7 @@ export type SpendCounterKey = Pick<SpendCounterRow, 'tenant_id' | 'holder' | 'ho
 /** Identifies the request that owns a reservation. */
 export type ReservedRequest = Pick<SpendReservationRow, 'tenant_id' | 'request_id'>
 
-/** The maximum amount that a request may add to a counter. */
+/** The maximum amount that the request may add to a counter. */
 export type Reservation = Omit<SpendReservationRow, 'expires_at'>
 
 const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 0, points: 0 })
@@ -32,7 +32,7 @@ export const toSpendInsert = (rows: readonly SpendCounterRow[]): TableRows<'spen
   onConflict: { addTo: ['tenant_id', 'holder', 'holder_id', 'period'] },
 })
 
-/** Returns the spend of this account or key in this month. Zero if there is no row yet. */
+/** Returns the spend of this account or key in this month. Returns zero if there is no row yet. */
 export async function findSpend(db: Db, key: SpendCounterKey): Promise<SpendCounterRow> {
   const found = await db
     .selectFrom('spend_counters')
@@ -62,7 +62,7 @@ export async function lockSpend(tx: Db, keys: readonly SpendCounterKey[], waitMs
   return (await locked.execute(tx)).rows
 }
 
-/** The sum of all unexpired reservations for these counters. PostgreSQL only. */
+/** Returns the sum of all unexpired reservations for these counters. PostgreSQL only. */
 export async function sumReservations(tx: Db, keys: readonly SpendCounterKey[]): Promise<SpendCounterRow[]> {
   const sums = sql<SpendCounterRow>`
     select r.tenant_id, r.holder, r.holder_id, r.period,
@@ -103,7 +103,7 @@ export async function renewReservations(db: Db, requests: readonly ReservedReque
   await renewal.execute(db)
 }
 
-/** The time `afterMs` from now by the store's clock, as ISO 8601. The daemons' own clocks may differ. */
+/** Returns the time `afterMs` from now by the store's clock, as ISO 8601. The daemons' own clocks may differ. */
 const storeTime = (afterMs: number) =>
   sql`to_char(
     clock_timestamp() at time zone 'UTC' + ${afterMs}::int * interval '1 millisecond', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`

@@ -3,13 +3,13 @@ import type { ConnectionPool } from './connection-pool.ts'
 import type { SqliteConnection } from './sqlite-driver.ts'
 
 /**
- * Number of writes between checkpoints. This many writes of chats fill about 400 pages of the log, and writes of
+ * The number of writes between checkpoints. This many writes of chats fill about 400 pages of the log, and writes of
  * documents 1,000 or more. If the number were higher, commits would wait for the disk.
  */
 const WRITES_PER_CHECKPOINT = 32
 
 export type Checkpoints = {
-  /** Call it after a write, once the writer is idle. */
+  /** Call this after a write, once the writer is idle. */
   written(): void
 }
 

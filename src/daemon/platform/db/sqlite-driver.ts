@@ -12,7 +12,7 @@ export type SqliteConnection = {
   run(sql: string, parameters: readonly SqliteValue[]): Promise<{ changes: number }>
   /** Runs several statements without parameters. */
   exec(sql: string): Promise<void>
-  /** Loads the extension at this path. */
+  /** Loads the SQLite extension at this path. */
   loadExtension(path: string): Promise<void>
   close(): Promise<void>
 }
@@ -20,10 +20,13 @@ export type SqliteConnection = {
 /** The functions that the store needs from a SQLite library. This interface makes the library replaceable. */
 export type SqliteDriver = { open(file: string, mode: 'read' | 'write'): Promise<SqliteConnection> }
 
-/** Maximum number of prepared statements per connection. It covers every statement of the daemon and limits memory. */
+/**
+ * Maximum number of prepared statements per connection. The number is large enough for every statement of the daemon,
+ * and limits the memory use.
+ */
 const STATEMENTS_PER_CONNECTION = 128
 
-/** The `sqlite3` package. It runs statements on libuv's thread pool; each call costs one thread switch. */
+/** The `sqlite3` package. The library runs statements on libuv's thread pool; each call costs one thread switch. */
 export const sqlite3Driver: SqliteDriver = {
   async open(file, mode) {
     const access = mode === 'read' ? sqlite3.OPEN_READONLY : sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE
@@ -85,7 +88,7 @@ function createConnection(database: sqlite3.Database): SqliteConnection {
   }
 
   async function use<Result>(sql: string, execute: (statement: sqlite3.Statement) => Promise<Result>): Promise<Result> {
-    // Clear the cache before a schema change. SQLite would otherwise re-prepare all cached statements by itself, and
+    // Clear the cache before a schema change. Otherwise SQLite would re-prepare all cached statements by itself, and
     // they would occupy lookaside slots.
     if (CHANGES_SCHEMA.test(sql)) statements.clear()
     const known = statements.get(sql)

@@ -44,8 +44,8 @@ export async function fixSqliteStatistics(db: Db): Promise<void> {
       await sql`insert into sqlite_stat1 (tbl, idx, stat) values (${ofIndex[0]?.tbl}, ${idx}, ${stat})`.execute(tx)
     }
   })
-  // A connection reads the statistics together with the schema. The connection that wrote the statistics must reload
-  // them.
+  // Each connection reads the statistics only when it reads the schema. The connection that wrote the statistics must
+  // therefore reload them.
   await sql`analyze sqlite_schema`.execute(db)
 }
 

@@ -20,7 +20,7 @@ import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-drive
  * request waits.
  */
 const READERS = 3
-/** Maximum wait for a lock of another process, such as a backup. */
+/** The maximum wait for a lock that another process has, such as a backup. */
 const BUSY_TIMEOUT_MS = 5_000
 /**
  * After a checkpoint, the write-ahead log is truncated to this size. Otherwise the log of a large import would occupy
@@ -28,8 +28,8 @@ const BUSY_TIMEOUT_MS = 5_000
  */
 const WAL_BYTES = 67_108_864
 /**
- * If the log reaches this many pages (32 MB), a commit checkpoints. This happens only if the parallel checkpoints never
- * find a moment without a write. By then most pages are already written back, so little work remains.
+ * If the log reaches this many pages (32 MB), a commit checkpoints. This many pages accumulate only if the parallel
+ * checkpoints never find a moment without a write. By then most pages are already written back, so little work remains.
  */
 const WAL_PAGES_OF_COMMITS = 8_000
 
@@ -47,7 +47,7 @@ const READER_SETUP = `pragma busy_timeout = ${BUSY_TIMEOUT_MS};`
 type Pools = {
   writer: ConnectionPool<SqliteConnection>
   readers: ConnectionPool<SqliteConnection>
-  /** Used only for checkpoints (createCheckpoints). */
+  /** This connection is used only for checkpoints (createCheckpoints). */
   checkpointer: SqliteConnection
 }
 
@@ -125,8 +125,8 @@ const sqliteEngine: Engine = {
         return position === long ? `cast(substr(?2, ${value}, value->>p${own.length}) as text)` : value
       })
       .join(', ')
-    // The paths are columns, not constants. If a function call has a constant argument, SQLite keeps registers for the
-    // call until the statement ends, and each register contains a copy of the whole row. These copies exhaust the
+    // The JSON paths are columns, not constants. If a function call has a constant argument, SQLite keeps registers for
+    // the call until the statement ends, and each register contains a copy of the whole row. These copies exhaust the
     // connection's lookaside memory, so every call locks the allocator that all threads share (measured: a third of a
     // commit's work).
     const paths = Array.from({ length: own.length + 1 }, (_, at) => `'$[${at}]' as p${at}`).join(', ')
@@ -190,8 +190,8 @@ function removeColumns(row: unknown[], columns: readonly string[], names: readon
 }
 
 /**
- * Concatenates the long texts of a column and replaces each text in its row by its start position. As JSON strings, the
- * texts would have to be escaped and unescaped (20 µs per 2 KB).
+ * Concatenates the long texts of a column and replaces each text in its row by its start position. If the texts were
+ * JSON strings, they would have to be escaped and unescaped (20 µs per 2 KB).
  */
 function withSeparateTexts(values: unknown[][], column: number): [json: string, texts: Buffer] {
   const texts = values.map((row) => row[column])
@@ -200,7 +200,7 @@ function withSeparateTexts(values: unknown[][], column: number): [json: string, 
   // into one character.
   const together = `.${texts.map((text) => (typeof text === 'string' ? `${text}.` : '')).join('')}`
   const bytes = Buffer.from(together)
-  // In ASCII texts, which are usual, every character is one byte, so positions in the text equal positions in the
+  // Most texts are ASCII. In ASCII, every character is one byte, so positions in the text equal positions in the
   // buffer.
   const isAscii = bytes.length === together.length
   let begin = 1
@@ -282,13 +282,13 @@ class SqliteSession implements DatabaseConnection {
     try {
       await this.#transaction?.connection.run('rollback', [])
     } catch (error) {
-      // SQLite rolls back by itself after a full disk or an I/O error. The caller must get that first error, not the
+      // SQLite rolls back by itself after a full disk or an I/O error. The caller must get the original error, not the
       // error of ROLLBACK.
       if (!(error instanceof Error && error.message.includes('no transaction is active'))) throw error
     }
   }
 
-  /** Returns the transaction's connection to the pool. Safe to call without a transaction. */
+  /** Returns the transaction's connection to the pool. Does nothing if there is no transaction. */
   end(): void {
     this.#transaction?.pool.release(this.#transaction.connection)
     this.#transaction = undefined

@@ -11,9 +11,9 @@ const STORE_CHECK_MS = 1_500
 const AWAY: StoreState = { store: false, migrations: false }
 
 /**
- * Creates the store check for the probes. The check resolves within STORE_CHECK_MS and never rejects. A slower store
- * counts as down. Concurrent callers share one query. If the store hangs, probes therefore cannot exhaust its
- * connections.
+ * Creates the store check for the probes. The check resolves within STORE_CHECK_MS and never rejects. A store that does
+ * not respond within this time counts as down. Concurrent callers share one query. If the store hangs, probes therefore
+ * cannot exhaust its connections.
  */
 export function createStoreCheck({ db, clock }: { db: Db; clock: Clock }): () => Promise<StoreState> {
   let asked: Promise<StoreState> | undefined

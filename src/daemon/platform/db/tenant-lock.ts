@@ -7,7 +7,7 @@ import { engineOf } from './engine.ts'
  * one lock per tenant, changes cannot deadlock.
  */
 export async function lockTenant(tx: Db, tenantId: string): Promise<void> {
-  // On SQLite, this is the only write transaction, so a lock is not needed.
+  // On SQLite, only one write transaction runs at a time, so a lock is not needed.
   if (engineOf(tx).name === 'sqlite') return
   // `for no key update` is used instead of `for update`, which would wait for inserts of rows that refer to the tenant.
   await tx.selectFrom('tenants').select('id').where('id', '=', tenantId).forNoKeyUpdate().execute()

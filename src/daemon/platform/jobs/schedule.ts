@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 export type Job = { name: string; cron: string; run(): Promise<void> }
 
 export type Schedule = {
-  /** Prevents further runs, and waits for the current runs. */
+  /** Prevents further runs, and waits until the current runs end. */
   stop(): Promise<void>
 }
 
@@ -19,7 +19,8 @@ const systemCron: Cron = (expression, run) =>
     // A delayed run, for instance after the machine slept, runs once instead of being skipped.
     missedExecutionTolerance: Number.POSITIVE_INFINITY,
     suppressMissedWarning: true,
-    // Random delay before a run. Otherwise all daemons on the same store would start a job at the same moment.
+    // Each run starts after a random delay. Otherwise all daemons on the same store would start a job at the same
+    // moment.
     maxRandomDelay: 10_000,
   })
 

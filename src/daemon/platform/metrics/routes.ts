@@ -1,7 +1,10 @@
 import type { Registry } from 'prom-client'
 import { type Route, reply, route } from '../http/route.ts'
 
-/** Metrics of this daemon for Prometheus. They require the operator key, because the numbers cover all tenants. */
+/**
+ * Serves the metrics of this daemon for Prometheus. The metrics require the operator key, because the numbers cover all
+ * tenants.
+ */
 export function metricsRoutes({ metrics }: { metrics: Registry }): Route[] {
   return [
     route({

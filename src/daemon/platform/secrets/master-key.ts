@@ -16,11 +16,13 @@ import {
 } from './seal.ts'
 import { writeSecretFile } from './secret-file.ts'
 
-/** Path of the generated master key. */
+/** The path of the generated master key. */
 export const masterKeyFile = (dataDir: string): string => join(dataDir, 'master.key')
 
 export type MasterKeyOptions = {
-  /** The configured key, 64 hex characters. If undefined, `<dataDir>/master.key` is used, and created if needed. */
+  /**
+   * The configured key, 64 hex characters. If undefined, `<dataDir>/master.key` is used, and created if it is missing.
+   */
   configured: string | undefined
   dataDir: string
   clock: Clock
@@ -36,9 +38,9 @@ const CHECK: SealedLocation = { purpose: 'check', table: 'master_key_check', row
 const CHECK_TEXT = 'aigw'
 
 /**
- * Returns the master key of this store. The store contains a text that was encrypted with this key. A daemon with
- * another key therefore fails here, before it encrypts anything. Safe at every start, in concurrent daemons, and after
- * a start that was killed at any point.
+ * Returns the master key of this store. The store contains a check text that was encrypted with this key. A daemon with
+ * a different key cannot decrypt it and fails here, before it encrypts anything. Safe at every start, in concurrent
+ * daemons, and after a start that was killed at any point.
  * @throws MasterKeyError
  */
 export function openMasterKey(db: Db, { configured, dataDir, clock, log }: MasterKeyOptions): Promise<MasterKey> {

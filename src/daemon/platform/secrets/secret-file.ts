@@ -3,7 +3,8 @@ import { dirname } from 'node:path'
 
 /**
  * Writes one line to a file that only this user may read, and creates its directory. The write is atomic, and durable
- * when the function returns. If the process is killed before that, the file may be unchanged or missing.
+ * when the function returns. If the process is killed before the function returns, the file may be unchanged or
+ * missing.
  */
 export async function writeSecretFile(path: string, line: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })

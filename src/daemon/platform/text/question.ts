@@ -14,7 +14,7 @@ const CONTEXT_CHARS = 300
  * Windows?", "And on a Mac?", the third question refers to the first.
  */
 const CONTEXT_TURNS = 3
-/** If a previous question has fewer content words than this, it refers to the question before it. */
+/** A previous question with fewer content words than this number refers to the question before it. */
 const WORDS_OF_ITS_OWN = 2
 /** If a question has at least this many content words, referring words in it are ignored. */
 const REFERRING_WORDS = 8
@@ -23,16 +23,16 @@ const REFERRING_WORDS = 8
 const REFERRING =
   /(?<![\p{L}\p{N}])(?:it|its|they|them|their|this|that|these|those|there|he|she|him|her|his|one|ones|same|former|latter|above)(?![\p{L}\p{N}])/iu
 /**
- * A question that begins with one of these words continues the previous question. Scripts without spaces do not mark
- * the end of a word.
+ * A question that begins with one of these words continues the previous question. The end of a word is not checked in
+ * scripts without spaces.
  */
 const GOING_ON =
   /^[\s\p{P}]*(?:(?:and|or|but|also|then|so|what about|how about|und|oder|aber|et|mais|y|e|и|а)(?![\p{L}\p{N}])|和|那|では|じゃあ|そして)/iu
 
 /**
- * The search texts for the user's last message. Both searches run, and their results decide
+ * Returns the search texts for the user's last message. Both searches run, and their results decide
  * (knowledge/search/ground.ts), because in some languages the words do not show whether a message refers to earlier
- * ones. Long texts are shortened to their beginning and end. `turns`: the user's messages, oldest first.
+ * ones. Long texts are shortened to their beginning and end. `turns` contains the user's messages, oldest first.
  */
 export function questionOf(turns: readonly string[]): Question {
   const own = headAndTail(turns.at(-1) ?? '', QUESTION_CHARS)
@@ -49,8 +49,8 @@ export function questionOf(turns: readonly string[]): Question {
 }
 
 /**
- * True for questions such as "Why?" or "What is it?", which by themselves would match any text that contains these
- * words.
+ * Returns true for questions such as "Why?" or "What is it?". By themselves, they would match any text that contains
+ * these words.
  */
 const hasOnlyStopWords = (question: string): boolean => contentWords(question).every(isStopWord)
 

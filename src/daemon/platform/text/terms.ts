@@ -20,15 +20,17 @@ export type Further = { kind: 'exact' | 'prefix' | 'part'; term: string }
  * fails.
  */
 const PREFIX_CHARS = 4
-/** Maximum length of a word. Longer runs of characters are not words; they are cut to fit into a page of postings. */
+/**
+ * The maximum length of a word. Longer runs of characters are not words; they are cut to fit into a page of postings.
+ */
 const WORD_CHARS = 64
 
-// First characters of exact and prefix terms. Words never contain these characters, so a word, an exact term and a
-// prefix term are never equal.
+// The first characters of exact terms and of prefix terms. Words never contain these characters, so a word, an exact
+// term and a prefix term are never equal.
 const EXACT = '^'
 const PREFIX = '*'
 
-/** The terms of a text, in order. They do not depend on the database engine. */
+/** Returns the terms of a text, in order. The terms do not depend on the database engine. */
 export function indexTermsOf(text: string): IndexTerm[] {
   const indexTerms: IndexTerm[] = []
   for (const [run] of withoutInvisible(text).matchAll(RUN)) {

@@ -1,21 +1,21 @@
 import { estimateTokenCount } from 'tokenx'
 
-/** Maximum number of characters counted in one step. Such a step takes at most a few milliseconds. */
+/** Maximum number of characters counted in one step. A step of this size takes at most a few milliseconds. */
 const PIECE_CHARS = 8_192
 /**
- * Matches the blanks after which a text may be cut. Words are counted separately, so cutting between words does not
+ * Matches each blank after which a text may be cut. Words are counted separately, so cutting between words does not
  * change the count.
  */
 const BLANK = /\s(?=\S)/g
 /**
- * How far before the end of a piece a blank is searched, in characters. If there is no blank, the piece is cut at its
- * end.
+ * The number of characters before the end of a piece in which the code looks for a blank. If there is no blank, the
+ * piece is cut at its end.
  */
 const LOOK_BACK_CHARS = 256
 
 /**
  * Estimates how many tokens a model would count in `text`. The result is 0 only for the empty text. The time is linear
- * in the length.
+ * in the length of the text.
  */
 export function countTokens(text: string): number {
   return text === '' ? 0 : Math.max(1, estimateTokenCount(text))

@@ -20,7 +20,7 @@ function withWordBorders(text: string): string {
   return text.replace(UNSPACED_RUN, (run) => WORD_BORDER + wordPieces(run).join(WORD_BORDER) + WORD_BORDER)
 }
 
-/** The words of a run of text that has no spaces, in order. */
+/** Returns the words of a run of text that has no spaces, in order. */
 export function wordPieces(run: string): string[] {
   const words: string[] = []
   for (const piece of pieces(run)) {
@@ -29,19 +29,21 @@ export function wordPieces(run: string): string[] {
   return words
 }
 
-/** The words of a text in lower case, in order. Words consist of letters, digits and their marks. */
+/** Returns the words of a text in lower case, in order. Words consist of letters, digits and their marks. */
 export function wordsOf(text: string): string[] {
   return withWordBorders(withoutInvisible(text)).toLowerCase().match(WORD) ?? []
 }
 
-/** Soft hyphens, joiners, zero-width spaces and byte order marks. They are invisible, but would split words. */
+/**
+ * Soft hyphens, joiners, zero-width spaces and byte order marks. These characters are invisible, but would split words.
+ */
 const INVISIBLE = /[\u00ad\u200b-\u200d\u2060\ufeff]/g
 export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')
 
 /** Whether an English word, in lower case, is a stop word. */
 export const isStopWord = (word: string): boolean => STOP_WORDS.has(word)
 
-/** The distinct content words, in order. If there are none, all distinct words. */
+/** Returns the distinct content words, in order. If there are no content words, returns all distinct words. */
 export function contentWords(text: string): string[] {
   const meaningful = wordsOf(withoutStopWords(text))
   return [...new Set(meaningful.length > 0 ? meaningful : wordsOf(text))]
@@ -100,12 +102,12 @@ const WORD_OR_REST = /(?<=\p{L})['’](?:s|t|d|m|ll|re|ve)(?![\p{L}\p{N}\p{M}])|
 const APOSTROPHE = /^['’]/
 const OTHER_THAN_CAPITAL = /[\p{Ll}\p{Lo}]/u
 const CAPITALS = /^[A-Z]{2,}$/
-/** Search operators. Even in capitals, they are not names. */
+/** Search operators. Even in capitals, these words are not names. */
 const OPERATORS: ReadonlySet<string> = new Set(['AND', 'OR', 'NOT'])
 
 /**
  * Joins each pair of adjacent words into one, because another text may spell them as one word. Example: "back up" →
- * "backup". Each joined word is mapped to its two parts. Two stop words are not joined.
+ * "backup". Each joined word is mapped to its two parts. Pairs of stop words are not joined.
  */
 export function joinedWords(text: string): Map<string, readonly [string, string]> {
   const words = wordsOf(text)
@@ -128,7 +130,7 @@ function* pieces(run: string): Generator<string> {
   }
 }
 
-/** Returns `index`, or the index before it if `index` would split a surrogate pair. */
+/** Returns `index`, or `index` - 1 if a cut at `index` would split a surrogate pair. */
 export function characterBorder(text: string, index: number): number {
   if (index >= text.length) return text.length
   const code = text.charCodeAt(index)
@@ -145,7 +147,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
     'will with would you your'
   ).split(' '),
 )
-/** Everyday words of questions: they describe the kind of answer and not the topic. */
+/** Everyday words of questions, which describe the kind of answer, not the topic. */
 const EVERYDAY_WORDS: ReadonlySet<string> = new Set(
   (
     'able ask asked asks big come comes describe describes exist exists explain explains find found get gets getting give ' +

@@ -46,14 +46,14 @@ export type Activity = {
     | 'evidence_export'
     | 'signing_key'
   resourceId: string
-  /** The text after "External API: ", such as `created group "ops"`. Contains names but never secrets. */
+  /** The text after "External API: ", such as `created group "ops"`. This text contains names but never secrets. */
   description: string
   severity?: 'warning'
   /** Defaults to `authorization`, whose entries are never expunged. */
   complianceCategory?: 'data_protection'
   /** The tenant in whose log the entry is written. Defaults to the caller's tenant. */
   tenantId?: string
-  /** Further facts, such as changed fields and their values. Must not contain secrets. */
+  /** Further facts about the change, such as changed fields and their values. Must not contain secrets. */
   metadata?: Record<string, unknown>
 }
 
@@ -81,7 +81,7 @@ export type ChangeDeps = {
  */
 export type Change = { tx: Db; caller: Caller; record(...activities: Activity[]): Promise<void> }
 
-/** Types of changes that may affect the rights of a key. */
+/** The types of changes that may affect the rights of a key. */
 const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
   'user_management',
   'role_management',
@@ -90,8 +90,9 @@ const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
 ])
 
 /**
- * Runs one administrative change and writes its audit entries in the same transaction. Either both become durable or
- * neither. Once `change` resolves, keys and users that this daemon cached before the change are no longer used.
+ * Runs one administrative change and writes its audit entries in the same transaction. Either both the change and its
+ * entries become durable, or neither. Once `change` resolves, keys and users that this daemon cached before the change
+ * are no longer used.
  *
  * Changes of one tenant are serialised. Each change checks the caller's rights again, because the key may have been
  * revoked while the request body was read. `run` may be called twice if the store rolled back the first transaction.
@@ -144,14 +145,14 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
 async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Caller> {
   await lockTenant(tx, actor.caller.tenantId)
   const caller = await deps.lookUpAgain(tx, actor.caller)
-  // Every change requires the access that a POST requires. A GET may require less, because it only reads.
+  // Every change requires the access that a POST requires. A GET may require less access, because it only reads.
   requireAccess(caller, actor.access, 'POST')
   return caller
 }
 
 /**
- * The log entry of an activity. Call this directly for activities that have no transaction, such as those of a chat
- * request. In the log of another tenant, the caller is recorded only as an operator.
+ * Returns the log entry of an activity. Call this directly for activities that have no transaction, such as those of a
+ * chat request. In the log of another tenant, the caller is recorded only as an operator.
  */
 export function toEntryDraft(
   { caller, requestId, endpoint }: Pick<Actor, 'caller' | 'requestId' | 'endpoint'>,

@@ -9,8 +9,8 @@ export async function insertEvent(db: Db, event: OutboxEventRow): Promise<void> 
 }
 
 /**
- * The position of an event among its tenant's events: by time, then by id. An empty id precedes all events of the same
- * time.
+ * The position of an event among its tenant's events: ordered by time, then by id. An empty id precedes all events of
+ * the same time.
  */
 export type EventPosition = { createdAt: string; id: string }
 

@@ -26,8 +26,8 @@ import { proveConsistency, proveInclusion, rootOfChain } from './proofs.ts'
 import { findCommits, listChains, readChain } from './store.ts'
 
 /**
- * Routes that serve the raw log for offline verification (docs/evidence.md). A verification needs many requests, so
- * requests of these routes do not count towards the key's daily limit.
+ * Defines the routes that serve the raw log for offline verification (docs/evidence.md). A verification needs many
+ * requests, so requests of these routes do not count towards the key's daily limit.
  */
 export function chainRoutes({ db }: { db: Db }): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
@@ -40,7 +40,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
   const noSuchChain: ResponseDoc = { description: 'No chain of this tenant has this name', schema: StructuredError }
   const hole: ResponseDoc = { description: 'Entries of the chain are missing from the store', schema: StructuredError }
 
-  /** @throws CHAIN_NOT_FOUND, and EVIDENCE_MISMATCH if only checkpoints of the chain are left */
+  /** @throws CHAIN_NOT_FOUND; EVIDENCE_MISMATCH if the store has only checkpoints of the chain, but no entries */
   async function sizeOf(tenantId: string, chain: string): Promise<number> {
     const { size } = isChainName(chain) ? await findHead(db, tenantId, chain) : { size: 0 }
     if (size > 0) return size
@@ -174,7 +174,7 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
   ]
 }
 
-/** @throws EVIDENCE_MISMATCH if entries of the chain are missing in the store */
+/** @throws EVIDENCE_MISMATCH if the store lacks entries of the chain */
 async function provenOf<T>(chain: string, proof: Promise<T>): Promise<T> {
   try {
     return await proof

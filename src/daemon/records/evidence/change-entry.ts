@@ -11,7 +11,7 @@ import type { SigningKeys } from './signing-keys.ts'
 
 /**
  * Appends the entries of one change to the logs of their tenants, with one signature, in the transaction of the change.
- * The caller must already have the lock of `lockedTenantId`. This function takes the locks of other tenants. All locks
+ * The caller must already have locked the tenant `lockedTenantId`. This function locks the other tenants. All locks
  * last until the transaction ends.
  */
 export async function appendChanges(

@@ -20,15 +20,15 @@ export type LostHistory = { origin: string; size: number; problem: string }
 export type FileComparison = {
   /** The first contradiction in each chain. */
   lost: LostHistory[]
-  /** For each chain, the last checkpoint if it is missing from the file. */
+  /** The last checkpoint of each chain whose last checkpoint is missing from the file. */
   unpublished: EvidenceCheckpointRow[]
 }
 
 const ENTRIES_PER_READ = 1_000
 
 /**
- * The comparison of the store with its checkpoint file at start. Requests are already served during the comparison,
- * which takes about 3 s for 1,000,000 entries.
+ * Compares the store with its checkpoint file at start. Requests are already served during the comparison, which takes
+ * about 3 s for 1,000,000 entries.
  */
 export type StartComparison = {
   /**
@@ -41,14 +41,14 @@ export type StartComparison = {
 
 export type StartComparisonDeps = {
   db: Db
-  /** The checkpoint file. If undefined, nothing is compared. */
+  /** The checkpoint file. If this value is undefined, nothing is compared. */
   file: string | undefined
   keys: Pick<SigningKeys, 'published'>
   publisher: CheckpointPublisher
   log: Pick<Log, 'error'>
 }
 
-/** Compares, logs lost history, and publishes checkpoints that are missing from the file. */
+/** Compares the store with the file, logs lost history, and publishes checkpoints that are missing from the file. */
 export function startComparison({ db, file, keys, publisher, log }: StartComparisonDeps): StartComparison {
   const stop = new AbortController()
 
@@ -78,7 +78,7 @@ export function startComparison({ db, file, keys, publisher, log }: StartCompari
  * Compares all checkpoints of each chain in a file with the store. If entries of the store are missing or different,
  * the store was restored from an old backup or was changed. All hashes up to the last checkpoint are read, because
  * stored tree nodes are not trusted. A missing file is not a contradiction.
- * @throws errors of the file and the store, and the reason of the signal
+ * @throws errors of the file and the store, and the abort reason of the signal
  */
 export async function compareWithFile(
   db: Db,
@@ -149,13 +149,13 @@ function isSignedByUs(note: string, keys: readonly PublishedKey[]): boolean {
 
 type Noted = { checkpoint: Checkpoint; note: string }
 
-/** Returns notes by log id. Skips text that is not a note, such as a partial note after a crash. */
+/** Returns the notes of a file, by log id. Skips text that is not a note, such as a partial note after a crash. */
 async function readNotes(path: string): Promise<Map<string, Noted[]>> {
   const noted = new Map<string, Noted[]>()
   let lines: string[] = []
   for await (const line of linesOf(path)) {
-    // A note has three lines, an empty line and the signature. Every line is tried as the start of a note, so that a
-    // partial note cannot hide the next one.
+    // A note has three lines, an empty line and the signature. Parsing tries every line as the start of a note, so that
+    // a partial note cannot hide the next note.
     lines = [...lines.slice(-4), line]
     const note = `${lines.join('\n')}\n`
     const checkpoint = lines[3] === '' && line !== '' ? toCheckpoint(note) : undefined

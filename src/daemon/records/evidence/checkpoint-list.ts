@@ -2,7 +2,7 @@ import type { ShownCheckpoint } from '../../../shared/wire/evidence.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 
-/** Checkpoints of a chain that cover more than `from` entries, in ascending order of size. */
+/** Returns the checkpoints of a chain that cover more than `from` entries, in ascending order of size. */
 export const listCheckpointsFrom = (
   db: Db,
   tenantId: string,

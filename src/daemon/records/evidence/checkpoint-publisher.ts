@@ -3,14 +3,14 @@ import { request } from 'undici'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 
-/** Timeout of a POST request with a checkpoint. */
+/** The timeout of a POST request that sends a checkpoint. */
 const EVIDENCE_POST_MS = 5_000
 
 /** Publishes checkpoints outside of the store, so that an old or rewritten database can be detected. */
 export type CheckpointPublisher = {
   /** Logs a checkpoint, writes it to the file and starts to POST it. Never rejects: failures are logged. */
   publish(checkpoint: EvidenceCheckpointRow): Promise<void>
-  /** Waits for POST requests in progress. */
+  /** Waits until the POST requests in progress have ended. */
   close(): Promise<void>
 }
 
@@ -32,8 +32,8 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
   let hasNew = false
 
   /**
-   * Sends each pending note once. Repeats this while new notes arrive. A failed note is retried together with the next
-   * checkpoint.
+   * Sends each pending note once, and repeats this as long as new notes arrive. A failed note is retried together with
+   * the next checkpoint.
    */
   async function postAll(target: string): Promise<void> {
     do {
@@ -44,8 +44,8 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
           if (waiting.get(origin) === note) waiting.delete(origin)
         } catch (error) {
           log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
-          // If the receiver rejects a note, continue, because it may accept the other notes. If it does not respond,
-          // stop, because each further note would take EVIDENCE_POST_MS.
+          // If the receiver rejects a note, continue, because it may accept the remaining notes. If the receiver does
+          // not respond, stop, because each further note would take EVIDENCE_POST_MS.
           if (!(error instanceof RefusedNoteError)) return putLast(origin)
         }
       }
@@ -53,7 +53,7 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
   }
 
   /**
-   * Moves a note to the end. The next round then starts with the other notes, in case the receiver responds to these.
+   * Moves a note to the end. The next round then starts with the remaining notes, because the receiver may accept them.
    */
   function putLast(origin: string): void {
     const note = waiting.get(origin)
@@ -87,7 +87,7 @@ class RefusedNoteError extends Error {
   override name = 'RefusedNoteError'
 }
 
-/** @throws RefusedNoteError if the status is not 2xx; network errors */
+/** @throws RefusedNoteError if the response status is not 2xx; network errors */
 async function post(url: string, note: string): Promise<void> {
   const { statusCode, body } = await request(url, {
     method: 'POST',
@@ -100,7 +100,7 @@ async function post(url: string, note: string): Promise<void> {
     throw new RefusedNoteError(`the receiver responded with status ${statusCode}`)
 }
 
-/** Appends a note and an empty line. The note is durable when this resolves. */
+/** Appends a note and an empty line. The note is durable when the promise resolves. */
 async function appendNote(path: string, note: string): Promise<void> {
   const file = await open(path, 'a+', 0o600)
   try {

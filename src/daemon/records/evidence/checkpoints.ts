@@ -16,10 +16,16 @@ import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 
-/** For this many chains, a daemon caches the tree up to the last checkpoint. The trees of other chains are rebuilt. */
+/**
+ * The number of chains for which a daemon caches the tree up to the last checkpoint. The trees of other chains are
+ * rebuilt.
+ */
 const EVIDENCE_TREES = 1_000
 
-/** Signed heads of the chains. With a checkpoint, anyone can detect whether the chain was later cut or rewritten. */
+/**
+ * Creates checkpoints, which are signed heads of the chains. With a checkpoint, anyone can detect whether the chain was
+ * later cut or rewritten.
+ */
 export type Checkpoints = {
   /**
    * Returns checkpoints that cover all current entries of the tenant's chains, or of one chain. Creates checkpoints
@@ -30,7 +36,7 @@ export type Checkpoints = {
   /** Creates the checkpoints that are due (EVIDENCE_CHECKPOINT). */
   run(): Promise<void>
   /**
-   * Starts a `run`. If one is in progress, requests one more after it: several calls during a run cause only one
+   * Starts a `run`. If a run is in progress, requests one more run after it: several calls during a run cause only one
    * further run.
    */
   wake(): void
@@ -39,7 +45,7 @@ export type Checkpoints = {
    * is created.
    */
   foundDamage(): boolean
-  /** Waits for work in progress, and starts no new work. */
+  /** Starts no new work, and waits until the work in progress has ended. */
   close(): Promise<void>
 }
 
@@ -53,8 +59,8 @@ export type CheckpointDeps = {
 
 const ENTRIES_PER_READ = 1_000
 /**
- * Number of entries per stored node. Once a checkpoint covers a complete group of this many entries, the group has a
- * stored node.
+ * The number of entries per stored node. A node is stored once a checkpoint covers a complete group of this many
+ * entries.
  */
 const NODE_LEAVES = 2 ** BITS_PER_LEVEL
 
@@ -113,7 +119,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     const id = logId(tenant_id, chain)
     const last = checkpointed > 0 ? await findCheckpoint(db, tenant_id, chain, checkpointed) : undefined
     const known = grown.get(id)
-    // If this daemon signed the checkpoint and it is unchanged, it needs no verification.
+    // A checkpoint that this daemon signed and that is unchanged needs no verification.
     const own = last && known && isSameRow(known.checkpoint, last) ? known : undefined
     const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
     if (last && size === checkpointed) {
@@ -153,8 +159,8 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
       const isDue =
         size < checkpointed ||
         size - checkpointed >= EVIDENCE_CHECKPOINT.entries ||
-        // A creation time far in the future comes from a wrong clock. A chain with such an entry is due as well.
-        // Otherwise the entry could wait for years.
+        // A creation time far in the future comes from a wrong clock. A chain with an entry from the future is due as
+        // well. Otherwise the entry could wait for years.
         (waiting_since !== null && (waiting_since <= hourAgo || waiting_since >= inAnHour))
       if (!isDue || isClosed) continue
       try {
@@ -205,7 +211,7 @@ function isSameRow(a: EvidenceCheckpointRow, b: EvidenceCheckpointRow): boolean 
   return a.tree_size === b.tree_size && a.root === b.root && a.kid === b.kid && a.note === b.note
 }
 
-/** The signed root. @throws DamagedChainError if the checkpoint was changed */
+/** Returns the signed root. @throws DamagedChainError if the checkpoint was changed */
 function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]): Buffer {
   try {
     return Buffer.from(signedCheckpoint(checkpoint, keys).root, 'base64')
@@ -218,7 +224,7 @@ function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]
 /**
  * Computes the root over all entries of a chain, starting from the tree of its last checkpoint. Returns the root, the
  * new nodes, and the tree up to the last node.
- * @param lastRoot the root of the last checkpoint. Undefined if there is none.
+ * @param lastRoot the root of the last checkpoint. Undefined if there is no checkpoint.
  * @param known the tree of the last checkpoint up to its last node, if cached
  * @throws DamagedChainError if entries are missing, or the tree differs from the signed tree
  */

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { writeSecretFile } from '../../platform/secrets/secret-file.ts'
 
 /**
- * Returns the id that distinguishes this daemon from others on the same store: 12 hex characters, stored in `daemon.id`
- * in the data directory. The id is created on the first start, and replaced if the file does not contain a valid id.
+ * Returns the id that distinguishes this daemon from other daemons on the same store. It has 12 hex characters and is
+ * stored in `daemon.id` in the data directory. The id is created on the first start, and replaced if the file does not
+ * contain a valid id.
  */
 export async function openDaemonId(dataDir: string): Promise<string> {
   const path = join(dataDir, 'daemon.id')

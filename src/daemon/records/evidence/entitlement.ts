@@ -18,7 +18,9 @@ export type EntitlementVerdict =
   | 'replayed'
   | 'revoked'
 
-/** The permission for one call to one model, in the form that the receipt shows. Times are in seconds since 1970. */
+/**
+ * The permission for one call to one model, in the form that the receipt shows. All times are in seconds since 1970.
+ */
 export type Entitlement = {
   jti: string
   /** The id of the caller's API key. */
@@ -41,16 +43,16 @@ export type EntitlementTerms = {
   /** The model's name at the provider. */
   model: string
   policyHash: string
-  /** False if the policy is in monitor mode. A violation is then recorded, but the call is still sent. */
+  /** False if the policy is in monitor mode. In this mode, a violation is recorded, but the call is still sent. */
   enforced: boolean
-  /** Whether key, user and tenant are still valid and unchanged since the request began. */
+  /** Whether the key, user and tenant are still valid, and unchanged since the request began. */
   isAccepted(): boolean | Promise<boolean>
 }
 
 /**
- * Entitles one attempt to send exactly the bytes for which the entitlement was issued. The entitlement is valid once,
- * for the model in its terms, within ENTITLEMENT_SECONDS, and while the key is valid.
- * @param minted is called with each new entitlement; its verdict changes when it is used
+ * Entitles one attempt to send exactly the bytes for which the entitlement was issued. The entitlement is valid for one
+ * use, for the model in its terms, for ENTITLEMENT_SECONDS, and while the key is valid.
+ * @param minted is called with each new entitlement; the entitlement's verdict changes when it is used
  */
 export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlement: Entitlement) => void): Entitle {
   return (model, body) => {

@@ -37,11 +37,11 @@ export type LoggedAttempt = {
   model: string
   status: string
   reason?: string
-  /** HTTP status of a failed attempt. Missing if there was no response, and in older entries. */
+  /** The HTTP status of a failed attempt. This property is missing if there was no response, and in older entries. */
   provider_status?: number
   /**
-   * The provider's request id of a failed attempt. Missing in the same cases as `provider_status`, and if the provider
-   * sent no id.
+   * The provider's request id of a failed attempt. This property is missing in the same cases as `provider_status`, and
+   * if the provider sent no id.
    */
   provider_request_id?: string
   latency_ms: number
@@ -49,7 +49,7 @@ export type LoggedAttempt = {
   entitlement?: object | null
 }
 
-/** The payload of an entry. Undefined if the payload was expunged or is unreadable. */
+/** Returns the payload of an entry. Returns undefined if the payload was expunged or is unreadable. */
 export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): LoggedPayload | undefined {
   if (payload === null) return undefined
   try {
@@ -74,7 +74,7 @@ const OPERATIONS = new Map<unknown, string>([
   ['token.count', 'count of tokens'],
 ])
 
-/** The resource of an action. For a request, it is the requested model. */
+/** Returns the resource of an action. For a request, the resource is the requested model. */
 export const resourceOf = ({ kind, resource_type, resource_id, requested_model }: LoggedPayload) =>
   kind === 'request' && requested_model !== undefined
     ? { resourceType: 'model', resourceId: requested_model }

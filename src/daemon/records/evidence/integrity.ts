@@ -14,7 +14,7 @@ export type ChainFindings = CheckedChain & { entryId: string | null }
 export type Integrity = {
   /** Verifies every chain of the tenant, or waits for a verification in progress. */
   check(tenantId: string): Promise<ChainIntegrity>
-  /** The last result of this daemon for the tenant, if any. */
+  /** Returns the last result of this daemon for the tenant, if any. */
   last(tenantId: string): ChainIntegrity | undefined
 }
 
@@ -62,7 +62,7 @@ export function createIntegrity({ db, clock, keys }: IntegrityDeps): Integrity {
   }
 }
 
-/** In an invalid chain, the first invalid entry and all later entries count as invalid. */
+/** In an invalid chain, all entries from the first invalid entry on count as invalid. */
 function toIntegrity(findings: readonly ChainFindings[], timestamp: string, verificationTime: number): ChainIntegrity {
   let totalEntries = 0
   let validEntries = 0

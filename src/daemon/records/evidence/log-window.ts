@@ -2,13 +2,13 @@ import { invalidField } from '../../../shared/errors.ts'
 import { LOG_WINDOW_DAYS } from '../../../shared/spec-limits.ts'
 import { DAY_MS, isoTime } from '../../../shared/time.ts'
 
-/** The period in the caller's request, as ISO times. */
+/** The period that the caller requests, as ISO times. */
 export type Period = { startDate?: string | undefined; endDate?: string | undefined }
 
 /**
- * The period that a list covers. If the start is missing, the period begins LOG_WINDOW_DAYS before its end. If the end
- * is missing, the period ends now. `filter` has an end only if the caller has set one. Clocks of daemons differ, so a
- * filter that ends now could exclude the newest entries.
+ * Returns the period that a list covers. If the start is missing, the period begins LOG_WINDOW_DAYS before its end. If
+ * the end is missing, the period ends now. `filter` has an end only if the caller has set one. Clocks of daemons
+ * differ, so a filter that ends now could exclude the newest entries.
  * @throws VALIDATION_ERROR if the period ends before it starts
  */
 export function windowOf({ startDate, endDate }: Period, nowMs: number) {

@@ -25,7 +25,7 @@ export const PAGE_HEADERS: Record<string, string> = {
   'referrer-policy': 'no-referrer',
 }
 
-/** The HTML page of a public proof. The page contains the same facts as the JSON response. */
+/** Returns the HTML page of a public proof. The page contains the same facts as the JSON response. */
 export function proofPage({ bundle_id, layer1, layer2, layer3 }: PublicProof): string {
   const isWhole = [layer1, layer2, layer3].every(({ state }) => state !== 'failed')
   return page(
@@ -53,7 +53,7 @@ const LOG_STATES: Record<PublicProof['layer3']['state'], string> = {
   failed: 'The entry does not match the checkpoints of its log.',
 }
 
-/** The page that is shown instead of a proof. It states why there is no proof. */
+/** Returns the page that is shown instead of a proof. The page states why there is no proof. */
 export const problemPage = (problem: string): string => page('No evidence', `<p>${escapeHtml(problem)}</p>`)
 
 const page = (title: string, content: string): string =>

@@ -5,14 +5,14 @@ import { HASH_BYTES, treeRoot } from '../../../shared/evidence/merkle.ts'
 import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../../shared/evidence/subtrees.ts'
 import type { Db } from '../../platform/db/db.ts'
 
-/** Each stored node is the root over 2^8 nodes of the level below it. The nodes of level 0 are the leaves. */
+/** Each stored node is the Merkle root over 2^8 nodes of the level below it. The nodes of level 0 are the leaves. */
 export const BITS_PER_LEVEL = 8
 const CHILDREN = 2 ** BITS_PER_LEVEL
 const HASH_CHARS = 2 * HASH_BYTES
 
 /**
- * The RFC 6962 inclusion path from the entry at `index` to the root of the first `size` entries. @throws RangeError if
- * there are fewer entries
+ * Returns the RFC 6962 inclusion path from the entry at `index` to the root of the first `size` entries. @throws
+ * RangeError if there are fewer entries
  */
 export const proveInclusion = (
   db: Db,
@@ -23,8 +23,8 @@ export const proveInclusion = (
 ): Promise<Buffer[]> => inclusionProof(index, size, subtreeReader(db, tenantId, chain))
 
 /**
- * The RFC 6962 consistency path from the first `from` entries to the first `to` entries. @throws RangeError if there
- * are fewer entries
+ * Returns the RFC 6962 consistency path from the first `from` entries to the first `to` entries. @throws RangeError if
+ * there are fewer entries
  */
 export const proveConsistency = (
   db: Db,
@@ -34,11 +34,13 @@ export const proveConsistency = (
   to: number,
 ): Promise<Buffer[]> => consistencyProof(from, to, subtreeReader(db, tenantId, chain))
 
-/** The root over the first `size` entries of a chain. @throws RangeError if there are fewer entries */
+/** Returns the root over the first `size` entries of a chain. @throws RangeError if there are fewer entries */
 export const rootOfChain = (db: Db, tenantId: string, chain: string, size: number): Promise<Buffer> =>
   rootOfSize(size, subtreeReader(db, tenantId, chain))
 
-/** The tree over the first `size` entries, which can be extended. @throws RangeError if there are fewer entries */
+/**
+ * Returns the tree over the first `size` entries, which can be extended. @throws RangeError if there are fewer entries
+ */
 export async function frontierOf(db: Db, tenantId: string, chain: string, size: number): Promise<Frontier> {
   const read = subtreeReader(db, tenantId, chain)
   const roots: Buffer[] = []
@@ -92,8 +94,8 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
 }
 
 /**
- * The hashes of the entries from `from` (inclusive) to `to` (exclusive), 32 bytes each. Returns fewer hashes at the end
- * of the chain, and an empty result if a stored value is not a hash.
+ * Returns the hashes of the entries from `from` (inclusive) to `to` (exclusive), 32 bytes each. Returns fewer hashes at
+ * the end of the chain, and an empty result if a stored value is not a hash.
  */
 export async function readHashes(
   db: Db,
@@ -101,7 +103,7 @@ export async function readHashes(
   chain: string,
   { from, to }: { from: number; to: number },
 ): Promise<Buffer> {
-  // The subquery orders the rows. With an ORDER BY in the aggregate function, SQLite would sort them again.
+  // The subquery orders the rows. With an ORDER BY in the aggregate function, SQLite would sort the rows again.
   const ordered = db
     .selectFrom('evidence_entries')
     .select('entry_hash')
@@ -119,7 +121,7 @@ export async function readHashes(
     .executeTakeFirstOrThrow()
   const hex = joined ?? ''
   const bytes = Buffer.from(hex, 'hex')
-  // Decoding and encoding again detects text that is not lower-case hex, at a tenth of the cost of a regular
+  // Decoding the text and encoding it again detects anything but lower-case hex, at a tenth of the cost of a regular
   // expression.
   return odd === 0 && bytes.toString('hex') === hex ? bytes : bytes.subarray(0, 0)
 }

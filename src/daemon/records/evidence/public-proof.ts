@@ -10,9 +10,9 @@ import { proveInclusion } from './proofs.ts'
 import { findCheckpointOver, findCommit, findPublicEntry, type StoredEntry } from './store.ts'
 
 /**
- * The public proof of a request, for anyone with its bundle id. The proof contains hashes, positions and times, but
- * neither the tenant nor any content. Undefined if the id is unknown. Stored data is verified before a layer is
- * reported as valid. Each layer depends on the previous one: if that fails, all later layers fail.
+ * Returns the public proof of a request, for anyone who has its bundle id. The proof contains hashes, positions and
+ * times, but neither the tenant nor any content. Returns undefined if the id is unknown. Stored data is verified before
+ * a layer is reported as valid. Each layer depends on the previous layer: if one layer fails, all later layers fail.
  * @param keys the published keys
  */
 export async function findPublicProof(
@@ -112,7 +112,8 @@ function isSigned({ tenant_id, chain, tree_size, root, note }: EvidenceCheckpoin
 }
 
 /**
- * The path from an entry to the root of a checkpoint. Undefined if the stored tree is incomplete or has another root.
+ * Returns the path from an entry to the root of a checkpoint. Returns undefined if the stored tree is incomplete or has
+ * another root.
  */
 async function pathTo(
   db: Db,

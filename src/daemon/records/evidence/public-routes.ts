@@ -16,11 +16,11 @@ import { requireBundleId } from './receipt-routes.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
 /**
- * Limits on public proofs: the requests per address and minute, the concurrent look-ups, and how many addresses are
- * counted separately.
+ * The limits on public proofs: the requests per address and minute, the concurrent look-ups, and the number of
+ * addresses that are counted separately.
  */
 export const PUBLIC_PROOF_RATE = { perMinute: 120, atOnce: 8, addresses: 10_000 } as const
-/** Maximum time for which clients may cache the published keys. */
+/** The maximum time for which clients may cache the published keys. */
 const KEY_SET_MAX_AGE_SECONDS = 300
 
 export type PublicRouteDeps = {
@@ -36,7 +36,7 @@ export type PublicRouteDeps = {
   trustedProxies?: readonly string[] | undefined
 }
 
-/** Public routes: the proof that a request is recorded, and the keys that verify the proof. */
+/** Defines the public routes: the proof that a request is recorded, and the keys that verify the proof. */
 export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies = [] }: PublicRouteDeps): Route[] {
   const rate = createAddressRate({ clock, ...PUBLIC_PROOF_RATE })
   const proxies = createAddressList(trustedProxies)
@@ -113,7 +113,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
         429: { description: 'Too many requests with Cache-Control: no-cache from this address', schema: FlatError },
       },
       async handle({ request }) {
-        // If a client does not know the `kid` of a proof, it sends `no-cache`, because another daemon may have just
+        // A client that does not know the `kid` of a proof sends `no-cache`, because another daemon may have just
         // rotated the key.
         const isAnew = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
         const waitSeconds = isAnew ? rate.refuses(clientAddress(request, proxies)) : undefined

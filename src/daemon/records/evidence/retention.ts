@@ -3,7 +3,7 @@ import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { payloadOf } from './entry-payload.ts'
 
-/** Maximum number of payloads to expunge in one statement. */
+/** The maximum number of payloads that are expunged in one statement. */
 const EVIDENCE_EXPUNGE_ROWS = 500
 
 /** Categories whose payloads are never expunged. */
@@ -12,9 +12,12 @@ const KEPT_CATEGORIES: ReadonlySet<string> = new Set(['authorization', 'security
 /** Expunges the payloads of old request entries. The hashes of these entries are kept, so the chains remain valid. */
 export type Retention = { run(): Promise<void> }
 
-/** @param days age in days at which payloads are expunged. 0 means never. */
+/** @param days the age in days at which payloads are expunged. 0 means never. */
 export function createRetention({ db, clock, days }: { db: Db; clock: Clock; days: number }): Retention {
-  /** The last entry that was read, by tenant. It ensures that a daemon process reads each kept entry only once. */
+  /**
+   * The last entry that was read, for each tenant. This position ensures that a daemon process reads each kept entry
+   * only once.
+   */
   const seen = new Map<string, { created_at: string; id: string }>()
 
   async function expungePart(tenantId: string, before: string): Promise<number> {

@@ -11,13 +11,13 @@ import type { EntryDraft } from '../ledger/records.ts'
 import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
 import type { Signer, SigningKeys } from './signing-keys.ts'
 
-/** For this many chains, a daemon caches the last entry. The last entries of other chains are looked up. */
+/** The number of chains for which a daemon caches the last entry. The last entries of other chains are looked up. */
 const EVIDENCE_HEADS = 10_000
 
 /** Entries that are not stored yet but already linked into their chains, and the commit that signs them. */
 export type Sealed = {
   inserts: readonly TableRows[]
-  /** Call this once the entries are stored. Later entries are then linked to these entries. */
+  /** Call this once the entries are stored. After this call, later entries are linked to these entries. */
   stored(): void
 }
 
@@ -26,13 +26,14 @@ export type Sealed = {
  * on the last result, or `forgetHeads` if it was not stored. The caller must therefore write one transaction at a time.
  */
 export type Sealer = {
-  /** Synchronous unless a head or the key must be read. @throws errors of the store */
+  /** Returns synchronously unless a head or the key must be read. @throws errors of the store */
   seal(drafts: readonly EntryDraft[]): Sealed | Promise<Sealed>
   /**
-   * Discards cached heads, because a commit failed or its result is unknown. The heads are then read from the store.
+   * Discards the cached heads. Call this if a commit failed or its result is unknown. The next `seal` reads the heads
+   * from the store.
    */
   forgetHeads(): void
-  /** Starts new chains, because another process writes to the chains of this daemon. */
+  /** Starts new chains. Call this if another process writes to the chains of this daemon. */
   leaveChains(): void
 }
 
@@ -115,6 +116,6 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
   }
 }
 
-/** Whether a write failed because another process has stored an entry at the same position of a chain. */
+/** Whether a write failed because another process has already stored an entry at the same position of a chain. */
 export const isPositionTaken = (db: Db, error: unknown): boolean =>
   /evidence_entries.*seq/.test(engineOf(db).uniqueKeyOf(error) ?? '')

@@ -4,8 +4,8 @@ import { type Checkpoint, NoteError, verifyNote } from '../../../shared/evidence
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 
 /**
- * The signed content of a stored checkpoint. Its note must match the row and the chain, and the key that the note names
- * must have signed it.
+ * Returns the signed content of a stored checkpoint. The checkpoint's note must match the row and the chain, and must
+ * be signed with the key that it names.
  * @throws NoteError
  */
 export function signedCheckpoint(

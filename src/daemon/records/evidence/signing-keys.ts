@@ -16,20 +16,21 @@ export type Signer = {
   name: string
   /** 32 bytes */
   publicKey: Buffer
-  /** The Ed25519 signature (64 bytes) of the text in UTF-8. */
+  /** Returns the Ed25519 signature (64 bytes) of the text in UTF-8. */
   sign(text: string): Buffer
 }
 
 /** The keys that sign evidence: one current key, and the retired keys, which stay published. */
 export type SigningKeys = {
   /**
-   * The current key, cached for up to EVIDENCE_KEY_CACHE_MS. Synchronous while the cache is fresh. @throws errors of
-   * the store
+   * Returns the current key, which is cached for up to EVIDENCE_KEY_CACHE_MS. Returns synchronously while the cache is
+   * fresh.
+   * @throws errors of the store
    */
   current(): Signer | Promise<Signer>
   /** Like `current`, but inside a transaction: if a query is needed, `tx` runs it. */
   currentIn(tx: Db): Signer | Promise<Signer>
-  /** All keys, current and retired, newest first. */
+  /** Returns all keys, current and retired, newest first. */
   published(): Promise<PublishedKey[]>
   /** Retires the current key, deletes its private key and creates the next key. Call `forget` after the commit. */
   rotate(tx: Db): Promise<PublishedKey>
@@ -80,7 +81,7 @@ export async function openSigningKeys(
     await lockKeys(tx)
     const isFirst = !(await hasKeys(tx))
     const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
-    // Decrypt the key now, so that a wrong master key is detected at start and not at the first request.
+    // Decrypt the key now, so that a wrong master key is detected at start, not at the first request.
     const signer = toSigner(masterKey, row)
     if (isFirst) await signWhatIsUnsigned(tx, signer, clock)
   })
@@ -118,7 +119,7 @@ export async function openSigningKeys(
 }
 
 /**
- * Takes the lock that only one daemon can have at a time. On SQLite, the transactions of the daemon are already
+ * Takes the key lock, which only one daemon can have at a time. On SQLite, the transactions of the daemon are already
  * serialised.
  */
 async function lockKeys(tx: Db): Promise<void> {
@@ -141,8 +142,8 @@ async function countUnsigned(db: Db): Promise<number> {
 }
 
 /**
- * Signs entries that a migration has converted. Called only with the first key of a store: if unsigned entries appear
- * later, they are not from the gateway, and signing them would make a forgery look genuine.
+ * Signs entries that a migration has converted. Called only with the first key of a store: unsigned entries that appear
+ * later are not from the gateway, and signing them would make a forgery look genuine.
  */
 async function signWhatIsUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
   const commits = await tx

@@ -22,9 +22,9 @@ import { rootOfChain } from './proofs.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { listChains, measureChains, readChain } from './store.ts'
 
-/** Maximum size of a request body. It is large enough for an export of EVIDENCE_PAGE chains. */
+/** The maximum size of a request body. It is large enough for an export of EVIDENCE_PAGE chains. */
 const SIGN_EXPORT_BODY_BYTES = 524_288
-/** Maximum duration of an export of the log. Entries that are older than this must be in the export. */
+/** The maximum duration of an export of the log. Entries that are older than this duration must be in the export. */
 export const EVIDENCE_EXPORT_MS = 3_600_000
 
 export type SigningRouteDeps = ChangeDeps & {
@@ -34,7 +34,7 @@ export type SigningRouteDeps = ChangeDeps & {
   keySet: Pick<FreshCache<PublishedKey[]>, 'forget'>
 }
 
-/** Routes that sign on request or rotate the signing key. Each call creates a log entry. */
+/** Defines the routes that sign on request or rotate the signing key. Each call creates a log entry. */
 export function signingRoutes(deps: SigningRouteDeps): Route[] {
   const { db, signingKeys, checkpoints, keySet } = deps
   const common: Pick<Route, 'method' | 'errors' | 'tags'> = {
@@ -180,7 +180,7 @@ async function requireHeld(db: Db, tenantId: string, { chain, size, head, root }
   )
 }
 
-/** The root over the first `size` entries of the chain, hex. Undefined if entries are missing. */
+/** Returns the root over the first `size` entries of the chain, in hex. Returns undefined if entries are missing. */
 async function rootIn(db: Db, tenantId: string, chain: string, size: number): Promise<string | undefined> {
   try {
     return (await rootOfChain(db, tenantId, chain, size)).toString('hex')
@@ -193,8 +193,8 @@ async function rootIn(db: Db, tenantId: string, chain: string, size: number): Pr
 /**
  * Checks that an export is complete before it is signed. An export lacks entries that were written while it ran.
  * Entries of the last EVIDENCE_EXPORT_MS may therefore be missing.
- * @throws EVIDENCE_MISMATCH if the export lacks older entries, or the store lacks entries that a checkpoint covers; it
- * names the chain
+ * @throws EVIDENCE_MISMATCH, which names the chain, if the export lacks older entries, or the store lacks entries that
+ * a checkpoint covers
  */
 async function requireWhole(db: Db, tenantId: string, chains: readonly ExportedChain[], nowMs: number): Promise<void> {
   const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))

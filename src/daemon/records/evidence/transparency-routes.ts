@@ -29,7 +29,7 @@ import type { Integrity } from './integrity.ts'
 import { windowOf } from './log-window.ts'
 import { listChains, readChain } from './store.ts'
 
-/** Maximum number of rows of a compliance report in CSV. */
+/** The maximum number of rows of a compliance report in CSV. */
 export const COMPLIANCE_REPORT_ROWS = 10_000
 
 export type TransparencyDeps = {
@@ -38,12 +38,12 @@ export type TransparencyDeps = {
   integrity: Integrity
   /**
    * Whether the store contradicted a checkpoint of any tenant, at start or when the next checkpoint was due. Resolves
-   * after the comparison at start.
+   * when the comparison at start is complete.
    */
   isDoubted(): Promise<boolean>
 }
 
-/** Routes by which administrators view and verify the log of their tenant. */
+/** Defines the routes with which administrators view and verify the log of their tenant. */
 export function transparencyRoutes({ db, clock, integrity, isDoubted }: TransparencyDeps): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {
     method: 'GET',
@@ -161,15 +161,17 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
 
 type Chains = Awaited<ReturnType<typeof listChains>>
 
-/** The root over all checkpoints, computed like the root of an export. Null if there are no checkpoints. */
+/**
+ * Returns the root over all checkpoints, computed like the root of an export. Returns null if there are no checkpoints.
+ */
 async function rootOfCheckpoints(db: Db, tenantId: string, chains: Chains): Promise<string | null> {
   const covered = await Promise.all(
     chains.map(async ({ chain, checkpoint }) => {
       if (!checkpoint) return []
       const { tree_size: size, root } = checkpoint
       const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
-      // If entries of a chain are missing, skip the chain: this route is not a proof, and a verification of the log
-      // reports missing entries.
+      // A chain with missing entries is skipped: this route is not a proof, and a verification of the log reports
+      // missing entries.
       return last ? [{ chain, size, head: last.entry_hash, root }] : []
     }),
   )
@@ -233,7 +235,7 @@ const toCells = ({ entryId, timestamp, event, actor, status, details }: FoundEnt
   JSON.stringify(details),
 ]
 
-/** Reads page by page, so that each statement is short. */
+/** Reads the entries page by page, so that each statement is short. */
 async function allOf(db: Db, tenantId: string, filter: EntryFilter, total: number): Promise<EvidenceEntryRow[]> {
   const rows: EvidenceEntryRow[] = []
   for (let page = 1; rows.length < total; page += 1) {

@@ -11,7 +11,7 @@ import { findCommits, measureChains, readChain } from './store.ts'
 /** The result of verifying one chain. */
 export type CheckedChain = ChainReport & { chain: string }
 
-/** Number of rows in memory at a time. */
+/** The maximum number of rows in memory at a time. */
 const ROWS = 500
 
 /**
@@ -19,7 +19,8 @@ const ROWS = 500
  * appended after the start are not read. Memory use does not depend on the size of the chains, except for the root of
  * each checkpoint.
  * @param keys the published keys
- * @param newerKeys reads the published keys again. Called if a signature names an unknown key, which may be a new key.
+ * @param newerKeys reads the published keys again. It is called if a signature names an unknown key, which may be a new
+ * key.
  */
 export async function verifyTenant(
   db: Db,
@@ -59,8 +60,8 @@ function createKeyRing(
 type ChainScope = { tenantId: string; chain: string; ring: KeyRing }
 
 async function verifyChain(db: Db, { tenantId, chain, ring }: ChainScope): Promise<ChainReport> {
-  // Read the checkpoints before the size. Otherwise a checkpoint that is created in between could cover entries that
-  // are not read.
+  // Read the checkpoints before the size. Otherwise a checkpoint that is created between the two reads could cover
+  // entries that are not read.
   const { checkpoints, broken } = await readCheckpoints(db, { tenantId, chain, ring })
   const { size } = await findHead(db, tenantId, chain)
   const check = new ChainCheck(tenantId, chain, { checkpoints, keys: ring.keys })

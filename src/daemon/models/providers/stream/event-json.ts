@@ -9,9 +9,9 @@ export const END_MARK = '[DONE]'
 export const isHeartbeat = (data: string): boolean => data === '' || data.startsWith(':')
 
 /**
- * Returns the events in an event with several lines of data. Usually, this is the event itself. If the server separates
- * events by one newline instead of two, each line is an event. The two cases cannot be confused, because JSON ends
- * after a line that is a whole object.
+ * Splits an event that has several lines of data into the events that it contains. Usually, the result is the event
+ * itself. If the server separates events by one newline instead of two, each line is an event. The two cases cannot be
+ * confused, because JSON ends after a line that is a whole object.
  */
 export function eventsIn(event: SseEvent): SseEvent[] {
   const lines = event.data.split('\n').map((line) => line.trim())
@@ -24,10 +24,9 @@ export function eventsIn(event: SseEvent): SseEvent[] {
 }
 
 /**
- * Parses the JSON object of an event. Undefined for an incomplete event (`cut`): the assembly then checks whether the
- * answer had already ended.
- * @throws ProviderError for invalid JSON: it may have contained text, so skipping it could make a shortened answer look
- * complete
+ * Parses the JSON object of an event. Returns undefined for an incomplete event (`cut`): the assembly then checks
+ * whether the answer had already ended.
+ * @throws ProviderError for invalid JSON: skipping it could lose text and make a shortened answer look complete
  */
 export function parseEvent(data: string, cut: boolean): Json | undefined {
   let event: unknown
@@ -35,7 +34,7 @@ export function parseEvent(data: string, cut: boolean): Json | undefined {
     event = JSON.parse(data)
   } catch {
     if (cut) return undefined
-    // The cause is dropped: a SyntaxError quotes the text of the answer, and causes are logged.
+    // The cause is dropped, because causes are logged and a SyntaxError quotes the text of the answer.
     throw unreadableError('an event that is not JSON')
   }
   throwListed(event)

@@ -4,8 +4,8 @@ import { type FailureReason, isOperatorReason, type OperatorReason, ProviderErro
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 
 /**
- * The details of a provider's error, independent of the provider's format. They are used only to classify the error.
- * Callers receive only the code.
+ * The details of a provider's error, independent of the provider's format. The details are used only to classify the
+ * error. Callers receive only the error code.
  */
 type ErrorDetails = {
   code: string | undefined
@@ -21,18 +21,21 @@ type ErrorDetails = {
   retryAfterSeconds: number | undefined
 }
 
-/** For these statuses, the body shows whether they report a problem with our key, model name or quota. */
+/** For these statuses, the body shows whether our key, model name or quota is the problem. */
 const OPERATOR_STATUSES = new Set([400, 401, 402, 403, 404, 410, 412, 429])
 const QUOTA_NAMES =
   /insufficient_quota|exceeded_current_quota|servicequotaexceeded|allocationquota\.freetieronly|credit_limit|payment_required|billing_(error|disabled|not_active|hard_limit)|arrearage/
 const UNKNOWN_MODEL_NAMES =
   /model.?not.?(found|exist|available|supported)|deploymentnotfound|(invalid|unknown)_model|decommissioned/
-/** Error names for problems with our key, account, signature or region. Some providers report these with 400. */
+/**
+ * Error names for problems with our key, account, signature or region. Some providers report these errors with status
+ * 400.
+ */
 const AUTH_400_NAMES =
   /api_key_invalid|invalid.?api.?key|failed_precondition|incompletesignature|notauthorized|requestexpired/
 /**
- * Messages of providers that send no error name. Each pattern matches only the beginning of a message: the rest may
- * quote the request, and a caller's words must not alert the operator.
+ * Message patterns for providers that send no error name. Each pattern matches only the beginning of a message: the
+ * rest may quote the request, and a caller's words must not alert the operator.
  */
 const QUOTA_SENTENCES =
   /^(your credit balance is too low|you have reached your specified api usage limits|key limit exceeded|insufficient balance|out of call volume quota|you have (run out of credits|exceeded your monthly included credits)|your newly created team doesn.t have any credits|your team \S+ has either used all available credits|account \S+ is suspended, possibly due to reaching the monthly spending limit)/
@@ -41,9 +44,9 @@ const UNKNOWN_MODEL_SENTENCES =
 const AUTH_SENTENCES =
   /^(incorrect api key|invalid api key|api key (not valid|expired)|(this|your) (organization|account) has been disabled)/
 /**
- * Messages of a 429 about credit, a spending limit or a quota of a day or more. These patterns may match anywhere,
- * because a 429 never quotes the request. "Exceeded your current quota" is not listed: Google also sends it for limits
- * per minute.
+ * Message patterns for a 429 response that concerns credit, a spending limit or a quota of a day or more. These
+ * patterns match anywhere in the message, because a 429 response never quotes the request. "Exceeded your current
+ * quota" is not listed: Google also sends it for limits per minute.
  */
 const QUOTA_WORDS =
   /insufficient balance|credit balance is too low|used all available credits|monthly included credits|(run out of|have any) credits|spending limit|specified api usage limits|too many (tokens|requests) per day|free-models-per-day|calls \/ month/
@@ -54,8 +57,8 @@ const NAMED_BY_THE_REQUEST =
 const AUTH_NAMES =
   /authentication|permission.?(error|denied)|unauthorized|invalid_api_key|accessdenied|unrecognizedclient|expiredtoken/
 /**
- * Statuses that mean a fault in the caller's request. All other 4xx statuses mean a fault of the gateway or the
- * provider.
+ * The statuses that indicate a fault in the caller's request. All other 4xx statuses indicate a fault of the gateway or
+ * the provider.
  */
 const THE_REQUEST = new Set([400, 413, 415, 422])
 /**
@@ -67,7 +70,7 @@ const CONTEXT_LENGTH =
 const CONTENT_FILTER =
   /content.?(filter|policy|management)|responsibleaipolicy|data_inspection_failed|moderation|safety system|flagged|usage guidelines|safety_check|content exists risk/
 const RATE_LIMIT = /rate.?limit|too.?many.?requests|throttl|resource_exhausted/
-/** Some providers respond to too many requests with 400. */
+/** Some providers report too many requests with status 400. */
 const LIMIT_EXCEEDED = /^(rate.?limit.{0,20}(exceeded|reached)|too many requests)/
 const NOT_FOUND = /not_found_error|resourcenotfound/
 const PROVIDER_FAULT = /server_?error|internal|api_error|overloaded|unavailable|timeout/
@@ -80,7 +83,7 @@ const SHOWN_CODE = /^[\w.-]{1,64}$/
 export function statusError(status: number, headers: IncomingHttpHeaders, body: string, nowMs: number): ProviderError {
   const details = errorDetails(parseJson(body), headers['x-amzn-errortype'], nowMs)
   const reason = statusReason(status, details)
-  // Every response has rate-limit headers, but only those of a 429 specify a wait.
+  // Every response has rate-limit headers, but only the headers of a 429 response specify a wait.
   const resetSeconds = status === 429 ? limitResetSeconds(headers, nowMs) : undefined
   // If the daily quota is exhausted, Google's RetryInfo still contains the wait for the limit per minute.
   const limitSeconds = isOperatorReason(reason) ? undefined : (details.retryAfterSeconds ?? resetSeconds)
@@ -92,7 +95,10 @@ export function statusError(status: number, headers: IncomingHttpHeaders, body: 
   })
 }
 
-/** Classifies an error object inside a 200. An error without a known code counts as a provider error. */
+/**
+ * Classifies an error object in a response with status 200. An error without a known code is classified as a provider
+ * error.
+ */
 export function reportedError(error: unknown): ProviderError {
   const details = errorDetails({ error })
   const { status } = details
@@ -123,8 +129,8 @@ export const truncatedError = () =>
   })
 
 /**
- * Returns the error for an answer that cannot be read. Unreadable content is never skipped, because it may be
- * important.
+ * Returns the error for an answer that cannot be read. Unreadable content is never skipped, because it may be part of
+ * the answer.
  */
 export const unreadableError = (what: string, cause?: unknown) =>
   new ProviderError('server_error', `The provider sent ${what}.`, { cause })
@@ -135,8 +141,8 @@ export const abortedError = (signal: AbortSignal) =>
 function statusReason(status: number, details: ErrorDetails): FailureReason {
   const { names, message, words, code = '' } = details
   if (MODEL_FAILED.test(code)) return 'server_error'
-  // Groq responds with 413 if one request exceeds the tokens per minute. Some AWS services respond to too many requests
-  // with 400.
+  // Groq responds with 413 if a single request exceeds the limit of tokens per minute. Some AWS services report too
+  // many requests with status 400.
   if (status === 413 || status === 400) {
     if (/^(rate_limit_exceeded|throttling)/i.test(code) || LIMIT_EXCEEDED.test(message)) return 'rate_limit'
   }
@@ -152,7 +158,7 @@ function statusReason(status: number, details: ErrorDetails): FailureReason {
 
 function operatorReasonOf(status: number, details: ErrorDetails): OperatorReason | undefined {
   const { names, message, words, quotaIds } = details
-  // Some providers send 401, 403 or 429 when the credit is used up.
+  // Some providers send 401, 403 or 429 when the account's credit is used up.
   if (status === 402 || QUOTA_NAMES.test(names) || QUOTA_SENTENCES.test(message)) return 'quota_exhausted'
   if (status === 429) return QUOTA_WORDS.test(words) || quotaIds.includes('perday') ? 'quota_exhausted' : undefined
   if (status === 401) return 'auth_failed'

@@ -10,14 +10,16 @@ import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
 import { withWholeCalls } from './tool-arguments.ts'
 import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts'
 
-/** Maximum size of a whole answer. */
+/** The maximum size of a response body that is not streamed. */
 export const PROVIDER_BODY_BYTES = 33_554_432
 /**
  * Maximum size of all events of one stream. It is more than twice the maximum of a body, because each event repeats its
  * envelope.
  */
 const PROVIDER_STREAM_BYTES = 67_108_864
-/** Maximum bytes to read of a provider's error body. Only its error code is needed. */
+/**
+ * The maximum number of bytes that are read from a provider's error body. Only the error code in this body is needed.
+ */
 const PROVIDER_ERROR_BODY_BYTES = 65_536
 
 export type AnswerCall = {
@@ -76,13 +78,13 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   #call: AnswerCall | undefined
   readonly #clock: Clock
   readonly #signal: AbortSignal
-  // These callbacks are created once per answer. If each read created its own, thousands of idle streams would retain a
-  // lot of memory.
+  // These callbacks are created once per answer. If each read created its own callbacks, thousands of idle streams
+  // would retain a lot of memory.
   readonly #onBytes = (bytes: Buffer | null) => this.#take(bytes) ?? this.#readOn()
   readonly #onFailure = (error: unknown) => this.#fail(error)
   #upstream: Upstream | undefined
   #watch: SilenceWatch | undefined
-  /** The assembly of a streamed answer. Set when the response head has arrived. */
+  /** Assembles a streamed answer. Set when the response head has arrived. */
   #assembly: AnswerAssembly | undefined
   #streamedBytes = 0
   #over = false
@@ -112,7 +114,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   }
 
   /**
-   * Sends the request and reads the first parts. A stream is read up to the commit point, any other response
+   * Sends the request and reads the first parts. A stream is read up to the commit point; any other response is read
    * completely.
    */
   async #start(call: AnswerCall): Promise<IteratorResult<readonly ChatPart[]>> {
@@ -129,8 +131,8 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
       onHead?.({ status, requestId: requestIdOf(headers) })
       if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
       const opening = streamed ? await readOpening(upstream) : undefined
-      // Even if a stream was requested, some servers respond with one JSON body, usually an error. Its content type may
-      // be anything.
+      // Even if a stream was requested, some servers respond with one JSON body, usually an error. The content type of
+      // such a body is not reliable.
       if (!streamed || (opening && opensJson(opening))) {
         const body = await readJsonBody(upstream, opening ?? undefined)
         return this.#handOut(withWholeCalls(format.decodeBody(body), format))
@@ -143,9 +145,9 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
     }
   }
 
-  /** Waits for the next read of a stream. Returns null at its end. */
+  /** Waits for the next bytes of a stream. Returns null at the end of the stream. */
   #nextBytes(): Promise<Buffer | null> {
-    // This limit ends streams that never pause. The watch does not detect them, because it limits only silence.
+    // This size limit ends streams that never pause. The watch does not detect them, because it limits only silence.
     if (this.#streamedBytes > PROVIDER_STREAM_BYTES) return Promise.reject(tooLong(PROVIDER_STREAM_BYTES))
     const state = this.#assembly?.state()
     if (state === 'broken') return NOTHING
@@ -159,7 +161,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
     })
   }
 
-  /** Returns the parts that the bytes of one read complete, if any. */
+  /** Returns the parts that are complete after the bytes of one read, if any. */
   #take(bytes: Buffer | null): IteratorResult<readonly ChatPart[]> | undefined {
     const assembly = this.#assembly as AnswerAssembly
     const watch = this.#watch as SilenceWatch
@@ -206,15 +208,15 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
 const NO_MORE: IteratorResult<never> = Object.freeze({ done: true, value: undefined })
 
-// All calls share this instance, because creating an Error captures a stack. A stack is useless here, because this is
-// not a fault.
+// All calls share this instance, because creating an Error captures a stack trace. A stack is useless here, because
+// this is not a fault.
 const GIVEN_UP = new Error('the answer is not read further')
 
 const NOTHING: Promise<null> = Promise.resolve(null)
 
-/** Headers with the request id for support requests: OpenAI and most others, Anthropic, AWS, Azure. */
+/** The headers that contain the provider's request id: of OpenAI and most others, Anthropic, AWS, Azure. */
 const REQUEST_IDS = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id']
-/** The id is logged, so only these characters are allowed. */
+/** Only these characters are allowed in a request id, because the id is logged. */
 const REQUEST_ID = /^[\w.:/+=-]{1,128}$/
 
 function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
@@ -231,7 +233,7 @@ async function toStatusError(
   headers: IncomingHttpHeaders,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Promise<ProviderError> {
-  // If the body is incomplete, only the provider's error code is lost, because the status is known.
+  // If the body is incomplete, only the provider's error code is lost: the status is already known.
   const body = await readBody(upstream, PROVIDER_ERROR_BODY_BYTES).catch((error) => {
     if (signal.aborted) throw error
   })
@@ -268,8 +270,8 @@ const BYTE_ORDER_MARK = Buffer.from('\u{feff}')
 const tooLong = (limit: number) => unreadableError(`an answer over ${limit} bytes`)
 
 /**
- * Returns the first bytes that are not whitespace. Some servers send whitespace as keep-alive. Null if the body has no
- * such bytes.
+ * Returns the first bytes that are not whitespace. Some servers send whitespace as keep-alive. Returns null if the body
+ * contains only whitespace.
  */
 async function readOpening(upstream: Upstream): Promise<Buffer | null> {
   let bytes = await upstream.next()

@@ -1,12 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '../../../platform/text/json.ts'
 
-/** Maximum Retry-After that is accepted from a provider. A longer wait is reduced to this value. */
+/** The maximum Retry-After that is accepted from a provider. A longer wait is reduced to this value. */
 const RETRY_AFTER_SECONDS = 86_400
 
 /**
  * Reads Retry-After in seconds or as any HTTP date (RFC 9110 §10.2.3, §5.6.7). Some providers send durations, ISO dates
- * or `retry-after-ms`. These are accepted as well. Returns the longest wait, rounded up and never negative.
+ * or `retry-after-ms`. These forms are accepted as well. Returns the longest wait that the headers specify, rounded up
+ * and never negative.
  */
 export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const milliseconds = single(headers['retry-after-ms']) ?? single(headers['x-ms-retry-after-ms'])
@@ -25,7 +26,7 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders, nowMs: number): 
  * Returns the seconds until the exceeded limit resets, from the rate-limit headers. `x-ratelimit-reset[-<limit>]` and
  * `ratelimit-reset` are a number of seconds, a duration such as "6m0s", or a time. `ratelimit` has a member `t` or
  * `reset`. `anthropic-ratelimit-<limit>-reset` is a date. If some limits are exhausted, the result is the longest wait
- * among these. Otherwise, it is the shortest wait of all limits.
+ * of the exhausted limits. Otherwise, the result is the shortest wait of all limits.
  */
 export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const waits: number[] = []
@@ -42,8 +43,8 @@ export function limitResetSeconds(headers: IncomingHttpHeaders, nowMs: number): 
 }
 
 /**
- * Returns Google's wait in seconds. The details of an error contain it in a RetryInfo (google/rpc/error_details.proto),
- * for example as "39.4s".
+ * Returns the wait that Google requests, in seconds. The details of an error contain this wait in a RetryInfo
+ * (google/rpc/error_details.proto), for example as "39.4s".
  */
 export function retryInfoSeconds(details: unknown): number | undefined {
   if (!Array.isArray(details)) return undefined
@@ -78,7 +79,10 @@ function resetSeconds(value: string, nowMs: number): number | undefined {
   return Number.isNaN(date) ? undefined : wholeSeconds((date - nowMs) / 1000)
 }
 
-/** Extracts the reset from a header. Removes a window (as in `12;w=60`) and the other members of `ratelimit`. */
+/**
+ * Extracts the value of the reset from a header. Removes a window (as in `12;w=60`) and the other members of
+ * `ratelimit`.
+ */
 const resetOf = (name: string, value: string): string =>
   (name === 'ratelimit' ? /\b(?:t|reset)=(\d+)/.exec(value)?.[1] : value.split(';')[0]?.trim()) ?? ''
 
@@ -86,5 +90,5 @@ type Units = [number, number, number, number, number]
 
 const wholeSeconds = (seconds: number) => Math.min(Math.max(0, Math.ceil(seconds)), RETRY_AFTER_SECONDS)
 
-/** A repeated header is a list (RFC 9110 §5.2). */
+/** The values of a repeated header form one list (RFC 9110 §5.2). */
 const single = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(', ') : value)?.trim()

@@ -7,20 +7,27 @@ export type Timeouts = { attemptMs: number; firstTokenMs: number; stallMs: numbe
 
 /** The timeouts of a provider call. Every method is cheap enough to be called once per network read. */
 export type SilenceWatch = {
-  /** Starts a wait for bytes from the provider. Only these waits count. The time that a slow client takes does not. */
+  /**
+   * Starts a wait for bytes from the provider. Only these waits count. The time that a slow client takes does not
+   * count.
+   */
   waiting(): void
   heard(): void
-  /** The first content has arrived. From now on, the limit applies to the silence between reads. */
+  /** Call this when the first content has arrived. From now on, the limit applies to the silence between reads. */
   committed(): void
-  /** The finish reason has arrived. Only usage and the end marker may follow, within STREAM_END_GRACE_MS. */
+  /**
+   * Call this when the finish reason has arrived. After it, only usage and the end marker may follow, within
+   * STREAM_END_GRACE_MS.
+   */
   finishing(): void
   stop(): void
 }
 
 /**
- * Calls `expire` at most once. It is called if the provider takes longer than attemptMs in total, or if a stream has no
- * content after firstTokenMs. It is also called if a running stream is silent for stallMs, or if a finished stream does
- * not end in time. Every limit applies to the time spent waiting for the provider, which begins with the call itself.
+ * Calls `expire` at most once. `expire` is called if the provider takes longer than attemptMs in total, or if a stream
+ * has no content after firstTokenMs. It is also called if a running stream is silent for stallMs, or if a finished
+ * stream does not end in time. Every limit applies to the time spent waiting for the provider, which begins with the
+ * call itself.
  *
  *   first ──committed──▶ running ──finishing──▶ ending        (not streamed: running from the start, without a stall limit)
  *                           ▲─────committed────────┘           (text after a finish reason revokes it)
@@ -46,8 +53,9 @@ export function watchSilence(
     return streamed ? waitedMs + stallMs : attemptMs
   }
 
-  // Received bytes can only postpone the deadline. Reads therefore do not reset the timer: when the timer fires, it is
-  // set to the remaining time. The timer keeps running while the client is slow, and the next wait sets it again.
+  // Received bytes only ever postpone the deadline. Reads therefore do not reset the timer: when the timer fires, it is
+  // set to the remaining time. The timer keeps running while a slow client reads, and the next wait sets the timer
+  // again.
   function arm(sinceMs: number): void {
     const endMs = sinceMs + Math.min(attemptMs, phaseLimitMs()) - waitedMs
     if (timer && endMs >= armedForMs) return

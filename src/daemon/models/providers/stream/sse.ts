@@ -18,8 +18,8 @@ export type SseReader = {
 /**
  * Parses server-sent events (WHATWG HTML, 9.2) from bytes that may be split anywhere, even inside a character or a
  * CRLF. Comments and fields other than data and event are dropped. Throws a ProviderError for an event over
- * PROVIDER_EVENT_BYTES, for an error outside of an event, and for other text that may belong to the answer. Events
- * before the error are yielded first.
+ * PROVIDER_EVENT_BYTES, and for an error or other possible answer text outside of an event. Events before the error are
+ * yielded first.
  */
 export function createSseReader(): SseReader {
   // StringDecoder takes half the time of a streaming TextDecoder, but does not strip the byte order mark.
@@ -27,9 +27,12 @@ export function createSseReader(): SseReader {
   let atStart = true
   let ending = false
   let failure: ProviderError | undefined
-  /** Lines of an incomplete JSON object outside of an event. */
+  /** The lines of an incomplete JSON object outside of an event. */
   let bare = ''
-  /** Events of the current read. Cleared after each read, because each event retains the text of the whole read. */
+  /**
+   * The events of the current read. The list is cleared after each read, because each event retains the text of the
+   * whole read.
+   */
   let events = NO_EVENTS
   const parser = createParser({
     maxBufferSize: PROVIDER_EVENT_BYTES,
@@ -45,7 +48,7 @@ export function createSseReader(): SseReader {
       else if (bare === '' && line.trimEnd() !== '{') failure ??= lostLine(line)
       else {
         bare += line
-        // An unindented brace ends the object, because the lines inside a pretty-printed object are indented.
+        // An unindented closing brace ends the object, because the lines inside a pretty-printed object are indented.
         if (line.startsWith('}')) failBare()
       }
     },
@@ -88,8 +91,9 @@ function* thenFail(events: readonly SseEvent[], failure: ProviderError): Iterabl
 const tooLong = () => unreadableError(`an event over ${PROVIDER_EVENT_BYTES} bytes`)
 
 /**
- * Classifies a line without a known field. It is an error line of llama.cpp, JSON outside of an event (several lines
- * from Google), or text that may belong to the answer. Undefined for a line that the standard says to ignore.
+ * Classifies a line without a known field. The line is an error line of llama.cpp, JSON outside of an event (several
+ * lines from Google), or text that may belong to the answer. Returns undefined for a line that the standard says to
+ * ignore.
  */
 function lostLine(line: string): ProviderError | undefined {
   const trimmed = line.trim()

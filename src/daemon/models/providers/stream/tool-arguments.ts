@@ -11,8 +11,8 @@ export type CallCheck = {
   /** Takes the parts of the answer in order. */
   add(part: ChatPart): void
   /**
-   * @throws ProviderError if the finish reason indicates a tool call but there was none, or if arguments are not a JSON
-   * object. If the token limit or a filter cut the answer, it does not throw.
+   * @throws ProviderError if the finish reason indicates a tool call but the answer has none, or if arguments are not a
+   * JSON object. Does not throw if the token limit or a filter cut the answer.
    */
   check(ending: Ending): void
 }

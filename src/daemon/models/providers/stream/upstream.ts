@@ -33,28 +33,32 @@ export type UpstreamHead = { status: number; headers: IncomingHttpHeaders }
 /** One HTTP call in flight. It has one reader, which first awaits `takeHead` and then calls `next` sequentially. */
 export type Upstream = {
   /**
-   * Returns status and headers. Works only once: the headers are then released, because a long stream would otherwise
-   * keep them in memory for minutes. Rejects with a ProviderError.
+   * Returns status and headers. Works only once, because it releases the headers: a long stream would otherwise keep
+   * them in memory for minutes. Rejects with a ProviderError.
    */
   takeHead(): Promise<UpstreamHead>
   /**
    * Returns all bytes since the last call, or null at the end of the body. Reading pauses while STREAM_BUFFER_BYTES are
-   * buffered. After a failure, returns the bytes that were received before it, and then rejects with a ProviderError.
+   * buffered. After a failure, first returns the bytes that were received before the failure, and then rejects with a
+   * ProviderError.
    */
   next(): Promise<Buffer | null>
-  /** Ends the call with `error`, drops buffered bytes and closes the connection. No effect after the end. */
+  /**
+   * Ends the call with `error`, drops buffered bytes and closes the connection. Has no effect after the call has ended.
+   */
   cancel(error: Error): void
   /** Reads and discards further bytes for at most `graceMs`, so that the connection can be reused. */
   release(clock: Clock, graceMs: number): void
 }
 
 /**
- * The maximum length of one socket read. Reading pauses this many bytes below the limit, so that one more read fits.
+ * The maximum length of one socket read. Reading pauses this many bytes below the buffer limit, so that one more read
+ * fits.
  */
 const SOCKET_READ_BYTES = 65_536
 /**
- * Maximum number of buffered chunks. Their number is limited as well, because each chunk has an overhead: a chunk of
- * one byte takes a hundred bytes of memory.
+ * Maximum number of buffered chunks. The number of chunks is limited as well, because each chunk has an overhead: a
+ * one-byte chunk takes a hundred bytes of memory.
  */
 const HELD_PIECES = 1_024
 
@@ -143,7 +147,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
-    // Otherwise undici would keep these bytes in memory until the answer ends.
+    // Otherwise undici would keep the request's bytes in memory until the answer ends.
     controller.rawHeaders = null
     this.#answering = true
     this.#resolveHead({ status, headers })

@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Usage records, and the responses stored for Idempotency-Key. Neither table refers to users or keys: bills outlive
- * their account, and inserts by the ledger need no foreign-key look-up.
+ * Usage records, and the responses stored for Idempotency-Key. Neither table has foreign keys to users or keys: bills
+ * outlive their account, and the ledger's inserts need no look-up.
  */
 export const usage: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table usage_records (

@@ -136,9 +136,9 @@ export const access: MigrationStep = ({ engine, text, integer, tableEnd }) => [
 ]
 
 /**
- * Lets PostgreSQL search for substrings of names through an index. Usual installations of PostgreSQL include the
- * extension, and the owner of a database may create it. Without the extension, a search reads all rows of a tenant.
- * Managed databases often install extensions in a separate schema that is not on the search path.
+ * Lets PostgreSQL search for substrings of names through an index. Typical installations of PostgreSQL include the
+ * extension, and the owner of a database is allowed to create it. Without the extension, a search reads all rows of a
+ * tenant. Managed databases often install extensions in a separate schema that is not on the search path.
  */
 const TRIGRAM_SEARCH = `do $$ declare place text; begin
   create extension if not exists pg_trgm;

@@ -2,7 +2,7 @@ import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Webhook endpoints, and every delivery. Deliveries have no foreign key to the endpoint, because the delivery log
- * outlives the endpoint. Events from before this migration count as dispatched.
+ * outlives the endpoint. Events that were written before this migration count as dispatched.
  */
 export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table webhook_endpoints (
@@ -50,11 +50,11 @@ export const webhooks: MigrationStep = ({ text, integer, tableEnd }) => [
   "create index webhook_deliveries_pending on webhook_deliveries (endpoint_id, due_at) where state = 'pending'",
   'create index webhook_deliveries_by_endpoint on webhook_deliveries (endpoint_id, created_at, id)',
   'create index webhook_deliveries_by_age on webhook_deliveries (tenant_id, created_at, id)',
-  // Finds the held deliveries of an endpoint. They are counted whenever the endpoint is shown. Above the limit, the
-  // oldest are dropped. Most endpoints have none.
+  // Finds the held deliveries of an endpoint. These deliveries are counted whenever the endpoint is shown. If there are
+  // more than the limit, the oldest are dropped. Most endpoints have none.
   `create index webhook_deliveries_held on webhook_deliveries (endpoint_id, created_at, id)
     where state = 'held' and is_test = 0`,
-  // Finds the deliveries that refer to an event. The event is kept while there are any.
+  // Finds the deliveries that refer to an event. An event is kept as long as deliveries refer to it.
   'create index webhook_deliveries_by_event on webhook_deliveries (event_id)',
   // Even if an event is dispatched twice (after a crash, or by two daemons), each endpoint gets one delivery.
   `create unique index webhook_deliveries_once on webhook_deliveries (endpoint_id, event_id) where resend_of is null`,

@@ -1,6 +1,6 @@
 import type { MigrationStep } from '../migration-step.ts'
 
-/** Findings of guards. They outlive their key, user and policy, so they have no foreign keys to these. */
+/** Findings of guards. Incidents outlive their key, user and policy, so they have no foreign keys to these rows. */
 export const incidents: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table incidents (
     id ${text} primary key,

@@ -89,7 +89,7 @@ export const evidence: MigrationWithData = {
 
 const ROWS_PER_COMMIT = 1_000
 
-/** The tables as of this migration, regardless of later changes. */
+/** The tables as this migration creates them, regardless of later changes. */
 type FormerTables = {
   users: { id: string; tenant_id: string }
   audit_entries: Omit<FormerEntry, 'home'>
@@ -216,7 +216,7 @@ const withoutPerson = ({ name, email, username, ...facts }: Facts): Facts => fac
 type Facts = Record<string, unknown>
 const isFacts = (value: unknown): value is Facts => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A commit without a signature. The first daemon that starts signs it. */
+/** A commit without a signature. The first daemon that starts signs this commit. */
 const unsignedCommit = (id: string, entries: readonly Entry[]) => ({
   id,
   created_at: entries.at(-1)?.created_at ?? '',
