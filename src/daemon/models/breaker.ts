@@ -8,8 +8,7 @@ export const CIRCUIT_WINDOW_MS = 60_000
 /** The time before an open circuit is probed. It starts at `min` and doubles after each probe, up to `max`. */
 export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
 /**
- * Maximum number of circuits. The maximum number of circuits. If it is exceeded, the least recently used circuit is
- * evicted.
+ * The maximum number of circuits. If it is exceeded, the least recently used circuit is evicted.
  */
 const CIRCUITS_KEPT = 10_000
 

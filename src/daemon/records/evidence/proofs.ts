@@ -11,8 +11,8 @@ const CHILDREN = 2 ** BITS_PER_LEVEL
 const HASH_CHARS = 2 * HASH_BYTES
 
 /**
- * Returns the RFC 6962 inclusion path from the entry at `index` to the root of the first `size` entries. @throws
- * RangeError if there are fewer entries
+ * Returns the RFC 6962 inclusion path from the entry at `index` to the root of the first `size` entries.
+ * @throws RangeError if there are fewer entries
  */
 export const proveInclusion = (
   db: Db,
@@ -23,8 +23,8 @@ export const proveInclusion = (
 ): Promise<Buffer[]> => inclusionProof(index, size, subtreeReader(db, tenantId, chain))
 
 /**
- * Returns the RFC 6962 consistency path from the first `from` entries to the first `to` entries. @throws RangeError if
- * there are fewer entries
+ * Returns the RFC 6962 consistency path from the first `from` entries to the first `to` entries.
+ * @throws RangeError if there are fewer entries
  */
 export const proveConsistency = (
   db: Db,
@@ -39,7 +39,8 @@ export const rootOfChain = (db: Db, tenantId: string, chain: string, size: numbe
   rootOfSize(size, subtreeReader(db, tenantId, chain))
 
 /**
- * Returns the tree over the first `size` entries, which can be extended. @throws RangeError if there are fewer entries
+ * Returns the tree over the first `size` entries, which can be extended.
+ * @throws RangeError if there are fewer entries
  */
 export async function frontierOf(db: Db, tenantId: string, chain: string, size: number): Promise<Frontier> {
   const read = subtreeReader(db, tenantId, chain)
