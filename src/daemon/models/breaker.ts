@@ -24,7 +24,7 @@ export type Circuit = {
   readonly failedAtMs: readonly number[]
   /** The reason for the last failure. */
   readonly reason: FailureReason
-  /** From this time on, the next request may be sent as a probe. Undefined while the circuit is closed. */
+  /** From this time on, the next request may be sent as a probe. The time is undefined while the circuit is closed. */
   readonly probeAtMs: number | undefined
   /** The wait between two probes. */
   readonly probeWaitMs: number
@@ -78,8 +78,9 @@ const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_er
  */
 export type Breaker = {
   /**
-   * Returns the latest failure of a model if requests must skip the model and use its fallback. Undefined if the model
-   * may be called. Ignores failures that are not in `triggers`, because the caller does not accept a fallback for them.
+   * Returns the latest failure of a model if requests must skip the model and use its fallback. Returns undefined if
+   * the model may be called. Ignores failures that are not in `triggers`, because the caller does not accept a fallback
+   * for them.
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
   firstToken(tenantId: string, modelId: string): void

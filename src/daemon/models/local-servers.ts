@@ -7,7 +7,7 @@ import { WELL_KNOWN_PROVIDERS } from './well-known-providers.ts'
 
 /** The maximum time to wait for the response of a model server. */
 const LOCAL_PROBE_MS = 300
-/** Maximum size of a server's model list. */
+/** The maximum size of a server's model list. */
 const LOCAL_MODELS_BYTES = 1_048_576
 
 /** The default address of a model server on this machine. */

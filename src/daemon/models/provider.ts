@@ -26,8 +26,8 @@ export type ProviderCall = {
   /** The provider's name of the model, without `<provider>/`. */
   model: string
   /**
-   * The system prompt for the model. Contains the retrieved passages between markers. Empty if there is no system
-   * prompt.
+   * The system prompt for the model. Contains the retrieved passages between markers. The text is empty if there is no
+   * system prompt.
    */
   system: string
   messages: readonly Message[]
@@ -43,15 +43,18 @@ export type ProviderCall = {
   /** If undefined, no limit is sent, and the model's default limit applies. */
   maxTokens: number | undefined
   stream: boolean
-  /** Undefined for a plain chat. */
+  /** The options are undefined for a plain chat. */
   options?: GenerationOptions | undefined
   /** Asks the provider not to train on this call. */
   noTraining?: boolean | undefined
-  /** A governed call cannot be sent without this permission. Undefined for calls that the gateway makes for itself. */
+  /**
+   * A governed call cannot be sent without this permission. It is undefined for calls that the gateway makes for
+   * itself.
+   */
   entitle?: Entitle | undefined
   /** Called with the head of the HTTP response, whatever its status. */
   onHead?: OnHead | undefined
-  /** Time limits in milliseconds: for the whole attempt, for the first part, and for the silence between parts. */
+  /** The time limits in milliseconds: for the whole attempt, for the first part, and for the silence between parts. */
   timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
 }
 
@@ -240,6 +243,6 @@ export class ProviderError extends Error {
 
 /**
  * The location where a call is processed. `here`: in this process. `region` is the provider's configured region in
- * lower case. Undefined if the region is not configured or cannot be determined.
+ * lower case. The region is undefined if it is not configured or cannot be determined.
  */
 export type CallLocation = 'here' | { host: string; region: string | undefined }

@@ -3,9 +3,12 @@ import type { EndpointConfig, ProviderKind } from './config.ts'
 /** A provider with a public address. To configure it, only its name and a key are needed. */
 export type WellKnownProvider = {
   kind: Exclude<EndpointConfig['kind'], 'local'>
-  /** Undefined if every customer has a separate address. */
+  /** The address is undefined if every customer has a separate address. */
   baseUrl: string | undefined
-  /** The environment variables that contain the key, highest precedence first. Empty if the provider needs no key. */
+  /**
+   * The environment variables that contain the key, highest precedence first. The list is empty if the provider needs
+   * no key.
+   */
   keyVariables: readonly string[]
   /** The environment variable that overrides the address to which the key is sent. */
   baseUrlVariable?: string

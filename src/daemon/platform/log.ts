@@ -23,7 +23,8 @@ export type DaemonLog = Log & {
 }
 
 /**
- * Maximum number of characters that are buffered for a slow reader. Lines beyond this limit are counted and dropped.
+ * The maximum number of characters that are buffered for a slow reader. Lines beyond this limit are counted and
+ * dropped.
  */
 const BACKLOG_CHARS = 4_194_304
 

@@ -8,7 +8,7 @@ const ROWS_PER_TRANSACTION = 200
 
 /**
  * Removes the data of deleted indexes: passages, then segments, then documents. Requests can no longer read this data.
- * Safe to interrupt, and safe to run in several daemons simultaneously.
+ * This work can be interrupted safely, and several daemons can run it simultaneously.
  */
 export async function purgeDeletedIndexes(db: Db): Promise<void> {
   const indexes = await db

@@ -4,8 +4,8 @@ import { deletedOrdinals, type Run, type SegmentPassages } from './segment.ts'
 export type SegmentSize = { id: string; passageCount: number }
 
 /**
- * Number of segments of similar size that are merged into one. This number determines how many segments a search reads
- * and how often a passage is rewritten.
+ * The number of segments of similar size that are merged into one. This number determines how many segments a search
+ * reads and how often a passage is rewritten.
  */
 const FAN_IN = 8
 /** Segments above this size are not merged, so that every merge is short. */

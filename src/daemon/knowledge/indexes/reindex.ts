@@ -7,7 +7,7 @@ import { findUnindexed, readPassages } from './document-store.ts'
 
 /**
  * Indexes documents that an older daemon version stored without an inverted index. Each document is replaced by a copy
- * with the same passages. Safe to interrupt, and safe to run in several daemons simultaneously.
+ * with the same passages. This work can be interrupted safely, and several daemons can run it simultaneously.
  */
 export async function reindexDocuments(
   db: Db,

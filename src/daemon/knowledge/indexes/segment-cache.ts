@@ -5,7 +5,7 @@ import type { IndexKey } from './document-types.ts'
 import type { SegmentPassages } from './segment.ts'
 import { findPages, findPublished, findSegmentPassages, findSegments, type Segment } from './segment-store.ts'
 
-/** Maximum size of the cache of index terms for searches on PostgreSQL. */
+/** The maximum size of the cache of index terms for searches on PostgreSQL. */
 const SEARCH_CACHE_BYTES = 67_108_864
 
 /** Reads the segments of an index for searches. See `findSegments` and `findPages`. */

@@ -7,8 +7,8 @@ export type Section = { headings: readonly string[]; start: number; end: number 
 type Outline = { title: string; sections: Iterable<Section> }
 
 /**
- * Maximum length of a heading. A longer line that begins with # counts as text, because a heading is repeated in every
- * passage below it.
+ * The maximum length of a heading. A longer line that begins with # counts as text, because a heading is repeated in
+ * every passage below it.
  */
 const HEADING_CHARS = 200
 
@@ -26,7 +26,7 @@ export function outlineOf(text: string, format: TextFormat): Outline {
 function* sectionsOf(text: string, from: number): Generator<Section> {
   const path: { level: number; title: string }[] = []
   let start = from
-  // If a heading has no text below it, the heading becomes a separate section. Otherwise it would be lost.
+  // If a heading has no text below it, the heading becomes a separate section. Otherwise the heading would be lost.
   let loneHeading: { start: number; end: number } | undefined
   for (const heading of headingsOf(text, from)) {
     const hasText = isFilled(text, start, heading.start)

@@ -31,7 +31,7 @@ const PASSAGES_PER_BATCH = 50
  */
 const PASSAGES_PER_SEGMENT = 4_096
 
-/** Maximum number of passages of one document: 1.5 times the number of passages in 50 MB of prose. */
+/** The maximum number of passages of one document: 1.5 times the number of passages in 50 MB of prose. */
 export const DOCUMENT_PASSAGES = 100_000
 
 /**
@@ -74,8 +74,8 @@ export type Preparation = {
   /** Same as `prepareDocument`. A document of at most SMALL_PASSAGES has no separate segments. */
   add(title: string, source: string, passages: Iterable<Passage>): PreparedDocument
   /**
-   * Returns one segment with the passages of all small documents in sequence, counted from 0. Undefined if there are no
-   * small documents.
+   * Returns one segment with the passages of all small documents in sequence, counted from 0. Returns undefined if
+   * there are no small documents.
    */
   together(): PackedSegment | undefined
 }

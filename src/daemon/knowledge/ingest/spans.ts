@@ -61,7 +61,7 @@ function* sentenceSpans(text: string, start: number, end: number, border: Span['
   }
 }
 
-/** A code block is one span if it fits. Otherwise it is cut between lines. */
+/** A code block is one span if it fits. Otherwise the code block is cut between lines. */
 function* codeSpans(text: string, { start, end }: Range, mark: string): Generator<Span> {
   const fence = mark.slice(0, FENCE_CHARS)
   if (end - start <= SPAN_CHARS) {

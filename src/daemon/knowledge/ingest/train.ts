@@ -25,7 +25,7 @@ import {
 } from './replacement.ts'
 import type { Upload } from './upload.ts'
 
-/** Maximum length of a document's name. */
+/** The maximum length of a document's name. */
 const DOCUMENT_NAME_CHARS = 500
 
 /** The actor who starts the training, and the signal that cancels the training. */
@@ -197,7 +197,7 @@ const trained = (
     content: { contentHash },
   })
 
-/** Maximum time to write a document. If an unpublished document is older, a crash has left it behind. */
+/** The maximum time to write a document. If an unpublished document is older, a crash has left it behind. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
 /** Returns a hash of everything that determines the result: the bytes, the extension and type, and the rules. */

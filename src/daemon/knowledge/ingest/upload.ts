@@ -22,14 +22,14 @@ import { jsonShape } from './json-shape.ts'
 /** The maximum total size of all `text_inputs`. Longer texts must be sent as files. */
 export const TRAIN_TEXT_BYTES = 10_485_760
 /**
- * Maximum depth and number of values of `text_inputs` before parsing. Both limits are higher than the schema's limits,
- * so that slightly invalid input still gets the schema's exact error.
+ * The maximum depth and number of values of `text_inputs` before parsing. Both limits are higher than the schema's
+ * limits, so that slightly invalid input still gets the schema's exact error.
  */
 const TEXT_INPUTS_DEPTH = 4
 const TEXT_INPUTS_VALUES = 10_000
-/** Maximum size of a body part that is neither a file nor `text_inputs`. Such a part is ignored. */
+/** The maximum size of a body part that is neither a file nor `text_inputs`. Such a part is ignored. */
 export const TRAIN_OTHER_PART_BYTES = 65_536
-/** Maximum size of a training's body, including files that are skipped because they are too large. */
+/** The maximum size of a training's body, including files that are skipped because they are too large. */
 export const TRAIN_BODY_BYTES = 4_294_967_296
 
 /**

@@ -26,14 +26,14 @@ export type ScreenPassages = (matches: readonly Match[]) => readonly Match[] | P
 
 const PASSAGES = 8
 /**
- * Number of matches that each search returns. The number exceeds PASSAGES for two reasons: copies are dropped, and the
- * score of a match that only one of the two searches finds is halved.
+ * The number of matches that each search returns. The number exceeds PASSAGES for two reasons: copies are dropped, and
+ * the score of a match that only one of the two searches finds is halved.
  */
 const FOUND = 32
 /**
- * Token budget for passages and their labels. Eight English passages of typical length fit into the budget. In Chinese
- * or Japanese, only four passages fit, because each character is about one token. The context windows of all current
- * models are many times larger.
+ * The token budget for passages and their labels. Eight English passages of typical length fit into the budget. In
+ * Chinese or Japanese, only four passages fit, because each character is about one token. The context windows of all
+ * current models are many times larger.
  */
 const PASSAGES_TOKENS = 4_000
 /**

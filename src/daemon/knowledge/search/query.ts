@@ -1,7 +1,7 @@
 import { type Further, type IndexTerm, indexTermsOf, isUnspaced } from '../../platform/text/terms.ts'
 import { characterBorder, joinedWords, topicOf } from '../../platform/text/words.ts'
 
-/** Maximum length of a search query in characters. The rest is ignored. */
+/** The maximum length of a search query in characters. The rest is ignored. */
 export const QUERY_CHARS = 4_000
 
 /**
@@ -21,7 +21,7 @@ const JOINED_WORDS = 16
 
 /**
  * If a query word has diacritics, its form without them gets this weight. The weight is low, because users type
- * diacritics on purpose. It is not 0, because many texts omit diacritics.
+ * diacritics on purpose. The weight is not 0, because many texts omit diacritics.
  */
 const FOLDED_WEIGHT = 0.3
 const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, prefix: 0.5, part: 1 }

@@ -13,7 +13,7 @@ const B = 0.75
 const NEIGHBOUR_SHARE = 0.3
 /** The weight of two query words near each other, relative to a single word of the same rarity. */
 const PAIR_WEIGHT = 0.3
-/** Maximum distance of two words that count as near. */
+/** The maximum distance of two words that count as near. */
 const PAIR_DISTANCE = 8
 /** The weight of a stop word, relative to another word of the same rarity. */
 const FILLER_WEIGHT = 0.25
@@ -41,7 +41,10 @@ export type Filler = { term: string; idf: number }
 
 type Weighed = QueryTerm & { idf: number; postings: readonly (Postings | undefined)[] }
 
-/** Ranks one query over the segments of an index. Pure: the same passages get the same scores on every engine. */
+/**
+ * Ranks one query over the segments of an index. The ranking is deterministic: the same passages get the same scores on
+ * every database engine.
+ */
 export class Ranking {
   readonly #segments: readonly SegmentPassages[]
   readonly #deleted: readonly (Uint8Array | undefined)[]
@@ -153,8 +156,8 @@ export class Ranking {
   }
 
   /**
-   * Returns the score bonus of a passage. It depends on words that are adjacent in both the query and the passage, and
-   * on the query's stop words ("categories for", "not at all").
+   * Returns the score bonus of a passage. The bonus depends on words that are adjacent in both the query and the
+   * passage, and on the query's stop words ("categories for", "not at all").
    */
   ofText({ positions, length }: PassageText, fillers: readonly Filler[]): number {
     const positionsOf = (term: string) => positions.get(term) ?? []

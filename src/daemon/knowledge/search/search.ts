@@ -18,7 +18,7 @@ export type Match = {
   position: number
   headings: string
   body: string
-  /** The page on which the passage begins. Null in documents without pages. */
+  /** The page on which the passage begins. The page is null in documents without pages. */
   page: number | null
 }
 

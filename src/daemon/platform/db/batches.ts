@@ -17,7 +17,7 @@ export function createBatches<Question, Answer>({
   run,
 }: {
   db: Db
-  /** Maximum number of requests per transaction. */
+  /** The maximum number of requests per transaction. */
   size: number
   /** Returns the group of a request. */
   groupOf(question: Question): string

@@ -39,7 +39,7 @@ async function openFile(dataDir: string, withVectors: boolean): Promise<Dialect>
   return openSqliteDialect(sqlite3Driver, join(dataDir, 'aigw.db'), withVectors ? await findSqliteVec() : undefined)
 }
 
-/** The path of the sqlite-vec library. Returns undefined if the library does not exist for this platform. */
+/** Returns the path of the sqlite-vec library, or undefined if the library does not exist for this platform. */
 async function findSqliteVec(): Promise<string | undefined> {
   try {
     const { getLoadablePath } = await import('sqlite-vec')

@@ -62,7 +62,7 @@ export type Engine = {
   failureOf(error: unknown): WriteFailure
   /**
    * Returns the engine's name for the unique key that rejected a row. On both engines, this name contains the column
-   * names. Undefined for other errors.
+   * names. Returns undefined for other errors.
    */
   uniqueKeyOf(error: unknown): string | undefined
 }

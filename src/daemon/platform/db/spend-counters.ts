@@ -14,7 +14,7 @@ export type Reservation = Omit<SpendReservationRow, 'expires_at'>
 
 const emptySpend = (key: SpendCounterKey): SpendCounterRow => ({ ...key, nanos: 0, points: 0 })
 
-/** The name of a counter. It is unique, because no part contains a space. */
+/** The name of a counter. The name is unique, because no part of it contains a space. */
 export const spendCounterName = ({ tenant_id, holder, holder_id, period }: SpendCounterKey): string =>
   `${tenant_id} ${holder} ${holder_id} ${period}`
 

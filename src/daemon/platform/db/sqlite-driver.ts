@@ -21,8 +21,8 @@ export type SqliteConnection = {
 export type SqliteDriver = { open(file: string, mode: 'read' | 'write'): Promise<SqliteConnection> }
 
 /**
- * Maximum number of prepared statements per connection. The number is large enough for every statement of the daemon,
- * and limits the memory use.
+ * The maximum number of prepared statements per connection. The number is large enough for every statement of the
+ * daemon, and limits the memory use.
  */
 const STATEMENTS_PER_CONNECTION = 128
 

@@ -20,7 +20,7 @@ import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-drive
  * request waits.
  */
 const READERS = 3
-/** The maximum wait for a lock that another process has, such as a backup. */
+/** The maximum wait for a lock that another process, such as a backup, has taken. */
 const BUSY_TIMEOUT_MS = 5_000
 /**
  * After a checkpoint, the write-ahead log is truncated to this size. Otherwise the log of a large import would occupy

@@ -16,7 +16,7 @@ export type IndexTerm = { term: string; further: readonly Further[] }
 export type Further = { kind: 'exact' | 'prefix' | 'part'; term: string }
 
 /**
- * Length of the prefix terms. A prefix term lets a word match its other forms in any language, even if the stemmer
+ * The length of the prefix terms. A prefix term lets a word match its other forms in any language, even if the stemmer
  * fails.
  */
 const PREFIX_CHARS = 4

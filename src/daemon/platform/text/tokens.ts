@@ -1,6 +1,6 @@
 import { estimateTokenCount } from 'tokenx'
 
-/** Maximum number of characters counted in one step. A step of this size takes at most a few milliseconds. */
+/** The maximum number of characters counted in one step. A step of this size takes at most a few milliseconds. */
 const PIECE_CHARS = 8_192
 /**
  * Matches each blank after which a text may be cut. Words are counted separately, so cutting between words does not

@@ -35,7 +35,8 @@ export function wordsOf(text: string): string[] {
 }
 
 /**
- * Soft hyphens, joiners, zero-width spaces and byte order marks. These characters are invisible, but would split words.
+ * Matches soft hyphens, joiners, zero-width spaces and byte order marks. These characters are invisible, but would
+ * split words.
  */
 const INVISIBLE = /[\u00ad\u200b-\u200d\u2060\ufeff]/g
 export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')

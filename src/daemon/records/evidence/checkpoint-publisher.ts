@@ -22,7 +22,7 @@ export type CheckpointPublisherOptions = {
   log: Pick<Log, 'info' | 'error'>
 }
 
-/** Maximum number of chains with a pending note. */
+/** The maximum number of chains with a pending note. */
 const NOTES_WAITING = 1_000
 
 export function createCheckpointPublisher({ file, url, log }: CheckpointPublisherOptions): CheckpointPublisher {

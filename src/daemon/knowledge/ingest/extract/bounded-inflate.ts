@@ -1,7 +1,7 @@
 import { TransformStream } from 'node:stream/web'
 import { inflateSync } from 'node:zlib'
 
-/** Maximum unpacked size of one PDF stream on the fast path. */
+/** The maximum unpacked size of one PDF stream on the fast path. */
 const PDF_STREAM_BYTES = 67_108_864
 
 /**

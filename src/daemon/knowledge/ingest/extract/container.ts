@@ -2,9 +2,9 @@ import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** Maximum number of entries of a ZIP-based file. */
+/** The maximum number of entries of a ZIP-based file. */
 export const CONTAINER_ENTRIES = 10_000
-/** Maximum unpacked size of the text parts of a ZIP-based file. */
+/** The maximum unpacked size of the text parts of a ZIP-based file. */
 export const CONTAINER_UNPACKED_BYTES = 104_857_600
 
 // The libraries for DOCX and XLSX unpack a whole ZIP into memory and trust its declared sizes. These libraries

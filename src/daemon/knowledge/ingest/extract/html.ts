@@ -2,7 +2,7 @@ import { Parser } from 'htmlparser2'
 import { createTextParts, plainLine } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** Maximum nesting of HTML elements. */
+/** The maximum nesting of HTML elements. */
 const HTML_DEPTH = 5_000
 
 /** Elements that are not displayed. */

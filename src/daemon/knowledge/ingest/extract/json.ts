@@ -2,7 +2,7 @@ import { jsonShape } from '../json-shape.ts'
 import { createTextParts, plainLine } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** Maximum nesting of a JSON document. */
+/** The maximum nesting of a JSON document. */
 const JSON_DOCUMENT_DEPTH = 100
 
 /**

@@ -3,7 +3,7 @@ import { BoundedInflate } from './bounded-inflate.ts'
 import { createTextParts } from './text-parts.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
-/** Maximum number of pages of a PDF. */
+/** The maximum number of pages of a PDF. */
 export const PDF_PAGES = 5_000
 
 /** `pageStarts` lists the offset of each page in the text. */

@@ -18,7 +18,7 @@ import { UnreadableDocument } from './unreadable.ts'
 
 /** The timeout for processing one file, from its first byte to its last passage. */
 export const EXTRACT_TIMEOUT_MS = 120_000
-/** Maximum JavaScript heap of the process that reads a file. */
+/** The maximum JavaScript heap of the process that reads a file. */
 const EXTRACT_HEAP_MB = 768
 /** How long an idle process is kept for the next file. */
 export const EXTRACT_IDLE_MS = 60_000

@@ -1,6 +1,6 @@
 import { UnreadableDocument } from './unreadable.ts'
 
-/** Maximum length of the text of one document, in characters. */
+/** The maximum length of the text of one document, in characters. */
 export const EXTRACT_TEXT_CHARS = 67_108_864
 
 /** Assembles a text from parts, with a size limit. A small file may expand to a very long text. */

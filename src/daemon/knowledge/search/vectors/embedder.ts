@@ -23,7 +23,7 @@ import {
   serveOnly,
 } from './vector-store.ts'
 
-/** Maximum number of concurrent calls, and the timeout of one call. */
+/** The maximum number of concurrent calls, and the timeout of one call. */
 const EMBEDDING_CALLS = 4
 const EMBEDDING_ATTEMPT_MS = 60_000
 /** The interval at which the embedder searches for passages without a vector. */

@@ -29,7 +29,7 @@ export type NearestBy = 'sqlite-vec' | 'pgvector' | 'plain'
 
 /**
  * Detects the database's vector support and uses it. Installs pgvector if permitted. The extension may fail later, for
- * example because a connection lacks it. It is then bypassed for EXTENSION_PAUSE_MS and retried.
+ * example because a connection lacks it. If it fails, it is bypassed for EXTENSION_PAUSE_MS and then retried.
  */
 export async function openNearest(
   db: Db,

@@ -10,7 +10,7 @@ import type { EmbeddingModel } from './models.ts'
 import { toUnitVector } from './stored-vector.ts'
 import type { UnitVector } from './unit-vector.ts'
 
-/** Maximum number of query vectors in the cache. */
+/** The maximum number of query vectors in the cache. */
 const QUERY_VECTORS_KEPT = 1_000
 
 /**

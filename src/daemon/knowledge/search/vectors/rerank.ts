@@ -10,7 +10,7 @@ import { createBestEffort } from './best-effort.ts'
 import { EmbeddingFault } from './embedding-call.ts'
 import type { SemanticMetrics } from './metrics.ts'
 
-/** Maximum time that a search waits for reranking. */
+/** The maximum time that a search waits for reranking. */
 const RERANK_MS = 2_000
 
 /**

@@ -55,7 +55,7 @@ export function fromFloatBytes(bytes: Uint8Array): UnitVector {
 
 /** The header of a one-dimensional array in PostgreSQL's `array_send` format, in bytes. */
 const ARRAY_HEAD_BYTES = 20
-/** Size of an array element in bytes: a length field of four bytes, then the number's four bytes. */
+/** The size of an array element in bytes: a length field of four bytes, then the number's four bytes. */
 const ELEMENT_BYTES = 8
 
 /** Decodes PostgreSQL's `array_send` output of a `real[]`. */

@@ -21,7 +21,7 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['refusal', 'filtered'],
 ])
 
-/** Blocks of server tools and Anthropic-internal blocks. They are not part of the answer to the caller. */
+/** Blocks of server tools and Anthropic-internal blocks. These blocks are not part of the answer to the caller. */
 const NON_ANSWER_BLOCK = /^(server_tool_use|mcp_tool_use|[a-z_]+_tool_result|container_upload|compaction|fallback)$/
 
 /** The delta types of a block. Citation and signature deltas do not add text. */

@@ -94,7 +94,8 @@ function toolRun(messages: readonly Message[], start: number): ToolMessage[] {
   return run
 }
 
-// If results have no ids, Google matches them by position. They are therefore sorted into the order of the calls.
+// If results have no ids, Google matches them by position. The results are therefore sorted into the order of the
+// calls.
 function toResultParts(results: readonly ToolMessage[], calls: readonly ToolCall[]): Part[] {
   const placed = results.map((result) => ({ result, place: calls.findIndex(({ id }) => id === result.toolCallId) }))
   placed.sort((left, right) => left.place - right.place)

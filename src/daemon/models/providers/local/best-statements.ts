@@ -20,8 +20,8 @@ const NEWS_SHARE = { score: 0.65, news: 0.2 }
 const termOf = (word: string): string => (isUnspaced(word) ? word : (indexTermsOf(word)[0]?.term ?? word))
 
 /**
- * Typical length of a statement. Longer statements score lower, because they match more words by chance and are harder
- * to read.
+ * The typical length of a statement. Longer statements score lower, because they match more words by chance and are
+ * harder to read.
  */
 const USUAL_CHARS = 200
 /** The maximum length of a further statement. */

@@ -16,8 +16,8 @@ export type UsualChunks = {
 }
 
 /**
- * Maximum number of learned chunks. At this number, learning stops, because the server evidently changes other members
- * in each chunk.
+ * The maximum number of learned chunks. At this number, learning stops, because the server evidently changes other
+ * members in each chunk.
  */
 const LESSONS = 8
 

@@ -13,8 +13,8 @@ import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './u
 /** The maximum size of a response body that is not streamed. */
 export const PROVIDER_BODY_BYTES = 33_554_432
 /**
- * Maximum size of all events of one stream. It is more than twice the maximum of a body, because each event repeats its
- * envelope.
+ * The maximum size of all events of one stream. This limit is more than twice the maximum of a body, because each event
+ * repeats its envelope.
  */
 const PROVIDER_STREAM_BYTES = 67_108_864
 /**
@@ -74,7 +74,7 @@ export async function readJson(
 
 // An iterator class instead of a generator, because a generator would add three microtask turns to every network read.
 class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
-  /** Cleared when the call starts: from then on, the request is not needed, and it may be large. */
+  /** The request is cleared when the call starts, because it may be large and is not needed any more. */
   #call: AnswerCall | undefined
   readonly #clock: Clock
   readonly #signal: AbortSignal
@@ -84,7 +84,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   readonly #onFailure = (error: unknown) => this.#fail(error)
   #upstream: Upstream | undefined
   #watch: SilenceWatch | undefined
-  /** Assembles a streamed answer. Set when the response head has arrived. */
+  /** The object that assembles a streamed answer. It is set when the response head has arrived. */
   #assembly: AnswerAssembly | undefined
   #streamedBytes = 0
   #over = false

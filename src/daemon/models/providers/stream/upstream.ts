@@ -57,8 +57,7 @@ export type Upstream = {
  */
 const SOCKET_READ_BYTES = 65_536
 /**
- * Maximum number of buffered chunks. The number of chunks is limited as well, because each chunk has an overhead: a
- * one-byte chunk takes a hundred bytes of memory.
+ * The maximum number of buffered chunks. Each chunk has an overhead: a one-byte chunk takes a hundred bytes of memory.
  */
 const HELD_PIECES = 1_024
 

@@ -24,7 +24,7 @@ export const billing: MigrationStep = ({ text, integer, tableEnd }) => [
     points ${integer} not null,
     primary key (tenant_id, holder, holder_id, period)
   )${tableEnd}`,
-  // Used only if several daemons share a store. On SQLite, the only daemon keeps reservations in memory.
+  // This table is used only if several daemons share a store. On SQLite, the only daemon keeps reservations in memory.
   `create table spend_reservations (
     tenant_id ${text} not null,
     holder ${text} not null,

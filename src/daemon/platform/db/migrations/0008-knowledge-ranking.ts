@@ -2,7 +2,8 @@ import type { MigrationStep } from '../migration-step.ts'
 
 /**
  * Our own inverted index, the same on both engines, replaces the full-text indexes of the engines. The daemon builds
- * the index at start. It indexes all documents without a `first_passage_id` (see `knowledge/indexes/reindex.ts`).
+ * the index at start. The daemon indexes all documents without a `first_passage_id` (see
+ * `knowledge/indexes/reindex.ts`).
  */
 export const knowledgeRanking: MigrationStep = ({ engine, text, integer, tableEnd }) => {
   const bytes = engine === 'sqlite' ? 'blob' : 'bytea'

@@ -1,6 +1,9 @@
 import type { MigrationStep } from '../migration-step.ts'
 
-/** Findings of guards. Incidents outlive their key, user and policy, so they have no foreign keys to these rows. */
+/**
+ * Incidents, which are the findings of guards. Incidents outlive their key, user and policy, so they have no foreign
+ * keys to these rows.
+ */
 export const incidents: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table incidents (
     id ${text} primary key,
