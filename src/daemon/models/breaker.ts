@@ -5,7 +5,7 @@ import { type FailureReason, isOperatorReason, isTrigger, OPERATOR_REASONS } fro
 /** A model's circuit opens after CIRCUIT_FAILURES consecutive failures within CIRCUIT_WINDOW_MS. */
 export const CIRCUIT_FAILURES = 5
 export const CIRCUIT_WINDOW_MS = 60_000
-/** The time before an open circuit is probed. It starts at `min` and doubles after each probe, up to `max`. */
+/** The time before an open circuit is probed. The time starts at `min` and doubles after each probe, up to `max`. */
 export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
 /**
  * The maximum number of circuits. If it is exceeded, the least recently used circuit is evicted.

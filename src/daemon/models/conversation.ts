@@ -69,7 +69,7 @@ export type GenerationOptions = {
   /** The end user's name, as set by the caller. */
   user?: string | undefined
   reasoningEffort?: string | undefined
-  /** Disables reasoning. Unlike effort `none`, this option is dropped for models that do not support it. */
+  /** Disables reasoning. Unlike effort `none`, this option is dropped if the model does not support it. */
   noReasoning?: boolean | undefined
 }
 

@@ -1,5 +1,6 @@
 /**
- * The header that asks a provider not to train on a call. It is only a request: no provider API defines such a field.
+ * The header that asks a provider not to train on a call. The header is only a request: no provider API defines such a
+ * field.
  */
 export const NO_TRAINING_HEADER = 'x-no-training'
 

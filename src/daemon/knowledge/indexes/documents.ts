@@ -46,8 +46,8 @@ export async function listDocuments(
 }
 
 /**
- * Deletes one document from an index. After the commit, searches no longer find it. The document's passages are deleted
- * afterwards.
+ * Deletes one document from an index. After the commit, searches no longer find the document. The document's passages
+ * are deleted afterwards.
  * @throws DOCUMENT_NOT_FOUND
  */
 export async function deleteDocument(index: IndexRow, documentId: string, deps: ChangeDeps, by: Actor): Promise<void> {

@@ -97,7 +97,7 @@ async function merge(db: Db, index: IndexKey, ids: readonly string[], now: strin
 const SLICES = 32
 /**
  * Pages per transaction. A page has about 3 KB. Each transaction writes the pages of several slices: for small
- * segments, one commit per slice would dominate the time.
+ * segments, one commit per slice would take most of the time.
  */
 const PAGES_PER_TRANSACTION = 32
 

@@ -164,8 +164,8 @@ export async function findUnmerged(db: Db, { tenantId, indexId }: IndexKey): Pro
 }
 
 /**
- * Claims segments for a merge. Returns false if some segments are not available. If it returns false, the caller must
- * roll back, because the other segments are already claimed. Requires a transaction.
+ * Claims segments for a merge. Returns false if some segments are not available. In this case, the caller must roll
+ * back, because the other segments are already claimed. Requires a transaction.
  */
 export async function claimForMerge(tx: Db, tenantId: string, ids: readonly string[], into: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
@@ -181,8 +181,8 @@ export async function claimForMerge(tx: Db, tenantId: string, ids: readonly stri
 
 /**
  * Publishes the merged segment: searches read it instead of its `count` sources. Returns false if a source was deleted
- * in the meantime. If it returns false, the caller must roll back, because the other sources are already deleted.
- * Requires a transaction.
+ * in the meantime. In this case, the caller must roll back, because the other sources are already deleted. Requires a
+ * transaction.
  */
 export async function publishMerged(tx: Db, tenantId: string, id: string, count: number): Promise<boolean> {
   const sources = await tx
@@ -212,8 +212,8 @@ export async function publishMerged(tx: Db, tenantId: string, id: string, count:
 
 /**
  * Publishes the rebuilt segments: searches read them instead of the `sources`. The sources were claimed with the empty
- * segment `rebuild`. Returns false if a source was deleted in the meantime. If it returns false, the caller must roll
- * back, because the other sources are already deleted. Requires a transaction.
+ * segment `rebuild`. Returns false if a source was deleted in the meantime. In this case, the caller must roll back,
+ * because the other sources are already deleted. Requires a transaction.
  */
 export async function publishRebuilt(
   tx: Db,

@@ -8,7 +8,7 @@ const POOL_CONNECTIONS = 10
 const CONNECT_TIMEOUT_MS = 5_000
 const IDLE_TIMEOUT_MS = 30_000
 /**
- * The maximum run time of a statement. It is also the maximum idle time of a transaction, because an idle transaction
+ * The maximum run time of a statement. This is also the maximum idle time of a transaction, because an idle transaction
  * may have locks.
  */
 const STATEMENT_TIMEOUT_MS = 30_000

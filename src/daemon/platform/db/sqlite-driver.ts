@@ -40,8 +40,8 @@ export const sqlite3Driver: SqliteDriver = {
 }
 
 /**
- * A statement that occupies all lookaside slots, because each bound value takes one slot. There are 123 slots, of 128
- * or 1,200 bytes.
+ * A statement that occupies all lookaside slots, because each bound value takes one slot. A connection has 123 slots of
+ * 128 or 1,200 bytes.
  */
 const HOLDER = {
   sql: `select ${Array<string>(150).fill('?').join(',')}`,

@@ -29,7 +29,8 @@ const BUSY_TIMEOUT_MS = 5_000
 const WAL_BYTES = 67_108_864
 /**
  * If the log reaches this many pages (32 MB), a commit checkpoints. This many pages accumulate only if the parallel
- * checkpoints never find a moment without a write. By then most pages are already written back, so little work remains.
+ * checkpoints never find a moment without a write. When this happens, most pages are already written back, so little
+ * work remains.
  */
 const WAL_PAGES_OF_COMMITS = 8_000
 

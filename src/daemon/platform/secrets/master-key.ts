@@ -39,8 +39,8 @@ const CHECK_TEXT = 'aigw'
 
 /**
  * Returns the master key of this store. The store contains a check text that was encrypted with this key. A daemon with
- * a different key cannot decrypt it and fails here, before it encrypts anything. This is safe at every start, in
- * concurrent daemons, and after a start that was killed at any point.
+ * a different key cannot decrypt it and fails here, before it encrypts anything. This function is safe at every start,
+ * in concurrent daemons, and after a start that was killed at any point.
  * @throws MasterKeyError
  */
 export function openMasterKey(db: Db, { configured, dataDir, clock, log }: MasterKeyOptions): Promise<MasterKey> {

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 
-/** Purposes of encrypted texts. Each purpose has its own derived key. */
+/** Purposes of encrypted texts. Each purpose has its own key, which is derived from the master key. */
 export type SealPurpose = 'check' | 'webhook-signing' | 'pseudonyms' | 'canaries' | 'evidence-signing'
 
 /**

@@ -31,8 +31,8 @@ const GOING_ON =
 
 /**
  * Returns the search texts for the user's last message. Both searches run, and their results decide
- * (knowledge/search/ground.ts), because in some languages the words do not show whether a message refers to earlier
- * ones. Long texts are shortened to their beginning and end. `turns` contains the user's messages, oldest first.
+ * (knowledge/search/ground.ts). In some languages, the words do not show whether a message refers to earlier messages.
+ * Long texts are shortened to their beginning and end. `turns` contains the user's messages, oldest first.
  */
 export function questionOf(turns: readonly string[]): Question {
   const own = headAndTail(turns.at(-1) ?? '', QUESTION_CHARS)

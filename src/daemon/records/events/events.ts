@@ -5,8 +5,8 @@ import { isoTime } from '../../../shared/time.ts'
 import type { EventData, EventType } from '../../../shared/wire/events.ts'
 import type { OutboxEventRow } from '../../platform/db/tables.ts'
 
-// This file has one constructor for each event type. The id of an event is derived from the occurrence that it reports.
-// If the same occurrence is stored twice, the outbox still contains only one event.
+// This file contains one constructor for each event type. The id of an event is derived from the occurrence that it
+// reports. If the same occurrence is stored twice, the outbox still contains only one event.
 
 /** The time and the tenant of an event. `createdAt` is ISO 8601. */
 type Occurrence = { tenantId: string; createdAt: string }

@@ -26,7 +26,7 @@ export type CheckpointPublisherOptions = {
 const NOTES_WAITING = 1_000
 
 export function createCheckpointPublisher({ file, url, log }: CheckpointPublisherOptions): CheckpointPublisher {
-  /** The last pending note of each chain. This note covers the chain's earlier notes. */
+  /** The last pending note of each chain. The last note covers the chain's earlier notes. */
   const waiting = new Map<string, string>()
   let posting: Promise<void> | undefined
   let hasNew = false

@@ -13,7 +13,7 @@ export type Extracted = { title: string; text: string; format: TextFormat; pageS
 
 /**
  * Reads a file of any format. The result can be stored in a database.
- * @throws only UnreadableDocument: if the file cannot be read or has no words
+ * @throws UnreadableDocument if the file cannot be read or has no words; throws no other errors
  */
 export async function extract(file: RawDocument): Promise<Extracted> {
   if (file.bytes.length === 0) throw new UnreadableDocument('The file is empty.')

@@ -6,7 +6,7 @@ export type Fused<Id> = { id: Id; score: number }
 
 /**
  * Fuses several rankings of the same items by reciprocal-rank fusion (Cormack, Clarke and Büttcher, 2009). Best first.
- * Only ranks count, so rankings with incomparable scores can be fused.
+ * Only ranks are used, so rankings with incomparable scores can be fused.
  *
  * `score` is 0 to 1. An item that ranks first in all rankings scores 1. With two rankings, an item scores 0.5 if it is
  * first in one ranking and missing from the other. Items with equal scores keep the order of the first ranking that

@@ -6,8 +6,8 @@ import type { IndexKey } from '../../indexes/document-types.ts'
 import type { EmbeddingConfig } from './config.ts'
 
 /**
- * The duration of the lease that the embedding daemon takes. It is longer than two embedding attempts. When the lease
- * expires, another daemon takes over.
+ * The duration of the lease that the embedding daemon takes. This duration is longer than two embedding attempts. When
+ * the lease expires, another daemon takes over.
  */
 export const EMBEDDING_LEASE_MS = 150_000
 

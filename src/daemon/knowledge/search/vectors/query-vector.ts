@@ -36,7 +36,7 @@ export function createQueryVectors(
   signal: AbortSignal,
 ): VectorOf {
   const vectors = new LRUCache<string, Promise<UnitVector | undefined>>({ max: QUERY_VECTORS_KEPT })
-  // Each model is paused separately: during a change of models, two models are in use, and the failure of one must not
+  // Each model is paused separately. During a change of models, two models are in use, and a failure of one must not
   // pause the other.
   const efforts = new Map<number, BestEffort>()
 

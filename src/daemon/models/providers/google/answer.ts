@@ -135,8 +135,8 @@ function addContent({ content, logprobsResult }: Json, responseId: unknown, part
 }
 
 /**
- * A tool call arrives complete, with its arguments as an object. Google streams arguments only on request, and we do
- * not request it.
+ * A tool call arrives complete, with its arguments as an object. Google streams arguments only on request, and the
+ * gateway does not request this.
  */
 function addToolCall(call: unknown, signature: string | undefined, responseId: unknown, parts: ChatPart[], seen: Seen) {
   if (!isObject(call) || typeof call.name !== 'string' || call.name === '') {

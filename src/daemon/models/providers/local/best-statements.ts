@@ -184,7 +184,7 @@ function withoutRepeats(statements: readonly Statement[]): Statement[] {
   })
 }
 
-/** Groups statements by passage. If a chosen statement announces others, adds the announced statements. */
+/** Groups statements by passage. If a chosen statement announces other statements, adds the announced statements. */
 function toQuotations(chosen: readonly Statement[], all: readonly Statement[], asksHow: boolean): Quotation[] {
   const quotations = new Map<GroundingPassage, Set<Statement>>()
   for (const statement of chosen) {

@@ -12,7 +12,8 @@ const SCRIPT_PREFIX = 'script/'
 
 /**
  * The built-in provider. Its model `extract` uses no network: it answers with the best sentences of the retrieved
- * passages and names their sources. Its own token count is billed. Each configured script is a model `script/<name>`.
+ * passages and names their sources. The provider counts the tokens itself, and this count is billed. Each configured
+ * script is a model `script/<name>`.
  */
 export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock): Provider {
   return {

@@ -72,7 +72,7 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
 ])
 /** Google's filters, in upper or lower case. Its OpenAI-compatible API sends `content_filter: SAFETY`. */
 const FILTERS = /^(content_filter:|(safety|recitation|prohibited_content|blocklist|spii)$)/i
-/** Values that mean "no finish reason". One server sends the text "null". */
+/** Values that mean "no finish reason". One server sends the string "null". */
 const NOT_FINISHED: ReadonlySet<unknown> = new Set(['', 'null', null, undefined])
 
 function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft) => void {

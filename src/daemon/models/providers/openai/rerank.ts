@@ -3,7 +3,8 @@ import type { RerankCall, Reranked } from '../../provider.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
 
 /**
- * Returns the body of POST /rerank. OpenAI has no such route, so this is the format of Cohere, Jina, vLLM and others.
+ * Returns the body of POST /rerank. OpenAI has no such route, so the body has the format of Cohere, Jina, vLLM and
+ * other servers.
  */
 export const toRerankRequest = ({ model, query, documents, count }: RerankCall): object => ({
   model,

@@ -13,7 +13,7 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   const reasoningTokens =
     tokens(member(usage.completion_tokens_details, 'reasoning_tokens')) ?? tokens(usage.reasoning_tokens) ?? 0
   const details = usage.prompt_tokens_details
-  // xAI does not include reasoning in the completion tokens. Only the total in xAI's response shows this.
+  // xAI includes reasoning tokens only in the total, not in the completion tokens.
   const isBeside = reasoningTokens > 0 && usage.total_tokens === inputTokens + visibleTokens + reasoningTokens
   return {
     inputTokens,

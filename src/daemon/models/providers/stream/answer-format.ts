@@ -1,7 +1,7 @@
 import type { ChatPart, TokenUsage } from '../../provider.ts'
 import type { SseEvent } from './sse-event.ts'
 
-/** The state of a streamed answer. A decoder writes it, and the assembly reads it. */
+/** The state of a streamed answer. A decoder writes this state, and the assembly reads it. */
 export type AnswerDraft = {
   /** The parts that the current network read has added. No part is empty. */
   parts: ChatPart[]

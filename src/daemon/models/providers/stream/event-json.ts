@@ -18,8 +18,8 @@ export function eventsIn(event: SseEvent): SseEvent[] {
   const first = lines.find((line) => !isHeartbeat(line))
   if (first !== undefined && first !== END_MARK && !parseObject(first)) return [event]
   const last = lines.length - 1
-  // The name belongs to the last line: if several names are received, the last one replaces the others. Only the last
-  // line can be incomplete.
+  // The name belongs to the last line, because the last of several names replaces the earlier names. Only the last line
+  // can be incomplete.
   return lines.map((data, at) => (at === last ? { ...event, data } : { name: undefined, data, cut: false }))
 }
 

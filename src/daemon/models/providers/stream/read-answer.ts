@@ -25,7 +25,7 @@ const PROVIDER_ERROR_BODY_BYTES = 65_536
 export type AnswerCall = {
   pool: Dispatcher
   clock: Clock
-  /** The request, or a function that creates it right before the call, for example to sign it. */
+  /** The request, or a function that creates the request right before the call, for example to sign it. */
   request: UpstreamRequest | (() => Promise<UpstreamRequest>)
   format: AnswerFormat
   streamed: boolean
@@ -250,7 +250,9 @@ async function readJsonBody(upstream: Upstream, opening?: Buffer): Promise<unkno
   }
 }
 
-/** Removes a byte order mark. RFC 8259 §8.1: senders must not add it to JSON, but parsers may ignore it. */
+/**
+ * Removes a byte order mark. RFC 8259 §8.1: senders must not add a byte order mark to JSON, but parsers may ignore it.
+ */
 const withoutMark = (bytes: Buffer) => (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes)
 
 /** Returns the whole body, or undefined if it is longer than `limit` bytes. */

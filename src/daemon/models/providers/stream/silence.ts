@@ -16,7 +16,7 @@ export type SilenceWatch = {
   /** Call this when the first content has arrived. From now on, the limit applies to the silence between reads. */
   committed(): void
   /**
-   * Call this when the finish reason has arrived. After it, only usage and the end marker may follow, within
+   * Call this when the finish reason has arrived. After this call, only usage and the end marker may follow, within
    * STREAM_END_GRACE_MS.
    */
   finishing(): void
@@ -25,9 +25,9 @@ export type SilenceWatch = {
 
 /**
  * Calls `expire` at most once. `expire` is called if the provider takes longer than attemptMs in total, or if a stream
- * has no content after firstTokenMs. It is also called if a running stream is silent for stallMs, or if a finished
- * stream does not end in time. Every limit applies to the time spent waiting for the provider, which begins with the
- * call itself.
+ * has no content after firstTokenMs. `expire` is also called if a running stream is silent for stallMs, or if a
+ * finished stream does not end in time. Every limit applies to the time spent waiting for the provider, which begins
+ * with the call itself.
  *
  *   first ──committed──▶ running ──finishing──▶ ending        (not streamed: running from the start, without a stall limit)
  *                           ▲─────committed────────┘           (text after a finish reason revokes it)
