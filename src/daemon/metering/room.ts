@@ -35,7 +35,7 @@ export function openMetering(
     points?: PointAllowances | undefined
     licenses: LicensePools
   },
-  deps: { db: Db; ledger: Ledger; clock: Clock; log: Log; onEvents(tenantIds: readonly string[]): void },
+  deps: { db: Db; ledger: Ledger; clock: Clock; log: Log; onEvents(): void },
 ): MeteringRoom {
   const { db, clock, log } = deps
   const billing = createBilling(config, { db, clock, log })

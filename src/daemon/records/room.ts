@@ -31,9 +31,9 @@ export type RecordsRoom = {
   /** Whether receipts are served. */
   receipts: boolean
   /** Calls `listener` after each commit that stored events for webhooks. */
-  onEvents(listener: (tenantIds: readonly string[]) => void): void
-  /** Call it after storing events without the ledger. */
-  announceEvents(tenantIds: readonly string[]): void
+  onEvents(listener: () => void): void
+  /** Notifies the listeners of `onEvents`. Call this after storing events without the ledger. */
+  announceEvents(): void
   /**
    * @param access the dependencies of changes in this module, and the lookup of user names; a higher layer provides
    * this lookup
@@ -53,9 +53,9 @@ export async function openRecords(
   const { checkpointFile: file, checkpointUrl: url, receipts } = evidence
   const signingKeys = await openSigningKeys(db, { masterKey, name: evidence.name, clock, log })
   const daemonId = await openDaemonId(dataDir)
-  const listeners: ((tenantIds: readonly string[]) => void)[] = []
-  const announceEvents = (tenantIds: readonly string[]) => {
-    for (const listener of listeners) listener(tenantIds)
+  const listeners: (() => void)[] = []
+  const announceEvents = () => {
+    for (const listener of listeners) listener()
   }
   const publisher = createCheckpointPublisher({ file, url, log })
   const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, publisher })

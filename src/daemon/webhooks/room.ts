@@ -15,8 +15,8 @@ import { createSelfAddressCheck } from './self-address.ts'
 import { checkTarget, type TargetGuard } from './target-guard.ts'
 
 export type WebhooksRoom = {
-  /** Call this after adding events of these tenants to the outbox. */
-  wake(tenantIds: readonly string[]): void
+  /** Call this after adding events to the outbox. */
+  wake(): void
   routes: Route[]
   jobs: Job[]
   close(): Promise<void>

@@ -78,7 +78,7 @@ export function createMemoryLimiter({
   function announce(counter: Counter, event: OutboxEventRow): Promise<void> {
     const writing = insertEvent(db, event).then(
       () => {
-        onEvents?.([event.tenant_id])
+        onEvents?.()
         return 'durably' as const
       },
       (error: unknown) => {

@@ -22,5 +22,5 @@ export type LimiterDeps = {
   /** The number of keys above which idle keys are evicted; applies only to counters in memory. */
   keysInMemory?: number
   /** Called after an event was stored, unless the ledger stored it. */
-  onEvents?(tenantIds: readonly string[]): void
+  onEvents?(): void
 }

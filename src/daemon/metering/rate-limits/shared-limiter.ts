@@ -76,7 +76,7 @@ export function createSharedLimiter({
       return attempt()
     })
     for (const { id } of events) storedEvents.set(id, true)
-    if (events.length > 0) onEvents?.(events.map(({ tenant_id }) => tenant_id))
+    if (events.length > 0) onEvents?.()
     return admissions
   }
 

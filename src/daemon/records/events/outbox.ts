@@ -9,6 +9,23 @@ export async function insertEvent(db: Db, event: OutboxEventRow): Promise<void> 
 }
 
 /**
+ * Marks the events of tenants without a webhook endpoint as dispatched, before they are stored. A later transaction for
+ * each of them would cost as much as the request that caused it. An endpoint that is created at the same time receives
+ * only later events.
+ */
+export async function markWithoutEndpoints(db: Db, events: readonly OutboxEventRow[]): Promise<void> {
+  const tenantIds = [...new Set(events.map(({ tenant_id }) => tenant_id))]
+  const found = await db
+    .selectFrom('webhook_endpoints')
+    .select('tenant_id')
+    .distinct()
+    .where('tenant_id', 'in', tenantIds)
+    .execute()
+  const withEndpoints = new Set(found.map(({ tenant_id }) => tenant_id))
+  for (const event of events) event.fanned_out_at = withEndpoints.has(event.tenant_id) ? null : event.created_at
+}
+
+/**
  * The position of an event among its tenant's events: ordered by time, then by id. An empty id precedes all events of
  * the same time.
  */

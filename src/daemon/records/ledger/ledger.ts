@@ -2,6 +2,7 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf, type WriteFailure } from '../../platform/db/engine.ts'
 import type { Log } from '../../platform/log.ts'
+import { markWithoutEndpoints } from '../events/outbox.ts'
 import { isPositionTaken, type Sealer } from '../evidence/sealing.ts'
 import { ClaimLostError, type EntryDraft, isStored, type LedgerRecords, writeRecords } from './records.ts'
 
@@ -31,8 +32,8 @@ export type LedgerDeps = {
   log: Pick<Log, 'error'>
   /** Appends evidence to its chains. Without a sealer, records with evidence are rejected. */
   sealer?: Sealer
-  /** Called after a commit that may have stored events, with the tenants of these events. */
-  onEvents?(tenantIds: readonly string[]): void
+  /** Called after a commit that may have stored events for endpoints. */
+  onEvents?(): void
 }
 
 export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): Ledger {
@@ -93,7 +94,9 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
 
   async function settle(batch: readonly Entry[]): Promise<void> {
     const startedAt = clock.monotonic()
+    const events = batch.flatMap(({ records }) => records.events ?? [])
     try {
+      if (events.length > 0) await markWithoutEndpoints(db, events)
       await write(batch)
       for (const { resolve } of batch) resolve()
     } catch (error) {
@@ -101,9 +104,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
       log.error({ error, requests: batch.length, durationMs }, 'a ledger commit failed')
       await settleFailed(batch, error)
     }
-    const withEvents = new Set<string>()
-    for (const { records } of batch) for (const { tenant_id } of records.events ?? []) withEvents.add(tenant_id)
-    if (withEvents.size > 0) onEvents?.([...withEvents])
+    if (events.some((event) => event.fanned_out_at === null)) onEvents?.()
   }
 
   /** Writes records and their evidence in one transaction. Chain heads always come from stored entries. */

@@ -41,8 +41,8 @@ const WEBHOOK_DRAIN_MS = 1_000
 
 /** Sends the events of the outbox to the subscribed endpoints. */
 export type Dispatcher = {
-  /** Call this after committing events. It creates and sends their deliveries. @param tenantIds the tenants of the events, if known */
-  wake(tenantIds?: readonly string[]): void
+  /** Call this after committing events. The dispatcher then creates and sends their deliveries. */
+  wake(): void
   /** Call this after changing an endpoint or its pending deliveries. */
   endpointChanged(endpointId: string): void
   /** Starts no further attempts, waits briefly for attempts in flight, and releases the claims. */
@@ -99,10 +99,6 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   let sweepTimer: Timer | undefined
   let slotTimer: Timer | undefined
 
-  // Events of these tenants wait for the next sweep, which handles many events in one transaction. A transaction for
-  // each of them would cost as much as the request that caused it.
-  const withoutEndpoints = new Set<string>()
-
   const failed = (work: string) => (error: unknown) =>
     log.error({ error, work }, 'webhooks: an operation on the store failed')
   const fanOuts = createCoalescedTask(makeDeliveries, failed('create deliveries'))
@@ -120,12 +116,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     if (stopping) return
     const lease = await newLease()
     const promised = new Map<EndpointQueue, number>()
-    const {
-      made,
-      more,
-      withoutEndpoints: silent,
-      ...stopped
-    } = await fanOut(db, {
+    const { made, more, ...stopped } = await fanOut(db, {
       now: now(),
       lease,
       reader,
@@ -140,7 +131,6 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       },
     })
     passedOn = stopped.passedOn
-    for (const tenantId of silent) withoutEndpoints.add(tenantId)
     const touched = new Set<EndpointQueue>()
     for (const { row, event, settings } of made) {
       const queue = queues.get(row.endpoint_id)
@@ -244,8 +234,6 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
    */
   async function sweep(): Promise<void> {
     if (stopping) return
-    // Another daemon may have added an endpoint.
-    withoutEndpoints.clear()
     settling.ask()
     fanOuts.ask()
     await renewHeld()
@@ -340,11 +328,8 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   sweepAgain()
 
   return {
-    wake(tenantIds) {
-      if (!tenantIds || tenantIds.some((id) => !withoutEndpoints.has(id))) fanOuts.ask()
-    },
+    wake: () => fanOuts.ask(),
     endpointChanged(endpointId) {
-      withoutEndpoints.clear()
       const queue = queues.get(endpointId)
       giveBack(queue)
       fill(queue)

@@ -31,15 +31,11 @@ export type FanOutOptions = {
   passedOn?: PassedOn | undefined
 }
 
-export type FannedOut = {
-  made: MadeDelivery[]
-  /** Whether pending events may remain. */
-  more: boolean
-  /** The position at which the call stopped, if it stopped within an event. */
-  passedOn: PassedOn | undefined
-  /** The tenants with events and without endpoints. */
-  withoutEndpoints: string[]
-}
+/**
+ * `more`: whether pending events may remain. `passedOn`: the position at which the call stopped, if it stopped within
+ * an event.
+ */
+export type FannedOut = { made: MadeDelivery[]; more: boolean; passedOn: PassedOn | undefined }
 
 /**
  * For each pending event, creates one delivery for each endpoint that subscribes to the event. Each transaction creates
@@ -50,10 +46,8 @@ export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut>
   const now = isoTime(options.now)
   return db.transaction().execute(async (tx) => {
     const events = await findWaitingEvents(tx, WEBHOOK_BATCH.events)
-    if (events.length === 0) return { made: [], more: false, passedOn: undefined, withoutEndpoints: [] }
-    const tenantIds = new Set(events.map(({ tenant_id }) => tenant_id))
-    const subscribers = await listSubscribers(tx, [...tenantIds])
-    for (const { tenant_id } of subscribers) tenantIds.delete(tenant_id)
+    if (events.length === 0) return { made: [], more: false, passedOn: undefined }
+    const subscribers = await listSubscribers(tx, [...new Set(events.map(({ tenant_id }) => tenant_id))])
     const { pairs, done, passedOn } = chooseDeliveries(events, subscribers, options)
     const made = pairs.map(([event, subscriber]) => toMade(event, subscriber, options))
     const inserted = await insertRows(
@@ -65,7 +59,7 @@ export async function fanOut(db: Db, options: FanOutOptions): Promise<FannedOut>
     await markFannedOut(tx, done, now)
     const whole = inserted === made.length ? made : await onlyInserted(tx, made)
     const more = done.length < events.length || events.length === WEBHOOK_BATCH.events
-    return { made: whole, more, passedOn, withoutEndpoints: [...tenantIds] }
+    return { made: whole, more, passedOn }
   })
 }
 
