@@ -1,5 +1,5 @@
-// Measures admin API latency with 100,000 users and 10,000 groups: real daemon, real HTTP, sequential calls.
-// Run: npm run bench -- access
+// Measures admin API latency with 100,000 users and 10,000 groups: one real daemon, real HTTP, sequential calls. Run:
+// npm run bench -- access
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 
 const FULL = { users: 100_000, groups: 10_000, members: 10, largeGroups: 20, largeMembers: 5_000, samples: 40 }
 const QUICK = { users: 20_000, groups: 2_000, members: 10, largeGroups: 20, largeMembers: 2_000, samples: 15 }
-/** The calls rotate through this many keys, because rate limits apply to each key and route. */
+/** How many keys the calls rotate through, because rate limits apply to each key and route. */
 const KEYS = 40
 const ROWS_PER_INSERT = 2_000
 const CREATED = Date.parse('2026-01-01T00:00:00Z')
@@ -95,7 +95,8 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
       status: 'Active',
       user_count: plan.largeMembers,
       search_text: toSearchText(name),
-      // Gives these groups creation times in the middle of all groups, so only a list sorted by size begins with them.
+      // Gives these groups creation times in the middle of the range, so only a list sorted by size begins with these
+      // groups.
       created_at: at(plan.groups / 2),
       updated_at: at(plan.groups / 2),
     }
@@ -128,7 +129,7 @@ async function fill(db, insertRows, toSearchText, plan, keys) {
   )
 }
 
-/** The administrator's calls that are measured. `number` is different in each call. */
+/** The measured calls of the administrator. `number` differs in every call. */
 const calls = ({ users, groups }) => {
   const user = (number) => idOf('a', (number * 7919) % users)
   const group = (number) => idOf('b', (number * 7919) % groups)
@@ -214,7 +215,8 @@ async function measureEngine(session, engine, databaseUrl, plan) {
   const { openDatabase } = await built('daemon/platform/db/database.js')
   const { insertRows } = await built('daemon/platform/db/insert-rows.js')
   const { toSearchText } = await built('daemon/platform/db/list-page.js')
-  // The first start creates schema, tenant and operator. The store is filled while the daemon is stopped.
+  // The daemon's first start creates the schema, the tenant and the operator. The store is filled while the daemon is
+  // stopped.
   const first = spawnDaemon(session, { dir, databaseUrl })
   await first.child.listening
   await first.child.stop()
@@ -250,7 +252,7 @@ async function measureEngine(session, engine, databaseUrl, plan) {
   return times
 }
 
-/** Runs VACUUM ANALYZE: after such an import, autovacuum would run it within a minute. */
+/** Runs VACUUM ANALYZE now, because autovacuum would run it within a minute of such an import. */
 async function analyse(db) {
   const { CompiledQuery } = await import('kysely')
   for (const name of ['users', 'groups', 'group_members', 'roles', 'api_keys']) {

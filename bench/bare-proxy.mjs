@@ -1,7 +1,6 @@
-// The baseline of the bench: the minimum that an AI gateway on Node must do. It looks up the bearer key in a Map,
-// parses the JSON body, forwards it with undici's dispatch and returns the response. It has no billing, storage or
-// guards.
-// Run: node bench/bare-proxy.mjs <origin of the upstream>
+// The baseline of the bench: the minimum work of an AI gateway on Node. It looks up the bearer key in a Map, parses the
+// JSON body, forwards it with undici's dispatch and returns the response. It has no billing, storage or guards. Run:
+// node bench/bare-proxy.mjs <origin of the upstream>
 import http from 'node:http'
 import { Pool } from 'undici'
 
@@ -25,7 +24,7 @@ function fail(response, status, message) {
     .end(body)
 }
 
-/** Forwards one upstream response to one client. Either side may disconnect first. */
+/** Forwards one upstream response to one client. Either the upstream or the client may disconnect first. */
 class PassThrough {
   constructor(response) {
     this.response = response

@@ -14,7 +14,7 @@ const CASES = [
   { name: 'json-50 with a logged finding', connections: 50, finding: true },
   { name: 'sse-50', connections: 50, stream: { chunks: 50, intervalMs: 20 } },
 ]
-/** During the warm-up, streams send chunks faster to let V8 finish compiling sooner. */
+/** The warm-up streams send chunks faster, which lets V8 finish compiling sooner. */
 const WARM_UP = [CASES[0], { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } }]
 const FULL = { rounds: 12, seconds: 2, warmUpSeconds: 15 }
 const QUICK = { rounds: 5, seconds: 2, warmUpSeconds: 8 }
@@ -72,7 +72,7 @@ async function takeTurns({ loadBinary, mock }, candidates, plan) {
   return runs
 }
 
-/** Compares runs of the same round only, because the machine's speed changes over minutes. */
+/** Compares only runs of the same round, because the machine's speed changes over minutes. */
 function render(runs) {
   const rows = CASES.flatMap((kase) => {
     const of = (name) =>

@@ -25,7 +25,7 @@ export async function startMock(session) {
   return { url, pid: child.pid, shape }
 }
 
-// The request has about 1.8 KB: a system prompt and a question with its context.
+// The request has a size of about 1.8 KB: a system prompt and a question with its context.
 const sentence = 'You are a careful assistant. Answer in plain prose and keep to the facts that the context gives. '
 const question = {
   messages: [
@@ -74,10 +74,10 @@ export async function startBare(session, mock) {
 }
 
 /**
- * Starts the real daemon on an empty store. Returns without waiting until the daemon listens. It has the default
- * settings: key check, SQLite, one durable commit per request.
+ * Starts the real daemon on an empty store. Returns without waiting until the daemon listens. The daemon has the
+ * default settings: key check, SQLite, one durable commit per request.
  * @param {{dir: string, home?: string, key?: string, nodeOptions?: string[], mockUrl?: string, cpu?: number,
- *   databaseUrl?: string, env?: Record<string, string>}} options
+ * databaseUrl?: string, env?: Record<string, string>}} options
  */
 export function spawnDaemon(session, options) {
   const { dir, home = root, key = newKey(), nodeOptions = [], mockUrl, cpu, databaseUrl, env = {} } = options
@@ -104,7 +104,7 @@ export function spawnDaemon(session, options) {
   return { child, key }
 }
 
-/** A new operator key. A store must be reopened with the key that it was created with. */
+/** Returns a new operator key. A store must be reopened with the key that it was created with. */
 const newKey = () => `sk-${randomBytes(32).toString('hex')}`
 
 /** Starts the gateway and waits until it listens. `home` selects another build of the gateway. */
@@ -119,7 +119,7 @@ export async function startGateway(session, mock, { name = 'gateway', home, node
 
 const PORTKEY = {
   dependencies: { '@portkey-ai/gateway': '1.15.2' },
-  // With later versions of this package, Portkey responds to streamed requests with 500.
+  // With a later version of this package, Portkey answers streamed requests with status 500.
   overrides: { '@hono/node-server': '1.8.2' },
 }
 const PORTKEY_INSTALL_MS = 180_000

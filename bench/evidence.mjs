@@ -15,12 +15,12 @@ import { figure, machineLine, median, table } from './tables.mjs'
 const KASE = { name: 'json-50', connections: 50 }
 const FULL = { rounds: 8, seconds: 4, warmUpSeconds: 12, entries: 1_000_000 }
 const QUICK = { rounds: 4, seconds: 2, warmUpSeconds: 6, entries: 100_000 }
-/** Number of concurrent commits. The entries of one group commit share a signature. */
+/** Number of concurrent commits. Entries in the same group commit share one signature. */
 const IN_FLIGHT = 50
 
 /**
- * The code in the built files that creates evidence: [file, code, replacement that disables it]. It computes the hashes
- * of request, call and answer, and creates the receipt with its row, chain entry, tree and signature.
+ * The built code that creates evidence: [file, code, replacement that disables the code]. This code hashes the request,
+ * the call and the answer. It also creates the receipt with its row, chain entry, tree and signature.
  */
 const CUTS = [
   ['daemon/platform/http/edge.js', "hash('sha256', raw, 'hex')", "''"],
@@ -112,7 +112,8 @@ function withoutEvidence(dir) {
 async function benchChecks(plan, dataDir) {
   const steps = await withSession({ dataDir }, async (session) => {
     const dir = path.join(session.dir, 'gateway')
-    // The first start creates schema, tenant and keys. The store is filled while the daemon is stopped.
+    // The daemon's first start creates the schema, the tenant and the keys. The store is filled while the daemon is
+    // stopped.
     const first = spawnDaemon(session, { dir })
     await first.child.listening
     await first.child.stop()
@@ -141,7 +142,9 @@ async function benchChecks(plan, dataDir) {
 
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
 
-/** Writes requests of the store's tenant through the daemon's ledger, which bills and seals them. */
+/**
+ * Writes requests of the store's tenant through the daemon's ledger, which bills the requests and seals their entries.
+ */
 async function fill(dataDir, entries) {
   const { openDatabase } = await built('daemon/platform/db/database.js')
   const { openDaemonId } = await built('daemon/records/evidence/daemon-id.js')

@@ -1,6 +1,6 @@
 // Measures how long guards block the event loop: the longest turn, in CPU time on the daemon's main thread. It sends
-// the slowest known texts to each API surface, and also returns them as answers of a model.
-// Run: npm run bench -- guards
+// the slowest known texts to each API surface, and also returns these texts as the answers of a model. Run: npm run
+// bench -- guards
 import { existsSync, readFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -29,7 +29,7 @@ const EVERYTHING = {
   },
 }
 
-/** Repeats `unit` as often as possible while the JSON of the text has at most `bytes` bytes. */
+/** Repeats `unit` until one more repetition would make the JSON of the text longer than `bytes` bytes. */
 function filled(unit, bytes) {
   const unitBytes = Math.max(Buffer.byteLength(unit), Buffer.byteLength(JSON.stringify(unit)) - 2)
   return unit.repeat(Math.floor(bytes / unitBytes))
@@ -83,7 +83,7 @@ const SURFACES = [
 
 const USAGE = { prompt_tokens: 60_000, completion_tokens: 60_000, total_tokens: 120_000 }
 
-/** An upstream that responds immediately with `shape.answer`. */
+/** Starts an upstream that responds immediately with `shape.answer`. */
 function startUpstream() {
   const shape = { answer: 'ok' }
   const server = http.createServer(async (request, response) => {
@@ -151,13 +151,15 @@ async function longestTurn({ child, turnsFile }) {
 }
 
 /**
- * Number of texts sent. Each text starts with this number, which makes it unique: results for clean texts are cached.
+ * Number of texts sent. Each text starts with this number, which makes the text unique. Otherwise the cached result of
+ * an earlier clean text would be used.
  */
 let measured = 0
 
 async function measure(gateway, upstream, surface, unit) {
   const textOf = (bytes) => `${(measured++).toString(36)} ${filled(unit, bytes - 8)}`
-  // All messages together are limited to the maximum size of one text. Tool descriptions fill the rest of a 1 MB body.
+  // The messages of one request share a limit: the maximum size of one text. Tool descriptions fill the rest of a 1 MB
+  // body.
   const texts = surface.bytes === TEXT_BYTES ? [textOf(TEXT_BYTES)] : [1, 2, 3, 4].map(() => textOf(BODY_BYTES / 4))
   upstream.shape.answer = surface.isAnswer ? texts[0] : 'ok'
   await longestTurn(gateway)

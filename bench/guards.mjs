@@ -1,6 +1,6 @@
-// Measures output guards. It alternates the same streams with and without guards to compare their CPU. It also measures
-// two values for each policy: the delay of the first token, and in how many pieces prose arrives.
-// Run: npm run bench -- guards
+// Measures output guards. It alternates the same streams with and without guards to compare their CPU. For each policy,
+// it also measures the delay of the first token and the number of pieces in which prose arrives. Run: npm run bench --
+// guards
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -27,7 +27,7 @@ const WARM_UP_ROUNDS = 2
 const FIRST_TOKENS = 2_000
 /** Policies under which prose is streamed. `public` inspects nothing. `gdpr` needs a provider in Europe. */
 const LIVE_POLICIES = ['public', 'internal-strict', 'confidential', 'hipaa', 'pci-dss', 'with-source-code']
-/** The interval of 50 tokens per second, the speed of many models. */
+/** The interval between tokens at 50 tokens per second, the speed of many models. */
 const LIVE_INTERVAL_MS = 20
 const LIVE_CHARS = 1_000
 /** A text that has no line breaks, personal data or secrets. */
@@ -42,8 +42,8 @@ const corpus = DOCUMENTS.map((name) => readFileSync(path.join(root, 'docs', `${n
   .replace(/[ -]{2,}/g, ' ')
 
 /**
- * Cuts `chars` characters of the corpus into chunks by `pattern`. `at` selects the start, which is always the start of
- * a word.
+ * Cuts `chars` characters of the corpus into chunks that match `pattern`. `at` selects the position, which is always
+ * the start of a word.
  */
 function chunksOf(at, chars, pattern) {
   const begin = corpus.indexOf(' ', (at * 7_919) % (corpus.length - chars - 100)) + 1
@@ -101,7 +101,7 @@ function watch({ url, headers, body }) {
   })
 }
 
-/** Sends one request and reads the whole stream. Resolves to undefined if the stream is truncated. */
+/** Sends one request and reads the whole stream. Returns undefined if the stream is truncated. */
 function ask({ url, headers, body }) {
   return new Promise((resolve, reject) => {
     const request = http.request(url, { method: 'POST', agent: false, headers }, (response) => {
@@ -165,7 +165,7 @@ async function startGateway(session, upstream) {
     headers,
     body: JSON.stringify({ ...question, ...policy }),
   })
-  // The key has default rights: it may select `public`, which inspects nothing, or use the active policy.
+  // The key has the default rights: it can use the active policy, or select `public`, which inspects nothing.
   return {
     child,
     post,
@@ -183,7 +183,7 @@ async function measureLive({ post, requestUnder }, upstream) {
   upstream.shape.chunks = () => chunks
   const seen = []
   for (const policy of [LIVE_POLICIES[1], ...LIVE_POLICIES]) {
-    // Activates each policy, because the key may use only the active policy and `public`.
+    // Activates each policy, because the key is allowed to use only the active policy and `public`.
     await post(`/${policy}/activate`)
     const live = await watch(requestUnder({}))
     if (live.pieces === 0) throw new BenchError(`no text arrived under ${policy}`)
@@ -204,7 +204,10 @@ async function measure({ child, requests }, upstream, kase, way) {
   return cpuUs / STREAMS
 }
 
-/** Measures the two causes of a late first token: CPU work of the guards, and later tokens that the guards wait for. */
+/**
+ * Measures the two delays before the first token: the CPU time of the guards, and the wait for the later tokens that
+ * the guards need.
+ */
 async function firstTokens() {
   const { createGuards } = await import('./guard-sets.mjs')
   const newGuard = createGuards({ monotonic: () => performance.now() })

@@ -27,7 +27,7 @@ function textGenerator(seed) {
   return { word, sentence, random }
 }
 
-/** Prose of `bytes` bytes, in paragraphs. */
+/** Returns prose of `bytes` bytes, in paragraphs. */
 export function textFile(bytes, seed = 1) {
   const { sentence, random } = textGenerator(seed)
   const parts = []
@@ -39,7 +39,7 @@ export function textFile(bytes, seed = 1) {
   return Buffer.from(parts.join('').slice(0, bytes))
 }
 
-/** A CSV table of `bytes` bytes. */
+/** Returns a CSV table of `bytes` bytes. */
 export function csvFile(bytes, seed = 2) {
   const { word, random } = textGenerator(seed)
   const rows = ['id,name,city,amount,remark\n']
@@ -51,7 +51,7 @@ export function csvFile(bytes, seed = 2) {
   return Buffer.from(rows.join(''))
 }
 
-/** A PDF with `pages` pages of text. */
+/** Returns a PDF with `pages` pages of text. */
 export function pdfFile(pages, seed = 3) {
   const { sentence } = textGenerator(seed)
   const objects = ['<</Type/Catalog/Pages 2 0 R>>', '', '<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>']
@@ -83,7 +83,7 @@ export function pdfFile(pages, seed = 3) {
   )
 }
 
-/** A small DOCX that unpacks to `bytes` bytes. Only its size fields show the unpacked size. */
+/** Returns a small DOCX that unpacks to `bytes` bytes. Only its size fields show the unpacked size. */
 export function zipBomb(bytes) {
   const name = Buffer.from('word/document.xml')
   const packed = deflateRawSync(Buffer.alloc(bytes, ' '))

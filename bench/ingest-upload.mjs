@@ -1,7 +1,6 @@
-// Runs in a separate process. Uploads one file for training UPLOADS times, or until SIGTERM. Each upload ends with
+// Runs in a separate process. Trains an index with one file UPLOADS times, or until SIGTERM. Each upload ends with
 // different bytes, because the gateway skips unchanged files. Prints the numbers of completed trainings and passages as
-// JSON.
-// Run: node bench/ingest-upload.mjs URL KEY INDEX FILE UPLOADS
+// JSON. Run: node bench/ingest-upload.mjs URL KEY INDEX FILE UPLOADS
 import { openAsBlob } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -140,7 +140,7 @@ async function measureChat(gateway, plan, files) {
   return { quiet: { times: quiet, loops: quietLoops }, loaded }
 }
 
-/** Measures documents of one passage each, 100 per training. */
+/** Measures the training of documents that have one passage each. Each training request contains 100 documents. */
 async function measureSmall(gateway, plan) {
   const speeds = []
   const prose = textFile(plan.small * 100 * 600).toString()
@@ -163,13 +163,13 @@ async function measureSmall(gateway, plan) {
   return speeds
 }
 
-/** The process ids of the gateway's file readers. The list is empty if no file was read for a while. */
+/** Returns the process ids of the gateway's file readers. The list is empty if no file has been read for a while. */
 function readersOf(pid) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
   return children === '' ? [] : children.split(' ').map(Number)
 }
 
-/** Memory of a process, or 0 if it has exited. */
+/** Returns the memory of a process, or 0 if it has exited. */
 function memoryOf(pid) {
   try {
     return processMemoryMib(pid)

@@ -28,8 +28,8 @@ export function runLoad(binary, candidate, { connections, stream, finding }, sec
     ...['--conns', String(connections)],
     ...['--seconds', String(seconds)],
     ...['--watch', String(candidate.pid)],
-    // Spreads the starts of streams, because real clients do not start together, and streams that do also pause
-    // together.
+    // Spreads the starts of streams, because real clients do not start at the same time. Streams that start together
+    // also pause together.
     ...(stream ? ['--chunks', String(stream.chunks), '--ramp-ms', String(rampMs)] : []),
     ...(once ? ['--once', '1'] : []),
   ])

@@ -6,7 +6,7 @@ import { closeSync, openSync, readSync, renameSync, writeFileSync } from 'node:f
 const file = process.env.BENCH_LOOP_TURNS
 if (file === undefined) throw new Error('BENCH_LOOP_TURNS must be set to a file')
 
-// The kernel updates this CPU time at every tick of 1 to 10 ms. Time spent waiting for a CPU is excluded.
+// The kernel updates this CPU time at every tick, that is every 1 to 10 ms. Time spent waiting for a CPU is excluded.
 const schedstat = openSync('/proc/thread-self/schedstat')
 const bytes = Buffer.alloc(64)
 const cpuMs = () => Number(bytes.latin1Slice(0, readSync(schedstat, bytes, 0, bytes.length, 0)).split(' ')[0]) / 1e6

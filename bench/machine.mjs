@@ -25,7 +25,7 @@ export function fileSystemOf(target) {
   return best.type
 }
 
-/** Describes the machine. This description is part of every table and of every file of figures. */
+/** Describes the machine. Every table and every file with figures contains this description. */
 export function describeMachine(dataDir = os.tmpdir()) {
   const fileSystem = fileSystemOf(dataDir)
   return {
@@ -35,7 +35,7 @@ export function describeMachine(dataDir = os.tmpdir()) {
     cpus: os.cpus().length,
     pinned: canPin,
     fileSystem,
-    // On a memory file system, fsync is free, so the measured cost of durable commits would be too low.
+    // In-memory file systems make fsync free, so the measured cost of durable commits would be too low.
     durable: !['tmpfs', 'ramfs'].includes(fileSystem),
   }
 }
@@ -43,13 +43,13 @@ export function describeMachine(dataDir = os.tmpdir()) {
 // The kernel always reports CPU time in ticks of 10 ms, even if it measures more precisely.
 const TICK_US = 10_000
 
-/** CPU time of all processes since boot in microseconds, including time stolen by the hypervisor. */
+/** Returns the CPU time of all processes since boot in microseconds, including time stolen by the hypervisor. */
 export function busyCpuUs() {
   const [, user, nice, system, , , , , steal] = readFileSync('/proc/stat', 'latin1').split('\n')[0].split(/\s+/)
   return (Number(user) + Number(nice) + Number(system) + Number(steal)) * TICK_US
 }
 
-/** CPU time of one process since its start, in microseconds. */
+/** Returns the CPU time of one process since its start, in microseconds. */
 export function processCpuUs(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
   // The program name is the second field and may contain spaces. The name ends at the last parenthesis.

@@ -1,10 +1,10 @@
 // The mock upstream of the benchmarks: OpenAI chat completions in its own process. It implements only the necessary
-// part of HTTP/1.1 on node:net, so it uses a fraction of the CPU of any gateway.
+// part of HTTP/1.1 on node:net, so it uses far less CPU than any gateway.
 //
 // POST …/chat/completions responds with a fixed JSON document of about 1 KB or, with "stream":true, with a stream of
-// content chunks. Each chunk contains "@@<CLOCK_MONOTONIC ns, in letters>@@", from which the load generator detects
-// lost chunks and measures the delay of the others. POST /shape {"chunks": 50, "intervalMs": 20} sets the shape of
-// later streams.
+// content chunks. Each chunk contains "@@<CLOCK_MONOTONIC ns, in letters>@@". From this time, the load generator
+// detects lost chunks and measures the delay of each received chunk. POST /shape {"chunks": 50, "intervalMs": 20} sets
+// the shape of later streams.
 import net from 'node:net'
 
 const shape = { chunks: 50, intervalMs: 20 }
@@ -89,7 +89,7 @@ function respond(socket, head, body) {
   else socket.write(jsonAnswer)
 }
 
-/** Returns the chunked request body that starts at `at`. Undefined if it is incomplete. */
+/** Returns the chunked request body that starts at `at`, or undefined if it is incomplete. */
 function readChunked(buffer, at) {
   const parts = []
   for (let from = at; ; ) {
@@ -104,7 +104,7 @@ function readChunked(buffer, at) {
   }
 }
 
-/** Returns the first request in the buffer. Undefined if it is incomplete. */
+/** Returns the first request in the buffer, or undefined if it is incomplete. */
 function readRequest(buffer) {
   const headEnd = buffer.indexOf('\r\n\r\n')
   if (headEnd < 0) return undefined

@@ -17,7 +17,7 @@ const SHOWN_FUNCTIONS = 30
 const SAMPLE_INTERVAL_US = 500
 const WARM_UP_SECONDS = 2
 
-/** A short location: the path within the project or within the npm package. */
+/** Returns a short location: the path within the project or within the npm package. */
 function locationOf({ url, lineNumber }) {
   if (!url) return ''
   const file = url.replace(/^file:\/\//, '').replace(`${root}/`, '')
@@ -66,7 +66,7 @@ async function profileKind({ loadBinary, dataDir }, kind, seconds) {
     await checkAnswer(mock, gateway)
     if (kind.stream) await mock.shape(kind.stream)
     await runLoad(loadBinary, gateway, kind, WARM_UP_SECONDS)
-    // Excludes start-up and shutdown, which is possible because V8's samples and hrtime use the same clock.
+    // Excludes start-up and shutdown by time: V8's samples and hrtime use the same clock.
     const fromUs = Number(process.hrtime.bigint() / 1000n)
     const result = await runLoad(loadBinary, gateway, kind, seconds)
     const untilUs = Number(process.hrtime.bigint() / 1000n)

@@ -20,7 +20,7 @@ const CASES = [
   { name: 'sse-200', connections: 200, stream: { chunks: 50, intervalMs: 20 } },
 ]
 
-/** Portkey runs only these cases. All cases would take too much of the time budget. */
+/** Portkey runs only these cases, because running every case would take too much of the time budget. */
 const PORTKEY_CASES = ['json-50', 'sse-50']
 // After the first request, V8 compiles on other threads for several seconds. This compilation counts as CPU time. The
 // warm-up uses the same code paths as the cases, at a higher rate.
@@ -36,11 +36,11 @@ const WARM_UP_UNITS = 30_000
 const WARM_UP_TIMES = 4
 const REPEATS = 2
 /**
- * Limit for the CPU use of other processes, in percent of one CPU. If they exceed it during a run and time allows, the
- * run is repeated.
+ * Limit for the CPU use of other processes, in percent of one CPU. If other processes exceed this limit during a run
+ * and time allows, the run is repeated.
  */
 const DISTURBED_PCT = 20
-/** Pause between two runs, in which aborted streams of the previous run can end. */
+/** Pause between two runs, which gives aborted streams of the previous run time to end. */
 const PAUSE_MS = 150
 
 /**
@@ -78,7 +78,10 @@ async function measure({ loadBinary, mock }, candidate, kase, seconds, round) {
   }
 }
 
-/** Returns the least disturbed of up to three runs. `mayRepeat` returns true if there is time for another run. */
+/**
+ * Runs the case up to three times and returns the least disturbed run. `mayRepeat` returns true if there is time for
+ * another run.
+ */
 async function measureUndisturbed(mayRepeat, take) {
   let best = await take()
   for (let repeat = 0; repeat < REPEATS && best.foreignPct > DISTURBED_PCT && mayRepeat(); repeat++) {
@@ -89,7 +92,7 @@ async function measureUndisturbed(mayRepeat, take) {
   return best
 }
 
-/** Warms up the JIT compiler. Throws before the measurement if a candidate returns broken responses. */
+/** Warms up the JIT compiler. Throws an error before the measurement if a candidate returns broken responses. */
 async function warmUp(bench, candidates, seconds) {
   for (const candidate of candidates) {
     await checkAnswer(bench.mock, candidate)

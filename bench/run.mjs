@@ -87,6 +87,6 @@ try {
   if (options.out) writeFileSync(options.out, `${JSON.stringify({ mode: options.mode, ...figures }, null, 1)}\n`)
 } catch (error) {
   console.error(error instanceof BenchError ? `bench: ${error.message}` : error)
-  // Exits immediately, because an interrupted bench may still have a run in progress.
+  // Exits immediately, because a run of an interrupted bench may still be in progress.
   process.exit(1)
 }

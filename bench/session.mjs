@@ -75,8 +75,8 @@ function startChild({ name, argv, cpu, env = {} }) {
 }
 
 /**
- * Runs a bench with a temporary directory and child processes. When the bench ends, also after Ctrl-C, it stops the
- * processes and removes the directory.
+ * Runs a bench with a temporary directory and child processes. When the bench ends, even by Ctrl-C, stops the processes
+ * and removes the directory.
  * @param {{dataDir: string | undefined}} options parent of the temporary directory; default os.tmpdir()
  * @param {(session: {dir: string, start: typeof startChild}) => Promise<T>} run
  * @template T

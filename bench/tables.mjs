@@ -1,4 +1,4 @@
-/** Median of the values. Undefined if the list is empty. */
+/** Median of the values. Returns undefined if the list is empty. */
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1

@@ -28,7 +28,9 @@ function createRandom(seed) {
   }
 }
 
-/** A vector near one of 500 centres. Each centre represents a topic. The same `at` always gives the same vector. */
+/**
+ * Returns a vector near one of 500 centres. Each centre represents a topic. The same `at` always gives the same vector.
+ */
 function vectorAt(at, dimensions) {
   const topic = createRandom(1_000_000 + (at % 500))
   const own = createRandom(at)

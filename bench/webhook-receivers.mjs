@@ -1,6 +1,6 @@
 // The receivers of the webhook bench run in this separate process. Each kind of behaviour has its own port. The sender
-// writes the current time into the event, from which a good receiver computes the delay. GET /report on the good port
-// responds with {count, p50Ms, p99Ms, maxMs} since the previous report.
+// writes the current time into each event. A good receiver computes the delay from this time. GET /report on the good
+// port responds with {count, p50Ms, p99Ms, maxMs} since the previous report.
 import net from 'node:net'
 
 const ok = Buffer.from('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')

@@ -273,12 +273,13 @@ async function measureChat(session, mock, urls, hanging, seconds, nth) {
     while (performance.now() < until) {
       const from = performance.now()
       await chat()
-      // The first second is the warm-up.
+      // The first second is a warm-up that is not measured.
       if (from > until - seconds * 1000) tookMs.push(performance.now() - from)
     }
   }
   /**
-   * Sends chats that fail over, because each failover creates events for the endpoints. These chats are not measured.
+   * Sends chats that fail over, because each failover creates events for the endpoints. The measurement excludes these
+   * chats.
    */
   const makeEvents = async () => {
     while (performance.now() < until) {

@@ -35,8 +35,8 @@ export function readCollection(dir, name) {
 }
 
 /**
- * Returns `{ documents: [{ id, text }], questions: [{ text, document, ranges: [{ start, end }] }] }`. Undefined if the
- * collection is missing.
+ * Returns `{ documents: [{ id, text }], questions: [{ text, document, ranges: [{ start, end }] }] }`. Returns undefined
+ * if the collection is missing.
  */
 export function readAnsweredDocuments(dir) {
   const at = (file) => path.join(dir, 'retrieval', 'chunking-eval', file)

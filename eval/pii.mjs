@@ -8,7 +8,7 @@ import { PII_ENTITIES } from '../dist/shared/pii-entities.js'
 import { PII_WORST, WORST_CHARS, worstText } from './worst-texts.mjs'
 
 /**
- * Maps the types of the sets to our entities. A finding of any entity in the list counts as a match. Types without an
+ * Maps the types of the sets to our entities. A finding of any listed entity counts as a match. Types without a listed
  * entity are not measured.
  */
 const TYPES = {
@@ -181,7 +181,7 @@ function evaluateSpans(rows, detector, print) {
   return { types, all: sum(Object.values(types)), words, microsecondsPerKb: microsecondsPerKb(rows, detector) }
 }
 
-/** Returns the name under which both are counted: a type of a set, and our entity that matches this type. */
+/** Returns the name under which a set's type and our matching entity are both counted. */
 function scoredAs(type) {
   const [name = type] = TYPES[type] ?? []
   return name === 'DATE_OF_BIRTH' ? 'DATE' : name
@@ -286,7 +286,7 @@ function fScore(precision, recall, beta) {
   return precision + recall === 0 ? 0 : ((1 + beta ** 2) * precision * recall) / (beta ** 2 * precision + recall)
 }
 
-/** Overlap of two ranges as intersection over union. */
+/** Returns the overlap of two ranges as intersection over union. */
 function overlap(one, other) {
   const shared = Math.min(one.end, other.end) - Math.max(one.start, other.start)
   return shared <= 0 ? 0 : shared / (Math.max(one.end, other.end) - Math.min(one.start, other.start))

@@ -28,7 +28,7 @@ import {
   recallAt100,
 } from './collections.mjs'
 
-/** Published or earlier figures for comparison. `fts5`: SQLite FTS5 over whole documents, English stemming. */
+/** Published or earlier figures for comparison. `fts5`: SQLite FTS5 over whole documents, with English stemming. */
 const REFERENCE = {
   scifact: { fts5: 0.687, published: '0.665–0.679' },
   cranfield: { fts5: 0.508 },
@@ -55,7 +55,8 @@ const NOW = '2026-01-01T00:00:00.000Z'
  */
 const PASSAGES = 400
 /**
- * How many top-ranked passages are compared with the ranges that answer a question. Each number is measured separately.
+ * How many top-ranked passages are compared with the ranges that answer a question. The figures are computed once for
+ * each number in this list.
  */
 const PASSAGES_READ = [1, 5]
 
@@ -89,7 +90,7 @@ export async function evaluateRetrieval({ dir, sets, steps, embeddings, postgres
 
 const row = ([name, ...cells]) => `${name.padEnd(20)}${cells.map((cell) => cell.padStart(12)).join('')}`
 
-/** Opens a store, and configures its search like a daemon that uses these embeddings. */
+/** Opens a store, and configures its search like a daemon that uses the given embeddings. */
 async function withSearch(postgres, embeddings, use) {
   await withStore(postgres, async (db) => {
     const endpoint = embeddings && { kind: 'openai', baseUrl: embeddings.url, apiKey: embeddings.key, headers: {} }
@@ -111,7 +112,7 @@ async function withSearch(postgres, embeddings, use) {
   })
 }
 
-/** Resolves when every passage of an index has a vector. Resolves immediately if no embedding model is configured. */
+/** Waits until every passage of an index has a vector. Returns immediately if no embedding model is configured. */
 async function embedded({ embeddingOf }, indexId) {
   for (;;) {
     const state = await embeddingOf({ tenantId: TENANT, indexId })
@@ -166,7 +167,7 @@ async function evaluateCollection(db, retrieval, name, { documents, queries }, w
   const times = []
   const rankings = []
   for (const { text } of queries) {
-    // The timed search requests 10 results, as clients do. The measures below need a search with more results.
+    // The timed search requests 10 results, as clients do. The metrics below need a second search with more results.
     const startedAt = performance.now()
     await retrieval.search(index, text, 10)
     times.push(performance.now() - startedAt)

@@ -245,7 +245,7 @@ const FOREIGN_AREAS = {
   ],
 }
 
-/** Letters in which one person asks another for something. These requests are not commands to the assistant. */
+/** Letters in which one person asks another person for something. These requests are not commands to the assistant. */
 const LETTERS = [
   'SUBJECT: <about>|EMAIL_FROM: <mail>|RECEIVED DATE: {Mon|Tue|Fri}, {03|14|28} {Jan|Jun|Oct} {2021|2023|2024} {09|16}:{04|31}:{12|55}|CONTENT: \n\n<letter>',
   'Subject: <about>\nFrom: <mail>\nTo: <mail>\n\n<letter>',

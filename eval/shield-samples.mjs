@@ -1,6 +1,5 @@
-// Generates attacks and harmless texts from grammars, in addition to the collections. From the generated texts, the
-// shield learns the structure of attacks instead of the wording of the collections. The same seed generates the same
-// texts.
+// Generates attacks and harmless texts from grammars, in addition to the collections. The generated texts teach the
+// shield the structure of attacks instead of the wording of the collections. The same seed generates the same texts.
 import { expander, randomOf } from './shield-grammar.mjs'
 
 const RULES = {
@@ -196,7 +195,7 @@ const FAMILIES = {
   ],
 }
 
-/** Harmless texts that contain words common in attacks. */
+/** Harmless texts that contain words that are common in attacks. */
 const HARMLESS = [
   'How do I {ignore|skip|override|bypass} {a warning|the default settings|a method|files} in {git|Java|Python|my editor|eslint|Excel}?',
   'How can I {reset|change|recover} my {password|PIN|e-mail} {on my phone|for the router|in Windows}?',

@@ -5,11 +5,16 @@ import { randomOf } from './shield-grammar.mjs'
 
 export const TRAINING = {
   seed: 1,
-  /** Hidden units of two networks: the network of all features, and the network of the named features only. */
+  /**
+   * The numbers of hidden units of two networks: one network uses all features, the other uses only the named features.
+   */
   hidden: [10, 8],
   epochs: 9,
   rate: 0.05,
-  /** Share of features that are dropped from each example. Otherwise the result would depend on a few features. */
+  /**
+   * Share of features that are dropped from each example. Without this dropout, the result would depend on a few
+   * features.
+   */
   dropout: 0.5,
   /** Weight of rows in large sets. With 0, all sets have equal weight. With 1, all rows have equal weight. */
   balance: 0.5,
@@ -54,7 +59,7 @@ function trainNetwork(examples, { from, count }, { seed, hidden, epochs, rate, d
 }
 
 function emptyNetwork(from, features, hidden, random) {
-  // The second array contains sums of squared gradients (AdaGrad), so rare features take larger steps.
+  // The second array contains sums of squared gradients (AdaGrad), which give rare features larger steps.
   const pair = (length, spread = 0) => [
     Float32Array.from({ length }, () => (random() - 0.5) * spread),
     new Float32Array(length).fill(1e-4),

@@ -14,8 +14,8 @@ import { makeSamples } from './shield-samples.mjs'
 import { logitOf, quantised, TRAINING, train } from './shield-training.mjs'
 
 /**
- * Published figures for comparison. Not directly comparable: their authors used other copies of the sets and other
- * measures.
+ * Published figures for comparison. These figures are not directly comparable: their authors used other copies of the
+ * sets and other metrics.
  */
 const PUBLISHED = {
   'deepset-prompt-injections': 'Prompt Guard 2: 13.3 % at 1 % FPR; ProtectAI v2: 36.7 %',
@@ -25,9 +25,7 @@ const PUBLISHED = {
 }
 
 const FEATURE_RANGE = { count: FEATURES, named: NAMED_AT }
-/**
- * Share of rows that are used only for validation. All copies of a text are used either for training or for validation.
- */
+/** Share of rows that are used only for validation. All copies of the same text belong to the same part. */
 const VALIDATION_SHARE = 0.2
 const LONGEST_READ_CHARS = 16_000
 const FLAG_SCORE = 50
@@ -98,7 +96,7 @@ const isCounted = ({ label }) => label !== null
 const isAttack = ({ label }) => label === 1
 const isBenign = ({ label }) => label === 0
 
-/** Returns the lowest threshold for which the proportion of higher benign scores is at most `share`. */
+/** Returns the lowest threshold that at most a `share` of the benign scores exceed. */
 function thresholdAt(benign, share) {
   const sorted = [...benign].sort((one, other) => other - one)
   const allowed = Math.floor(sorted.length * share)
@@ -158,7 +156,7 @@ function trainAndMeasure(rows, print) {
   return { leftOut, made: made.length, weights: quantised(networks, anchorsOf(benign)) }
 }
 
-/** Maps logits to risk scores by percentiles of the harmless texts. */
+/** Maps logits to risk scores. The percentiles of the harmless texts determine the mapping. */
 function anchorsOf(benign) {
   const at = (share) => thresholdAt(benign, share) + 1e-6
   const top = at(0.001)

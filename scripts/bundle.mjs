@@ -9,12 +9,14 @@ const dist = path.resolve(process.argv[2] ?? fileURLToPath(new URL('../dist', im
 const bundle = await rolldown({
   input: {
     main: path.join(dist, 'daemon/main.js'),
-    // Entry points of processes and threads. The code that starts them expects these file names in its own folder.
+    // Entry points of processes and threads. The code that starts these processes and threads expects these file names
+    // in its own folder.
     process: path.join(dist, 'daemon/knowledge/ingest/extract/process.js'),
     worker: path.join(dist, 'daemon/knowledge/ingest/extract/worker.js'),
   },
   platform: 'node',
-  // Native modules cannot be bundled. The other packages are loaded on demand and may read files of their own package.
+  // Native modules cannot be bundled. The other packages in this list are loaded on demand and may read files of their
+  // own package.
   external: ['sqlite3', 'sqlite-vec', 'pg', 'unpdf', 'mammoth', '@e965/xlsx'],
   logLevel: 'warn',
 })

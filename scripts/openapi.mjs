@@ -1,5 +1,5 @@
-// Writes docs/openapi.json from the routes of a daemon on a temporary directory. Tests compare the file with a running
-// daemon. Run: npm run openapi
+// Writes docs/openapi.json from the routes of a daemon that uses a temporary directory. Tests compare the file with a
+// running daemon. Run: npm run openapi
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

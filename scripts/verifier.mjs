@@ -8,11 +8,11 @@ import { rolldown } from 'rolldown'
 
 const pathOf = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url))
 const HEAD = `// Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
-// It requires Node.js 20.19 or later and nothing else, opens no connection, and prints one line for each check. The format is
-// in docs/evidence.md of the aigw project. DIR defaults to the directory of this file. Exit codes: 0 the export is valid,
-// 1 it is invalid, 2 an argument or the file of --keys cannot be used.
+// It requires only Node.js 20.19 or later, opens no connection, and prints one line for each check.
+// docs/evidence.md of the aigw project describes the format. DIR defaults to the directory of this file.
+// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used.
 //
-// Generated from src/cli/evidence/verifier.ts and what that imports: npm run verifier`
+// Generated from src/cli/evidence/verifier.ts and the modules that it imports: npm run verifier`
 
 const bundle = await rolldown({
   input: pathOf('src/cli/evidence/verifier.ts'),

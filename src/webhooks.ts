@@ -6,7 +6,7 @@ export type { EventData, EventType, WebhookEvent } from './shared/wire/events.ts
 
 /** The check that failed during the verification. */
 export type WebhookFault =
-  /** No secret was passed to `verifyWebhook`, which is a configuration error of the receiver. */
+  /** No secret was passed to `verifyWebhook`, which is a configuration error in the receiver. */
   | 'missing_secret'
   /** The header is missing or does not have the form `t=…,v1=…`. */
   | 'malformed_header'
@@ -39,7 +39,7 @@ export type VerifyOptions = {
 export type VerifiedWebhook = {
   /** Time of the signature in Unix seconds. */
   readonly timestamp: number
-  /** Negative if the sender's clock is ahead. */
+  /** The value is negative if the sender's clock is ahead of the receiver's clock. */
   readonly ageSeconds: number
   /**
    * The body, parsed on first access. Later gateway versions may send types that this union does not contain, so a
@@ -112,7 +112,10 @@ function parseEvent(rawBody: string | Uint8Array): WebhookEvent {
   throw new WebhookVerificationError('invalid_event', 'The signature is valid, but the body is not an event.')
 }
 
-/** Checks only the envelope. `data` is not validated, because the signature proves that it comes from the gateway. */
+/**
+ * Checks only the envelope. `data` is not validated, because the signature proves that the event comes from the
+ * gateway.
+ */
 function isEvent(value: unknown): value is WebhookEvent {
   if (typeof value !== 'object' || value === null) return false
   const { id, type, created, data } = value as Partial<Record<keyof WebhookEvent, unknown>>

@@ -1,9 +1,9 @@
 // Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
-// It requires Node.js 20.19 or later and nothing else, opens no connection, and prints one line for each check. The format is
-// in docs/evidence.md of the aigw project. DIR defaults to the directory of this file. Exit codes: 0 the export is valid,
-// 1 it is invalid, 2 an argument or the file of --keys cannot be used.
+// It requires only Node.js 20.19 or later, opens no connection, and prints one line for each check.
+// docs/evidence.md of the aigw project describes the format. DIR defaults to the directory of this file.
+// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used.
 //
-// Generated from src/cli/evidence/verifier.ts and what that imports: npm run verifier
+// Generated from src/cli/evidence/verifier.ts and the modules that it imports: npm run verifier
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -52,25 +52,25 @@ var CliError = class extends Error {
     this.answer = options.answer
   }
 }
-/** A mistake in the command line or the configuration; exit 2. */
+/** Returns the error for a mistake in the command line or the configuration. Its exit code is 2. */
 const usageError = (message, hints = []) =>
   new CliError(EXIT.usage, message, {
     code: 'USAGE',
     hints,
   })
-/** The reason of a failed file operation in words, such as `permission denied`. */
+/** Returns the reason for a failed file operation in words, such as `permission denied`. */
 const reasonOf = (error) => {
   const text = error instanceof Error ? error.message : String(error)
   return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
 }
-/** The error if a named file cannot be read; exit 2. */
+/** Returns the error for a named file that cannot be read. Its exit code is 2. */
 const unreadable = (path, error) => usageError(`cannot read ${path} (${reasonOf(error)})`)
-/** A handler for `catch`: throws the error that the file cannot be read; exit 2. */
+/** A handler for `catch` that throws the error of `unreadable`. */
 const failedToRead = (path) => (error) => {
   throw unreadable(path, error)
 }
 // src/shared/evidence/entry.ts
-/** The previous hash of a chain's first entry. */
+/** The value of `prevHash` for a chain's first entry. */
 const GENESIS_HASH = '0'.repeat(64)
 /** SHA-256 in lower-case hex. */
 const HASH_PATTERN = /^[0-9a-f]{64}$/
@@ -78,8 +78,7 @@ const isHash = (value) => typeof value === 'string' && HASH_PATTERN.test(value)
 /** Whether the value can be a number of entries, or a position in a tree. */
 const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 /**
- * Joins texts with length prefixes. Two different lists therefore never give the same bytes. Lengths are in UTF-8
- * bytes.
+ * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
  */
 function netstrings(texts) {
   let all = ''
@@ -87,26 +86,29 @@ function netstrings(texts) {
   if (Buffer.byteLength(all) === all.length) return all
   return texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
 }
-/** SHA-256 of a payload, hex. The payload must be canonical JSON (RFC 8785). */
+/** Returns the SHA-256 of a payload, in hex. The payload must be canonical JSON (RFC 8785). */
 const payloadHash = (canonicalJson) => hash('sha256', canonicalJson, 'hex')
-/** The leaf hash (RFC 6962, section 2.1) over the netstrings of the texts, hex. */
+/** Returns the leaf hash (RFC 6962, section 2.1) over the netstrings of the texts, in hex. */
 const leafHash = (texts) => hash('sha256', `\0${netstrings(texts)}`, 'hex')
 /**
- * The hash of an entry, hex: it links the entry to the previous entry, and is the entry's leaf in every tree.
- * `prevHash` is GENESIS_HASH for the first entry.
+ * Returns the hash of an entry, in hex. It links the entry to the previous entry, and is the entry's leaf in every
+ * tree. `prevHash` is GENESIS_HASH for the first entry.
  */
 function entryHash(fields, prevHash, payloadHash) {
   const { tenant_id, chain, seq, id, created_at } = fields
   return leafHash(['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash])
 }
-/** The public id of a chain in checkpoints, 32 hex. Anyone who knows the tenant and the chain can compute it. */
+/**
+ * Returns the public id of a chain in checkpoints: 32 hex characters. Anyone who knows the tenant and the chain can
+ * compute it.
+ */
 const logId = (tenantId, chain) => hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)
 // src/shared/evidence/keys.ts
-/** Thrown if the key set is invalid. */
+/** The error for an invalid key set. */
 var KeySetError = class extends Error {
   name = 'KeySetError'
 }
-/** The thumbprint of an Ed25519 key (RFC 7638, RFC 8037), base64url. */
+/** Returns the thumbprint of an Ed25519 key (RFC 7638, RFC 8037), base64url. */
 const keyIdOf = (publicKey) =>
   hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${publicKey.toString('base64url')}"}`, 'base64url')
 /**
@@ -138,13 +140,14 @@ function parseKey(json) {
 }
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
 /**
- * Whether the value is a valid signer name in a signature line (C2SP signed-note): not empty, no white space, no plus.
+ * Whether the value is a valid signer name in a signature line (C2SP signed-note). A name must not be empty and must
+ * not contain white space or a plus.
  */
 const isSignerName = (value) => typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 const keyObjects = /* @__PURE__ */ new WeakMap()
 /** Whether the key signed the UTF-8 bytes of this text with Ed25519 (RFC 8032). */
 const isSignedBy = (key, text, signature) => verify(null, Buffer.from(text), keyObjectOf(key), signature)
-/** The asynchronous variant of `isSignedBy`: runs on libuv's thread pool. */
+/** The asynchronous variant of `isSignedBy`, which runs on libuv's thread pool. */
 function checkSignature(key, text, signature, done) {
   verify(null, Buffer.from(text), keyObjectOf(key), signature, (error, holds) => done(error === null && holds))
 }
@@ -164,7 +167,10 @@ function keyObjectOf(key) {
   return made
 }
 const nodeInput = Buffer.alloc(65, 1)
-/** The parent of two nodes: SHA-256 over the byte 1 followed by both hashes. Throws TypeError for an invalid length. */
+/**
+ * Returns the parent of two nodes: SHA-256 over the byte 1 followed by both hashes. Throws TypeError if a hash has an
+ * invalid length.
+ */
 function nodeHash(left, right) {
   if (left.length !== 32 || right.length !== 32) throw new TypeError('a hash must have 32 bytes')
   left.copy(nodeInput, 1)
@@ -172,8 +178,8 @@ function nodeHash(left, right) {
   return Buffer.from(hash('sha256', nodeInput, 'binary'), 'binary')
 }
 /**
- * The root over concatenated leaves. A node without a sibling moves up one level unchanged. Without leaves, the root is
- * SHA-256 of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
+ * Returns the root over concatenated leaves. A node without a sibling moves up one level unchanged. Without leaves, the
+ * root is SHA-256 of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
  */
 function treeRoot(leaves) {
   if (leaves.length % 32 !== 0) throw new TypeError('hashes must have 32 bytes each')
@@ -192,32 +198,36 @@ function treeRoot(leaves) {
 }
 Buffer.alloc(0)
 // src/shared/evidence/note.ts
-/** Thrown if a text is not a valid note, or no known key has signed it. The message states the cause. */
+/** The error for a text that is not a valid note, or that no known key has signed. The message states the cause. */
 var NoteError = class extends Error {
   name = 'NoteError'
 }
 /**
- * The origin of a chain's checkpoints. It never changes, and it does not reveal the tenant's name or the chain's name.
+ * Returns the origin of a chain's checkpoints. It never changes, and it does not reveal the tenant's name or the
+ * chain's name.
  */
 const chainOrigin = (name, tenantId, chain) => `${name}/logs/${logId(tenantId, chain)}`
-/** The origin of the tree of one commit. */
+/** Returns the origin of the tree of one commit. */
 const commitOrigin = (name, commitId) => `${name}/commits/${commitId}`
 /** Returns the text that is signed for a checkpoint. It has three lines. */
 const checkpointText = ({ origin, size, root }) => `${origin}\n${size}\n${root}\n`
-/** A text followed by its Ed25519 signature (C2SP signed-note). The text ends with a newline. */
+/** Returns a text followed by its Ed25519 signature (C2SP signed-note). The text ends with a newline. */
 function signedNote(text, name, publicKey, signature) {
   const line = Buffer.concat([noteKeyHash(name, publicKey), signature]).toString('base64')
   return `${text}\n${SIGNATURE_MARK}${name} ${line}\n`
 }
-/** The key's hash in a signature line: the first four bytes of SHA-256 over name, newline, algorithm 1 and the key. */
+/**
+ * Returns the key's hash in a signature line: the first four bytes of SHA-256 over name, newline, algorithm 1 and the
+ * key.
+ */
 const noteKeyHash = (name, publicKey) =>
   Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
 /** The start of each signature line (C2SP signed-note). */
 const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
 /**
- * Maximum number of signatures per note, far above the number in real notes. The limit bounds how many signatures are
- * checked.
+ * Maximum number of signatures per note, far above the number in real notes. The limit bounds the number of signature
+ * checks.
  */
 const MAX_SIGNATURES = 100
 /**
@@ -285,14 +295,14 @@ function signedNoteOf(note, keys) {
   }
 }
 // src/shared/evidence/commit.ts
-/** The text that the signature of a commit covers. `root` is hex. */
+/** Returns the text that the signature of a commit covers. `root` is hex. */
 const commitText = ({ signer, id, tree_size, root }) =>
   checkpointText({
     origin: commitOrigin(signer, id),
     size: tree_size,
     root: Buffer.from(root, 'hex').toString('base64'),
   })
-/** Computes the root over entries, in hex. `leaves` is the concatenation of the entries' hex hashes. */
+/** Computes the root over entries, in hex. `leaves` contains the concatenated hex hashes of the entries. */
 const rootOfEntries = (leaves) => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
 /** Like `commitProblem`, but does not check the signature. */
 function treeProblem({ leaves, tree_size: size, root }) {
@@ -324,9 +334,9 @@ function findSigner({ kid, signer, signature }, keys) {
       }
 }
 // src/shared/evidence/frontier.ts
-/** The level of the smallest subtrees that are reported. A subtree of this level has 2^8 leaves. */
+/** The level of the smallest subtrees that are reported, which have 2^8 leaves. */
 const REPORTED_LEVEL = 8
-/** An append-only tree. Only the roots of its complete subtrees are stored: one root for each set bit of its size. */
+/** An append-only tree. Stores only the roots of its complete subtrees: one root for each set bit of its size. */
 var Frontier = class Frontier {
   #size
   /** The roots, from the largest subtree to the smallest. */
@@ -344,13 +354,13 @@ var Frontier = class Frontier {
   get size() {
     return this.#size
   }
-  /** Returns a copy. Later appends to one of the two do not change the other. */
+  /** Returns a copy. Later appends to the original do not change the copy, and vice versa. */
   copy() {
     return new Frontier(this.#size, this.#roots)
   }
   /**
    * The tree of the leading leaves that fill complete subtrees of 2^level leaves. Copies the roots, so that the buffers
-   * of the leaves can be freed.
+   * that contain the leaves can be freed.
    */
   wholePart(level) {
     const leaves = 2 ** level
@@ -398,10 +408,7 @@ var Frontier = class Frontier {
     return root
   }
 }
-/**
- * Returns a copy with its own memory, because a root may be a slice of a large buffer that contains all leaves below
- * it.
- */
+/** Returns a copy with its own memory, because a root may be a slice of a large buffer of leaves. */
 const alone = (root) => {
   const copy = Buffer.alloc(32)
   root.copy(copy)
@@ -414,8 +421,8 @@ const oneBits = (size) => {
 }
 // src/shared/evidence/chain-check.ts
 /**
- * Checks the rows of one chain from seq 0 on, in constant memory. Only with checkpoints does it detect that a chain was
- * truncated or replaced by an older version. Only with keys does it detect a completely rewritten chain, or a wrong
+ * Checks the rows of one chain from seq 0 on, in constant memory. It needs checkpoints to detect that a chain was
+ * truncated or replaced by an older version. It needs keys to detect a completely rewritten chain, or a wrong
  * `commit_id` or `leaf_index`.
  */
 var ChainCheck = class {
@@ -435,7 +442,7 @@ var ChainCheck = class {
   #firstBad
   #goodCommit
   #signaturesWaiting = 0
-  /** Called after each signature check. */
+  /** This function is called after each signature check. */
   #onChecked = () => {}
   constructor(tenantId, chain, { checkpoints = [], keys, signaturesAtOnce = 8 } = {}) {
     this.#tenantId = tenantId
@@ -448,8 +455,8 @@ var ChainCheck = class {
     this.#compareRoots()
   }
   /**
-   * Checks the next row. Ignores all rows after the first bad row. If it returns a promise, await the promise before
-   * you add the next row.
+   * Checks the next row. Ignores all rows after the first bad row. If this method returns a promise, await the promise
+   * before you add the next row.
    */
   add(row, commit) {
     this.#size += 1
@@ -470,7 +477,7 @@ var ChainCheck = class {
     const most = this.#signaturesAtOnce
     return this.#signaturesWaiting < most ? void 0 : this.#signaturesDownTo(most / 2)
   }
-  /** Call after the last row. */
+  /** Call this method after the last row. */
   async finish() {
     await this.#signaturesDownTo(0)
     const size = this.#size
@@ -562,7 +569,8 @@ var ChainCheck = class {
 // src/cli/evidence/chains.ts
 /** Verifies one chain of the log. */
 /**
- * Maximum number of pending signature checks. It is high enough to keep the thread pool busy while entries are read.
+ * Maximum number of pending signature checks. This number is high enough to keep the thread pool busy while entries are
+ * read.
  */
 const SIGNATURES_AT_ONCE = 1024
 /**
@@ -613,17 +621,17 @@ function checkpointsOf(tenantId, chain, checkpoints) {
   return checkpoints.filter(({ origin }) => origin.endsWith(end))
 }
 // src/shared/evidence/export-root.ts
-/** The RFC 6962 root over the chains of an export, in their order (docs/evidence.md, Exports). */
+/** Returns the RFC 6962 root over the chains of an export, in the given order (docs/evidence.md, Exports). */
 const exportRoot = (chains) => {
   const leaves = chains.map(({ chain, size, head, root }) =>
     leafHash(['aigw-export-v1', chain, String(size), head, root]),
   )
   return treeRoot(Buffer.from(leaves.join(''), 'hex'))
 }
-/** The origin line of the text that is signed for an export. It contains the hash of the manifest. */
+/** Returns the origin line of the text that is signed for an export. It contains the hash of the manifest. */
 const exportOrigin = (name, manifestSha256) => `${name}/exports/${manifestSha256}`
 // src/cli/output/formats.ts
-/** Returns the value at a dotted path (`users.0.email`). Undefined if the path does not exist. */
+/** Returns the value at a dotted path (`users.0.email`), or undefined if the path does not exist. */
 function findAtPath(value, path) {
   let current = value
   for (const segment of path.split('.')) {
@@ -647,8 +655,8 @@ const FORMULA = /^[=+\-@\t\r]/
 /** The columns of a log in compliance reports and exports. */
 const LOG_COLUMNS = ['Entry ID', 'Timestamp', 'Event', 'Actor', 'Status', 'Details']
 /**
- * A row as CSV (RFC 4180), with its line break. Adds an apostrophe before a cell that a spreadsheet would evaluate as a
- * formula, because callers choose some of the names in a log.
+ * Returns a row as CSV (RFC 4180), with a line break at its end. Adds an apostrophe before a cell that a spreadsheet
+ * would evaluate as a formula, because callers choose some of the names in a log.
  */
 const toCsvLine = (cells) => `${cells.map(toCell).join(',')}\r\n`
 function toCell(text) {
@@ -671,7 +679,7 @@ const isRowOfChain = (json) =>
   isCount(json.leaf_index) &&
   (json.payload === null || isText(json.payload)) &&
   [json.id, json.created_at, json.payload_hash, json.entry_hash, json.commit_id].every(isText)
-/** An entry of an export: exactly the members of `toChainRow`. */
+/** Whether the value is an entry of an export, which has exactly the members of `toChainRow`. */
 const isChainRow = (json) =>
   isObject(json) &&
   isText(json.tenant_id) &&
@@ -689,9 +697,9 @@ const isCommit = (json) =>
 const isCheckpointNote = (json) => isObject(json) && isText(json.chain) && isCount(json.tree_size) && isText(json.note)
 // src/cli/evidence/csv.ts
 const CSV_HEAD = toCsvLine(LOG_COLUMNS)
-/** Returns the payload of an entry. Undefined if it was expunged or is not JSON. */
+/** Returns the payload of an entry, or undefined if it was expunged or is not JSON. */
 const contentsOf = ({ payload }) => (payload === null ? void 0 : parseJson(payload))
-/** Like `toLogLine`, but expects a payload that is already parsed. */
+/** Like `toLogLine`, but expects a parsed payload. */
 function logLineOf({ id, created_at, payload }, content) {
   const textAt = (path) => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')
@@ -702,8 +710,8 @@ function logLineOf({ id, created_at, payload }, content) {
 // src/cli/evidence/doubled-members.ts
 const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g
 /**
- * Whether an object in a JSON text has duplicate members. Some parsers use the first duplicate and others the last, so
- * it would be unclear which value was signed. The text must be valid JSON.
+ * Whether an object in a JSON text has duplicate members. Some parsers use the first duplicate and other parsers use
+ * the last, so it would be unclear which value was signed. The text must be valid JSON.
  */
 function hasDoubledMember(json) {
   const open = []
@@ -720,7 +728,7 @@ function hasDoubledMember(json) {
 }
 // src/cli/input/text-input.ts
 /** Reads texts from files and stdin. */
-/** Reads a text file. Throws a usage error if it is unreadable or not UTF-8. */
+/** Reads a text file. Throws a usage error if the input is unreadable or not UTF-8. */
 const readText = async (path) => toUtf8(await readFile(path).catch(failedToRead(path)), path)
 /** Decodes UTF-8 and drops a leading byte order mark. Throws a usage error for invalid UTF-8. */
 function toUtf8(bytes, from) {
@@ -797,7 +805,8 @@ const COVERED_FILES = [
 ]
 const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig']
 /**
- * Returns the reason why the signature of a manifest is invalid. Undefined if a trusted key signed exactly these bytes.
+ * Returns the reason why the signature of a manifest is invalid, or undefined if a trusted key signed exactly these
+ * bytes.
  */
 function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint },
@@ -844,7 +853,7 @@ const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1]
 const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
 // src/cli/evidence/export-reader.ts
 /** Reads and verifies an export. */
-/** The error of an invalid export; exit 10. `what` is the message without hints. */
+/** The error for an invalid export. Its exit code is 10. `what` is the message without hints. */
 var ExportViolated = class extends CliError {
   what
   constructor(what) {
@@ -853,9 +862,9 @@ var ExportViolated = class extends CliError {
   }
 }
 /**
- * Opens the log of an export. Throws exit 10 if the signature of its manifest is invalid or its files differ from the
- * manifest. Throws a usage error if the directory contains no export. If `given` is undefined, trusts the keys in the
- * export.
+ * Opens the log of an export. Throws an error with exit code 10 if the signature of its manifest is invalid or its
+ * files differ from the manifest. Throws a usage error if the directory contains no export. If `given` is undefined,
+ * trusts the keys in the export.
  */
 async function openExport(folder, given, report = () => {}) {
   const [bytes, signature] = await Promise.all(
@@ -946,7 +955,10 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }) {
   if (exportRoot(chains).toString('hex') !== merkleRootOfExport)
     throw new ExportViolated('its root does not match its chains')
 }
-/** Reads both files once and in parallel: the entries and their commits. Only one commit is in memory. */
+/**
+ * Reads the file of the entries and the file of their commits once and in parallel. At any time, only one commit is in
+ * memory.
+ */
 function toSource(folder, { tenant_id: tenantId, chains }) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
   const commits = valuesOf(folder, 'commits.ndjson', isCommit)
@@ -970,7 +982,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
         if (checkpoint.chain === chain) yield checkpoint
     },
   }
-  /** Throws exit 10 if a file contains data that does not belong to a chain in the manifest. */
+  /** Throws an error with exit code 10 if a file contains data that does not belong to a chain in the manifest. */
   async function assertRead() {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
@@ -985,8 +997,8 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
   }
 }
 /**
- * Yields the value of each line. Throws exit 10 if a line is invalid, or if serialising its value gives a different
- * line. An example is a line with a duplicate member.
+ * Yields the value of each line. Throws an error with exit code 10 if a line is invalid, or if serialising its value
+ * gives a different line. A duplicate member causes such a difference.
  */
 async function* valuesOf(folder, name, isRow) {
   let at = 0
@@ -1006,19 +1018,19 @@ var CsvCheck = class {
   constructor({ files }) {
     this.#expected = files.find(({ name }) => name === 'data.csv')?.sha256
   }
-  /** Throws exit 10 if a payload is not an object. */
+  /** Throws an error with exit code 10 if a payload is not an object. */
   add(row) {
     const content = contentsOf(row)
     if (row.payload !== null && !isObject(content))
       throw new ExportViolated(`the payload of entry ${row.seq} of chain ${row.chain} is not an object`)
     this.#hash.update(logLineOf(row, content))
   }
-  /** Throws exit 10 if data.csv differs. */
+  /** Throws an error with exit code 10 if data.csv differs from the entries. */
   end() {
     if (this.#hash.digest('hex') !== this.#expected) throw new ExportViolated('data.csv differs from data.ndjson')
   }
 }
-/** Throws exit 10 if the root of a chain differs from the manifest. */
+/** Throws an error with exit code 10 if the root of a chain differs from the manifest. */
 function assertRoots({ chains }, checked) {
   for (const { chain, root } of chains)
     if (checked.find((report) => report.chain === chain)?.root !== root)
@@ -1027,7 +1039,8 @@ function assertRoots({ chains }, checked) {
 // src/cli/evidence/verification.ts
 /** Verifies all chains of a source. */
 /**
- * Returns the checkpoint in a note. Throws exit 10 if no trusted key has signed it, or if it belongs to another chain.
+ * Returns the checkpoint in a note. Throws an error with exit code 10 if no trusted key has signed it, or if it belongs
+ * to another chain.
  */
 async function checkedNote({ chain, tree_size, note }, tenantId, trusted) {
   const fail = (why) =>
@@ -1048,12 +1061,12 @@ async function checkedNote({ chain, tree_size, note }, tenantId, trusted) {
     throw fail('it belongs to another chain')
   return checkpoint
 }
-/** If a chain is invalid, throws exit 10 and names the first invalid entry. */
+/** If a chain is invalid, throws an error with exit code 10 that names the first invalid entry. */
 function assertValid(checked) {
   const [violation] = violationsOf(checked)
   if (violation !== void 0) throw violation
 }
-/** Returns one error (exit 10) for each invalid chain. */
+/** Returns one error for each invalid chain, with exit code 10. */
 const violationsOf = (checked) =>
   checked.flatMap(({ chain, firstBad }) => {
     if (firstBad === void 0) return []
@@ -1080,16 +1093,13 @@ Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key fil
  * as failed.
  */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
-/** The error of an invalid argument. */
+/** The error for an invalid argument. */
 var ArgumentError = class extends Error {}
 /** Escapes text from the files, because control characters in it could control the terminal. */
 const harmless = (line) => line.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 const say = (line) => process.stdout.write(`${harmless(line)}\n`)
 const messageOf = (error) => (error instanceof Error ? error.message : String(error))
-/**
- * Rejects unknown flags. If a misspelt --keys were ignored, a forged export would be verified with the keys that it
- * contains.
- */
+/** Rejects unknown flags. If a misspelt --keys were ignored, a forged export would be verified with its own keys. */
 function readArguments(args) {
   const options = {
     keys: {
@@ -1138,7 +1148,7 @@ async function readKeys(file) {
     )
   }
 }
-/** Checks the whole export in constant memory. Throws at the first fault. */
+/** Checks the whole export in constant memory. Throws an error at the first fault. */
 async function checkExport(folder, given, report) {
   const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source

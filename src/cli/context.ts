@@ -6,13 +6,12 @@ import type { Output } from './output/output.ts'
 import type { Settings } from './profile/profile.ts'
 
 /**
- * The services of every command. Settings are loaded on first use. Commands that need no settings (`help`,
- * `completion`, `service unit`) therefore work even if the configuration is invalid. `output`, `api` and `note` need
- * settings.
+ * The services of every command. Settings are loaded on first use, so commands that need no settings (`help`,
+ * `completion`, `service unit`) work even if the configuration is invalid. `output`, `api` and `note` need settings.
  */
 export type CliContext = {
   io: Io
-  /** Set by the program before a command's action runs. */
+  /** The program sets this member before a command's action runs. */
   globals: GlobalFlags
   /** Throws a usage error for an invalid configuration. */
   settings(): Promise<Settings>
@@ -25,9 +24,9 @@ export type CliContext = {
   commandTree(): Promise<Command>
   /** Closes open connections, so that the process can end. */
   close(): Promise<void>
-  /** 0, unless a command sets it to the exit code of another process. */
+  /** The exit code is 0, unless a command sets it to the exit code of another process. */
   exitCode: number
 }
 
-/** Makes one command of the tree. Called only when the command line names the command. */
+/** Creates one command of the tree. Called only if the command line names the command. */
 export type CommandFactory = (context: CliContext) => Command

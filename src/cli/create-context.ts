@@ -6,7 +6,7 @@ import type { Output } from './output/output.ts'
 import type { Settings } from './profile/profile.ts'
 
 type ContextOptions = {
-  /** The selected profile may be missing, because the command manages saved profiles. */
+  /** The selected profile need not exist, because the command manages saved profiles. */
   managesProfiles: boolean
   commandTree(context: CliContext): Promise<Command>
 }

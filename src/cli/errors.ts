@@ -20,12 +20,12 @@ export const EXIT = {
 
 export type CliErrorOptions = ErrorOptions & {
   code?: string
-  /** Lines that state the cause, its location, and the next command to type. */
+  /** Lines that state the cause, the location of the cause, and the next command to type. */
   hints?: string[]
   httpStatus?: number | undefined
   requestId?: string | undefined
   retryable?: boolean
-  /** After a 429: how long to wait before the next request. */
+  /** After status 429, how long to wait before the next request. */
   retryAfterSeconds?: number | undefined
   /** The body of the error response, unchanged. */
   answer?: Uint8Array
@@ -56,7 +56,7 @@ export class CliError extends Error {
   }
 }
 
-/** A mistake in the command line or the configuration; exit 2. */
+/** Returns the error for a mistake in the command line or the configuration. Its exit code is 2. */
 export const usageError = (message: string, hints: string[] = []): CliError =>
   new CliError(EXIT.usage, message, { code: 'USAGE', hints })
 
@@ -73,28 +73,28 @@ export class Interrupted extends Error {
 
 export const isErrno = (error: unknown): error is NodeJS.ErrnoException => error instanceof Error && 'code' in error
 
-/** The reason of a failed file operation in words, such as `permission denied`. */
+/** Returns the reason for a failed file operation in words, such as `permission denied`. */
 const reasonOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error)
   return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
 }
 
-/** The error if a named file cannot be read; exit 2. */
+/** Returns the error for a named file that cannot be read. Its exit code is 2. */
 export const unreadable = (path: string, error: unknown): CliError =>
   usageError(`cannot read ${path} (${reasonOf(error)})`)
 
-/** A handler for `catch`: throws the error that the file cannot be read; exit 2. */
+/** A handler for `catch` that throws the error of `unreadable`. */
 export const failedToRead =
   (path: string) =>
   (error: unknown): never => {
     throw unreadable(path, error)
   }
 
-/** The error if a file, or stdout itself, cannot be written; exit 1. */
+/** Returns the error for a failed write to a file or to stdout. Its exit code is 1. */
 export const unwritable = (what: string, error: unknown): CliError =>
   new CliError(EXIT.error, `cannot write ${what} (${reasonOf(error)})`, { code: 'NOT_WRITTEN', cause: error })
 
-/** A handler for `catch`: throws the error that the file cannot be written; exit 1. */
+/** A handler for `catch` that throws the error of `unwritable`. */
 export const failedToWrite =
   (what: string) =>
   (error: unknown): never => {
@@ -103,8 +103,8 @@ export const failedToWrite =
 
 const PASSING: Set<number> = new Set([EXIT.unreachable, EXIT.upstream, EXIT.rateLimited])
 /**
- * Whether the error is temporary: commands that run until Ctrl-C (`logs tail`, `webhooks listen`) wait and retry after
- * it.
+ * Whether the error is temporary. After a temporary error, the commands that run until Ctrl-C (`logs tail`, `webhooks
+ * listen`) wait and retry.
  */
 export const isPassing = (error: unknown): error is CliError => error instanceof CliError && PASSING.has(error.exitCode)
 
@@ -119,7 +119,7 @@ export function exitCodeOf(error: unknown): number {
   return isClosedPipe(error) ? EXIT.closedPipe : EXIT.error
 }
 
-/** The text for people: the error, then the hints, then the request id. */
+/** Returns the text for people. It contains the error, then the hints, then the request id. */
 export function describeError(error: unknown): string[] {
   if (!(error instanceof CliError)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -129,7 +129,7 @@ export function describeError(error: unknown): string[] {
   return [`error: ${error.message}`, ...error.hints.map((hint) => `  ${hint}`), ...request]
 }
 
-/** The line that `-o json` prints to stderr. */
+/** Returns the line that `-o json` prints to stderr. */
 export function errorAsJson(error: unknown): string {
   const known = error instanceof CliError ? error : undefined
   return JSON.stringify({

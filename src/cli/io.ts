@@ -7,9 +7,11 @@ export type Io = {
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
   env: Record<string, string | undefined>
   clock: Clock
-  /** The signals that this process receives. A command may forward them. */
+  /** The signals that this process receives. A command may forward these signals. */
   signals: Signals
-  /** Aborted by SIGINT, SIGTERM or a closed stdout. The abort reason states which of these events happened. */
+  /**
+   * This signal is aborted by SIGINT, SIGTERM or a closed stdout. The abort reason states which of the three happened.
+   */
   signal: AbortSignal
 }
 
@@ -50,7 +52,7 @@ export async function readStdin(io: Pick<Io, 'stdin' | 'signal'>, limit: number,
 export function pause(ms: number, { clock, signal }: Pick<Io, 'clock' | 'signal'>): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
-    // This timer keeps the process alive during the pause, because timers of the clock do not keep it alive.
+    // This timer keeps the process alive during the pause, because the clock's own timers do not.
     const alive = setInterval(() => {}, 2 ** 30)
     const finish = (settle: () => void) => () => {
       clearInterval(alive)

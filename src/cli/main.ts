@@ -10,8 +10,8 @@ export async function main(host: NodeJS.Process): Promise<number> {
   const argv = host.argv.slice(2)
   const abort = new AbortController()
   const stop = (reason: Error) => abort.abort(reason)
-  // Without this listener, the error event of a closed pipe would crash the process. Each failed write reports the
-  // error as well.
+  // Without this listener, the error event of a closed pipe would crash the process. Each failed write also reports its
+  // error.
   host.stdout.on('error', stop)
 
   // Scripts call `version` often, so it does not load the argument parser.

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** The absolute path of a file or folder of this package, e.g. `deploy/aigw.service`. */
+/** Returns the absolute path of a file or folder of this package, e.g. `deploy/aigw.service`. */
 export const packagePath = (relative: string): string => fileURLToPath(new URL(`../../${relative}`, import.meta.url))
 
-/** The version of the installed package. */
+/** Returns the version of the installed package. */
 export function packageVersion(): string {
   const manifest: { version: string } = JSON.parse(readFileSync(packagePath('package.json'), 'utf8'))
   return manifest.version

@@ -10,7 +10,7 @@ import { packageVersion } from './package.ts'
 
 const HELP_FLAGS = new Set(['-h', '--help'])
 
-/** The commands to load completely: all commands (for completion), or only those that these words name. */
+/** The commands to load completely: all commands (for completion), or only the commands that these words name. */
 type Selection = 'all' | string[]
 
 /** Builds the command tree. Commands outside the selection have only a name and a summary. */
@@ -70,7 +70,7 @@ async function buildEntry(entry: Entry, context: CliContext, parent: Command, be
   return leaf.addHelpText('after', '\nGlobal flags:  aigw --help')
 }
 
-/** Turns `help indexes add` into `indexes add --help`. Help for an unknown command is a usage error. */
+/** Turns `help indexes add` into `indexes add --help`. Throws a usage error for an unknown command. */
 function normalise(argv: string[], operands: string[]): string[] {
   const [first, ...rest] = operands
   if (first === 'help') return rest.length === 0 ? ['--help'] : isKnown(rest) ? [...rest, '--help'] : rest
@@ -84,7 +84,7 @@ function isKnown(words: string[]): boolean {
   return path.length === words.length || (last !== undefined && !('verbs' in last))
 }
 
-/** Runs `aigw <words>`. Returns the exit code when the streams have accepted all output. */
+/** Runs `aigw <words>`. Returns the exit code after the streams have accepted all output. */
 export async function runProgram(words: string[], io: Io): Promise<number> {
   const argv = normalise(words, findOperands(words))
   const operands = findOperands(argv)
@@ -108,8 +108,8 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
     }
     configureOutput(program)
     try {
-      // `aigw` without words prints help. `aigw indexes` without a verb is an error, because a script with this mistake
-      // should stop.
+      // `aigw` without words prints the help. `aigw indexes` without a verb is an error, so that a script with this
+      // mistake stops.
       await program.parseAsync(operands.length === 0 ? [...argv, '--help'] : argv, { from: 'user' })
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error
@@ -129,7 +129,10 @@ export async function runProgram(words: string[], io: Io): Promise<number> {
 const missingVerb = (operands: string[]): Error =>
   usageError(`'aigw ${operands.join(' ')}' needs a subcommand`, [`See:  aigw ${operands.join(' ')} --help`])
 
-/** Converts commander's error to a usage error (exit 2). commander itself exits with 1 for every mistake. */
+/**
+ * Converts commander's error to a usage error with exit code 2, because commander itself uses exit code 1 for every
+ * mistake.
+ */
 function toUsageError(error: CommanderError, operands: string[]): CliError {
   const [what = '', ...more] = error.message.split('\n')
   const known = operands.slice(0, entriesOnPath(operands).length)

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-/** Whether the text is an address or a block in CIDR notation, IPv4 or IPv6, without a zone. */
+/** Whether the text is an IPv4 or IPv6 address without a zone, or a block of such addresses in CIDR notation. */
 export function isAddressBlock(text: string): boolean {
   const [address = '', prefix, ...rest] = text.split('/')
   const family = isIP(address)

@@ -1,7 +1,7 @@
 /**
- * The canonical JSON of a value (RFC 8785). It has no white space. Members are sorted by the UTF-16 code units of their
- * names. Numbers and strings are written as in ECMAScript. Equal values give the same bytes, so they have the same
- * hash.
+ * Returns the canonical JSON of a value (RFC 8785). It has no white space. Members are sorted by the UTF-16 code units
+ * of their names. Numbers and strings are written as in ECMAScript. Equal values give the same bytes, so they have the
+ * same hash.
  * @throws TypeError for values that JSON cannot express (undefined, functions, symbols, bigints, NaN and the
  * infinities), and for lone surrogates, which UTF-8 cannot encode
  */

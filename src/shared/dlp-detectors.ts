@@ -1,4 +1,4 @@
-/** The built-in detectors of secrets, markings of confidential documents, and source code. */
+/** The built-in detectors. They find secrets, confidentiality markings of documents, and source code. */
 export const DLP_DETECTOR_NAMES = ['secrets', 'document-markings', 'source-code'] as const
 export type DlpDetectorName = (typeof DLP_DETECTOR_NAMES)[number]
 

@@ -1,7 +1,7 @@
 /**
  * Every error that the gateway can return. `status` is the HTTP status. Structured error bodies contain the code, and
- * flat error bodies contain the label. If a VALIDATION_ERROR names a field, its label in a flat body is `Invalid
- * <field>`. If an error has a `shape`, its body has that shape on every route.
+ * flat error bodies contain the label. If a VALIDATION_ERROR names a field, the label in a flat body is `Invalid
+ * <field>`. If an error has a `shape`, its body has this shape on every route.
  */
 export const ERRORS = {
   VALIDATION_ERROR: { status: 400, label: 'Invalid request' },
@@ -86,13 +86,16 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS
 
 export type GatewayErrorOptions = ErrorOptions & {
-  /** Shown as `details` in structured bodies. `{field, value}` names the invalid field in both shapes. */
+  /**
+   * The gateway sends this member as `details` in structured bodies. `{field, value}` names the invalid field in both
+   * shapes.
+   */
   details?: { field: string; value?: unknown }
-  /** Extra members of a flat body, such as `attempts` or `reset_time`. */
+  /** Additional members of a flat body, such as `attempts` or `reset_time`. */
   extra?: Record<string, unknown>
-  /** Sent as `Retry-After`, and as `retryAfter` in structured bodies. Whole seconds. */
+  /** The gateway sends this value as `Retry-After`, and as `retryAfter` in structured bodies. Whole seconds. */
   retryAfterSeconds?: number | undefined
-  /** Sent as `Allow`: the methods that the path supports. */
+  /** The methods that the path supports, sent in the `Allow` header. */
   allow?: string
 }
 
@@ -119,7 +122,10 @@ export class GatewayError extends Error {
   }
 }
 
-/** A 400 about one field: `Invalid <field>` in flat bodies, `VALIDATION_ERROR` with `details` in structured bodies. */
+/**
+ * Returns the 400 error for an invalid field: `Invalid <field>` in flat bodies, `VALIDATION_ERROR` with `details` in
+ * structured bodies.
+ */
 export function invalidField(field: string, publicMessage: string, value?: unknown): GatewayError {
   return new GatewayError('VALIDATION_ERROR', publicMessage, { details: { field, value } })
 }

@@ -1,6 +1,6 @@
 /**
- * All events that an endpoint may subscribe to, each with its trigger. Contains no schemas, because the CLI lists
- * events and should not have to load the schemas.
+ * All events that an endpoint can subscribe to, each with its trigger. This file contains no schemas, so the CLI can
+ * list the events without loading the schemas.
  */
 export const EVENT_CATALOG = {
   'promptshield:attack:blocked': 'The prompt shield blocked an injection or jailbreak attempt',

@@ -22,7 +22,7 @@ const attack = {
   model: MODEL,
 } as const
 
-/** Sample `data` for each event: identifiers and counts, never user text. */
+/** Sample `data` for each event. The samples contain identifiers and counts, never user text. */
 export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Type>> } = {
   'promptshield:attack:blocked': { ...attack, verdict: 'BLOCK' },
   'promptshield:attack:detected': {

@@ -16,8 +16,9 @@ const hex32 = (bits: number): string => hexOfByte(bits >>> 24) + hex24(bits)
 const hexOfSeconds = (ms: number): string => hex32(Math.floor(ms / 1000))
 
 /**
- * 24 hex characters: 4 bytes of seconds, 5 of process, 3 of counter. Unique and time-ordered. From two ids, anyone can
- * compute how many ids were created in between, so use this format only for objects that administrators create.
+ * 24 hex characters: 4 bytes of seconds, 5 bytes for the process, and 3 bytes of counter. Unique and time-ordered. From
+ * two ids, anyone can compute how many ids were created in between, so use this format only for objects that
+ * administrators create.
  */
 export function newId(now: number = Date.now()): string {
   counter = (counter + 1) & 0xffffff
@@ -41,9 +42,9 @@ function randomHex(): string {
 }
 
 /**
- * 24 hex characters: 4 bytes of seconds and 8 random bytes. The seconds keep new rows adjacent in a database index. Ids
- * cannot be guessed and do not reveal how many exist. At 10,000 ids a second, a collision is expected after about
- * 10,000 years.
+ * 24 hex characters: 4 bytes of seconds and 8 random bytes. The seconds at the start keep new rows adjacent in a
+ * database index. Ids cannot be guessed and do not reveal how many exist. At 10,000 ids a second, a collision is
+ * expected after about 10,000 years.
  */
 const newOpaqueId = (now: number = Date.now()): string => hexOfSeconds(now) + randomHex()
 
@@ -53,15 +54,15 @@ export const newRequestId = (now?: number): string => `req-${newOpaqueId(now)}`
 /** `conv-` and 24 hex characters, of which 16 are random. */
 export const newConversationId = (now?: number): string => `conv-${newOpaqueId(now)}`
 
-/** The id of a commit: 32 hex characters, 4 bytes of seconds and 12 random bytes. */
+/** Returns the id of a commit: 32 hex characters, 4 bytes of seconds and 12 random bytes. */
 export const newCommitId = (now: number): string => hexOfSeconds(now) + randomBytes(12).toString('hex')
 
 /** `trx-` and a UUID: identifies the guard findings of one request. */
 export const newTraceId = (): string => `trx-${randomUUID()}`
 
 /**
- * The id of a request's evidence: `jti-` and a UUID of version 7 (RFC 9562 §5.7). The UUID begins with the time. Its 74
- * random bits come from the system, so it cannot be guessed.
+ * Returns the id of a request's evidence: `jti-` and a UUID of version 7 (RFC 9562 §5.7). The UUID begins with the
+ * time. Its 74 random bits come from the system, so the id cannot be guessed.
  */
 export function newBundleId(now: number = Date.now()): string {
   const milliseconds = hex24(Math.floor(now / 0x100000000)).slice(2) + hex32(now)
@@ -71,14 +72,14 @@ export function newBundleId(now: number = Date.now()): string {
   return `jti-${milliseconds.slice(0, 8)}-${milliseconds.slice(8)}-7${random}`
 }
 
-/** An API key: `sk-` and 64 hex characters from the system's random source. */
+/** Returns an API key: `sk-` and 64 hex characters from the system's random source. */
 export const newApiKey = (): string => `sk-${randomBytes(32).toString('hex')}`
 
-/** The stored form of an API key: its SHA-256, hex. */
+/** Returns the stored form of an API key: the SHA-256 of the key, in hex. */
 export const secretHash = (key: string): string => hash('sha256', key, 'hex')
 
 export const API_KEY_PATTERN = /^sk-[0-9a-f]{64}$/
 
-/** Normalises an id to lower case. Undefined if the id is invalid. */
+/** Normalises an id to lower case. Returns undefined if the id is invalid. */
 export const toObjectId = (text: string | undefined): string | undefined =>
   text !== undefined && /^[0-9a-f]{24}$/i.test(text) ? text.toLowerCase() : undefined

@@ -23,14 +23,14 @@ export type Permission = { section: Section; level: Level }
 export const SYSTEM_ROLES = ['admin', 'user', 'globalReader'] as const
 export type SystemRole = (typeof SYSTEM_ROLES)[number]
 
-/** The access that a key has to the indexes that its owner may read. */
+/** The access that a key has to the indexes that its owner is allowed to read. */
 export const INDEX_ACCESS = ['read', 'write'] as const
 export type IndexAccess = (typeof INDEX_ACCESS)[number]
 
 /** The rights of a caller. The caller has no access to sections that are not listed. */
 export type Rights = {
   levels: Readonly<Partial<Record<Section, Level>>>
-  /** A user always has `read`. Only a key can have `write`. */
+  /** A user always has `read`; only a key can have `write`. */
   indexAccess: IndexAccess
   canInteractWithAI: boolean
   canUseChat: boolean
@@ -59,8 +59,8 @@ const SYSTEM_LEVELS: Record<SystemRole, Rights['levels']> = {
 }
 
 /**
- * The rights of a user. If a custom role gives access to the admin panel, its sections are added to those of the system
- * role. A custom role alone determines whether its users may call models.
+ * Returns the rights of a user. If a custom role gives access to the admin panel, its sections are added to the
+ * sections of the system role. The custom role alone determines whether its users are allowed to call models.
  */
 export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rights {
   const base = SYSTEM_LEVELS[role]
@@ -74,14 +74,14 @@ export function rightsOf(role: SystemRole, custom?: RoleRights | undefined): Rig
 }
 
 /**
- * The rights that a role would give if it had access to the admin panel. Grants are checked against these rights.
- * Otherwise a caller could add sections that the caller lacks to a role without the panel. Another caller could later
- * give the role access to the panel.
+ * Returns the rights that a role would give if it had access to the admin panel. Grants are checked against these
+ * rights. Otherwise a caller could add sections that they lack to a role without panel access. Another caller could
+ * later give this role access to the panel.
  */
 export const reachOf = (role: SystemRole, custom?: RoleRights | undefined): Rights =>
   rightsOf(role, custom && { ...custom, hasAdminPanelAccess: true })
 
-/** The rights without administration, for keys of applications. */
+/** Returns the rights without administration, for keys of applications. */
 export const withoutAdministration = (rights: Rights): Rights => ({ ...rights, levels: {} })
 
 /** Returns the lower of the two levels for each section. */
@@ -93,7 +93,7 @@ export const commonLevels = (one: Rights['levels'], other: Rights['levels']): Ri
     }),
   )
 
-/** The sections to which the rights give access, in the order of SECTIONS. */
+/** Returns the sections to which the rights give access, in the order of SECTIONS. */
 export const openSections = ({ levels }: Rights): Permission[] =>
   SECTIONS.flatMap((section) => {
     const level = levels[section] ?? 'none'
@@ -103,14 +103,14 @@ export const openSections = ({ levels }: Rights): Permission[] =>
 export const mayUse = (rights: Rights, section: Section, level: Level): boolean =>
   rank(rights.levels[section]) >= rank(level)
 
-/** Whether the caller may write to every index that they may read, regardless of the index's owner. */
+/** Whether the caller is allowed to write to every index that they can read, regardless of the index's owner. */
 export const mayWriteIndexes = (rights: Rights): boolean =>
   rights.indexAccess === 'write' || mayUse(rights, 'index-management', 'admin')
 
 /** Whether the caller has level `admin` in every section, like the system role `admin`. */
 export const administersAll = (rights: Rights): boolean => SECTIONS.every((section) => mayUse(rights, section, 'admin'))
 
-/** Returns the rights that `granted` contains and `own` lacks, as texts for an error message. */
+/** Returns the rights in `granted` that `own` lacks, as texts for an error message. */
 export function excessOf(own: Rights, granted: Rights): string[] {
   const beyond: string[] = []
   for (const section of SECTIONS) {
@@ -124,8 +124,9 @@ export function excessOf(own: Rights, granted: Rights): string[] {
 }
 
 /**
- * Callers may grant their own rights. A caller who has the level `admin` in every section may also grant chat. Without
- * this exception, a custom role that denies chat would prevent such a caller from administering users.
+ * Callers are allowed to grant only their own rights. Exception: a caller who has the level `admin` in every section is
+ * also allowed to grant chat and access to models. Without this exception, a custom role that denies chat would prevent
+ * such a caller from administering users.
  */
 export const grantableBy = (own: Rights): Rights =>
   administersAll(own) ? { ...own, canInteractWithAI: true, canUseChat: true } : own

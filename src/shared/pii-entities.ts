@@ -1,7 +1,8 @@
 /**
- * The detectable types of personal data. `class` is the confidence of a finding. `checksum`: confirmed by a check digit
- * or an issuer's list. `pattern`: recognised by its format. If the format is weak, words before the match must confirm
- * it. `heuristic`: recognised by words and their context. `byDefault`: part of the default set of a policy.
+ * The detectable types of personal data. `class` states how a finding is confirmed, and therefore how reliable it is.
+ * `checksum`: confirmed by a check digit or an issuer's list. `pattern`: recognised by its format. If the format is
+ * weak, words before the match must confirm it. `heuristic`: recognised by typical words and their context.
+ * `byDefault`: part of the default set of a policy.
  */
 export const PII_ENTITIES = [
   entity('EMAIL', 'pattern', true, 'E-mail address', 'jane.doe@example.com'),

@@ -1,6 +1,6 @@
 /**
- * Limits that the API contract fixes, and constants that several files share. Names include units. "Ours" marks values
- * that the contract leaves open and this project chose. If only one file uses a constant, that file defines it.
+ * The limits that the API contract fixes, and constants that several files share. Names include units. "Ours" marks
+ * values that the contract leaves open and this project chose. If only one file uses a constant, that file defines it.
  */
 
 /** Version of the interface. */
@@ -30,7 +30,7 @@ export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
 /** The default applies only to non-streaming answers. A stream has a total timeout only if the request sets one. */
 export const ATTEMPT_TIMEOUT_MS = { min: 1_000, max: 300_000, default: 120_000, last: 600_000 } as const
 export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 30_000, last: 300_000 } as const
-/** Maximum pause between two chunks of a running stream. */
+/** The maximum pause between two chunks of a running stream. */
 export const STALL_TIMEOUT_MS = 300_000
 
 // Idempotency
@@ -53,9 +53,9 @@ export const SOCKET_QUIET_MS = 45_000
 export const CHAT_BODY_BYTES = 1_048_576
 export const JSON_DEPTH = 32
 /**
- * Bytes of memory that each byte of a body uses until the request ends. They store the raw body, its text, the parsed
- * value, and the provider request. V8 stores two bytes per character if a text contains a character beyond Latin-1.
- * Measured with bodies of 31 MB. Ours.
+ * Bytes of memory that each byte of a body uses until the request ends. This memory contains the raw body, its text,
+ * the parsed value, and the provider request. V8 stores two bytes per character if a text contains a character beyond
+ * Latin-1. Measured with bodies of 31 MB. Ours.
  */
 export const BODY_COPIES = { ascii: 4, other: 7 } as const
 export const STREAM_BUFFER_BYTES = 262_144
@@ -73,10 +73,13 @@ export const TRAIN_TEXT_INPUTS = 100
 export const INDEX_PLACES: Readonly<Record<string, { cloud: string; region: string } | undefined>> = {
   Essential: { cloud: 'aws', region: 'us-east-1' },
 }
-/** Maximum number of indexes assigned to one user, by licence. Only the value of Essential is from the contract. */
+/**
+ * Maximum number of indexes assigned to one user, by licence. Only the value for the licence Essential is from the
+ * contract.
+ */
 export const PERSONAL_INDEXES = { Essential: 2, Growth: 10, Ultra: 50, 'Early Access': 50 } as const
 
-// Text extraction from files of all formats. All ours.
+// Limits for extracting text from files, whatever the format is. All ours.
 /** Maximum memory growth of the process that reads a file. */
 export const EXTRACT_GROWTH_BYTES = 1_073_741_824
 
@@ -112,16 +115,13 @@ export const KEY_RATE_MAX = { minute: 1_000, hour: 10_000 } as const
 // Keys
 export const KEY_LIST_ENTRIES = 100
 
-/**
- * Lifetime of an entitlement: the maximum time from the moment the bytes of a provider call are fixed until they are
- * sent.
- */
+/** Lifetime of an entitlement: the maximum time between fixing the bytes of a provider call and sending these bytes. */
 export const ENTITLEMENT_SECONDS = 60
 
 // End of provider streams
 /**
- * The maximum wait for usage and the end marker after the finish reason. Also the maximum wait for the end of a drained
- * connection.
+ * The maximum wait for usage and the end marker after the finish reason. It is also the maximum wait for the end of a
+ * drained connection.
  */
 export const STREAM_END_GRACE_MS = 300
 
@@ -130,18 +130,21 @@ export const STREAM_END_GRACE_MS = 300
 export const EMBEDDING_INPUTS = 2_048
 
 // Failover. All ours.
-/** Retries of one model before the next model is called. */
+/** The number of retries of one model before the next model is called. */
 export const SAME_MODEL_RETRIES = { max: 3, default: 0 } as const
 
 // Billing. All ours.
-/** Maximum monthly budget in dollars. Its value in nano-dollars is a safe integer. */
+/** Maximum monthly budget in dollars. Converted to nano-dollars, it is still a safe integer. */
 export const DOLLAR_LIMIT_MAX = 9_000_000
-/** Maximum `max_tokens` of a request: far above what models can output, and far below where prices lose precision. */
+/**
+ * Maximum `max_tokens` of a request. The value is far above what models can output, and small enough to compute prices
+ * exactly.
+ */
 export const ANSWER_TOKENS_MAX = 10_000_000
-/** Output tokens to reserve if the model's limit is unknown and the request sets no limit. */
+/** The number of output tokens to reserve if the model's limit is unknown and the request sets no limit. */
 export const UNKNOWN_OUTPUT_TOKENS = 4_096
 
-// Listening to events (`aigw webhooks listen`). All ours.
+// Limits for listening to events (`aigw webhooks listen`). All ours.
 /** Interval of pings on an idle stream. It is shorter than SOCKET_QUIET_MS and the usual timeouts of proxies. */
 export const LISTEN_PING_MS = 15_000
 
@@ -157,27 +160,27 @@ export const WEBHOOK_WAITS_MS = [0, 10_000, 60_000] as const
 export const WEBHOOK_FAILURES_BEFORE_DISABLE = 20
 /** Ours, like everything below. */
 export const WEBHOOK_URL_CHARS = 2_048
-/** Maximum number of response bytes that are stored. When the limit is reached, the connection is closed. */
+/** Maximum number of stored bytes of a receiver's response. When this limit is reached, the connection is closed. */
 export const WEBHOOK_RESPONSE_BYTES = 4_096
 /** How many deliveries of one endpoint a daemon claims in advance. One commit then covers many deliveries. */
 export const WEBHOOK_CLAIM_AHEAD = 64
-/** How long a daemon may use an endpoint's settings before it reads them again. */
+/** The maximum time for which a daemon uses an endpoint's settings before it reads them again. */
 export const WEBHOOK_SETTINGS_MS = 2_000
-/** Maximum number of events, and deliveries, in one transaction. */
+/** Maximum number of events in one transaction, and maximum number of deliveries in one transaction. */
 export const WEBHOOK_BATCH = { events: 500, deliveries: 1_000, endpoints: 64 } as const
-/** How long sent and dropped deliveries can be viewed and resent. */
+/** The period in which sent and dropped deliveries can be viewed and resent. */
 export const WEBHOOK_KEPT_DAYS = 30
 /** Maximum number of held deliveries of one disabled endpoint. If there are more, the oldest are dropped. */
 export const WEBHOOK_HELD = 10_000
-/** The count of held deliveries that is shown for an endpoint stops at this number. */
+/** The displayed count of an endpoint's held deliveries stops at this number. */
 export const WEBHOOK_HELD_COUNTED = 1_000
 
 // Webhooks, management. All ours.
-/** After a rotation, the maximum time during which deliveries are signed with both secrets. */
+/** The maximum time after a rotation during which deliveries are signed with both secrets. */
 export const WEBHOOK_OVERLAP_SECONDS = 604_800
 /** Maximum number of deliveries that one call of recover requeues. */
 export const WEBHOOK_RECOVERED = 1_000
-/** Default tolerance between a receiver's clock and the timestamp of a signature. */
+/** Default tolerance for the difference between a receiver's clock and the timestamp of a signature. */
 export const SIGNATURE_TOLERANCE_SECONDS = 300
 
 // Policies. All ours.
@@ -188,7 +191,9 @@ export const POLICY_RETENTION_DAYS = { min: 1, max: 3_650 } as const
 // Prompt shield. All ours.
 /** Maximum number of system prompt snippets that one scan of an output may search for. */
 export const SHIELD_SNIPPETS = 20
-/** Maximum number of custom shield policies of one tenant. It is limited because the list shows all policies. */
+/**
+ * Maximum number of custom shield policies of one tenant. The number is limited because the list shows all policies.
+ */
 export const SHIELD_POLICIES = 200
 
 // Vectors of passages. All ours.
@@ -201,15 +206,15 @@ export const QUERY_VECTOR_MS = { default: 500, max: 10_000 } as const
 /** Maximum length of the query text that is embedded or reranked. */
 export const QUERY_VECTOR_CHARS = 4_000
 /**
- * How many passages are compared by their full vectors. They are chosen by first comparing the vector signatures of all
- * passages.
+ * How many passages are compared by their full vectors. These passages are chosen by first comparing the vector
+ * signatures of all passages.
  */
 export const VECTOR_CANDIDATES = 2_000
 /** Number of top passages that are reranked. */
 export const RERANKED_PASSAGES = 50
 
-// Rules for data loss prevention and personal data. All ours.
-/** Maximum number of rules of one tenant. It is limited because the list shows all rules. */
+// Limits of the rules for data loss prevention and personal data. All ours.
+/** Maximum number of rules of one tenant. The number is limited because the list shows all rules. */
 export const GUARD_RULES = 100
 /**
  * Maximum lengths of a pattern and of its compiled program. Both limits bound how long a match with the pattern can
@@ -232,9 +237,9 @@ export const EVIDENCE_PAGE = 1_000
 /** Maximum delay until a daemon uses a new evidence key that another daemon created. */
 export const EVIDENCE_KEY_CACHE_MS = 2_000
 /**
- * A checkpoint is added to a chain after `entries` new entries. If fewer entries arrive, it is added `ms` after the
+ * A chain gets a checkpoint after `entries` new entries. If fewer entries arrive, it gets a checkpoint `ms` after the
  * previous checkpoint.
  */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
-/** How many days the content of request entries is kept. */
+/** The number of days for which the content of request entries is kept. */
 export const EVIDENCE_RETENTION_DAYS = { default: 365, max: 36_500 } as const

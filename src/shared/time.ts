@@ -1,13 +1,13 @@
-/** A running timer. `cancel` is safe to call at any time, even after the timer fired. */
+/** A running timer. `cancel` is safe to call at any time, even after the timer has fired. */
 export type Timer = { cancel(): void }
 
 /** The source of time. The daemon uses the system's clock. Tests inject a clock that they can advance. */
 export type Clock = {
   /** Milliseconds since 1970, UTC. */
   now(): number
-  /** Milliseconds that never jump back. Only differences are meaningful. */
+  /** A clock in milliseconds that never jumps back. Only differences are meaningful. */
   monotonic(): number
-  /** Calls `run` once after `ms`. Never keeps the process alive. */
+  /** Calls `run` once after `ms`. The timer never keeps the process alive. */
   after(ms: number, run: () => void): Timer
 }
 
@@ -26,12 +26,12 @@ export const systemClock: Clock = {
 let knownSecond = Number.NaN
 let knownText = ''
 
-/** ISO 8601, UTC, with milliseconds. @throws RangeError for an invalid time */
+/** Formats a time as ISO 8601 in UTC with milliseconds. @throws RangeError for an invalid time */
 export function isoTime(ms: number): string {
   const whole = Math.trunc(ms)
   const second = Math.floor(whole / 1000)
   // Caches the text of the last second, because toISOString takes as long as hashing 2 KB. Each request formats several
-  // times, mostly of the same second.
+  // timestamps, most of which fall into the same second.
   if (second !== knownSecond) {
     knownText = new Date(second * 1000).toISOString().slice(0, -4)
     knownSecond = second

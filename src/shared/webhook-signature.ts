@@ -3,7 +3,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 /** The result of a check. `ageSeconds` is negative for a timestamp ahead of `now`. */
 export type SignatureVerdict =
   | { valid: true; timestamp: number; ageSeconds: number }
-  /** The header is malformed: `message` describes the fault. */
+  /** The header is malformed, and `message` describes the fault. */
   | { valid: false; reason: 'malformed_header'; message: string }
   | { valid: false; reason: 'signature_mismatch' }
   /** The signature is valid, which proves that the body is authentic, but the timestamp is outside the tolerance. */
@@ -17,8 +17,8 @@ export type SignatureWindow = {
 }
 
 /**
- * The `X-Service-Signature` header of a body (docs/webhooks.md): `t=<unix seconds>,v1=<hex>`, with one `v1` for each
- * secret, in order. The key is the whole `whsec_…` text in UTF-8.
+ * Returns the `X-Service-Signature` header of a body (docs/webhooks.md): `t=<unix seconds>,v1=<hex>`. It contains one
+ * `v1` for each secret, in the order of the secrets. The key is the whole `whsec_…` text in UTF-8.
  */
 export function sign(rawBody: string | Uint8Array, secrets: readonly string[], timestamp: number): string {
   return secrets.reduce((header, secret) => `${header},v1=${hmac(secret, timestamp, rawBody).hex()}`, `t=${timestamp}`)
@@ -40,7 +40,7 @@ export function verify(
   // Ignores empty secrets: with an empty key, anyone could create a valid signature.
   const usable = secrets.filter((secret) => secret !== '')
   const expected = usable.map((secret) => hmac(secret, timestamp, rawBody).bytes())
-  // Compares every pair. Otherwise the run time would reveal which pair matched.
+  // Compares every pair, because otherwise the run time would reveal which pair matched.
   const matches = expected.flatMap((right) => signatures.map((given) => timingSafeEqual(right, given)))
   if (!matches.includes(true)) return { valid: false, reason: 'signature_mismatch' }
   const ageSeconds = now - timestamp
@@ -53,12 +53,15 @@ function hmac(secret: string, timestamp: number, rawBody: string | Uint8Array) {
   return { hex: () => digest.digest('hex'), bytes: () => digest.digest() }
 }
 
-/** Whole numbers without sign or leading zero, within the exact range of a double. */
+/** Matches whole numbers without sign or leading zero that a double can represent exactly. */
 const TIMESTAMP = /^(0|[1-9]\d{0,14})$/
 /** SHA-256 in lower-case hex. */
 const SIGNATURE = /^[0-9a-f]{64}$/
 
-/** Parses the header, or returns its fault. Unknown names are ignored, and `v1` may be repeated. */
+/**
+ * Parses the header. If the header is malformed, returns the fault instead. Unknown names are ignored, and `v1` may be
+ * repeated.
+ */
 function parseHeader(header: string): { timestamp: number; signatures: Buffer[] } | string {
   if (header === '') return 'the signature header is empty'
   const times: string[] = []

@@ -12,12 +12,12 @@ import { createTrace, type Trace } from './trace.ts'
 
 /** The default timeout of one call. */
 export const CALL_TIMEOUT_MS = 30_000
-/** Maximum bytes of a response body that `read` and `send` buffer. */
+/** Maximum size in bytes of a response body that `read` and `send` buffer. */
 const ANSWER_BYTES = 256 * 1024 * 1024
 const BACKOFF_MS = 200
 /**
- * The longest `Retry-After` that the client waits for. If the gateway asks for a longer wait, the command exits with 7
- * immediately.
+ * The longest `Retry-After` that the client waits for. If the gateway asks for a longer wait, the command exits
+ * immediately with exit code 7.
  */
 const LONGEST_WAIT_SECONDS = 5
 
@@ -25,7 +25,7 @@ export type UploadBody = { type: string; length: number; open(): AsyncIterable<U
 
 export type ApiRequest = {
   method: string
-  /** Relative to `/api/external/`, or to the root if it begins with a slash. */
+  /** The path is relative to `/api/external/`, or to the root if it begins with a slash. */
   path: string
   query?: Record<string, string | number | undefined>
   json?: unknown
@@ -51,7 +51,7 @@ export type OpenAnswer = {
   requestId: string | undefined
   body: http.IncomingMessage
   timeoutMs: number
-  /** The monotonic time at which `timeoutMs` ends. */
+  /** The monotonic time at which the timeout expires. */
   endsAt: number
 }
 
@@ -60,18 +60,18 @@ type Answer<Body> = { status: number; body: Body; raw: Buffer; requestId: string
 export type Api = {
   baseUrl: string
   /**
-   * Returns the response, whatever its status, before its body is read. Throws exit 4 if no key is set, and exit 9 if
-   * no response arrives.
+   * Returns the response before its body is read, whatever the status is. Throws an error with exit code 4 if no key is
+   * set, and one with exit code 9 if no response arrives.
    */
   open(request: ApiRequest): Promise<OpenAnswer>
   /**
-   * Yields the chunks of the body. Throws exit 8 if the body is truncated. With `bounded`, also throws exit 8 if the
-   * body is incomplete at the timeout.
+   * Yields the chunks of the body. Throws an error with exit code 8 if the body is truncated. With `bounded`, also
+   * throws an error with exit code 8 if the body is incomplete at the timeout.
    */
   parts(answer: OpenAnswer, options: { bounded: boolean }): AsyncGenerator<Buffer>
-  /** Returns the whole body, whatever the status. The timeout of the request also covers the body. */
+  /** Returns the whole body, whatever the status is. The timeout of the request also covers the body. */
   read(answer: OpenAnswer): Promise<Buffer>
-  /** Returns the JSON of a 2xx response. Throws for any other status (docs/cli.md, Errors and exit codes). */
+  /** Returns the JSON of a 2xx response. Throws an error for any other status (docs/cli.md, Errors and exit codes). */
   send<Body extends object>(request: ApiRequest): Promise<Answer<Body>>
   /** Closes idle connections and discards unread responses. */
   close(): void
@@ -252,7 +252,8 @@ function attempt(url: URL, request: ApiRequest, key: string | undefined, deps: A
       reject(unreachable(settings.baseUrl, error, { repeatable: isRepeatable(request) }))
     })
     if (request.upload === undefined) return void sent.end(body)
-    // If an error response arrives during the upload, the caller gets that response and not the upload's EPIPE error.
+    // If an error response arrives during the upload, the caller gets that response instead of the upload's EPIPE
+    // error.
     const source = Readable.from(request.upload.open(), { objectMode: false })
     source.on('error', (error) => sent.destroy(error))
     sent.once('close', () => source.destroy())
@@ -265,12 +266,15 @@ const signalOf = ({ signal }: ApiRequest, io: Io): AbortSignal =>
 
 const isRepeatable = (request: ApiRequest): boolean => request.method === 'GET' || request.repeatable === true
 
-/** Returns the milliseconds until the next retry. Undefined means no retry. Every `CliError` here is retryable. */
+/**
+ * Returns the milliseconds until the next retry. Returns undefined if the request must not be retried. Every `CliError`
+ * that arrives here is retryable.
+ */
 function waitBeforeRetry(outcome: OpenAnswer | CliError, request: ApiRequest, triesMade: number): number | undefined {
   const backoffMs = BACKOFF_MS * 2 ** triesMade
   if (outcome instanceof CliError) return backoffMs
   const asked = Number(outcome.headers['retry-after'] ?? Number.NaN)
-  // The gateway sends 429 and 503 only before it does any work, so every request may be retried after them.
+  // The gateway sends 429 and 503 only before it does any work, so every request is safe to retry after these statuses.
   if (outcome.status === 429 || outcome.status === 503) return asked <= LONGEST_WAIT_SECONDS ? asked * 1_000 : undefined
   return (outcome.status === 502 || outcome.status === 504) && request.method === 'GET' ? backoffMs : undefined
 }

@@ -12,10 +12,10 @@ const WORDS: Record<string, string> = {
   quota_exhausted: 'has no quota left',
 }
 
-/** The reason of a failure, as the predicate of a sentence that begins with the model's name. */
+/** Returns the reason for a failure, worded to follow the model's name (`<model> timed out`). */
 export const failureWords = (reason: string): string => WORDS[reason] ?? `failed (${reason})`
 
-/** Advice for failures that only the operator can fix. */
+/** Advice for the failures that only the operator can fix. */
 const ADVICE: Record<string, (model: string, provider: string) => string> = {
   auth_failed: (_, provider) =>
     `The provider rejected the gateway's key: check the key of '${provider}' in the gateway's configuration.`,

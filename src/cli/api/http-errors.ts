@@ -70,10 +70,10 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
   if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
   const mayOnlyRead = status === 403 && text.includes('may only read the index')
   if (mayOnlyRead) return ['Let the key write:  aigw keys update KEY --index-access write']
-  // The gateway sends the same response whether the index does not exist or this key may not use it.
+  // The gateway sends the same response if the index does not exist and if this key is not allowed to use it.
   const isAboutIndex = (status === 403 || status === 404) && /\bindex\b/i.test(text)
   if (isAboutIndex) return ['To list the indexes that this key may use, run: aigw indexes list']
-  // Guards and policies record incidents. Only administrators may read incidents.
+  // Guards and policies record incidents. Only administrators are allowed to read incidents.
   const isInIncidents = status === 403 && typeof findAtPath(body, 'trace_id') === 'string'
   if (isInIncidents) return [`Its incidents:      aigw incidents list --request ${findAtPath(body, 'request_id')}`]
   if (status === 403) return ['What may this key do?  aigw whoami']
@@ -101,7 +101,10 @@ const REASONS: Record<string, string> = {
 }
 const isTlsFault = (code: string): boolean => /^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
 
-/** The error for a URL with the wrong scheme: http for a server that uses TLS, or https for a server without TLS. */
+/**
+ * Returns the error for a URL with the wrong scheme: http for a server that uses TLS, or https for a server without
+ * TLS.
+ */
 function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | undefined {
   const isPlain = /wrong version number|packet length too long|record layer/i.test(
     error instanceof Error ? error.message : '',
@@ -117,8 +120,8 @@ function wrongScheme(baseUrl: string, error: unknown, code: string): CliError | 
 }
 
 /**
- * The error of a request that got no response. A refused connection is always retryable. After a broken connection, a
- * retry is allowed only if the request is repeatable.
+ * Returns the error for a request that got no response. A refused connection is always retryable. After a broken
+ * connection, a retry is allowed only if the request is repeatable.
  */
 export function unreachable(baseUrl: string, error: unknown, { repeatable }: { repeatable: boolean }): CliError {
   const code = (isErrno(error) ? error.code : undefined) ?? 'unknown'
@@ -145,13 +148,13 @@ export const timedOut = (baseUrl: string, timeoutMs: number): CliError =>
     hints: ['Allow more time:  --timeout 2m', 'Is it healthy?    aigw health'],
   })
 
-/** The error of a connection that broke during the response. */
+/** Returns the error for a connection that broke during the response. */
 export function brokenAnswer(error: unknown, requestId: string | undefined): CliError {
   const options: CliErrorOptions = { code: 'ANSWER_BROKEN', requestId, retryable: true, cause: error }
   return new CliError(EXIT.upstream, 'the connection broke in the middle of the answer', options)
 }
 
-/** The error of a response that was still incomplete when its timeout ended. */
+/** Returns the error for a response that was still incomplete when its timeout expired. */
 export const unfinished = (timeoutMs: number, requestId: string | undefined): CliError =>
   new CliError(EXIT.upstream, `the answer was not complete in time (${timeoutMs / 1000} s)`, {
     code: 'TIMEOUT',
@@ -160,7 +163,7 @@ export const unfinished = (timeoutMs: number, requestId: string | undefined): Cl
     hints: ['Allow more time:  --timeout 2m'],
   })
 
-/** The error if the server is not a gateway or is incompatible with this client. */
+/** Returns the error for a server that is not a gateway or is incompatible with this client. */
 export const notAGateway = (exitCode: number, message: string, options: CliErrorOptions): CliError =>
   new CliError(exitCode, message, {
     code: 'NOT_A_GATEWAY',
@@ -168,7 +171,7 @@ export const notAGateway = (exitCode: number, message: string, options: CliError
     ...options,
   })
 
-/** The error of a redirect. Following it could send the key to another host. */
+/** Returns the error for a redirect. Following the redirect could send the key to another host. */
 export function redirected(baseUrl: string, location: string | undefined): CliError {
   const target = location === undefined ? '' : ` to ${location}`
   return new CliError(EXIT.error, `${baseUrl} redirects${target}; redirects are not followed`, {

@@ -15,8 +15,7 @@ export type Trace = {
   request(method: string, url: URL, headers: Record<string, string>, body: Uint8Array | undefined): void
   answer(status: number, headers: IncomingHttpHeaders, requestId: string | undefined, ms: number): void
   /**
-   * Prints a body line by line instead of chunk by chunk. A secret is therefore masked even if it is split across
-   * chunks.
+   * Prints a body line by line instead of chunk by chunk, so that a secret is masked even if it is split across chunks.
    */
   answerBody(): { push(chunk: Uint8Array): void; end(): void }
 }

@@ -1,12 +1,12 @@
 /** The whole command line: names, summaries, and how to load each command. */
 import type { CommandFactory } from '../context.ts'
 
-/** One entry of the command tree. Only commands named on the command line are loaded. */
+/** One entry of the command tree. Loads a command only if the command line names it. */
 export type Entry = {
   name: string
   aliases?: string[]
   summary: string
-  /** The selected profile may be missing, because the command manages saved profiles. */
+  /** The selected profile need not exist, because the command manages saved profiles. */
   managesProfiles?: true
 } & ({ load(): Promise<CommandFactory> } | { verbs: Entry[] })
 
@@ -20,7 +20,7 @@ function entry(name: string, summary: string, load: () => Promise<CommandFactory
   return { name, ...(aliases && { aliases }), summary, load }
 }
 
-/** A command in its own file. */
+/** Creates the entry of a command that has its own file. */
 const one = (name: string, summary: string, load: () => Promise<{ toCommand: CommandFactory }>): Entry =>
   entry(name, summary, async () => (await load()).toCommand)
 
@@ -36,7 +36,7 @@ const names = <Name extends string>(summaries: Record<Name, string>): Name[] =>
 /** For nouns without a `delete` command, adds the alias `rm` to `remove`. */
 const removeIsShort = (entry: Entry): Entry => (entry.name === 'remove' ? { ...entry, aliases: ['rm'] } : entry)
 
-/** The commands of one resource. The singular of its name is an alias. */
+/** Creates the entry of one resource with its commands. The singular of the resource's name is an alias. */
 function noun(name: string, summary: string, verbs: Entry[], singular = name.replace(/s$/, '')): Entry {
   return { name, aliases: [singular], summary, verbs }
 }

@@ -5,13 +5,13 @@ import { logId } from '../../shared/evidence/entry.ts'
 import type { Checkpoint } from '../../shared/evidence/note.ts'
 import type { TrustedKeys } from './key-set.ts'
 
-/** The number of entries in a chain and the hash of its last entry, as reported by the source of the chain. */
+/** The number of entries in a chain and the hash of its last entry, as the source reports them. */
 export type ChainHead = { chain: string; size: number; head: string }
 
 /** An entry with its commit. All entries of a commit share one commit object. */
 export type SignedRow = { row: ChainRow; commit: CommitRow | undefined }
 
-/** A checkpoint in the form in which it is stored with its chain. */
+/** A checkpoint as stored with its chain. */
 export type CheckpointNote = { chain: string; tree_size: number; note: string }
 
 /** The source of one tenant's evidence: a gateway, or the directory of an export. */
@@ -19,7 +19,7 @@ export type EvidenceSource = {
   tenantId: string
   /** Sorted by name. */
   heads: ChainHead[]
-  /** Yields the first `size` entries of a chain. Only one page of entries is in memory. */
+  /** Yields the first `size` entries of a chain. At any time, only one page of entries is in memory. */
   rows(head: ChainHead): AsyncIterable<SignedRow>
   /** Yields all checkpoints of the chain, including checkpoints that cover more than `size` entries. */
   checkpoints(head: ChainHead): AsyncIterable<CheckpointNote>
@@ -28,7 +28,8 @@ export type EvidenceSource = {
 export type CheckedChain = ChainReport & { chain: string }
 
 /**
- * Maximum number of pending signature checks. It is high enough to keep the thread pool busy while entries are read.
+ * Maximum number of pending signature checks. This number is high enough to keep the thread pool busy while entries are
+ * read.
  */
 const SIGNATURES_AT_ONCE = 1_024
 
@@ -36,7 +37,7 @@ type Known = {
   tenantId: string
   head: ChainHead
   trusted: TrustedKeys
-  /** May contain checkpoints of other chains, which are ignored. */
+  /** The list may contain checkpoints of other chains, which are ignored. */
   checkpoints: readonly Checkpoint[]
 }
 

@@ -6,13 +6,13 @@ import { parseJson } from './shapes.ts'
 
 export const CSV_HEAD = toCsvLine(LOG_COLUMNS)
 
-/** Returns the payload of an entry. Undefined if it was expunged or is not JSON. */
+/** Returns the payload of an entry, or undefined if it was expunged or is not JSON. */
 export const contentsOf = ({ payload }: ChainRow): unknown => (payload === null ? undefined : parseJson(payload))
 
 /** Formats an entry as a line of the compliance report (RFC 4180). An expunged entry has only its id and time. */
 export const toLogLine = (row: ChainRow): string => logLineOf(row, contentsOf(row))
 
-/** Like `toLogLine`, but expects a payload that is already parsed. */
+/** Like `toLogLine`, but expects a parsed payload. */
 export function logLineOf({ id, created_at, payload }: ChainRow, content: unknown): string {
   const textAt = (path: string): string => String(findAtPath(content, path) ?? '')
   const actor = textAt('actor') === 'operator' ? 'operator' : textAt('user_id')

@@ -1,8 +1,8 @@
 const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\]]/g
 
 /**
- * Whether an object in a JSON text has duplicate members. Some parsers use the first duplicate and others the last, so
- * it would be unclear which value was signed. The text must be valid JSON.
+ * Whether an object in a JSON text has duplicate members. Some parsers use the first duplicate and other parsers use
+ * the last, so it would be unclear which value was signed. The text must be valid JSON.
  */
 export function hasDoubledMember(json: string): boolean {
   const open: Set<unknown>[] = []

@@ -41,7 +41,7 @@ function ignoreAbsent(error: unknown): void {
   if (!isErrno(error) || error.code !== 'ENOENT') throw error
 }
 
-/** Returns the names in a folder. Empty if the folder does not exist. */
+/** Returns the names in a folder, or an empty list if the folder does not exist. */
 async function filesIn(path: string): Promise<string[]> {
   try {
     return await readdir(path)

@@ -17,7 +17,7 @@ import { linesOf } from './lines.ts'
 import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
 import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
 
-/** The error of an invalid export; exit 10. `what` is the message without hints. */
+/** The error for an invalid export. Its exit code is 10. `what` is the message without hints. */
 export class ExportViolated extends CliError {
   readonly what: string
 
@@ -27,10 +27,10 @@ export class ExportViolated extends CliError {
   }
 }
 
-/** The keys from a file that the caller chose. They are used instead of the keys in the export. */
+/** The keys from a file that the caller chose. These keys replace the keys in the export. */
 export type GivenKeys = { file: string; keys: PublishedKey[] }
 
-/** Called with the result of each check that passed. */
+/** This function is called with the result of each check that passed. */
 export type Report = (check: string, found: string) => void
 
 export type OpenedExport = {
@@ -39,16 +39,16 @@ export type OpenedExport = {
   trusted: TrustedKeys
   onRow(seen: SignedRow): void
   /**
-   * Call this after all chains were verified. Throws exit 10 if the files contain additional data or differ from the
-   * manifest.
+   * Call this function after all chains have been verified. Throws an error with exit code 10 if the files contain
+   * additional data or differ from the manifest.
    */
   assertEnd(checked: readonly CheckedChain[]): Promise<void>
 }
 
 /**
- * Opens the log of an export. Throws exit 10 if the signature of its manifest is invalid or its files differ from the
- * manifest. Throws a usage error if the directory contains no export. If `given` is undefined, trusts the keys in the
- * export.
+ * Opens the log of an export. Throws an error with exit code 10 if the signature of its manifest is invalid or its
+ * files differ from the manifest. Throws a usage error if the directory contains no export. If `given` is undefined,
+ * trusts the keys in the export.
  */
 export async function openExport(
   folder: string,
@@ -141,7 +141,10 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }: Manifest): void {
     throw new ExportViolated('its root does not match its chains')
 }
 
-/** Reads both files once and in parallel: the entries and their commits. Only one commit is in memory. */
+/**
+ * Reads the file of the entries and the file of their commits once and in parallel. At any time, only one commit is in
+ * memory.
+ */
 function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
   const commits = valuesOf(folder, 'commits.ndjson', isCommit)
@@ -165,7 +168,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
     },
   }
 
-  /** Throws exit 10 if a file contains data that does not belong to a chain in the manifest. */
+  /** Throws an error with exit code 10 if a file contains data that does not belong to a chain in the manifest. */
   async function assertRead(): Promise<void> {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
@@ -180,8 +183,8 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
 }
 
 /**
- * Yields the value of each line. Throws exit 10 if a line is invalid, or if serialising its value gives a different
- * line. An example is a line with a duplicate member.
+ * Yields the value of each line. Throws an error with exit code 10 if a line is invalid, or if serialising its value
+ * gives a different line. A duplicate member causes such a difference.
  */
 async function* valuesOf<Row>(
   folder: string,
@@ -208,7 +211,7 @@ class CsvCheck {
     this.#expected = files.find(({ name }) => name === 'data.csv')?.sha256
   }
 
-  /** Throws exit 10 if a payload is not an object. */
+  /** Throws an error with exit code 10 if a payload is not an object. */
   add(row: ChainRow): void {
     const content = contentsOf(row)
     if (row.payload !== null && !isObject(content)) {
@@ -217,13 +220,13 @@ class CsvCheck {
     this.#hash.update(logLineOf(row, content))
   }
 
-  /** Throws exit 10 if data.csv differs. */
+  /** Throws an error with exit code 10 if data.csv differs from the entries. */
   end(): void {
     if (this.#hash.digest('hex') !== this.#expected) throw new ExportViolated('data.csv differs from data.ndjson')
   }
 }
 
-/** Throws exit 10 if the root of a chain differs from the manifest. */
+/** Throws an error with exit code 10 if the root of a chain differs from the manifest. */
 function assertRoots({ chains }: Manifest, checked: readonly CheckedChain[]): void {
   for (const { chain, root } of chains) {
     const found = checked.find((report) => report.chain === chain)

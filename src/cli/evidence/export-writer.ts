@@ -58,15 +58,15 @@ added after it was signed. This directory is not signed, and no verifier accepts
 `
 
 /**
- * The manifest of a signed export. If the log is invalid, the export is unsigned, and the first violation is returned
- * instead.
+ * The manifest of a signed export. If the log is invalid, the export is unsigned, and the result contains the first
+ * violation instead of the manifest.
  */
 export type Written = { manifest: Manifest } | { violation: CliError }
 
 /**
  * Writes the log of the tenant into a new folder and verifies each entry. Then requests the gateway's signature for the
- * manifest. Throws exit 10 if the log is invalid. With `evenViolated`, also writes an invalid log, but without manifest
- * and signature.
+ * manifest. Throws an error with exit code 10 if the log is invalid. With `evenViolated`, also writes an invalid log,
+ * but without manifest and signature.
  */
 export async function writeExport(
   context: CliContext,

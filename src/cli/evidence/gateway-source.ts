@@ -31,7 +31,8 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
     throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with ${key}`, { requestId })
   }
 
-  // Requests the checkpoints before the sizes. If a chain is then shorter than its last checkpoint, it was truncated.
+  // Requests the checkpoints before the sizes, so that a chain that is shorter than its last checkpoint must have been
+  // truncated.
   const { rows: latest } = await getList({ path: 'checkpoints' }, 'checkpoints', isCheckpointNote)
   const promised = new Map<string, number>()
   for (const { chain, tree_size } of latest) promised.set(chain, Math.max(tree_size, promised.get(chain) ?? 0))
@@ -39,12 +40,12 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
   const tenantId: unknown = Reflect.get(body, 'tenant_id')
   if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not name the tenant of the chains`, {})
   const heads = chains.map(({ chain, size, head }) => ({ chain, size, head }))
-  // A removed chain is missing in `chains`, but its checkpoints still name it.
+  // A removed chain is missing from `chains`, but its checkpoints still name the chain.
   const removed = [...promised.keys()].filter((chain) => !heads.some((head) => head.chain === chain))
   heads.push(...removed.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))
   heads.sort(byName)
 
-  /** Fetches the commits of these entries. Commits of the previous page are not fetched again. */
+  /** Fetches the commits of the given entries. Commits of the previous page are not fetched again. */
   async function commitsOf(entries: readonly RowOfChain[], known: ReadonlyMap<string, CommitRow>) {
     const commits = new Map<string, CommitRow>()
     const missing: string[] = []
@@ -70,7 +71,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
       for (let from = 0; from < size; ) {
         const query = { from, limit: Math.min(EVIDENCE_PAGE, size - from) }
         const { rows } = await getList({ path, query }, 'entries', isRowOfChain)
-        // Stops here. The verification then reports that the chain has fewer entries than its head states.
+        // Stops here, so that the verification reports that the chain has fewer entries than its head states.
         if (rows.length === 0) return
         commits = await commitsOf(rows, commits)
         for (const row of rows) yield { row: toChainRow(tenantId, chain, row), commit: commits.get(row.commit_id) }
@@ -84,7 +85,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
         const query = { chain, from, limit: EVIDENCE_PAGE }
         const { rows } = await getList({ path: 'checkpoints', query }, 'checkpoints', isCheckpointNote)
         for (const { tree_size, note } of rows) {
-          // Skips checkpoints that were added after the start, because they cover entries that are not read.
+          // Skips checkpoints that were added after the start, because they cover entries that this run does not read.
           if (tree_size <= known) yield { chain, tree_size, note }
         }
         const last = rows.at(-1)

@@ -5,7 +5,7 @@ import type { FileSum } from './manifest.ts'
 
 const BUFFERED_CHARS = 262_144
 
-/** A new file with mode 0600. Its hash is computed while it is written. */
+/** A new file with mode 0600, whose hash is computed while the file is written. */
 export class HashedFile {
   readonly #name: string
   readonly #file: FileHandle
@@ -18,7 +18,7 @@ export class HashedFile {
     this.#file = file
   }
 
-  /** Rejects if the file exists. */
+  /** Rejects if the file already exists. */
   static async create(folder: string, name: string): Promise<HashedFile> {
     return new HashedFile(name, await open(join(folder, name), 'wx', 0o600))
   }
@@ -36,7 +36,7 @@ export class HashedFile {
     return { name: this.#name, sha256: this.#hash.digest('hex'), bytes: this.#bytes }
   }
 
-  /** Closes the file. After `end` or an earlier call, this has no effect. */
+  /** Closes the file. Has no effect after `end` or after an earlier call. */
   close(): Promise<void> {
     return this.#file.close()
   }

@@ -40,7 +40,8 @@ export const VIOLATIONS_FILE = 'violations.json'
 export const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig'] as const
 
 /**
- * Returns the reason why the signature of a manifest is invalid. Undefined if a trusted key signed exactly these bytes.
+ * Returns the reason why the signature of a manifest is invalid, or undefined if a trusted key signed exactly these
+ * bytes.
  */
 export function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint }: Manifest,

@@ -8,7 +8,7 @@ import { type TrustedKeys, withKeys } from './key-set.ts'
 /** The Base64 length of a key hash together with an Ed25519 signature. If a line is shorter, it was truncated. */
 const SIGNATURE_CHARS = 92
 
-/** The notes of a file: the complete notes, and the notes that a crash truncated. */
+/** The notes of a file: the complete notes, and the notes that were truncated by a crash. */
 export type Notes = { whole: string[]; halves: string[] }
 
 /**
@@ -37,13 +37,14 @@ export function splitNotes(text: string): Notes {
   return notes
 }
 
-/** Whether a line contains a complete signature. Does not check whether the signature is valid. */
+/** Whether a line contains a complete signature. The signature itself is not verified. */
 const isWholeSignature = (line: string): boolean =>
   line.startsWith(SIGNATURE_MARK) && line.length - line.lastIndexOf(' ') > SIGNATURE_CHARS
 
 /**
  * Returns the checkpoints in note files. Skips truncated notes and prints a warning. Throws a usage error if a file
- * contains no notes. Throws exit 10 if a note has no trusted signature, or if all notes are truncated.
+ * contains no notes. Throws an error with exit code 10 if a note has no trusted signature, or if all notes are
+ * truncated.
  */
 export async function readCheckpointFiles(
   { note: warn }: Pick<CliContext, 'note'>,
@@ -70,13 +71,13 @@ export async function readCheckpointFiles(
 }
 
 /**
- * A truncated note may end within a character, so invalid UTF-8 is allowed. Invalid UTF-8 in a complete note makes its
- * signature invalid.
+ * Accepts invalid UTF-8, because a truncated note may end within a character. Invalid UTF-8 in a complete note makes
+ * its signature invalid.
  */
 const readNotes = async (path: string): Promise<Notes> =>
   splitNotes((await readFile(path).catch(failedToRead(path))).toString())
 
-/** The part of a truncated note's origin that was written. */
+/** Returns the part of a truncated note's origin that was written. */
 const firstOf = (half: string): string => half.slice(0, Math.min(half.indexOf('\n'), 100))
 
 const invalid = (message: string): CliError => new CliError(EXIT.checkFailed, message, { code: 'CHECKPOINT_INVALID' })

@@ -14,7 +14,7 @@ import { parseJson } from './shapes.ts'
 const RECEIPT_BYTES = 1_048_576
 const BUNDLE_ID = /^[\w.:-]{1,128}$/
 
-/** GET /receipts/{bundleId}. Throws exit 3 if not found. */
+/** GET /receipts/{bundleId}. Throws an error with exit code 3 if it is not found. */
 export async function fetchReceipt(context: CliContext, bundleId: string): Promise<{ receipt: object; raw: Buffer }> {
   const api = await context.api()
   const { body, raw } = await api.send({ method: 'GET', path: `receipts/${encodeURIComponent(bundleId.trim())}` })
@@ -23,7 +23,7 @@ export async function fetchReceipt(context: CliContext, bundleId: string): Promi
 
 /**
  * Reads the receipt from a file, from stdin (`-`), or from the gateway (bundle id). If a file has the same name as the
- * id, the file is used.
+ * id, the file takes precedence.
  */
 export async function findReceipt(context: CliContext, given: string): Promise<object> {
   if (given === '-') {
@@ -39,8 +39,8 @@ export async function findReceipt(context: CliContext, given: string): Promise<o
 }
 
 /**
- * Parses a receipt, or a response body that contains a receipt. Throws exit 10 if a member is duplicated, and a usage
- * error for any other text.
+ * Parses a receipt, or a response body that contains a receipt. Throws an error with exit code 10 if a member is
+ * duplicated. Throws a usage error for any other text.
  */
 function parseReceipt(text: string, from: string): object {
   const parsed = parseJson(text)

@@ -8,17 +8,20 @@ import { type TrustedKeys, withKeys } from './key-set.ts'
 
 type Given = {
   trusted: TrustedKeys
-  /** Checkpoints that come from outside the source. Their signatures must already be verified. */
+  /** Checkpoints from outside the source. The caller must have verified their signatures. */
   outside?: readonly Checkpoint[]
   onRow?: (seen: SignedRow) => Promise<void> | void
   onCheckpoint?: (checkpoint: CheckpointNote) => Promise<void> | void
-  /** If given, invalid checkpoints are skipped, and this function is called with the error of each. */
+  /**
+   * If this function is given, invalid checkpoints are skipped, and the function is called with the error for each
+   * skipped checkpoint.
+   */
   onBroken?: ((problem: CliError) => void) | undefined
 }
 
 /**
- * Verifies the chains one after the other and shows the progress on stderr. If `onBroken` is not given, an invalid
- * checkpoint throws exit 10.
+ * Verifies the chains one after the other and shows the progress on stderr. If `onBroken` is not given, throws an error
+ * with exit code 10 at the first invalid checkpoint.
  */
 export async function checkEvidence(
   context: CliContext,
@@ -57,7 +60,8 @@ export async function checkEvidence(
 }
 
 /**
- * Returns the checkpoint in a note. Throws exit 10 if no trusted key has signed it, or if it belongs to another chain.
+ * Returns the checkpoint in a note. Throws an error with exit code 10 if no trusted key has signed it, or if it belongs
+ * to another chain.
  */
 export async function checkedNote(
   { chain, tree_size, note }: CheckpointNote,
@@ -80,7 +84,7 @@ export async function checkedNote(
   return checkpoint
 }
 
-/** The printed result of one chain. */
+/** Returns the printed result of one chain. */
 export const toRow = ({ chain, ok, size, head, root, expunged, checkpointsHeld, firstBad }: CheckedChain) => ({
   chain,
   ok,
@@ -93,13 +97,13 @@ export const toRow = ({ chain, ok, size, head, root, expunged, checkpointsHeld, 
   root,
 })
 
-/** If a chain is invalid, throws exit 10 and names the first invalid entry. */
+/** If a chain is invalid, throws an error with exit code 10 that names the first invalid entry. */
 export function assertValid(checked: readonly CheckedChain[]): void {
   const [violation] = violationsOf(checked)
   if (violation !== undefined) throw violation
 }
 
-/** Returns one error (exit 10) for each invalid chain. */
+/** Returns one error for each invalid chain, with exit code 10. */
 export const violationsOf = (checked: readonly CheckedChain[]): CliError[] =>
   checked.flatMap(({ chain, firstBad }) => {
     if (firstBad === undefined) return []

@@ -1,5 +1,5 @@
 // The program verify.mjs of an export. `npm run verifier` bundles it with the modules that `aigw audit verify DIR`
-// uses, so both find the same faults. This file may import only Node modules and modules that can be bundled.
+// uses, so both find the same faults. This file must import only Node modules and modules that can be bundled.
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -25,7 +25,7 @@ Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key fil
  */
 const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
 
-/** The error of an invalid argument. */
+/** The error for an invalid argument. */
 class ArgumentError extends Error {}
 
 /** Escapes text from the files, because control characters in it could control the terminal. */
@@ -34,10 +34,7 @@ const harmless = (line: string): string =>
 const say = (line: string): boolean => process.stdout.write(`${harmless(line)}\n`)
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/**
- * Rejects unknown flags. If a misspelt --keys were ignored, a forged export would be verified with the keys that it
- * contains.
- */
+/** Rejects unknown flags. If a misspelt --keys were ignored, a forged export would be verified with its own keys. */
 function readArguments(args: string[]): { folder: string; keyFile: string | undefined; help: boolean } {
   const options = { keys: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h' } } as const
   const { values, positionals } = parsed(() => parseArgs({ args, options, allowPositionals: true }))
@@ -69,7 +66,7 @@ async function readKeys(file: string | undefined): Promise<GivenKeys | undefined
   }
 }
 
-/** Checks the whole export in constant memory. Throws at the first fault. */
+/** Checks the whole export in constant memory. Throws an error at the first fault. */
 async function checkExport(folder: string, given: GivenKeys | undefined, report: Report): Promise<void> {
   const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source

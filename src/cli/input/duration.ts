@@ -3,7 +3,7 @@ import { usageError } from '../errors.ts'
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 
-/** Returns the milliseconds of `500ms`, `8s`, `1.5m` or `2h`. Undefined for any other text. */
+/** Returns the milliseconds of `500ms`, `8s`, `1.5m` or `2h`, or undefined for any other text. */
 export function findDuration(text: string): number | undefined {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? []
   const unitMs = unit === undefined ? undefined : UNIT_MS[unit]
@@ -18,8 +18,8 @@ export function getDuration(text: string, name: string): number {
 }
 
 /**
- * Parses a flag whose unit is seconds. Accepts a number such as `300`, or a duration such as `5m`. Throws a usage error
- * that names the flag.
+ * Parses a flag whose unit is seconds. Accepts a number such as `300`, or a duration such as `5m`. For any other text,
+ * throws a usage error that names the flag.
  */
 export function toSeconds(text: string, flag: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text)
@@ -29,8 +29,8 @@ export function toSeconds(text: string, flag: string): number {
 }
 
 /**
- * Parses a time such as `1767225600` or `2026-01-01T00:00:00Z` and returns it in Unix seconds. Throws a usage error
- * that names the flag.
+ * Parses a time such as `1767225600` or `2026-01-01T00:00:00Z` and returns it in Unix seconds. For any other text,
+ * throws a usage error that names the flag.
  */
 export function toUnixSeconds(text: string, flag: string): number {
   if (/^\d{1,12}$/.test(text)) return Number(text)

@@ -26,8 +26,8 @@ export type Field = {
    */
   parse?: (text: string, flag: string, context: CliContext) => unknown
   /**
-   * The members that a flag without a value sets. By default, the flag sets its member to true, or to false for
-   * `--no-…`.
+   * The members that a flag without a value sets. By default, the flag sets its member to true. A `--no-…` flag sets
+   * its member to false.
    */
   sets?: object
   /** Looks up the typed text, such as the id of a user. Runs after all other flags have been validated. */
@@ -37,7 +37,7 @@ export type Field = {
    * usage error.
    */
   ask?: string
-  /** In a file, this member must be a text. With `isList`, it must be a list of texts. */
+  /** If true, the member must be a text in a file. With `isList`, the member must be a list of texts. */
   isText?: true
 }
 
@@ -71,8 +71,8 @@ export function addFields(command: Command, fields: readonly Field[]): Command {
 }
 
 /**
- * Makes `--<name>` together with `--no-<name>` a usage error. By default, commander would apply only the last of these
- * two flags.
+ * Makes `--<name>` together with `--no-<name>` a usage error. Without this rule, commander would silently apply only
+ * the last of the two flags.
  */
 function exclusive(command: Command, name: string): void {
   const given = new Set<string>()
@@ -83,7 +83,7 @@ function exclusive(command: Command, name: string): void {
   }
 }
 
-/** The typed value of a field. Undefined if none was typed. */
+/** Returns the typed value of a field, or undefined if no value was typed. */
 function typedFor(field: Field, fields: readonly Field[], command: Command): unknown {
   if (isArgument(field)) return command.processedArgs[fields.filter(isArgument).indexOf(field)]
   const option = toOption(field)
@@ -93,8 +93,8 @@ function typedFor(field: Field, fields: readonly Field[], command: Command): unk
 }
 
 /**
- * The members that flags and arguments set. Runs before any prompt or request and throws usage errors for invalid
- * values.
+ * Returns the members that flags and arguments set. Runs before any prompt or request, and throws a usage error for an
+ * invalid value.
  */
 export async function parseFlags(context: CliContext, fields: readonly Field[], command: Command): Promise<Fields> {
   let members: Fields = {}
@@ -112,14 +112,14 @@ export async function parseFlags(context: CliContext, fields: readonly Field[], 
   return members
 }
 
-/** The name of a field in error messages: `NAME` or `--description`. */
+/** Returns the name of a field in error messages: `NAME` or `--description`. */
 const labelOf = (field: Field): string =>
   isArgument(field) ? field.flag.replace(/[[\]<>.]/g, '').toUpperCase() : (toOption(field).long ?? field.flag)
 
 const nest = (path: string, value: unknown): Fields =>
   path.split('.').reduceRight<Fields>((inner, name, at, all) => ({ [name]: at === all.length - 1 ? value : inner }), {})
 
-/** Replaces each name in the members by its id. Throws exit 3 for an unknown name. */
+/** Replaces each name in the members by its id. Throws an error with exit code 3 for an unknown name. */
 export async function resolveFlags(context: CliContext, fields: readonly Field[], members: Fields): Promise<Fields> {
   const resolved = { ...members }
   for (const { member, resolve } of fields) {
@@ -129,7 +129,7 @@ export async function resolveFlags(context: CliContext, fields: readonly Field[]
   return resolved
 }
 
-/** Prompts for each missing member. Handles the answer like a value from the command line. */
+/** Prompts for each missing member. Handles each answer like a value from the command line. */
 export async function askFields(context: CliContext, fields: readonly Field[], known: Fields): Promise<Fields> {
   let members: Fields = {}
   for (const field of fields) {

@@ -5,22 +5,22 @@ import { unreadable, usageError } from '../errors.ts'
 import { readStdin } from '../io.ts'
 
 /**
- * Maximum file size. It is higher than the gateway's own limit, so the gateway rejects files that are too large and
- * reports that limit.
+ * Maximum file size. This limit exceeds the gateway's own limit, so the gateway can reject a file that is too large and
+ * report its own limit.
  */
 const FILE_BYTES = 4_194_304
 
 export type Fields = Record<string, unknown>
 
 /**
- * The members of a resource, and whether a file may set them. For an object member, the list of its settable members.
- * Views use the same member names.
+ * The members of a resource. Each value states whether a file is allowed to set the member. For an object member, the
+ * value lists its settable members. Views use the same member names.
  */
 export type Members<Name extends string = string> = Readonly<Record<Name, boolean | readonly string[]>>
 
 /**
  * Reads the members of the object in a JSON or YAML file (`-` for stdin). Empty without a file. The gateway validates
- * the values. Throws a usage error if the content is not an object, or if it has a member that a file may not set.
+ * the values. Throws a usage error if the content is not an object, or if it has a member that a file must not set.
  */
 export async function readFields(context: CliContext, file: string | undefined, members: Members): Promise<Fields> {
   if (file === undefined) return {}
@@ -43,7 +43,7 @@ export async function readFields(context: CliContext, file: string | undefined, 
 export const readChanges = (context: CliContext, file: string | undefined, members: Members): Promise<Fields> =>
   readFields(context, file, Object.fromEntries(Object.entries(members).map(([name, inner]) => [name, inner || true])))
 
-/** Whether the value is an object. Lists are not objects here. */
+/** Whether the value is an object. Lists do not count as objects. */
 export const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 

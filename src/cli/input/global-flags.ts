@@ -53,7 +53,7 @@ const globalOptions = (): Option[] => [
   new Option('--retries <n>', 'retries of safe requests (default 2)'),
 ]
 
-/** Adds the global flags. The help of a command hides the global flags and refers to `aigw --help`. */
+/** Adds the global flags. A command's help hides the global flags and refers to `aigw --help`. */
 export function addGlobalOptions(command: Command, { shown }: { shown: boolean }): void {
   const own = new Set(command.options.flatMap((option) => [option.short, option.long]))
   for (const option of globalOptions()) {
@@ -63,7 +63,7 @@ export function addGlobalOptions(command: Command, { shown }: { shown: boolean }
   }
 }
 
-/** Merges the flags from root to leaf. If a flag is repeated, the last value applies. */
+/** Merges the flags from root to leaf. If a flag is repeated, the last value takes precedence. */
 export function globalFlagsOf(leaf: Command): GlobalFlags {
   const names = new Set(globalOptions().map((option) => option.attributeName()))
   const lineage: Command[] = []
@@ -87,7 +87,9 @@ function takesNextWord(word: string): boolean {
   return at >= 0 && at === word.length - 1
 }
 
-/** Returns the words of a command line: `[command, verb, ...]`. Omits flags and the values of global flags. */
+/**
+ * Returns the words of a command line (`[command, verb, ...]`) without flags and without the values of global flags.
+ */
 export function findOperands(argv: string[]): string[] {
   const operands: string[] = []
   for (let at = 0; at < argv.length; at++) {

@@ -11,19 +11,19 @@ export const mayPrompt = (settings: Settings, io: Io): boolean =>
 
 const promptContext = (io: Io) => ({ input: io.stdin, output: io.stderr, signal: io.signal })
 
-/** Returns if the user confirms or passed `--yes`. Throws a usage error otherwise. */
+/** Returns if the user confirms or passed `--yes`; otherwise throws a usage error. */
 export async function assertConfirmed(question: string, settings: Settings, io: Io): Promise<void> {
   if (settings.yes) return
   if (!mayPrompt(settings, io)) throw usageError(`${question} Pass --yes to confirm (prompting needs a terminal)`)
   const { confirm } = await import('@inquirer/prompts')
-  // The question is escaped, because names from the gateway in it may contain control characters.
+  // The question is escaped, because it contains names from the gateway, which may contain control characters.
   const agreed = await confirm({ message: forTerminalLine(question), default: false }, promptContext(io)).catch(
     toInterrupted,
   )
   if (!agreed) throw usageError('cancelled, nothing was changed')
 }
 
-/** Asks for a secret without showing it. */
+/** Asks for a secret without showing the typed text. */
 export async function askSecret(message: string, io: Io): Promise<string> {
   const { password } = await import('@inquirer/prompts')
   return password({ message, mask: false }, promptContext(io)).catch(toInterrupted)

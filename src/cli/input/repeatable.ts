@@ -1,5 +1,5 @@
 import type { Option } from 'commander'
 
-/** Makes an option repeatable. The option's value is the list of all given values. */
+/** Makes an option repeatable. The value of the option is the list of all given values. */
 export const repeatable = (option: Option): Option =>
   option.default([]).argParser((value: string, all: string[]) => [...all, value])

@@ -6,7 +6,7 @@ import type { CliContext } from '../context.ts'
 import { failedToRead, usageError } from '../errors.ts'
 import { readStdin } from '../io.ts'
 
-/** Adds the argument for the text of a command. */
+/** Adds the argument that names the input text of a command. */
 export const addTextArgument = (command: Command): Command =>
   command.argument('[file]', "the text, as UTF-8; '-' or nothing for stdin", '-')
 
@@ -29,7 +29,7 @@ export async function readTextInput({ io }: CliContext, file: string): Promise<s
   return content
 }
 
-/** Reads a text file. Throws a usage error if it is unreadable or not UTF-8. */
+/** Reads a text file. Throws a usage error if the input is unreadable or not UTF-8. */
 export const readText = async (path: string): Promise<string> =>
   toUtf8(await readFile(path).catch(failedToRead(path)), path)
 

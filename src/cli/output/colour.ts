@@ -11,9 +11,9 @@ const isSet = (value: string | undefined): value is string => value !== undefine
 const isOff = (value: string): boolean => value === '0' || value === 'false'
 
 /**
- * Whether to colour one stream. The first setting applies: `--color always|never`, NO_COLOR, FORCE_COLOR,
- * CLICOLOR_FORCE, TERM=dumb, CLICOLOR=0, and then whether the stream is a terminal (no-color.org,
- * bixense.com/clicolors).
+ * Whether to colour one stream. The first of these settings that is set takes precedence: `--color always|never`,
+ * NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE, TERM=dumb, CLICOLOR=0. If no setting is set, only terminals get colours
+ * (no-color.org, bixense.com/clicolors).
  */
 export function mayColour({ flag, env, isTerminal }: ColourInput): boolean {
   if (flag === 'always') return true
@@ -38,7 +38,7 @@ const PLAIN: Painter = {
   strikethrough: same,
 }
 
-/** Loads chalk only if colours are used. chalk itself ignores NO_COLOR. */
+/** Loads chalk only if colours are used. The caller must check NO_COLOR, because chalk ignores it. */
 export async function createPainter(colour: boolean): Promise<Painter> {
   if (!colour) return PLAIN
   const { Chalk } = await import('chalk')

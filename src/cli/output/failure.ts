@@ -19,14 +19,14 @@ import { forTerminal, forTerminalLine } from './terminal-text.ts'
 /** Prints the error to stderr and returns the exit code. */
 export async function reportFailure(error: unknown, words: string[], context: CliContext): Promise<number> {
   const { io } = context
-  // After a stop or a closed pipe, any other error is only a consequence of it.
+  // After a stop or a closed pipe, any other error is only a consequence of that event.
   const first: unknown = io.signal.aborted ? io.signal.reason : error
   if (isClosedPipe(first) || first instanceof Interrupted) return exitCodeOf(first)
   const cause = isFailedWrite(first) ? unwritable('the output', first) : first
   if (cause instanceof DryRun) {
     try {
       const [settings, { createOutput }] = await Promise.all([context.settings(), import('./output.ts')])
-      // With `--dry-run`, a request has no id, so `-o id` is ignored.
+      // Ignores `-o id` with `--dry-run`, because the printed request has no id.
       const format = settings.format === 'id' ? undefined : settings.format
       await createOutput(io, { ...settings, format }).one(cause.request, DRY_RUN_VIEW)
       return EXIT.ok
@@ -53,7 +53,7 @@ async function formatFailure(error: unknown, words: string[], context: CliContex
   return [marked, ...lines].map((line) => `${line}\n`).join('')
 }
 
-/** Also works if the settings cannot be loaded because flags or configuration are invalid. */
+/** Also works if invalid flags or an invalid configuration prevent loading the settings. */
 async function wantsJson(words: string[], context: CliContext): Promise<boolean> {
   const settings = await context.settings().catch(() => undefined)
   if (settings?.format !== undefined) return settings.format === 'json' || settings.format === 'ndjson'

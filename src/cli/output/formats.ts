@@ -5,7 +5,7 @@ import { forTerminalLine } from './terminal-text.ts'
 /** A column shows the value at a path of the resource. `--fields` and `--field` use the same paths. */
 export type Column = {
   path: string
-  /** The header on a terminal. By default, the path in capitals. */
+  /** The header on a terminal. Defaults to the path in capitals. */
   title?: string
   /** Whether the column is truncated to the remaining width of the terminal. */
   flexible?: boolean
@@ -15,7 +15,7 @@ export type Column = {
 
 type ToCell = NonNullable<Column['toCell']>
 
-/** The path of a column, optionally with a function that converts its values. */
+/** The path of a column, with an optional function that converts the column's values. */
 type ColumnSource = string | [path: string, toCell: ToCell] | Column
 
 /** Makes one column for each title, in the order of `groups`. */
@@ -32,12 +32,12 @@ export const columns = (...groups: Record<string, ColumnSource>[]): Column[] =>
 export const flexible = (path: string, toCell?: ToCell): Column => ({ path, flexible: true, ...(toCell && { toCell }) })
 
 /**
- * How a resource is shown. Commands that change data use `members`, the allowed values of `--fields`, to validate the
- * flag before the change.
+ * How a resource is shown. `members` lists the allowed values of `--fields`, so commands that change data can validate
+ * the flag before the change.
  */
 export type View = { columns: Column[]; idPath?: string; none?: string; members?: string[] }
 
-/** Returns the value at a dotted path (`users.0.email`). Undefined if the path does not exist. */
+/** Returns the value at a dotted path (`users.0.email`), or undefined if the path does not exist. */
 export function findAtPath(value: unknown, path: string): unknown {
   let current = value
   for (const segment of path.split('.')) {
@@ -47,19 +47,19 @@ export function findAtPath(value: unknown, path: string): unknown {
   return current
 }
 
-/** The value in one cell of a table. */
+/** Returns the value in one cell of a table. */
 export function cellOf(row: object, { path, toCell }: Column): unknown {
   const value = findAtPath(row, path)
   return toCell === undefined ? value : toCell(value)
 }
 
-/** Returns a conversion for lists of objects, which takes the value at `path` from each object. */
+/** Returns a function that converts a list of objects to the list of their values at `path`. */
 export const eachAt =
   (path: string) =>
   (value: unknown): unknown =>
     Array.isArray(value) ? value.map((entry) => findAtPath(entry, path)) : value
 
-/** Formats a value: strings unchanged, an empty text for null, JSON for objects. */
+/** Formats a value: a string stays unchanged, null becomes an empty text, and an object becomes JSON. */
 function toText(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (typeof value === 'string') return value
@@ -68,8 +68,8 @@ function toText(value: unknown): string {
 }
 
 /**
- * Returns the columns that `--fields` selects. If the flag is not given, returns the columns of the view. Throws a
- * usage error if no row contains a field.
+ * Returns the columns that `--fields` selects. Without the flag, returns the columns of the view. Throws a usage error
+ * if no row contains a field.
  */
 export function chooseColumns(rows: object[], view: View, fields: string[]): Column[] {
   if (fields.length === 0) return view.columns
@@ -82,13 +82,13 @@ export function chooseColumns(rows: object[], view: View, fields: string[]): Col
   })
 }
 
-/** The members of one resource that `--fields` selects. */
+/** Returns the members of one resource that `--fields` selects. */
 export const chooseFields = (row: object, columns: Column[]): object =>
   Object.fromEntries(columns.map(({ path }) => [path, findAtPath(row, path) ?? null]))
 
 /**
- * Formats the value of `--field`. For a list, returns one line per row, unless the path begins with a position such as
- * `0`.
+ * Formats the value of `--field`. For a list, returns one line for each row, unless the path begins with a position
+ * such as `0`.
  */
 export function toFieldLines(value: object | object[], path: string): string {
   const rows = Array.isArray(value) && !/^\d+(\.|$)/.test(path) ? value : [value]
@@ -144,8 +144,8 @@ export function toJson(value: unknown, { indent, terminal }: { indent: number; t
   return `${text.replace(/[\x7f-\x9f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`
 }
 
-/** The text of one cell on a terminal: one line without control characters. An empty cell shows a dash. */
+/** Returns the text of one cell on a terminal: one line without control characters. An empty cell shows a dash. */
 export const toTerminalCell = (value: unknown): string => forTerminalLine(toText(value)) || '-'
 
-/** The title of a column on a terminal. */
+/** Returns the title of a column on a terminal. */
 export const titleOf = ({ path, title }: Column): string => title ?? path.toUpperCase()

@@ -19,14 +19,16 @@ import {
 } from './formats.ts'
 import { forTerminal, terminalText } from './terminal-text.ts'
 
-/** The bytes of a response, for `--raw`. Undefined for data that is not from the API. */
+/** The bytes of a response, for `--raw`. The value is undefined for data that is not from the API. */
 type RawBody = Uint8Array | undefined
 
-/** The only writer to stdout. Messages go to stderr, through `CliContext.note`. */
+/** Only this object writes to stdout. Messages go to stderr through `CliContext.note`. */
 export type Output = {
-  /** Whether stdout is a terminal. On a terminal, control characters are removed from untrusted text. */
+  /** Whether stdout is a terminal. If it is, control characters are removed from untrusted text. */
   terminal: boolean
-  /** Throws the usage error that printing would throw later. Commands call it before they change anything. */
+  /**
+   * Throws the usage error that printing would throw later. Commands call this function before they change anything.
+   */
   assertShowable(view: View): void
   list(rows: object[], view: View, raw?: RawBody): Promise<void>
   one(row: object, view: View, raw?: RawBody): Promise<void>
@@ -38,13 +40,13 @@ export type Output = {
   textStream(): (chunk: string) => Promise<void>
   /** Prints text unchanged. The text must not contain escape sequences except the program's own. */
   ownText(text: string): Promise<void>
-  /** Prints bytes unchanged, also on a terminal. */
+  /** Prints bytes unchanged, even on a terminal. */
   bytes(bytes: Uint8Array): Promise<void>
 }
 
 type OutputSettings = Pick<Settings, 'format' | 'fields' | 'field' | 'raw' | 'headers' | 'color' | 'pager'>
 
-/** Creates the output for the format of flags, environment and profile. */
+/** Creates the output in the format that flags, environment and profile select. */
 export function createOutput(io: Io, settings: OutputSettings): Output {
   const terminal = io.stdout.isTTY === true
   const format: Format = settings.format ?? 'table'
@@ -111,7 +113,7 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
   }
 }
 
-/** Whether the chosen format has no field names. Then stdout may contain plain text, such as a secret. */
+/** Whether the chosen format has no field names, so that stdout may contain plain text such as a secret. */
 export const isPlain = ({
   raw,
   field,
@@ -124,7 +126,7 @@ export const isPlain = ({
 export const printText = ({ stdout }: Pick<Io, 'stdout'>, text: string): Promise<void> =>
   writeTo(stdout, stdout.isTTY === true ? forTerminal(text) : text)
 
-/** The exit codes of a shell if it cannot find or cannot run the command (POSIX, Exit Status for Commands). */
+/** The shell's exit codes for a command that it cannot find or cannot run (POSIX, Exit Status for Commands). */
 const NOT_STARTED = new Set([126, 127])
 
 /**

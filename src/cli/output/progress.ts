@@ -3,7 +3,7 @@ import type { Timer } from '../../shared/time.ts'
 import type { Io } from '../io.ts'
 import type { Settings } from '../profile/profile.ts'
 
-/** Shorter waits show no spinner. */
+/** A shorter wait shows no spinner. */
 const DELAY_MS = 300
 
 export type Progress = {
@@ -15,8 +15,8 @@ export type Progress = {
 const SILENT: Progress = { show: () => {}, end: () => {} }
 
 /**
- * Shows a spinner with one line on stderr, after 300 ms. In CI, without a terminal, or with `-o json`, `-q` or a trace,
- * shows no spinner.
+ * Shows a spinner with one line on stderr, after 300 ms. Shows no spinner in CI, without a terminal, or with `-o json`,
+ * `-q` or a trace.
  */
 export function createProgress(io: Io, settings: Settings): Progress {
   const { quiet, format, verbose, debug } = settings
@@ -27,7 +27,7 @@ export function createProgress(io: Io, settings: Settings): Progress {
   let ended = false
   const timer: Timer = io.clock.after(DELAY_MS, async () => {
     const { default: ora } = await import('ora')
-    // Without this option, ora would read the terminal's input and handle Ctrl-C.
+    // With the default of this option, ora would read the terminal's input and handle Ctrl-C.
     if (!ended) spinner = ora({ text, stream: io.stderr, discardStdin: false, isEnabled: true }).start()
   })
   return {

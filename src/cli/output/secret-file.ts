@@ -6,16 +6,18 @@ import { CliError, EXIT, failedToWrite, isErrno, unwritable, usageError } from '
 const RESERVED_BYTES = 512
 
 export type SecretFile = {
-  /** Writes the secret and a newline. If that fails, throws exit 1 and reports where the secret is. */
+  /**
+   * Writes the secret and a newline. If that fails, throws an error with exit code 1 that reports where the secret is.
+   */
   write(secret: string): Promise<void>
-  /** Removes the new file. The existing file that `force` would replace stays unchanged. */
+  /** Removes the new file. If `force` was set, the existing file stays unchanged. */
   discard(): Promise<void>
 }
 
 /**
- * Opens a file with mode 0600. It is called before the secret is requested, so a missing folder or full disk cannot
- * lose the secret. Throws a usage error if the file exists and `force` is not set. `force` replaces only regular files
- * (or a regular file behind a link), and only after the secret has arrived.
+ * Opens a file with mode 0600. The caller opens the file before it requests the secret, so a missing folder or a full
+ * disk cannot lose the secret. Throws a usage error if the file exists and `force` is not set. `force` replaces only
+ * regular files (or a regular file behind a link), and only after the secret has arrived.
  */
 export async function openSecretFile(path: string, { force }: { force: boolean }): Promise<SecretFile> {
   const replaced = force ? await findReplaceable(path) : undefined
@@ -33,7 +35,7 @@ async function newFile(path: string): Promise<SecretFile> {
   }
 }
 
-/** The error codes of a file creation that fails because this user may not write to the folder. */
+/** The error codes of a file creation that fails because this user is not allowed to write to the folder. */
 const REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS'])
 
 /** Writes a new file in the same folder and then replaces the old file with it. */
@@ -52,7 +54,7 @@ async function replacement(path: string): Promise<SecretFile> {
       try {
         await rename(draft, path)
       } catch {
-        // If the file is a mount point, it cannot be replaced, only changed in place.
+        // A file that is a mount point cannot be replaced, so its content is changed in place.
         try {
           await end(await openFile(path), secret)
         } catch (error) {
@@ -81,7 +83,7 @@ async function inPlace(path: string): Promise<SecretFile> {
   }
 }
 
-/** Returns the real path of the file to replace. Undefined if the file does not exist. */
+/** Returns the real path of the file to replace, or undefined if the file does not exist. */
 async function findReplaceable(path: string): Promise<string | undefined> {
   const absent = (error: unknown) => {
     if (isErrno(error) && error.code === 'ENOENT') return undefined

@@ -7,11 +7,14 @@ type Printed<Item> = {
   name: string
   /** The plural noun for the items, for messages. */
   items: string
-  /** Returns the words of the line that represents an item in the format for people. */
+  /** Returns the words of the line that shows an item in the `table` format. */
   toWords(item: Item): string[]
 }
 
-/** Prints items one by one, as they arrive. Throws a usage error if the output format cannot be streamed. */
+/**
+ * Returns a function that prints one item at a time, as the items arrive. Throws a usage error if the output format
+ * cannot be streamed.
+ */
 export async function streamPrinter<Item extends { id: string }>(
   context: CliContext,
   { name, items, toWords }: Printed<Item>,

@@ -28,8 +28,8 @@ export async function toTable(rows: object[], { columns, headers, width, painter
     return table.toString().split('\n')
   }
 
-  // The length of the first line is the width of the table, because titles are padded and ASCII. Rows may contain wide
-  // characters, so their length may be different.
+  // Takes the table's width from the first line, because titles are padded and ASCII. The length of a row may differ
+  // from its width, because rows may contain wide characters.
   const fixed = columns.filter((column) => column.flexible !== true)
   const [ruler = ''] = draw(
     fixed.map(titleOf),
@@ -53,7 +53,7 @@ export async function toTable(rows: object[], { columns, headers, width, painter
   return [...(headers ? [painter.bold(head)] : []), ...body].map((line) => `${line}\n`).join('')
 }
 
-/** Formats one resource as lines of title and value, for a terminal. */
+/** Formats one resource for a terminal. Each line contains a title and a value. */
 export function toCard(row: object, columns: Column[], painter: Painter): string {
   const titles = columns.map(titleOf)
   const width = Math.max(0, ...titles.map((title) => title.length)) + GAP

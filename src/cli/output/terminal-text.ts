@@ -18,7 +18,7 @@ const STRING_ENDS = new Set([0x07, 0x9c, 0x18, 0x1a])
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/
 
 type TerminalText = {
-  /** Returns the printable part of `chunk`. Recognises a sequence that is split across chunks. */
+  /** Returns the printable part of `chunk`. Recognises an escape sequence even if it is split across chunks. */
   push(chunk: string): string
 }
 
@@ -54,7 +54,7 @@ export function terminalText(): TerminalText {
     if (STRING_ENDS.has(code)) state = 'text'
     else if (code === 0x1b) state = 'escape'
     else if (char === '\n') {
-      // Ends the sequence at the line break. A terminal would continue the sequence and hide the next lines.
+      // Ends the sequence at the line break, because a terminal would continue the sequence and hide the next lines.
       state = 'text'
       return char
     }

@@ -1,9 +1,9 @@
 import stringWidth from 'string-width'
 
-/** The width of a line in terminal cells. Style sequences are not counted. */
+/** Returns the width of a line in terminal cells. Style sequences are not counted. */
 export const textWidth = (line: string): number => stringWidth(line)
 
-/** Wraps a line between words at `width` cells. A longer word stays whole. */
+/** Wraps a line between words at `width` cells. A word that is longer than `width` is not split. */
 export function wrapLine(line: string, width: number): string[] {
   if (textWidth(line) <= width) return [line]
   const lines: string[] = []

@@ -8,7 +8,7 @@ export type ChatDefaults = { model?: string; index?: string; policy?: string }
 
 export type ProfileEntry = {
   base_url?: string
-  /** A command that prints the key to stdout. A string runs in a shell. A list runs without a shell. */
+  /** A command that prints the key to stdout. A string is run in a shell, and a list is run without a shell. */
   key_command?: string | string[]
   chat?: ChatDefaults
 }
@@ -27,7 +27,7 @@ export type ConfigFile = {
 /** Keys by profile. Each key is sent only to the origin that is stored with it. */
 export type Credentials = Record<string, { origin: string; key: string }>
 
-/** The entry with this name. Inherited properties are ignored. */
+/** Returns the entry with this name. Inherited properties are ignored. */
 export const entryOf = <Entry>(entries: Record<string, Entry> | undefined, name: string): Entry | undefined =>
   entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined
 
@@ -80,7 +80,9 @@ const configFile = members({
 })
 const credentialsFile = members({ keys: mapOf(members({ origin: text, key: text })) })
 
-/** The folder of the user's files: `$XDG_CONFIG_HOME/aigw`, else `~/.config/aigw` (XDG Base Directory). */
+/**
+ * Returns the folder of the user's files: `$XDG_CONFIG_HOME/aigw`, by default `~/.config/aigw` (XDG Base Directory).
+ */
 function configDir(env: Io['env']): string {
   const base = env.XDG_CONFIG_HOME
   // Ignores a relative path, as the specification requires.
@@ -129,12 +131,12 @@ async function readYaml<Content>(path: string, check: Check): Promise<Content | 
   }
 }
 
-/** One change of a YAML file: the value at a path, or undefined to remove it. */
+/** One change of a YAML file: the new value at a path, or undefined to remove the current value. */
 type Edit = { path: string[]; value: unknown }
 
 /**
- * Changes single values of the user's configuration. Comments, other values and the file mode stay. Throws exit 1 on
- * failure.
+ * Changes single values of the user's configuration. Comments, other values and the file mode stay. Throws an error
+ * with exit code 1 on failure.
  */
 export const editConfig = (env: Io['env'], edits: Edit[]): Promise<void> => editYaml(configPath(env), edits, undefined)
 
@@ -155,7 +157,7 @@ async function editYaml(path: string, edits: Edit[], mode: number | undefined): 
   }
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    // If the path is a link, replaces the target of the link and keeps the link.
+    // If the path is a link, replaces the link's target and keeps the link.
     const target = await realpath(path).catch(() => path)
     const found = await stat(target).catch(() => undefined)
     await replaceFile(target, String(document), mode ?? (found === undefined ? 0o644 : found.mode & 0o777))
@@ -164,7 +166,7 @@ async function editYaml(path: string, edits: Edit[], mode: number | undefined): 
   }
 }
 
-/** Replaces a file atomically: after a crash, it contains either the old or the new content. */
+/** Replaces a file atomically. After a crash, the file contains either the old or the new content. */
 export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
   const draft = `${path}.${process.pid}.new`
   const file = await open(draft, 'wx', mode)

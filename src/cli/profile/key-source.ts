@@ -11,8 +11,8 @@ import type { Settings } from './profile.ts'
 export const KEY_BYTES = 4_096
 
 /**
- * Validates that the key can be sent in a header: it must be one line of visible ASCII. The usage error never contains
- * the key.
+ * Validates that the key can be sent in a header: the key must be one line of visible ASCII. The usage error never
+ * contains the key.
  */
 export function toKey(text: string, from: string): string {
   const key = text.trim()
@@ -22,7 +22,7 @@ export function toKey(text: string, from: string): string {
   return key
 }
 
-/** The key of this run, or undefined. */
+/** Returns the key of this run, or undefined if there is no key. */
 export async function findKey(settings: Settings, io: Io, note: Note): Promise<string | undefined> {
   const { key } = settings
   switch (key.kind) {
@@ -41,7 +41,7 @@ export async function findKey(settings: Settings, io: Io, note: Note): Promise<s
   }
 }
 
-/** Like `findKey`, but throws exit 4 without a key. */
+/** Like `findKey`, but throws an error with exit code 4 if there is no key. */
 export async function getKey(settings: Settings, io: Io, note: Note): Promise<string> {
   const key = await findKey(settings, io, note)
   if (key !== undefined) return key
@@ -62,7 +62,7 @@ function runKeyCommand(command: string | string[], io: Io): Promise<string> {
     const options = { env: io.env, signal: io.signal, maxBuffer: KEY_BYTES, timeout: 60_000 }
     const child = execFile(program, words, options, (error, stdout) => {
       if (error === null) return resolve(stdout)
-      // The error does not contain the command's output, because the output may contain a part of the key.
+      // The error omits the command's output, because the output may contain a part of the key.
       reject(
         new CliError(EXIT.auth, `key_command failed (${error.code ?? error.signal ?? 'not started'})`, {
           code: 'KEY_COMMAND_FAILED',

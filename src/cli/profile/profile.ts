@@ -41,7 +41,7 @@ export type Settings = {
   verbose: boolean
   debug: boolean
   yes: boolean
-  /** False with --no-input or AIGW_NO_INPUT. Prompts also need terminals. */
+  /** The value is false with --no-input or AIGW_NO_INPUT. Prompts also need terminals. */
   mayPrompt: boolean
   dryRun: boolean
   color: string | undefined
@@ -49,7 +49,7 @@ export type Settings = {
   pager: string | undefined
   /** The timeout of ordinary calls, from --timeout or the configuration. */
   timeoutMs: number | undefined
-  /** The timeout of model answers and uploads. Only --timeout sets it; the configuration cannot. */
+  /** The timeout of model answers and uploads. It can be set by --timeout, but not in the configuration. */
   timeoutFlagMs: number | undefined
   retries: number
 }
@@ -62,13 +62,14 @@ export type SettingsInput = {
   credentials: Credentials
 }
 
-/** The name of the profile, from the flag, the environment or the configuration. Otherwise `default`. */
+/** Returns the name of the profile from the flag, the environment or the configuration. Defaults to `default`. */
 const profileNameOf = ({ flags, env, user, system }: Omit<SettingsInput, 'credentials'>): string =>
   flags.profile ?? filled(env.AIGW_PROFILE) ?? user.current_profile ?? system.current_profile ?? DEFAULT_PROFILE
 
 /**
  * Resolves every setting: flag > environment > user config > system config > default. Throws a usage error if a value
- * is invalid. Also throws one if the profile is unknown and `mayBeNew` is not set; `login` and `profiles` set it.
+ * is invalid. Also throws a usage error if the profile is unknown and `mayBeNew` is not set. The commands `login` and
+ * `profiles` set `mayBeNew`.
  */
 export function resolveSettings(input: SettingsInput, { mayBeNew }: { mayBeNew: boolean }): Settings {
   const { flags, env, user, system } = input
@@ -131,7 +132,7 @@ export function toBaseUrl(text: string, from: string): string {
 
 type Chosen = { profile: string; entry: ProfileEntry | undefined; ownUrl: string; baseUrl: string }
 
-/** Never chooses a stored key for another gateway, whatever the flags are. */
+/** Never chooses a key that is stored for another gateway, whatever the flags are. */
 function chooseKey({ flags, env, credentials }: SettingsInput, { profile, entry, ownUrl, baseUrl }: Chosen): KeySource {
   if (flags.apiKeyFile !== undefined) return { kind: 'file', path: flags.apiKeyFile }
   const value = filled(env.AIGW_API_KEY)

@@ -5,8 +5,8 @@ import type { Io } from '../io.ts'
 import { replaceFile } from './config-files.ts'
 
 /**
- * The folder of the client's state: `$XDG_STATE_HOME/aigw`, by default `~/.local/state/aigw` (XDG Base Directory).
- * Undefined if `AIGW_NO_HISTORY` is set, or if the user has no home folder.
+ * Returns the folder of the client's state: `$XDG_STATE_HOME/aigw`, by default `~/.local/state/aigw` (XDG Base
+ * Directory). Returns undefined if `AIGW_NO_HISTORY` is set, or if the user has no home folder.
  */
 export async function findStateDir(env: Io['env']): Promise<string | undefined> {
   if ((env.AIGW_NO_HISTORY ?? '') !== '') return undefined
@@ -19,7 +19,7 @@ export async function findStateDir(env: Io['env']): Promise<string | undefined> 
 /** Reads the text of a file. Returns an empty text if the file is unreadable, because state is optional. */
 export const readState = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '')
 
-/** Replaces a file, mode 0600. Rejects on failure. */
+/** Replaces a file and sets its mode to 0600. Rejects on failure. */
 export async function writeState(path: string, content: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   await replaceFile(path, content, 0o600)

@@ -6,7 +6,7 @@ import { type Described, getItem, itemIn, itemPath, withId } from './resolve.ts'
 
 type Update<Item> = {
   given: string
-  /** The members to change. Undefined members are not sent. */
+  /** The members to change. The request omits members that are undefined. */
   changes: object
   /**
    * Returns the members of the request that depend on the current resource. If this function is set, the resource is
@@ -16,8 +16,8 @@ type Update<Item> = {
 }
 
 /**
- * Sends the changes, prints the result and returns it. Throws exit 3 if the resource does not exist, and exit 2 if no
- * change is given.
+ * Sends the changes, prints the result and returns it. Throws an error with exit code 3 if the resource does not exist,
+ * and one with exit code 2 if no change is given.
  */
 export async function update<Item extends { id: string }>(
   context: CliContext,
@@ -46,11 +46,14 @@ export async function update<Item extends { id: string }>(
 type Removal = RemoveFlags & {
   given: string
   question: string
-  /** The past participle for messages. Default: `deleted`. */
+  /** The past participle of the verb, for messages. Default: `deleted`. */
   done?: string | undefined
 }
 
-/** Deletes the resource after a confirmation. Throws exit 3 if it does not exist and `ignoreNotFound` is not set. */
+/**
+ * Deletes the resource after a confirmation. Throws an error with exit code 3 if it does not exist and `ignoreNotFound`
+ * is not set.
+ */
 export async function remove<Item extends { id: string }>(
   context: CliContext,
   resource: Described<Item>,

@@ -16,19 +16,21 @@ import { type Described, findNamed, itemIn, toCode } from './resolve.ts'
 
 /** Options for creating one kind of resource. They override the defaults. */
 export type Creation<Item extends object> = {
-  /** The members that `--if-not-exists` compares. By default, the whole request. */
+  /** Returns the members that `--if-not-exists` compares. Defaults to the whole request. */
   toWanted?(request: Fields, flags: Record<string, unknown>): object
   /** Converts the existing resource to the form of the request, for the comparison. */
   toComparable?(item: Item): object
-  /** Whether a 409 was caused by `key`. Required if other members must be unique too. */
+  /**
+   * Whether `key` caused a conflict with status 409. This function is required if other members must also be unique.
+   */
   isAboutName?(conflict: CliError): boolean
-  /** Finds the existing resource. By default, finds it by name. */
+  /** Finds the existing resource. Defaults to a search by name. */
   find?(context: CliContext, key: string, request: Fields): Promise<Item | undefined>
-  /** The command that uses the existing resource. Default: `show`. */
+  /** The command that uses the existing resource. Defaults to `show`. */
   useIt?(name: string): string
-  /** Set if the response contains a secret that is shown once. */
+  /** This member is set if the response contains a secret that is shown only once. */
   secret?: {
-    /** Returns the object that is printed for a new resource. By default, the resource. */
+    /** Returns the object that is printed for a new resource. Defaults to the resource. */
     toShown?(item: Item, body: object): object
     /** The success message. */
     done(item: Item): string
@@ -49,8 +51,8 @@ type Input = {
 
 /**
  * Sends the request and prints the new resource. With `ifNotExists`, prints an existing resource instead, and lists the
- * different members in a note. Throws exit 6 in two cases: the resource exists and `ifNotExists` is not set, or it
- * differs and `strict` is set.
+ * different members in a note. Throws an error with exit code 6 in two cases: the resource exists and `ifNotExists` is
+ * not set, or it differs and `strict` is set.
  */
 export async function create<Item extends { id: string }>(
   context: CliContext,
@@ -113,7 +115,7 @@ export async function create<Item extends { id: string }>(
   const { saveTo } = flags
   if (saveTo === undefined) {
     await context.note(`note: its secret was shown when it was created; for a new secret:  ${renewal}`)
-    // Plain stdout may contain only the secret, because a script would use any other text as the secret.
+    // Plain stdout must contain only the secret, because a script would use any other text as the secret.
     if (!isPlain(settings)) await output.one({ ...existing, secret: null }, shown)
   } else if (await isThere(saveTo)) await showUnsaved(output, settings, existing, shown)
   else {
@@ -163,7 +165,7 @@ const NORMALISERS = new Map<string, (text: string) => unknown>([
   ['roleId', toLowerCase],
   ['expiresAt', Date.parse],
 ])
-/** The order of the models in a chain is significant. The gateway treats all other lists as sets. */
+/** The order of the models in a chain is significant, but the gateway treats all other lists as sets. */
 const ORDERED_LISTS = new Set(['models'])
 
 function isSame(field: string, wanted: unknown, existing: unknown): boolean {
@@ -187,12 +189,12 @@ function isSame(field: string, wanted: unknown, existing: unknown): boolean {
 /** Removes repeated entries. */
 const toSet = (list: unknown[]): Set<string> => new Set(list.map((entry) => JSON.stringify(entry)))
 
-/** The response with a secret: what to print, and the success message. */
+/** The response that contains a secret: the object to print, and the success message. */
 type Response = { item: object; body: object; raw: Uint8Array; done: string }
 
 /**
- * Calls the gateway, and saves or prints the secret in its response. The file of `--save-to` is opened before the call
- * and removed if the call fails. Without a file, prints only the secret to stdout. If the format has field names,
+ * Calls the gateway, and saves or prints the secret in its response. Opens the file of `--save-to` before the call, and
+ * removes the file if the call fails. Without a file, prints only the secret to stdout. If the format has field names,
  * prints the resource with its `secret` instead. If the chosen output would lose the secret, throws a usage error
  * before the call. `call` returns undefined if it created nothing.
  */

@@ -14,15 +14,15 @@ type ListSource = {
   query?: ApiRequest['query']
   /** The member of the response that contains the rows. */
   itemsKey: string
-  /** The response contains rows and pagination inside `data`. */
+  /** If true, the response contains rows and pagination inside `data`. */
   isInData?: boolean
-  /** The list has no pages and no search. One response contains all rows. */
+  /** If true, the list has no pages and no search: one response contains all rows. */
   isWhole?: boolean | undefined
-  /** If a page exceeds a rate limit, waits and retries instead of failing. */
+  /** If true, a page that exceeds a rate limit is retried after a wait instead of failing. */
   isPatient?: boolean
 }
 
-/** Prints a list, and notes on stderr if there are more rows. `--raw` prints every page. */
+/** Prints a list. If there are more rows, prints a note on stderr. `--raw` prints every page. */
 export async function listAll<Row extends object>(
   context: CliContext,
   { limit, all, view, ...source }: ListSource & { limit: number; all: boolean; view: View },
@@ -58,7 +58,7 @@ export async function* findMatching<Row extends object>(
   }
 }
 
-/** Returns the first row for which `matches` returns true. Undefined if no row matches. */
+/** Returns the first row for which `matches` returns true, or undefined if no row matches. */
 export async function findOne<Row extends object>(
   context: CliContext,
   sought: ListSource & { search: string; matches(row: Row): boolean },
@@ -96,10 +96,10 @@ export async function* readPages<Row extends object>(
 
 const isRow = <Row extends object>(value: unknown): value is Row => typeof value === 'object' && value !== null
 
-/** Long enough to wait for a limit per minute, but not for a limit per hour. */
+/** This wait is long enough for a limit per minute, but not for a limit per hour. */
 const LONGEST_WAIT_SECONDS = 65
 
-/** Retries after a rate limit, as long as the total wait stays within LONGEST_WAIT_SECONDS. */
+/** Retries after a rate limit while the total wait stays within LONGEST_WAIT_SECONDS. */
 export async function waitingFor<T>(context: CliContext, send: () => Promise<T>): Promise<T> {
   for (let left = LONGEST_WAIT_SECONDS; ; ) {
     try {

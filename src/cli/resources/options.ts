@@ -6,7 +6,7 @@ import { usageError } from '../errors.ts'
 export type ListFlags = { search?: string; limit: string; all: boolean }
 export type ListInput = { search: string | undefined; limit: number; all: boolean }
 
-/** Adds the flags that all list commands have. `searched` describes the members that `--search` searches. */
+/** Adds the flags of all list commands. `searched` describes the members that `--search` searches. */
 export function addListOptions(command: Command, searched?: string): Command {
   if (searched !== undefined) command.option('--search <text>', `only those with this in ${searched}`)
   return command.option('--limit <n>', 'maximum number', String(PAGE_LIMIT.large)).option('--all', 'all of them', false)

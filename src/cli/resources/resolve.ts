@@ -1,4 +1,4 @@
-/** Finds one resource by its id or name, and prints it. */
+/** Finds one resource by its id or name, and prints the resource. */
 import { EMAIL_CHARS } from '../../shared/spec-limits.ts'
 import { notAGateway } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
@@ -20,17 +20,17 @@ export type Resource<Item extends { id: string }> = {
   itemKey: string
   /** Whether `name` identifies this item. */
   isCalled(item: Item, name: string): boolean
-  /** Several items of this kind may have the same name. */
+  /** If true, several items of this kind may have the same name. */
   sharesNames?: true
-  /** The list has no pages. */
+  /** If true, the list has no pages. */
   isWhole?: true
-  /** The routes of the resource accept a name instead of an id. */
+  /** If true, the routes of the resource accept a name instead of an id. */
   takesNames?: true
 }
 
 /** A kind of resource, with all values that its commands share. */
 export type Described<Item extends { id: string }> = Resource<Item> & {
-  /** How to identify one resource, for help texts. */
+  /** Describes how to identify one resource, for help texts. */
   argument: string
   view: View
   /** The view for lists, if it differs from `view`. */
@@ -41,7 +41,7 @@ export type Described<Item extends { id: string }> = Resource<Item> & {
   keepsName?: true
 }
 
-/** Emails may be longer than all other names. */
+/** The limit is the maximum length of an email, because emails may be longer than all other names. */
 const LONGEST_NAME_CHARS = EMAIL_CHARS
 
 const ID = /^[0-9a-f]{24}$/i
@@ -55,7 +55,7 @@ export const itemPath = ({ path }: { path: string }, id: string): string =>
 /** Whether the routes of a resource accept this text unchanged. */
 const isReference = ({ takesNames }: { takesNames?: true }, text: string): boolean => takesNames === true || isId(text)
 
-/** Returns the resource in a response body. Throws exit 1 if it is missing. */
+/** Returns the resource in a response body. Throws an error with exit code 1 if it is missing. */
 export function itemIn<Item extends object>(body: object, itemKey: string, baseUrl: string): Item {
   const item: Item | undefined = Reflect.get(body, itemKey)
   if (typeof item === 'object' && item !== null) return item
@@ -73,8 +73,8 @@ export async function findNamed<Item extends { id: string }>(
   // The gateway also trims names. It rejects a search text that is empty or longer than the longest allowed name.
   const name = given.trim()
   if (name === '' || (isWhole !== true && name.length > LONGEST_NAME_CHARS)) return undefined
-  // Sorts the list oldest first. A resource that is created during the search then does not shift others to the next
-  // page.
+  // Sorts the list oldest first. A resource that is created during the search then does not shift other resources to
+  // the next page.
   const query = { sortOrder: 'asc' }
   const matches = (item: Item) => isCalled(item, name)
   let found: Item | undefined
@@ -93,8 +93,8 @@ export async function findNamed<Item extends { id: string }>(
 type Found<Item> = { item: Item; raw: Buffer | undefined }
 
 /**
- * Returns the resource with this id or exact name. `raw` is the response to a request by id. Throws exit 3 if not
- * found.
+ * Returns the resource with this id or exact name. `raw` is the response of the request by id. Throws an error with
+ * exit code 3 if not found.
  */
 export async function getItem<Item extends { id: string }>(
   context: CliContext,
@@ -106,7 +106,7 @@ export async function getItem<Item extends { id: string }>(
   return { item: await getNamed(context, resource, given), raw: undefined }
 }
 
-/** Returns the resource with this name. Throws exit 3 if not found. */
+/** Returns the resource with this name. Throws an error with exit code 3 if it is not found. */
 async function getNamed<Item extends { id: string }>(
   context: CliContext,
   resource: Resource<Item>,
@@ -141,7 +141,7 @@ async function findById<Item extends { id: string }>(
 
 /**
  * Runs `act` on the resource with this id or exact name. If the text has the form of an id, tries it as an id first. If
- * the gateway finds no such id, tries it as a name. Throws exit 3 if not found.
+ * the gateway finds no such id, tries it as a name. Throws an error with exit code 3 if it is not found.
  */
 export async function withId<Item extends { id: string }, T>(
   context: CliContext,
@@ -181,7 +181,7 @@ export async function toIds<Item extends { id: string }>(
   return [...new Set(ids)]
 }
 
-/** Prints the resource with this id or name. Throws exit 3 if not found. */
+/** Prints the resource with this id or name. Throws an error with exit code 3 if it is not found. */
 export const showItem = async <Item extends { id: string }>(
   context: CliContext,
   resource: Described<Item>,

@@ -34,7 +34,7 @@ export const idOf =
 type Verb = {
   description: string
   fields?: readonly Field[]
-  /** The members that `--from-file` may set. If undefined, the command has no such flag. */
+  /** The members that `--from-file` may set. If this member is undefined, the command has no such flag. */
   file?: Members
   /** Printed below the flags. */
   help?: string
@@ -54,7 +54,10 @@ const commandOn = (
 export const toQuery = (filters: Fields): Record<string, string> =>
   Object.fromEntries(Object.entries(filters).map(([name, value]) => [name, String(value)]))
 
-/** GET of the list, page by page. `fields` are its filters. `searched` names the members that `--search` searches. */
+/**
+ * Sends GET for the list, page by page. `fields` are its filters. `searched` names the members that `--search`
+ * searches.
+ */
 export const listVerb =
   <Item extends { id: string }>(
     resource: Described<Item>,
@@ -72,7 +75,7 @@ export const listVerb =
     })
   }
 
-/** GET of one resource, by id or name. Throws exit 3 if it does not exist. */
+/** Sends GET for one resource, by id or name. Throws an error with exit code 3 if it does not exist. */
 export const showVerb =
   <Item extends { id: string }>(resource: Described<Item>, description: string): CommandFactory =>
   (context) =>
@@ -84,14 +87,14 @@ type Deletion = {
   description: string
   /** `delete` by default. */
   name?: string
-  /** The past participle for messages. Default: `deleted`. */
+  /** The past participle of the verb, for messages. Default: `deleted`. */
   done?: string
   question?(given: string): string
 }
 
 /**
- * DELETE of one resource, after a confirmation. Throws exit 3 if it does not exist and `--ignore-not-found` is not
- * given.
+ * Sends DELETE for one resource, after a confirmation. Throws an error with exit code 3 if it does not exist and
+ * `--ignore-not-found` is not given.
  */
 export const deleteVerb =
   <Item extends { id: string }>(resource: Described<Item>, deletion: Deletion): CommandFactory =>
@@ -108,7 +111,7 @@ export const deleteVerb =
 
 type Change<Item> = {
   changes: object
-  /** Members of the request that depend on the current resource. */
+  /** Returns the members of the request that depend on the current resource. */
   complete?: ((now: Item) => object) | undefined
 }
 
@@ -123,7 +126,10 @@ type Update<Item> = Verb & {
   note?(context: CliContext, item: Item): Promise<void>
 }
 
-/** PUT of the given members. Throws exit 3 if the resource does not exist, and exit 2 if no change is given. */
+/**
+ * Sends PUT with the given members. Throws an error with exit code 3 if the resource does not exist, and one with exit
+ * code 2 if no change is given.
+ */
 export const updateVerb =
   <Item extends { id: string; name?: string }>(resource: Described<Item>, verb: Update<Item>): CommandFactory =>
   (context) => {
@@ -172,7 +178,7 @@ async function readTexts(
 
 type StateChange<Item> = Pick<Update<Item>, 'description' | 'note'> & { name: string; changes: object }
 
-/** PUT of a fixed body, such as `{ enabled: false }`. Running the command again changes nothing. */
+/** Sends PUT with a fixed body, such as `{ enabled: false }`. Running the command again changes nothing. */
 export const setVerb =
   <Item extends { id: string }>(
     resource: Described<Item>,
@@ -187,15 +193,15 @@ export const setVerb =
 
 type Create<Item extends object> = Verb &
   Creation<Item> & {
-    /** Throws a usage error for flags that this resource does not allow. */
+    /** Throws a usage error for a flag that this resource does not allow. */
     assertFlags?(flags: Record<string, unknown>): void
-    /** The member that identifies the resource, by default `name`. */
+    /** The member that identifies the resource. Defaults to `name`. */
     key?: string
     /** Returns the request for the input of flags, file and prompts. By default, sends the input unchanged. */
     toRequest?(context: CliContext, input: Fields): Fields | Promise<Fields>
   }
 
-/** POST. Throws exit 6 if the name is taken and `--if-not-exists` is not given. */
+/** POST. Throws an error with exit code 6 if the name is taken and `--if-not-exists` is not given. */
 export const createVerb =
   <Item extends { id: string }>(resource: Described<Item>, verb: Create<Item>): CommandFactory =>
   (context) => {
@@ -227,7 +233,7 @@ type SecretVerb<Item extends object> = {
   done(item: Item): string
 }
 
-/** POST to the route `<name>` of one resource. The response contains a secret, which is shown only once. */
+/** Sends POST to the route `<name>` of one resource. The response contains a secret, which is shown only once. */
 export const secretVerb =
   <Item extends object>(resource: Described<{ id: string }>, verb: SecretVerb<Item>): CommandFactory =>
   (context) => {

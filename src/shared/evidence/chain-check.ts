@@ -21,9 +21,9 @@ export type ChainReport = {
   ok: boolean
   /** Number of rows read. */
   size: number
-  /** Root of the Merkle tree, hex. */
+  /** The root of the Merkle tree, in hex. */
   root: string
-  /** The hash of the last entry, hex. GENESIS_HASH for an empty chain. */
+  /** The hash of the last entry, in hex. For an empty chain, the value is GENESIS_HASH. */
   head: string
   expunged: number
   /** The position of the first missing or altered row. */
@@ -34,8 +34,8 @@ export type ChainReport = {
 
 export type ChainCheckOptions = {
   /**
-   * Checkpoints that come from outside the chain. Their signatures must already be verified. Checkpoints of other
-   * chains are ignored.
+   * Checkpoints from outside the chain. The caller must have verified their signatures. Checkpoints of other chains are
+   * ignored.
    */
   checkpoints?: readonly Checkpoint[]
   /** If given, every row must be added together with its commit, and one of these keys must have signed the commit. */
@@ -53,13 +53,13 @@ type ChainState = {
   head: string
   expunged: number
   checkpointsHeld: number
-  /** The size of the last matching checkpoint. The checkpoint proves all earlier rows. */
+  /** The size of the last matching checkpoint, which proves all rows before this size. */
   matchedSize: number
 }
 
 /**
- * Checks the rows of one chain from seq 0 on, in constant memory. Only with checkpoints does it detect that a chain was
- * truncated or replaced by an older version. Only with keys does it detect a completely rewritten chain, or a wrong
+ * Checks the rows of one chain from seq 0 on, in constant memory. It needs checkpoints to detect that a chain was
+ * truncated or replaced by an older version. It needs keys to detect a completely rewritten chain, or a wrong
  * `commit_id` or `leaf_index`.
  */
 export class ChainCheck {
@@ -73,7 +73,7 @@ export class ChainCheck {
   #firstBad: ChainReport['firstBad']
   #goodCommit: CommitRow | undefined
   #signaturesWaiting = 0
-  /** Called after each signature check. */
+  /** This function is called after each signature check. */
   #onChecked = () => {}
 
   constructor(
@@ -93,8 +93,8 @@ export class ChainCheck {
   }
 
   /**
-   * Checks the next row. Ignores all rows after the first bad row. If it returns a promise, await the promise before
-   * you add the next row.
+   * Checks the next row. Ignores all rows after the first bad row. If this method returns a promise, await the promise
+   * before you add the next row.
    */
   add(row: ChainRow, commit?: CommitRow): Promise<void> | undefined {
     this.#size += 1
@@ -112,7 +112,7 @@ export class ChainCheck {
     return this.#signaturesWaiting < most ? undefined : this.#signaturesDownTo(most / 2)
   }
 
-  /** Call after the last row. */
+  /** Call this method after the last row. */
   async finish(): Promise<ChainReport> {
     await this.#signaturesDownTo(0)
     const size = this.#size

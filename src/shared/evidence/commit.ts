@@ -7,7 +7,7 @@ import { checkpointText, commitOrigin, decodeBase64 } from './note.ts'
 export type CommitRow = {
   id: string
   kid: string
-  /** The name of the signer. The signature also covers this name. */
+  /** The name of the signer, which the signature also covers. */
   signer: string
   tree_size: number
   /** Hex. */
@@ -20,7 +20,7 @@ export type CommitRow = {
   signature: string
 }
 
-/** The text that the signature of a commit covers. `root` is hex. */
+/** Returns the text that the signature of a commit covers. `root` is hex. */
 export const commitText = ({
   signer,
   id,
@@ -33,11 +33,12 @@ export const commitText = ({
     root: Buffer.from(root, 'hex').toString('base64'),
   })
 
-/** Computes the root over entries, in hex. `leaves` is the concatenation of the entries' hex hashes. */
+/** Computes the root over entries, in hex. `leaves` contains the concatenated hex hashes of the entries. */
 export const rootOfEntries = (leaves: string): string => treeRoot(Buffer.from(leaves, 'hex')).toString('hex')
 
 /**
- * Returns the first fault of a commit: a wrong number of leaves, root or signature. Undefined if the commit is valid.
+ * Returns the first fault of a commit: a wrong number of leaves, a wrong root or a wrong signature. Returns undefined
+ * if the commit is valid.
  */
 export const commitProblem = (commit: CommitRow, keys: readonly PublishedKey[]): string | undefined =>
   treeProblem(commit) ?? signatureProblem(commit, keys)
@@ -52,7 +53,7 @@ export function treeProblem({ leaves, tree_size: size, root }: CommitRow): strin
 type Signed = Omit<CommitRow, 'leaves'>
 
 /**
- * Checks only the signature of a commit's root and returns its fault. Undefined if a trusted key has signed the root.
+ * Checks only the signature of a commit's root. Returns the fault, or undefined if a trusted key has signed the root.
  */
 export function signatureProblem(commit: Signed, keys: readonly PublishedKey[]): string | undefined {
   const found = findSigner(commit, keys)

@@ -5,8 +5,8 @@ const FORMULA = /^[=+\-@\t\r]/
 export const LOG_COLUMNS: readonly string[] = ['Entry ID', 'Timestamp', 'Event', 'Actor', 'Status', 'Details']
 
 /**
- * A row as CSV (RFC 4180), with its line break. Adds an apostrophe before a cell that a spreadsheet would evaluate as a
- * formula, because callers choose some of the names in a log.
+ * Returns a row as CSV (RFC 4180), with a line break at its end. Adds an apostrophe before a cell that a spreadsheet
+ * would evaluate as a formula, because callers choose some of the names in a log.
  */
 export const toCsvLine = (cells: readonly string[]): string => `${cells.map(toCell).join(',')}\r\n`
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-/** The previous hash of a chain's first entry. */
+/** The value of `prevHash` for a chain's first entry. */
 export const GENESIS_HASH = '0'.repeat(64)
 
 /** SHA-256 in lower-case hex. */
@@ -23,32 +23,34 @@ export type EntryFields = {
 }
 
 /**
- * Joins texts with length prefixes. Two different lists therefore never give the same bytes. Lengths are in UTF-8
- * bytes.
+ * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
  */
 export function netstrings(texts: readonly string[]): string {
   let all = ''
   for (const text of texts) all += `${text.length}:${text},`
-  // The usual case: all texts are ASCII, so their lengths in bytes and in characters are equal.
+  // In the usual case, all texts are ASCII, so their lengths in bytes and in characters are equal.
   if (Buffer.byteLength(all) === all.length) return all
   return texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
 }
 
-/** SHA-256 of a payload, hex. The payload must be canonical JSON (RFC 8785). */
+/** Returns the SHA-256 of a payload, in hex. The payload must be canonical JSON (RFC 8785). */
 export const payloadHash = (canonicalJson: string): string => hash('sha256', canonicalJson, 'hex')
 
-/** The leaf hash (RFC 6962, section 2.1) over the netstrings of the texts, hex. */
+/** Returns the leaf hash (RFC 6962, section 2.1) over the netstrings of the texts, in hex. */
 export const leafHash = (texts: readonly string[]): string => hash('sha256', `\0${netstrings(texts)}`, 'hex')
 
 /**
- * The hash of an entry, hex: it links the entry to the previous entry, and is the entry's leaf in every tree.
- * `prevHash` is GENESIS_HASH for the first entry.
+ * Returns the hash of an entry, in hex. It links the entry to the previous entry, and is the entry's leaf in every
+ * tree. `prevHash` is GENESIS_HASH for the first entry.
  */
 export function entryHash(fields: EntryFields, prevHash: string, payloadHash: string): string {
   const { tenant_id, chain, seq, id, created_at } = fields
   return leafHash(['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash])
 }
 
-/** The public id of a chain in checkpoints, 32 hex. Anyone who knows the tenant and the chain can compute it. */
+/**
+ * Returns the public id of a chain in checkpoints: 32 hex characters. Anyone who knows the tenant and the chain can
+ * compute it.
+ */
 export const logId = (tenantId: string, chain: string): string =>
   hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)

@@ -1,12 +1,15 @@
 import { HASH_BYTES, nodeHash, treeRoot } from './merkle.ts'
 
-/** The level of the smallest subtrees that are reported. A subtree of this level has 2^8 leaves. */
+/** The level of the smallest subtrees that are reported, which have 2^8 leaves. */
 const REPORTED_LEVEL = 8
 
-/** Called when the last leaf of a complete subtree arrives. The subtree has 2^level leaves, with `level` ≥ 8. */
+/**
+ * This function is called when the last leaf of a complete subtree arrives. The subtree has 2^level leaves, with
+ * `level` ≥ 8.
+ */
 export type OnSubtree = (level: number, index: number, root: Buffer) => void
 
-/** An append-only tree. Only the roots of its complete subtrees are stored: one root for each set bit of its size. */
+/** An append-only tree. Stores only the roots of its complete subtrees: one root for each set bit of its size. */
 export class Frontier {
   #size: number
   /** The roots, from the largest subtree to the smallest. */
@@ -27,14 +30,14 @@ export class Frontier {
     return this.#size
   }
 
-  /** Returns a copy. Later appends to one of the two do not change the other. */
+  /** Returns a copy. Later appends to the original do not change the copy, and vice versa. */
   copy(): Frontier {
     return new Frontier(this.#size, this.#roots)
   }
 
   /**
    * The tree of the leading leaves that fill complete subtrees of 2^level leaves. Copies the roots, so that the buffers
-   * of the leaves can be freed.
+   * that contain the leaves can be freed.
    */
   wholePart(level: number): Frontier {
     const leaves = 2 ** level
@@ -88,10 +91,7 @@ export class Frontier {
   }
 }
 
-/**
- * Returns a copy with its own memory, because a root may be a slice of a large buffer that contains all leaves below
- * it.
- */
+/** Returns a copy with its own memory, because a root may be a slice of a large buffer of leaves. */
 const alone = (root: Buffer): Buffer => {
   const copy = Buffer.alloc(HASH_BYTES)
   root.copy(copy)

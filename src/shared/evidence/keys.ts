@@ -3,17 +3,18 @@ import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto'
 /** A current or retired key that signs evidence. Times are ISO 8601. `retiredAt` is null for the current key. */
 export type PublishedKey = { kid: string; name: string; publicKey: Buffer; createdAt: string; retiredAt: string | null }
 
-/** Thrown if the key set is invalid. */
+/** The error for an invalid key set. */
 export class KeySetError extends Error {
   override name = 'KeySetError'
 }
 
-/** The thumbprint of an Ed25519 key (RFC 7638, RFC 8037), base64url. */
+/** Returns the thumbprint of an Ed25519 key (RFC 7638, RFC 8037), base64url. */
 export const keyIdOf = (publicKey: Buffer): string =>
   hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${publicKey.toString('base64url')}"}`, 'base64url')
 
 /**
- * The response of `/.well-known/aigw-keys.json` (RFC 7517, with the members name, status, created_at and retired_at).
+ * Returns the response of `/.well-known/aigw-keys.json` (RFC 7517, with the members name, status, created_at and
+ * retired_at).
  */
 export const toKeySet = (keys: readonly PublishedKey[]) => ({
   keys: keys.map(({ kid, name, publicKey, createdAt, retiredAt }) => ({
@@ -58,19 +59,20 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Whether the value is a valid signer name in a signature line (C2SP signed-note): not empty, no white space, no plus.
+ * Whether the value is a valid signer name in a signature line (C2SP signed-note). A name must not be empty and must
+ * not contain white space or a plus.
  */
 export const isSignerName = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && !/[\s+\p{Cc}]/u.test(value)
 
-// Key objects are cached, because creating one takes a large part of the time of a verification.
+// Key objects are cached, because creating a key object would take a large part of each verification's time.
 const keyObjects = new WeakMap<PublishedKey, KeyObject>()
 
 /** Whether the key signed the UTF-8 bytes of this text with Ed25519 (RFC 8032). */
 export const isSignedBy = (key: PublishedKey, text: string, signature: Buffer): boolean =>
   verify(null, Buffer.from(text), keyObjectOf(key), signature)
 
-/** The asynchronous variant of `isSignedBy`: runs on libuv's thread pool. */
+/** The asynchronous variant of `isSignedBy`, which runs on libuv's thread pool. */
 export function checkSignature(
   key: PublishedKey,
   text: string,

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 
-// RFC 6962, section 2.1. All hashes are Buffers of 32 bytes. Sizes may exceed 2^31, so no bit operations are used on
-// sizes.
+// RFC 6962, section 2.1. All hashes are Buffers of 32 bytes. Sizes may exceed 2^31, so the code uses no bit operations
+// on sizes.
 
 /**
  * Size of a hash in bytes. A list of hashes is one Buffer: creating an object per hash would take longer than the
@@ -9,10 +9,13 @@ import { hash } from 'node:crypto'
  */
 export const HASH_BYTES = 32
 
-// All calls share this buffer, which is safe: each call fills and hashes it without an `await` in between.
+// All calls share this buffer. This is safe, because no call awaits anything between filling and hashing the buffer.
 const nodeInput = Buffer.alloc(1 + 2 * HASH_BYTES, 1)
 
-/** The parent of two nodes: SHA-256 over the byte 1 followed by both hashes. Throws TypeError for an invalid length. */
+/**
+ * Returns the parent of two nodes: SHA-256 over the byte 1 followed by both hashes. Throws TypeError if a hash has an
+ * invalid length.
+ */
 export function nodeHash(left: Buffer, right: Buffer): Buffer {
   // A shorter hash would leave bytes of the previous call in the buffer.
   if (left.length !== HASH_BYTES || right.length !== HASH_BYTES) throw new TypeError('a hash must have 32 bytes')
@@ -22,8 +25,8 @@ export function nodeHash(left: Buffer, right: Buffer): Buffer {
 }
 
 /**
- * The root over concatenated leaves. A node without a sibling moves up one level unchanged. Without leaves, the root is
- * SHA-256 of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
+ * Returns the root over concatenated leaves. A node without a sibling moves up one level unchanged. Without leaves, the
+ * root is SHA-256 of the empty text. Throws TypeError if the length is not a multiple of HASH_BYTES.
  */
 export function treeRoot(leaves: Buffer): Buffer {
   if (leaves.length % HASH_BYTES !== 0) throw new TypeError('hashes must have 32 bytes each')
@@ -53,8 +56,8 @@ const parents = (level: readonly Buffer[]): Buffer[] => {
 }
 
 /**
- * The inclusion proof of the leaf at `index`: the siblings on the path from the leaf to the root. Throws RangeError for
- * an index out of range.
+ * Returns the inclusion proof of the leaf at `index`: the siblings on the path from the leaf to the root. Throws
+ * RangeError for an index out of range.
  */
 export function inclusionPath(leaves: readonly Buffer[], index: number): Buffer[] {
   if (!Number.isSafeInteger(index) || index < 0 || index >= leaves.length) throw new RangeError(`no leaf ${index}`)
@@ -71,8 +74,8 @@ export function inclusionPath(leaves: readonly Buffer[], index: number): Buffer[
 const half = (value: number): number => Math.floor(value / 2)
 
 /**
- * Computes the root from an inclusion path (RFC 9162, 2.1.3.2). Undefined if the path is too short or too long for the
- * tree.
+ * Computes the root from an inclusion path (RFC 9162, 2.1.3.2). Returns undefined if the path is too short or too long
+ * for the tree.
  */
 export function rootOfInclusion(
   leaf: Buffer,
@@ -118,7 +121,7 @@ export function verifyConsistency({ oldSize, oldRoot, newSize, newRoot, path }: 
   if (oldSize === newSize) return path.length === 0 && oldRoot.equals(newRoot)
   let [at, last] = [oldSize - 1, newSize - 1]
   while (at % 2 === 1) [at, last] = [half(at), half(last)]
-  // If the old tree is complete, it is a node of the new tree, and the path omits this node.
+  // A complete old tree is itself a node of the new tree, and the path omits this node.
   const nodes = at === 0 ? [oldRoot, ...path] : path
   const [first, ...others] = nodes
   if (first === undefined) return false

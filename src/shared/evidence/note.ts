@@ -8,30 +8,34 @@ export type Checkpoint = { origin: string; size: number; root: string }
 /** One signature line of a signed note. */
 export type NoteSignature = { name: string; keyHash: Buffer; signature: Buffer }
 
-/** Thrown if a text is not a valid note, or no known key has signed it. The message states the cause. */
+/** The error for a text that is not a valid note, or that no known key has signed. The message states the cause. */
 export class NoteError extends Error {
   override name = 'NoteError'
 }
 
 /**
- * The origin of a chain's checkpoints. It never changes, and it does not reveal the tenant's name or the chain's name.
+ * Returns the origin of a chain's checkpoints. It never changes, and it does not reveal the tenant's name or the
+ * chain's name.
  */
 export const chainOrigin = (name: string, tenantId: string, chain: string): string =>
   `${name}/logs/${logId(tenantId, chain)}`
 
-/** The origin of the tree of one commit. */
+/** Returns the origin of the tree of one commit. */
 export const commitOrigin = (name: string, commitId: string): string => `${name}/commits/${commitId}`
 
 /** Returns the text that is signed for a checkpoint. It has three lines. */
 export const checkpointText = ({ origin, size, root }: Checkpoint): string => `${origin}\n${size}\n${root}\n`
 
-/** A text followed by its Ed25519 signature (C2SP signed-note). The text ends with a newline. */
+/** Returns a text followed by its Ed25519 signature (C2SP signed-note). The text ends with a newline. */
 export function signedNote(text: string, name: string, publicKey: Buffer, signature: Buffer): string {
   const line = Buffer.concat([noteKeyHash(name, publicKey), signature]).toString('base64')
   return `${text}\n${SIGNATURE_MARK}${name} ${line}\n`
 }
 
-/** The key's hash in a signature line: the first four bytes of SHA-256 over name, newline, algorithm 1 and the key. */
+/**
+ * Returns the key's hash in a signature line: the first four bytes of SHA-256 over name, newline, algorithm 1 and the
+ * key.
+ */
 export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
   Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
 
@@ -39,8 +43,8 @@ export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
 export const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
 /**
- * Maximum number of signatures per note, far above the number in real notes. The limit bounds how many signatures are
- * checked.
+ * Maximum number of signatures per note, far above the number in real notes. The limit bounds the number of signature
+ * checks.
  */
 const MAX_SIGNATURES = 100
 
@@ -83,8 +87,9 @@ export function decodeBase64(text: string): Buffer | undefined {
 }
 
 /**
- * Returns the checkpoint of a note that one of the keys has signed. Signatures of unknown keys are ignored, as in C2SP
- * signed-note. Throws NoteError if the signature of a known key is wrong, or if no known key has signed the note.
+ * Returns the checkpoint of a note that at least one of the keys has signed. Signatures of unknown keys are ignored, as
+ * in C2SP signed-note. Throws NoteError if the signature of a known key is wrong, or if no known key has signed the
+ * note.
  */
 export const verifyNote = (note: string, keys: readonly PublishedKey[]): Checkpoint =>
   signedNoteOf(note, keys).checkpoint

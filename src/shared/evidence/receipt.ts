@@ -19,9 +19,9 @@ const ENTRY = ['tenant_id', 'chain', 'seq', 'id', 'created_at', 'prev_hash', 'pa
 const PROOF = ['origin', 'tree_size', 'leaf_index', 'path', 'root'] as const
 
 /**
- * The receipt of an entry (docs/evidence.md, Receipts): the entry's payload, and a proof that anyone can verify with
- * the public keys. Throws TypeError if the payload already contains a member of EVIDENCE, and RangeError if the leaf is
- * outside the commit.
+ * Returns the receipt of an entry (docs/evidence.md, Receipts): the entry's payload, and a proof that anyone can verify
+ * with the public keys. Throws TypeError if the payload already contains a member of EVIDENCE, and RangeError if the
+ * leaf is outside the commit.
  */
 export function toReceipt(payload: object, entry: HashedEntry, commit: CommitRow): object {
   const taken = EVIDENCE.find((name) => Object.hasOwn(payload, name))
@@ -91,7 +91,7 @@ function canonicalOf(value: object): string | undefined {
 type ReceiptEntry = Omit<HashedEntry, 'leaf_index'>
 type ReceiptProof = { origin: string; tree_size: number; leaf_index: number; path: string[]; root: string }
 
-/** Rejects unknown members. Readers would think that they are signed, but the hashes do not cover them. */
+/** Rejects unknown members: readers would think that these members are signed, but the hashes do not cover them. */
 const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
   isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
 

@@ -4,8 +4,8 @@ import { nodeHash, treeRoot } from './merkle.ts'
 export type SubtreeReader = (level: number, index: number) => Buffer | Promise<Buffer>
 
 /**
- * The RFC 6962 inclusion path of the leaf at `index` in the tree of the first `size` leaves. Throws RangeError for an
- * index out of range.
+ * Returns the RFC 6962 inclusion path of the leaf at `index` in the tree of the first `size` leaves. Throws RangeError
+ * for an index out of range.
  */
 export async function inclusionProof(index: number, size: number, read: SubtreeReader): Promise<Buffer[]> {
   if (!Number.isSafeInteger(index) || index < 0 || index >= size) throw new RangeError(`no leaf ${index} of ${size}`)
@@ -24,7 +24,10 @@ export async function inclusionProof(index: number, size: number, read: SubtreeR
   return path.reverse()
 }
 
-/** The RFC 6962 consistency path from `oldSize` leaves to `newSize`. Throws RangeError if the new tree is smaller. */
+/**
+ * Returns the RFC 6962 consistency path from `oldSize` leaves to `newSize`. Throws RangeError if the new tree is
+ * smaller.
+ */
 export async function consistencyProof(oldSize: number, newSize: number, read: SubtreeReader): Promise<Buffer[]> {
   if (!Number.isSafeInteger(oldSize) || oldSize < 0 || !(oldSize <= newSize)) {
     throw new RangeError(`no tree of ${oldSize} in one of ${newSize}`)
@@ -48,11 +51,11 @@ export async function consistencyProof(oldSize: number, newSize: number, read: S
   return path.reverse()
 }
 
-/** The root over the first `size` leaves. */
+/** Returns the root over the first `size` leaves. */
 export const rootOfSize = async (size: number, read: SubtreeReader): Promise<Buffer> =>
   size === 0 ? treeRoot(Buffer.alloc(0)) : rangeRoot(0, size, read)
 
-/** The root over a range of leaves. The range must begin at a multiple of the size of its subtree. */
+/** Returns the root over a range of leaves. The range must begin at a multiple of the size of its subtree. */
 async function rangeRoot(from: number, to: number, read: SubtreeReader): Promise<Buffer> {
   const size = to - from
   const level = Math.round(Math.log2(size))
@@ -61,7 +64,7 @@ async function rangeRoot(from: number, to: number, read: SubtreeReader): Promise
   return nodeHash(await rangeRoot(from, middle, read), await rangeRoot(middle, to, read))
 }
 
-/** The largest power of two that is smaller than `size`, for sizes above 1. */
+/** Returns the largest power of two that is smaller than `size`, for sizes above 1. */
 function largestPowerBelow(size: number): number {
   const power = 2 ** Math.floor(Math.log2(size - 1))
   // The logarithm may be rounded up if `size` is just below a power of two above 2^48.

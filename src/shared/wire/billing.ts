@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DOLLAR_LIMIT_MAX } from '../spec-limits.ts'
 import { flag } from './common.ts'
 
-/** The unit in which a request is billed: points or dollars of the account. */
+/** The unit in which a request is billed: the points or the dollars of the account. */
 export const BILLING_MODES = ['user-completions', 'usage-by-model'] as const
 export type BillingMode = (typeof BILLING_MODES)[number]
 
@@ -20,7 +20,7 @@ export const IS_USAGE_BY_MODEL = 'usageByModel must be an object {enabled, dolla
 export const UsageByModel = z.object(usageByModelFields, { error: IS_USAGE_BY_MODEL })
 export type UsageByModel = z.output<typeof UsageByModel>
 
-/** Reported for a request that was billed in dollars because its points were used up. */
+/** This member is reported if a request was billed in dollars because the account's points were used up. */
 export const BillingFallback = z.object({
   original_mode: z.enum(BILLING_MODES),
   fallback_mode: z.enum(BILLING_MODES),

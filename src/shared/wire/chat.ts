@@ -39,8 +39,8 @@ export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limi
 export type FailoverTrigger = (typeof FAILOVER_TRIGGERS)[number]
 
 /**
- * Timeouts of an attempt. Requests, keys and entries of a model chain use the same names. Values that are out of range
- * are clamped.
+ * Timeouts of an attempt. Requests, keys and the entries of a model chain use the same member names. Values that are
+ * out of range are clamped.
  */
 export const attemptTimeouts = {
   timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
@@ -74,7 +74,10 @@ const distinct = (count: number, name: string) => ({
 const chainSize = distinct(MODELS_PER_CHAIN, 'models')
 const fallbackSize = distinct(FALLBACK_MODELS, 'fallback_models')
 
-/** The point after which a streamed answer no longer fails over to another model: its first token, or its end. */
+/**
+ * The point after which a streamed answer no longer fails over to another model: the first token of the answer, or its
+ * end.
+ */
 const COMMIT_POINTS = ['first_token', 'complete'] as const
 export type CommitPoint = (typeof COMMIT_POINTS)[number]
 
@@ -104,7 +107,7 @@ const ChatMessage = z.object(
 const modelText = (name: string) => z.string({ error: `${name} must be a string` })
 const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
-/** Body of POST /chat/completions. `chat/input.ts` checks the rules that involve several fields. */
+/** The body of POST /chat/completions. `chat/input.ts` checks the rules that involve several fields. */
 export const ChatRequest = z
   .object(
     {
@@ -186,7 +189,7 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
-/** Fields that all chat APIs share, with the same meaning and bounds. */
+/** The fields that all chat APIs share. Each field has the same meaning and bounds in every API. */
 export const SHARED_CHAT_FIELDS = ChatRequest.pick({
   model: true,
   models: true,
@@ -222,12 +225,12 @@ export const FailoverAttempt = z.object({
 export type FailoverAttempt = z.infer<typeof FailoverAttempt>
 
 /**
- * Content that a guard withheld from the model. The prompt shield withholds tool results and passages. Blocking rules
- * withhold only passages.
+ * Content that a guard withheld from the model. The prompt shield withholds tool results and passages, while blocking
+ * rules withhold only passages.
  */
 const Withheld = z.object({ tool_results: z.int(), passages: z.int() })
 
-/** The prompt shield policy that was applied to a request. */
+/** The prompt shield policy that the gateway applied to a request. */
 export const AppliedShieldPolicy = z
   .object({
     id: z.string(),
@@ -282,7 +285,8 @@ export const Change = z
 export type Change = z.infer<typeof Change>
 
 /**
- * The `gateway` member of OpenAI-style and Anthropic-style responses. It contains data that those APIs do not define.
+ * The `gateway` member of OpenAI-style and Anthropic-style responses. It contains data that the OpenAI and Anthropic
+ * APIs do not define.
  */
 export const GatewayExtension = ChatMetadata.pick({
   served_model: true,
@@ -304,7 +308,7 @@ export type GatewayExtension = z.infer<typeof GatewayExtension>
 
 export const FINISH_REASONS = ['stop', 'length', 'content_filter'] as const
 
-/** 200 of POST /chat/completions without `stream`. */
+/** The 200 response of POST /chat/completions without `stream`. */
 export const ChatResponse = z
   .object({
     success: z.literal(true),
@@ -326,8 +330,8 @@ export const ChatResponse = z
 export type ChatResponse = z.infer<typeof ChatResponse>
 
 /**
- * One `data:` line of a streamed answer. The stream ends with `data: [DONE]`. After an `error` frame, it ends without
- * it.
+ * One `data:` line of a streamed answer. A successful stream ends with `data: [DONE]`. After an `error` frame, the
+ * stream ends without this line.
  */
 export const ChatFrame = z
   .discriminatedUnion('type', [

@@ -15,7 +15,7 @@ export const optional = <T extends z.ZodType>(schema: T) =>
 
 /**
  * An object schema that rejects unknown members. Otherwise a misspelt member would be silently ignored. The error names
- * the unknown member, its path, and the known member with the most similar name.
+ * the unknown member with its path, and the known member with the most similar name.
  * @param mustBe the error message if the value is not an object
  */
 export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, mustBe: string) =>
@@ -27,7 +27,7 @@ export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, 
 export const requestBody = <Shape extends z.core.$ZodLooseShape>(id: string, shape: Shape) =>
   closedObject(shape, anObject.error).meta({ id })
 
-/** The error if a body is not an object. */
+/** The error message for a body that is not an object. */
 export const anObject = { error: 'the body must be a JSON object' }
 
 type UnknownKeys = Extract<z.core.$ZodRawIssue, { code: 'unrecognized_keys' }>
@@ -51,7 +51,7 @@ const ReadOnly = z
   .optional()
   .meta({ readOnly: true, description: 'Read-only: accepted only if it is unchanged from GET' })
 
-// The equivalent pattern with \p{Surrogate} would take three to eight times as long.
+// An equivalent pattern with \p{Surrogate} would take three to eight times as long.
 const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
 /**
@@ -140,7 +140,7 @@ const pageNumber = (name: string, max: number) =>
     .int({ error: `${name} must be a whole number` })
     .transform((value) => Math.min(max, Math.max(1, value)))
 
-/** Query of an administrator's list. `sortBy` defaults to the first of `sortable`. */
+/** The query of a list for administrators. `sortBy` defaults to the first entry of `sortable`. */
 export const listQuery = <const T extends readonly [string, ...string[]]>(
   sortable: T,
   defaultLimit: number = PAGE_LIMIT.default,

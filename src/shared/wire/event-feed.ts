@@ -31,8 +31,8 @@ export const EventFeedResponse = z
   .meta({ id: 'EventFeedResponse' })
 
 /**
- * A frame of the stream. `cursor` is the position from which a client can resume. After a client resumes, an event may
- * be sent again.
+ * A frame of the stream. `cursor` is the position from which a client can resume. After a client resumes, it may
+ * receive an event a second time.
  */
 export const EventFeedFrame = z
   .discriminatedUnion('type', [
@@ -42,7 +42,7 @@ export const EventFeedFrame = z
   .meta({ id: 'EventFeedFrame' })
 export type EventFeedFrame = z.infer<typeof EventFeedFrame>
 
-/** A request to send a sample event. `data` overrides members of the sample. */
+/** The request to send a sample event. `data` overrides members of the sample. */
 export const TriggerRequest = z
   .object({
     type: oneOf('type', SUBSCRIBABLE_EVENTS),

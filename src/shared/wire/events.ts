@@ -13,7 +13,7 @@ const enforced = z.boolean().meta({
   description: 'Whether `action` or `verdict` took effect; false if policy, rule or shield only monitor',
 })
 
-/** The account and key of the request. */
+/** The account and the key of the request. */
 const origin = {
   requestId: z.string(),
   userId: z.string(),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { BUNDLE_ID_CHARS, EVIDENCE_PAGE } from '../spec-limits.ts'
 
 const HEX_256 = /^[0-9a-f]{64}$/
-/** A SHA-256 in a response. */
+/** A SHA-256 hash in a response. */
 export const hash = (description?: string) =>
   z
     .string()
@@ -10,9 +10,9 @@ export const hash = (description?: string) =>
     .meta({ ...(description !== undefined && { description }) })
 const hashes = z.array(hash())
 
-// Receipts and their public proof. docs/evidence.md describes how to verify them.
+// Receipts and their public proof. docs/evidence.md describes how to verify a receipt.
 
-/** The decisions on one request, and its position in the log. */
+/** The decisions about one request, and its position in the log. */
 export const Receipt = z
   .looseObject({
     version: z.literal(1),
@@ -40,7 +40,7 @@ export const Receipt = z
   .meta({ id: 'Receipt' })
 export const ShowReceiptResponse = z.object({ success: z.literal(true), receipt: Receipt })
 
-/** A bundle id that can be part of a path. */
+/** Whether the text is a bundle id that can be part of a path. */
 export const isBundleId = (text: string): boolean => text.length <= BUNDLE_ID_CHARS
 
 export const PublicProofResponse = z.object({

@@ -44,7 +44,7 @@ const users = z
   .max(GROUP_USERS, { error: `users may name at most ${GROUP_USERS} users` })
   .transform((ids) => [...new Set(ids)])
 
-/** Body of POST /groups. */
+/** The body of POST /groups. */
 export const CreateGroupRequest = requestBody('CreateGroupRequest', {
   name,
   description,
@@ -52,10 +52,10 @@ export const CreateGroupRequest = requestBody('CreateGroupRequest', {
   status: optional(status),
 })
 
-/** Members of a group that requests cannot change. */
+/** The members of a group that requests cannot change. */
 export const GROUP_READ_ONLY = ['id', 'userCount', 'createdAt', 'updatedAt'] as const satisfies (keyof Group)[]
 
-/** Body of PUT /groups/{groupId}. Only the given fields are changed. `users` replaces the whole list. */
+/** The body of PUT /groups/{groupId}. Only the given fields are changed. `users` replaces the whole list. */
 export const UpdateGroupRequest = requestBody('UpdateGroupRequest', {
   name: optional(name),
   description: optional(description),
@@ -68,7 +68,7 @@ export const GROUP_SORTS = ['createdAt', 'updatedAt', 'name', 'userCount'] as co
 
 export const ListGroupsQuery = listQuery(GROUP_SORTS).extend({ status: status.optional() })
 
-/** Response of create and update. */
+/** The response of create and update. */
 export const GroupResponse = z.object({ success: z.literal(true), message: z.string(), group: Group })
 export const ShowGroupResponse = z.object({ success: z.literal(true), group: Group })
 export const ListGroupsResponse = z.object({

@@ -68,7 +68,7 @@ const fitsTogether = (rule: RuleBody, context: z.RefinementCtx): void => {
   if (conflict) context.addIssue({ code: 'custom', path: [conflict.field], message: conflict.message })
 }
 
-/** Returns the first conflict between members. Undefined if the members are consistent. */
+/** Returns the first conflict between members, or undefined if the members are consistent. */
 function conflictOf({ kind, detector, pattern, words }: RuleBody): { field: string; message: string } | undefined {
   if ((detector === 'regex') !== (pattern !== null)) {
     return { field: 'pattern', message: 'pattern is required with the detector regex, and rejected with any other' }
@@ -107,15 +107,15 @@ const ruleDocument = {
 export const GuardRuleDocument = z.object(ruleDocument, anObject).superRefine(fitsTogether)
 export type GuardRuleDocument = z.output<typeof GuardRuleDocument>
 
-/** Body of POST /api/admin/guard-rules. */
+/** The body of POST /api/admin/guard-rules. */
 export const CreateGuardRuleRequest = z
   .object({ name: ruleName, ...ruleDocument }, anObject)
   .superRefine(fitsTogether)
   .meta({ id: 'CreateGuardRuleRequest' })
 
 /**
- * Body of PUT …/{ruleId}. The members in the body are changed. The rule's name cannot be changed, because policies
- * refer to it.
+ * The body of PUT …/{ruleId}. Only the members in the body are changed. The rule's name cannot be changed, because
+ * policies refer to it.
  */
 export const UpdateGuardRuleRequest = z
   .object(
@@ -155,8 +155,8 @@ export const ShowGuardRuleResponse = z.object({ success: z.literal(true), rule: 
 export const GuardRuleResponse = z.object({ success: z.literal(true), message: z.string(), rule: GuardRule })
 
 /**
- * Body of POST /api/admin/guard-rules/simulate. If `rule` is omitted, every rule of the tenant is applied, even if it
- * is disabled.
+ * The body of POST /api/admin/guard-rules/simulate. If `rule` is omitted, every rule of the tenant is applied, even if
+ * it is disabled.
  */
 export const SimulateGuardRulesRequest = z
   .object(

@@ -9,7 +9,8 @@ export const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
  */
 export const GUARD_DIRECTIONS = ['input', 'retrieved', 'output'] as const
 /**
- * In ascending order of severity. Only the shield uses `flag`. With `flag`, the request continues and an event is sent.
+ * The actions are listed in ascending order of severity. Only the shield uses `flag`. With `flag`, the request
+ * continues and an event is sent.
  */
 export const INCIDENT_ACTIONS = ['log', 'flag', 'mask', 'remove', 'tokenize', 'block'] as const
 

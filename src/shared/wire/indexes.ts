@@ -9,7 +9,9 @@ export const ZERO_KNOWLEDGE = 'Zero-Knowledge'
 const required = (name: string) =>
   storableText(name).refine((value) => value.trim() !== '', { error: `${name} is required` })
 
-/** `null` means not assigned. If user and group are both null, every user of the tenant may read the index. */
+/**
+ * `null` means not assigned. If user and group are both null, every user of the tenant is allowed to read the index.
+ */
 const assignee = (name: string) => objectId(name).nullable().optional()
 
 const assignable = {
@@ -26,7 +28,7 @@ const BOTH = { error: 'an index is assigned to a user or to a group, not to both
 
 const REGION_CHARS = 64
 
-/** Body of POST /indexes. */
+/** The body of POST /indexes. */
 export const CreateIndexRequest = z
   .object(
     {
@@ -45,8 +47,8 @@ export const CreateIndexRequest = z
   .meta({ id: 'CreateIndexRequest' })
 
 /**
- * Body of PUT /indexes/{indexId}. Omitted members stay unchanged. Assigning a user removes the assigned group, and vice
- * versa.
+ * The body of PUT /indexes/{indexId}. Omitted members stay unchanged. Assigning a user removes the assigned group, and
+ * vice versa.
  */
 export const UpdateIndexRequest = z
   .object(
@@ -113,7 +115,7 @@ export const RebuildIndexResponse = z.object({
 
 export const INDEX_SORTS = ['createdAt', 'updatedAt', 'name'] as const
 
-/** Query of GET /indexes/all. */
+/** The query of GET /indexes/all. */
 export const ListIndexesQuery = listQuery(INDEX_SORTS, PAGE_LIMIT.large).extend({
   type: oneOf('type', ['personal', 'general', 'group']).optional(),
   status: oneOf('status', ['active', 'deleted', 'all']).default('active'),
@@ -125,7 +127,7 @@ export const ListIndexesResponse = z.object({
   pagination: Pagination,
 })
 
-/** GET /indexes: the indexes that this key may query. `id` is the value for `index` in chat requests. */
+/** GET /indexes: the indexes that this key is allowed to query. Chat requests use the `id` as the value of `index`. */
 export const DiscoverIndexesResponse = z.object({
   success: z.literal(true),
   indexes: z.array(
@@ -181,10 +183,10 @@ export const TrainResponse = z.object({
 
 export const DOCUMENT_SORTS = ['createdAt', 'name'] as const
 
-/** Query of GET /indexes/{indexName}/documents, which is not part of the contract. */
+/** The query of GET /indexes/{indexName}/documents, which is not part of the contract. */
 export const ListDocumentsQuery = listQuery(DOCUMENT_SORTS, PAGE_LIMIT.large)
 
-/** A document of an index, as users who may read the index receive it. */
+/** A document of an index, as shown to users who are allowed to read the index. */
 export const IndexDocument = z
   .object({
     id: z.string(),
@@ -202,7 +204,7 @@ export const ListDocumentsResponse = z.object({
   pagination: Pagination,
 })
 
-/** Query of GET /indexes/{indexName}/search. Numbers arrive as text. */
+/** The query of GET /indexes/{indexName}/search. Numbers arrive as text. */
 export const SearchQuery = z.object({
   query: z.string({ error: 'query is required' }).pipe(required('query')),
   top_k: z.coerce

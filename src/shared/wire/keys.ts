@@ -67,7 +67,7 @@ const failoverDefaults = {
 }
 const IS_FAILOVER = 'failoverDefaults must be an object {models, timeout_ms, first_token_timeout_ms, on}'
 
-/** Restrictions of a key and their bounds. An empty list allows everything. Null means not set or unlimited. */
+/** The restrictions of a key and their bounds. An empty list allows everything. Null means "not set" or "unlimited". */
 const fields = {
   adminAccess: flag('adminAccess').meta({
     description:
@@ -112,7 +112,7 @@ const fields = {
 }
 
 /**
- * The stored settings of a key. If a later version adds a field, reading an older row sets the field to its default.
+ * The stored settings of a key. If a later version adds a field, reading an older row sets this field to its default.
  */
 export const KeySettings = z.object({
   adminAccess: fields.adminAccess.default(true),
@@ -170,13 +170,13 @@ const expiresAt = z.iso
   .datetime({ offset: true, error: 'expiresAt must be an ISO 8601 time such as 2030-01-31T00:00:00Z, or null' })
   .nullable()
 
-/** For members in which `null` has no other meaning, it means "not set". */
+/** In members for which `null` has no other meaning, `null` means "not set". */
 const orDefault = <T extends z.ZodType>(schema: z.ZodDefault<T>) =>
   schema.nullable().transform((value) => (value === null ? schema.parse(undefined) : value))
 
 /**
- * Unknown members are rejected in requests. Stored rows may contain them, because a later version may have written the
- * row.
+ * Requests must not contain unknown members. Stored rows may contain unknown members, because a later version may have
+ * written the row.
  */
 const closed = {
   failoverDefaults: closedObject(failoverDefaults, IS_FAILOVER).nullable(),
@@ -186,7 +186,7 @@ const closed = {
     .meta({ description: 'A field of the contract without effect: policies always apply' }),
 }
 
-/** Body of POST /api/admin/api-keys. If `userId` is omitted, the caller owns the key. */
+/** The body of POST /api/admin/api-keys. If `userId` is omitted, the caller owns the key. */
 export const CreateKeyRequest = requestBody('CreateKeyRequest', {
   name: label('name', NAME_CHARS),
   userId: optional(objectId('userId')),
@@ -209,7 +209,7 @@ export const CreateKeyRequest = requestBody('CreateKeyRequest', {
   allowPromptShieldOptOut: orDefault(KeySettings.shape.allowPromptShieldOptOut),
 })
 
-/** Members of a key that requests cannot change. */
+/** The members of a key that requests cannot change. */
 export const KEY_READ_ONLY = [
   'id',
   'userId',
@@ -223,8 +223,8 @@ export const KEY_READ_ONLY = [
 ] as const satisfies (keyof ApiKey)[]
 
 /**
- * Body of PUT /api/admin/api-keys/{keyId}. The members in the body are changed. `rateLimit` and `usageByModel` are
- * merged member by member. Null clears a nullable field. For other fields, null means "not set".
+ * The body of PUT /api/admin/api-keys/{keyId}. Only the members in the body are changed. `rateLimit` and `usageByModel`
+ * are merged member by member. Null clears a nullable field. For other fields, null means "not set".
  */
 export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {
   ...closed,
@@ -260,14 +260,14 @@ export const ListKeysQuery = listQuery(KEY_SORTS).extend({
   status: oneOf('status', ['active', 'expired', 'revoked']).optional(),
 })
 
-/** Response of create and rotate: the secret is shown only here. */
+/** The response of create and rotate. Only this response contains the secret. */
 export const KeySecretResponse = z.object({
   success: z.literal(true),
   message: z.string(),
   apiKey: ApiKey,
   secret: z.string().meta({ description: '`sk-` and 64 hex characters; only its SHA-256 is stored' }),
 })
-/** Response of update and revoke. */
+/** The response of update and revoke. */
 export const KeyResponse = z.object({ success: z.literal(true), message: z.string(), apiKey: ApiKey })
 export const ShowKeyResponse = z.object({ success: z.literal(true), apiKey: ApiKey })
 export const ListKeysResponse = z.object({ success: z.literal(true), apiKeys: z.array(ApiKey), pagination: Pagination })

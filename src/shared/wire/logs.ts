@@ -6,7 +6,10 @@ import { listQuery, objectId, oneOf, Pagination, storableText } from './common.t
 const LOG_SEVERITIES = ['info', 'warning', 'error', 'critical'] as const
 const LOG_RESULTS = ['success', 'denied', 'failure'] as const
 
-/** Entry types that concern guards. GET /audit-logs shows only these types. GET /activity-logs shows all types. */
+/**
+ * The entry types that concern guards. GET /audit-logs shows only these types, while GET /activity-logs shows all
+ * types.
+ */
 export const AUDIT_TYPES = [
   'api_access',
   'smltp_policy_management',
@@ -21,7 +24,7 @@ export const EXPUNGED = 'expunged'
 
 const A_DAY = /^\d{4}-\d{2}-\d{2}$/
 
-/** A time, or the start or end of a day. Normalised to ISO 8601 in UTC with milliseconds. */
+/** A time, or the start or end of a day. The value is normalised to ISO 8601 in UTC with milliseconds. */
 const boundary = (name: string, addedMs: number) =>
   z
     .union([z.iso.date(), z.iso.datetime({ offset: true })], {
@@ -46,7 +49,9 @@ const httpStatus = z
     return { min, max: text.endsWith('xx') ? min + 99 : min }
   })
 
-/** Query of GET /audit-logs and GET /activity-logs. `apiKeyId` and all later members are not part of the contract. */
+/**
+ * The query of GET /audit-logs and GET /activity-logs. `apiKeyId` and all later members are not part of the contract.
+ */
 export const ListLogsQuery = listQuery(['timestamp'], PAGE_LIMIT.large).extend({
   ...period,
   type: word('type').optional(),
@@ -64,13 +69,13 @@ export const ListLogsQuery = listQuery(['timestamp'], PAGE_LIMIT.large).extend({
 export type ListLogsQuery = z.output<typeof ListLogsQuery>
 
 /**
- * `now`, or the position from an earlier response. A position contains a time and, for each chain, how many entries
- * were already read.
+ * `now`, or the position from an earlier response. A position contains a time and, for each chain, the number of
+ * entries that were already read.
  */
 const LOG_POSITION =
   /^(now|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(,(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?):(0|[1-9]\d{0,14}))*)$/
 
-/** Query of GET /activity-logs. */
+/** The query of GET /activity-logs. */
 export const ListActivityLogsQuery = ListLogsQuery.extend({
   after: z
     .string()
@@ -79,9 +84,7 @@ export const ListActivityLogsQuery = ListLogsQuery.extend({
     .meta({ description: 'Only entries after this position: `now`, or the `position` of an earlier response' }),
 })
 
-/**
- * One entry of the log. User names and addresses are the current values, because the log itself does not contain them.
- */
+/** One entry of the log. User names and addresses are the current values, because the log itself contains neither. */
 const AuditLog = z
   .object({
     id: z.string(),

@@ -84,7 +84,7 @@ const OutputFormat = z.object(
   { error: 'an output format must be {type: "json_schema", schema}' },
 )
 
-/** Body of POST /v1/messages: Anthropic's Messages API with the gateway's extensions. */
+/** The body of POST /v1/messages: Anthropic's Messages API with the gateway's extensions. */
 export const MessagesRequest = z
   .object(
     {
@@ -124,7 +124,9 @@ export type MessagesRequest = z.infer<typeof MessagesRequest>
 const { model, smltp_policy, prompt_shield, system, messages, tools, tool_choice, thinking, output_config } =
   MessagesRequest.shape
 
-/** Body of POST /v1/messages/count_tokens. It has the members that the model reads and those that guards need. */
+/**
+ * The body of POST /v1/messages/count_tokens. It has the members that the model reads and the members that guards need.
+ */
 export const CountTokensRequest = z
   .object(
     {
@@ -170,7 +172,7 @@ const MessagesUsage = z.object({
 })
 export type MessagesUsage = z.infer<typeof MessagesUsage>
 
-/** 200 of POST /v1/messages without `stream`. */
+/** The 200 response of POST /v1/messages without `stream`. */
 export const MessagesResponse = z
   .object({
     id: z.string().meta({ example: 'msg_6745f0c8a1b2c3d4e5f60718' }),
@@ -186,7 +188,7 @@ export const MessagesResponse = z
   .meta({ id: 'MessagesResponse' })
 export type MessagesResponse = z.infer<typeof MessagesResponse>
 
-/** The body of every error of /v1/messages, including the error event of a broken stream. */
+/** The body of every error response of /v1/messages, and of the error event in a broken stream. */
 export const MessagesError = z
   .looseObject({
     type: z.literal('error'),

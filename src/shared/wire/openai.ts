@@ -13,7 +13,10 @@ const text = (name: string) => z.string({ error: `${name} must be a string` })
 const number = (name: string) => z.number({ error: `${name} must be a number` })
 const whole = (name: string) => z.int({ error: `${name} must be a whole number` })
 
-/** A field that the gateway does not support. It is rejected, because ignoring it silently would change the answer. */
+/**
+ * A field that the gateway does not support. The gateway rejects the field, because silently ignoring it would change
+ * the answer.
+ */
 const absent = (error: string) => optional(z.never({ error }))
 
 const TextPart = z.object({ type: z.literal('text'), text: z.string() })
@@ -117,7 +120,7 @@ const ResponseFormat = z.discriminatedUnion(
   { error: 'response_format must be an object whose type is text, json_object or json_schema' },
 )
 
-/** Body of POST /v1/chat/completions. `openai-surface/input.ts` checks the rules that involve several fields. */
+/** The body of POST /v1/chat/completions. `openai-surface/input.ts` checks the rules that involve several fields. */
 export const OpenAiChatRequest = z
   .object(
     {
@@ -178,7 +181,7 @@ const Logprobs = z.looseObject({}).nullable().meta({ description: 'As the provid
 const FinishReason = z.enum([...FINISH_REASONS, 'tool_calls'])
 export type OpenAiFinishReason = z.infer<typeof FinishReason>
 
-/** 200 of POST /v1/chat/completions without `stream`. */
+/** The 200 response of POST /v1/chat/completions without `stream`. */
 export const OpenAiChatResponse = z
   .object({
     id: z.string().meta({ example: 'chatcmpl-6745f0c8a1b2c3d4e5f60718' }),
@@ -230,11 +233,14 @@ const OpenAiErrorObject = z.object({
   code: z.string().nullable(),
 })
 
-/** Error body of the handlers under /v1. */
+/** The error body of the handlers under /v1. */
 export const OpenAiError = z.looseObject({ error: OpenAiErrorObject }).meta({ id: 'OpenAiError' })
 export type OpenAiError = z.infer<typeof OpenAiError>
 
-/** One `data:` line of a streamed answer. The stream ends with `data: [DONE]`. After an error, it ends without it. */
+/**
+ * One `data:` line of a streamed answer. A successful stream ends with `data: [DONE]`. After an error, the stream ends
+ * without this line.
+ */
 export const OpenAiChunk = z
   .union([
     z.object({
@@ -259,7 +265,7 @@ export const OpenAiChunk = z
   ])
   .meta({ id: 'OpenAiChunk' })
 
-/** Body of POST /v1/embeddings. */
+/** The body of POST /v1/embeddings. */
 export const EmbeddingsRequest = z
   .object(
     {

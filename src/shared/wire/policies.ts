@@ -18,7 +18,7 @@ export const POLICY_DIRECTIONS = ['input', 'output', 'both'] as const
 const section = <Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) =>
   closedObject(shape, `${name} must be an object`)
 
-/** Removes duplicates and sorts the entries. Equivalent documents then have the same hash. */
+/** Removes duplicates and sorts the entries, so that equivalent documents have the same hash. */
 const setOf = <T extends z.ZodType<string>>(name: string, entry: T) =>
   z
     .array(entry, { error: `${name} must be an array` })
@@ -68,8 +68,8 @@ const wordOrSet = <const Words extends readonly [string, ...string[]], T extends
   })
 
 /**
- * Returns the error of the alternative that was probably intended. If the value is a text, that is the first
- * alternative, otherwise the second.
+ * Returns the error of the alternative that was probably intended: the first alternative if the value is a text,
+ * otherwise the second.
  */
 function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, otherwise: string): string {
   const errors = issue.errors as z.core.$ZodIssue[][] | undefined
@@ -81,8 +81,8 @@ function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, 
 const direction = (name: string) => oneOf(name, POLICY_DIRECTIONS).default('both')
 
 /**
- * A policy document. Omitted members and empty lists have no effect. The output always has every field, so equivalent
- * documents are equal.
+ * A policy document. Omitted members and empty lists have no effect. The parsed document always has every field, so
+ * equivalent documents are equal.
  */
 export const PolicyDocument = section('policy', {
   version: z.literal(1, { error: 'version must be 1' }).default(1),
@@ -141,10 +141,10 @@ export const PolicyDocument = section('policy', {
     .default(null),
 }).meta({ id: 'PolicyDocument' })
 export type PolicyDocument = z.output<typeof PolicyDocument>
-/** The document as input, with optional members. */
+/** The document in a request, in which members are optional. */
 export type PolicyDocumentInput = z.input<typeof PolicyDocument>
 
-/** Ids that are not allowed, because they would collide with routes of policies. */
+/** The ids that are not allowed, because they would collide with routes of policies. */
 const RESERVED_IDS: readonly string[] = ['all', 'active', 'diff']
 
 const policyName = label('name', NAME_CHARS)
@@ -154,7 +154,7 @@ const policyName = label('name', NAME_CHARS)
   .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
   .refine((name) => !RESERVED_IDS.includes(toPolicyId(name)), { error: 'this name is reserved; choose another' })
 
-/** Body of POST /smltp-policies. */
+/** The body of POST /smltp-policies. */
 export const CreatePolicyRequest = z
   .object(
     { name: policyName, description, policy: PolicyDocument, setAsActive: optional(flag('setAsActive')) },
@@ -163,8 +163,8 @@ export const CreatePolicyRequest = z
   .meta({ id: 'CreatePolicyRequest' })
 
 /**
- * Body of PUT /smltp-policies/{policyId}. The members in the body are changed. `policy` is replaced as a whole. The
- * policy's name cannot be changed, because keys refer to it.
+ * The body of PUT /smltp-policies/{policyId}. Only the members in the body are changed. `policy` is replaced as a
+ * whole. The policy's name cannot be changed, because keys refer to it.
  */
 export const UpdatePolicyRequest = z
   .object({ description: optional(description), policy: optional(PolicyDocument) }, anObject)
@@ -175,14 +175,14 @@ const reference = (name: string) =>
     error: (issue) => unionError(issue, `${name} must be the name or id of a policy, or a policy document`),
   })
 
-/** Body of POST /smltp-policies/diff. */
+/** The body of POST /smltp-policies/diff. */
 export const DiffPoliciesRequest = z
   .object({ from: reference('from'), to: reference('to') }, anObject)
   .meta({ id: 'DiffPoliciesRequest' })
 
 const summary = { id: z.string(), name: z.string(), description: z.string() }
 
-/** A policy in an administrator's list. */
+/** A policy in a list for administrators. */
 export const PolicySummary = z
   .object({
     ...summary,
@@ -221,7 +221,7 @@ export const ActivePolicyResponse = z.object({
   data: z.object({ template: z.string(), policy: PolicyDocument, policyHash: z.string(), lastUpdated: z.string() }),
 })
 
-/** Response of create, update and activate. */
+/** The response of create, update and activate. */
 export const PolicyResponse = z.object({ success: z.literal(true), message: z.string(), policy: Policy })
 export const ShowPolicyResponse = z.object({ success: z.literal(true), policy: Policy })
 

@@ -7,8 +7,8 @@ import { SHIELD_MODES, SHIELD_VERDICTS } from './shield.ts'
 export const POLICY_CHECK_PATH = '/api/external/policy-check'
 
 /**
- * Body of POST /policy-check: the same body as for POST /chat/completions. If that body has faults, the response
- * reports them.
+ * The body of POST /policy-check: the same body as for POST /chat/completions. If the body has faults, the response
+ * reports these faults.
  */
 export const PolicyCheckRequest = z
   .looseObject({}, anObject)
@@ -24,14 +24,14 @@ const passedOrNot = <Shape extends z.ZodRawShape>(shape: Shape) =>
     ...z.object(failure).partial().shape,
   })
 
-/** The check was skipped, because an earlier check failed or because it does not apply. */
+/** The check was skipped, because an earlier check failed or because this check does not apply. */
 const skipped = z.object({ skipped: z.literal(true) })
 
 const checkOf = <Shape extends z.ZodRawShape>(shape: Shape) => z.union([passedOrNot(shape), skipped])
 
 /**
- * Response of POST /policy-check. `content` contains the findings of DLP and PII rules in the request. It is not part
- * of the contract.
+ * The response of POST /policy-check. `content` contains the findings of DLP and PII rules in the request. This member
+ * is not part of the contract.
  */
 export const PolicyCheckResponse = z
   .object({

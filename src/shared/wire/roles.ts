@@ -54,7 +54,7 @@ const rights = {
   canUseChat: optional(flag('canUseChat')),
 }
 
-/** Body of POST /roles. */
+/** The body of POST /roles. */
 export const CreateRoleRequest = requestBody('CreateRoleRequest', {
   name: storableText('name').regex(ROLE_NAME, {
     error: 'name must have 2 to 64 of a-z, 0-9, "_" and "-", and begin with a letter',
@@ -64,7 +64,7 @@ export const CreateRoleRequest = requestBody('CreateRoleRequest', {
   ...rights,
 })
 
-/** Members of a role that requests cannot change. The name is fixed because scripts refer to it. */
+/** The members of a role that requests cannot change. The name is fixed, because scripts refer to it. */
 export const ROLE_READ_ONLY = [
   'id',
   'name',
@@ -75,7 +75,7 @@ export const ROLE_READ_ONLY = [
   'updatedAt',
 ] as const satisfies (keyof Role)[]
 
-/** Body of PUT /roles/{roleId}. The members in the body are changed. */
+/** The body of PUT /roles/{roleId}. Only the members in the body are changed. */
 export const UpdateRoleRequest = requestBody('UpdateRoleRequest', {
   displayName: optional(displayName),
   description: optional(description),
@@ -89,7 +89,7 @@ export const ListRolesQuery = listQuery(ROLE_SORTS).extend({
   isSystem: oneOf('isSystem', ['true', 'false']).optional(),
 })
 
-/** Response of create and update. */
+/** The response of create and update. */
 export const RoleResponse = z.object({ success: z.literal(true), message: z.string(), role: Role })
 export const ShowRoleResponse = z.object({ success: z.literal(true), role: Role })
 export const ListRolesResponse = z.object({ success: z.literal(true), roles: z.array(Role), pagination: Pagination })

@@ -33,7 +33,7 @@ const score = (name: string) =>
     .min(0, { error: `${name} must be 0 to 100` })
     .max(100, { error: `${name} must be 0 to 100` })
 
-/** The members of a prompt shield policy. Omitted members have the same value as in the policy `balanced`. */
+/** The members of a prompt shield policy. An omitted member has the same value as in the policy `balanced`. */
 const policyFields = {
   sensitivity: oneOf('sensitivity', SHIELD_SENSITIVITIES),
   mode: oneOf('mode', SHIELD_MODES).meta({ description: '`monitor`: attacks are only recorded, not blocked' }),
@@ -90,14 +90,14 @@ const policyName = label('name', NAME_CHARS)
   .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
   .refine((name) => toPolicyId(name) !== '', { error: 'name must contain a letter or digit' })
 
-/** Body of POST /api/admin/prompt-shield-policies. */
+/** The body of POST /api/admin/prompt-shield-policies. */
 export const CreateShieldPolicyRequest = z
   .object({ name: policyName, description: description.default(''), policy: ShieldPolicyDocument }, anObject)
   .meta({ id: 'CreateShieldPolicyRequest' })
 
 /**
- * Body of PUT …/{policyId}. The members in the body are changed. `policy` is replaced as a whole. The name cannot
- * change.
+ * The body of PUT …/{policyId}. Only the members in the body are changed. `policy` is replaced as a whole. The name
+ * cannot change.
  */
 export const UpdateShieldPolicyRequest = z
   .object({ description: optional(description), policy: optional(ShieldPolicyDocument) }, anObject)
@@ -118,7 +118,7 @@ export type ShieldPolicy = z.output<typeof ShieldPolicy>
 
 export const ListShieldPoliciesResponse = z.object({ success: z.literal(true), policies: z.array(ShieldPolicy) })
 export const ShowShieldPolicyResponse = z.object({ success: z.literal(true), policy: ShieldPolicy })
-/** Response of create and update. */
+/** The response of create and update. */
 export const ShieldPolicyResponse = ShowShieldPolicyResponse.extend({ message: z.string() })
 
 const scanOptions = z.object(
@@ -142,7 +142,7 @@ const scanContext = z.object(
 )
 
 /**
- * Body of POST /prompt-shield/scan. This schema does not check that `prompt` is a string: the route does, because the
+ * The body of POST /prompt-shield/scan. The route and not this schema checks that `prompt` is a string, because the
  * error differs from other validation errors.
  */
 export const ShieldScanRequest = z

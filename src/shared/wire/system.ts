@@ -16,7 +16,7 @@ export const ReadyzResponse = z.object({
   checks: z.object({ store: z.boolean(), migrations: z.boolean(), accepting: z.boolean() }),
 })
 
-/** GET /whoami: the caller of the presented key, and the key's rights. */
+/** GET /whoami: the caller to whom the presented key belongs, and the key's rights. */
 export const WhoamiResponse = z.object({
   success: z.literal(true),
   user: z.object({ id: z.string(), name: z.string(), email: z.string(), role: z.string() }),

@@ -19,7 +19,7 @@ export const Tenant = z
 export type Tenant = z.infer<typeof Tenant>
 
 /**
- * Body of POST /api/admin/tenants: the tenant and its first administrator. The gateway creates a key for this
+ * The body of POST /api/admin/tenants: the tenant and its first administrator. The gateway creates a key for this
  * administrator.
  */
 export const CreateTenantRequest = z
@@ -48,12 +48,12 @@ export const CreateTenantRequest = z
   )
   .meta({ id: 'CreateTenantRequest' })
 
-/** Body of PUT /api/admin/tenants/{tenantId}. The members in the body are changed. */
+/** The body of PUT /api/admin/tenants/{tenantId}. Only the members in the body are changed. */
 export const UpdateTenantRequest = z
   .object({ name: optional(label('name', NAME_CHARS)), status: optional(oneOf('status', TENANT_STATUSES)) }, anObject)
   .meta({ id: 'UpdateTenantRequest' })
 
-/** Body of POST /api/admin/tenants/{tenantId}/admin-key. */
+/** The body of POST /api/admin/tenants/{tenantId}/admin-key. */
 export const CreateAdminKeyRequest = z
   .object(
     {
@@ -69,7 +69,7 @@ export const TENANT_SORTS = ['createdAt', 'updatedAt', 'name'] as const
 
 export const ListTenantsQuery = listQuery(TENANT_SORTS).extend({ status: oneOf('status', TENANT_STATUSES).optional() })
 
-/** Response of create: the secret of the administrator's key is shown only here. */
+/** The response of create. Only this response contains the secret of the administrator's key. */
 export const CreateTenantResponse = z.object({
   success: z.literal(true),
   message: z.string(),
@@ -78,7 +78,7 @@ export const CreateTenantResponse = z.object({
   apiKey: ApiKey,
   secret: z.string(),
 })
-/** Response of an update. */
+/** The response of an update. */
 export const TenantResponse = z.object({ success: z.literal(true), message: z.string(), tenant: Tenant })
 export const ShowTenantResponse = z.object({ success: z.literal(true), tenant: Tenant })
 export const ListTenantsResponse = z.object({

@@ -37,7 +37,7 @@ export const TransparencyStatusResponse = z.object({
 })
 
 export const ENTRY_STATUSES = ['SUCCESS', 'ERROR'] as const
-/** Status of an entry whose content was expunged, so its outcome is unknown. */
+/** The status of an entry whose content was expunged. The outcome of such an entry is unknown. */
 export const EXPUNGED_STATUS = 'EXPUNGED'
 
 const FoundEntry = z

@@ -59,7 +59,10 @@ const username = storableText('username')
   .regex(USERNAME, { error: 'username must have 3 to 30 of a-z, 0-9, "." and "-"' })
 const role = oneOf('role', SYSTEM_ROLES)
 const license = oneOf('license', LICENSES)
-/** Merged member by member. If a member is omitted, an update does not change it, and a new user gets its default. */
+/**
+ * Merged member by member. An update does not change an omitted member. A new user gets the default of an omitted
+ * member.
+ */
 const usageByModel = closedObject(
   { ...usageByModelFields, enabled: optional(usageByModelFields.enabled) },
   IS_USAGE_BY_MODEL,
@@ -68,8 +71,8 @@ const usageByModel = closedObject(
 const password = z.null({ error: 'passwords are not supported: users authenticate with API keys' }).optional()
 
 /**
- * Body of POST /users. `name` and `email` are required. The handler checks them, because the contract fixes the error
- * message.
+ * The body of POST /users. `name` and `email` are required. The handler checks them, because the contract fixes the
+ * error message.
  */
 export const CreateUserRequest = requestBody('CreateUserRequest', {
   name: optional(name),
@@ -86,7 +89,7 @@ export const CreateUserRequest = requestBody('CreateUserRequest', {
 
 const status = z.union([z.literal(0), z.literal(1)], { error: 'status must be 0 or 1' })
 
-/** Members of a user that requests cannot change. */
+/** The members of a user that requests cannot change. */
 export const USER_READ_ONLY = [
   'id',
   'authType',
@@ -97,7 +100,9 @@ export const USER_READ_ONLY = [
   'lastActive',
 ] as const satisfies (keyof User)[]
 
-/** Body of PUT /users/{userId}. The members in the body are changed. `roleId: null` removes the custom role. */
+/**
+ * The body of PUT /users/{userId}. Only the members in the body are changed. `roleId: null` removes the custom role.
+ */
 export const UpdateUserRequest = requestBody('UpdateUserRequest', {
   name: optional(name),
   username: optional(username),
@@ -127,14 +132,14 @@ export const CreateUserResponse = z.object({
   message: z.string(),
   user: User.omit({ customRole: true, updatedAt: true, lastActive: true, mfaEnabled: true }),
 })
-/** Response of an update. */
+/** The response of an update. */
 export const UserResponse = z.object({ success: z.literal(true), message: z.string(), user: User })
 export const ShowUserResponse = z.object({ success: z.literal(true), user: User })
 export const ListUsersResponse = z.object({ success: z.literal(true), users: z.array(User), pagination: Pagination })
 
 const perLicense = <T extends z.ZodType>(schema: T) => z.record(z.enum(LICENSES), schema)
 
-/** GET /licenses/availability. A limit of 0 means "no limit". The remainder is then null. */
+/** GET /licenses/availability. A limit of 0 means "no limit". In this case, the remainder is null. */
 export const LicenseAvailabilityResponse = z.object({
   success: z.literal(true),
   limits: perLicense(z.int()),

@@ -26,8 +26,8 @@ export const SUBSCRIPTIONS = [ALL_EVENTS, ...SUBSCRIBABLE_EVENTS] as const
 export type Subscription = (typeof SUBSCRIPTIONS)[number]
 
 /**
- * A webhook endpoint. It does not contain the signing secret. Only the responses of create and rotate contain the
- * secret, each once.
+ * A webhook endpoint. It does not contain the signing secret. The secret is shown only in the response of create and in
+ * the response of rotate.
  */
 export const Webhook = z
   .object({
@@ -83,12 +83,12 @@ function unknownEvent(given: unknown): string {
   return `unknown event type; known types: ${SUBSCRIPTIONS.map((type) => `"${type}"`).join(', ')}`
 }
 
-/** Body of POST /api/admin/webhooks. By default, `description` is empty and `enabled` is true. */
+/** The body of POST /api/admin/webhooks. By default, `description` is empty and `enabled` is true. */
 export const CreateWebhookRequest = z
   .object({ url, description: optional(description), events, enabled: optional(flag('enabled')) }, anObject)
   .meta({ id: 'CreateWebhookRequest' })
 
-/** Body of PUT /api/admin/webhooks/{webhookId}. The members in the body are changed. */
+/** The body of PUT /api/admin/webhooks/{webhookId}. Only the members in the body are changed. */
 export const UpdateWebhookRequest = z
   .object(
     {
@@ -101,7 +101,7 @@ export const UpdateWebhookRequest = z
   )
   .meta({ id: 'UpdateWebhookRequest' })
 
-/** Body of …/rotate-secret. */
+/** The body of …/rotate-secret. */
 export const RotateSecretRequest = z
   .object(
     {
@@ -119,7 +119,7 @@ export const RotateSecretRequest = z
   )
   .meta({ id: 'RotateSecretRequest' })
 
-/** Body of …/recover. */
+/** The body of …/recover. */
 export const RecoverRequest = z
   .object(
     {
@@ -136,7 +136,7 @@ const CatalogEntry = z
   .object({ type: z.enum(SUBSCRIPTIONS), description: z.string() })
   .meta({ id: 'WebhookCatalogEntry' })
 
-/** The catalog of events. The response of the list contains it. */
+/** The catalog of events. Only the response of the list contains this member. */
 export const CATALOG: z.infer<typeof CatalogEntry>[] = SUBSCRIPTIONS.map((type) => ({
   type,
   description: type === ALL_EVENTS ? 'All events below' : EVENT_CATALOG[type],
@@ -147,16 +147,16 @@ export const ListWebhooksResponse = z.object({
   webhooks: z.array(Webhook),
   events: z.array(CatalogEntry),
 })
-/** Response of show and update. */
+/** The response of show and update. */
 export const WebhookResponse = z.object({ success: z.literal(true), webhook: Webhook })
-/** Response of create and rotate-secret. */
+/** The response of create and rotate-secret. */
 export const WebhookSecretResponse = z.object({
   success: z.literal(true),
   message: z.string(),
   webhook: Webhook,
   secret: z.string().meta({ description: 'The signing secret, shown this once' }),
 })
-/** Response of test and resend: the pending delivery. */
+/** The response of test and resend: the pending delivery. */
 export const DeliveryAcceptedResponse = z.object({ success: z.literal(true), delivery_id: z.string() })
 export const RecoverResponse = z.object({
   success: z.literal(true),

@@ -8,7 +8,7 @@ export function toCommand(context: CliContext): Command {
     .action(() => logout(context))
 }
 
-/** Deletes the stored key of the profile. A profile without a key is not an error. */
+/** Deletes the stored key of the profile. If the profile has no key, the command still succeeds. */
 async function logout(context: CliContext): Promise<void> {
   const { profile, dryRun } = await context.settings()
   const { credentials } = await loadConfigFiles(context.io)

@@ -44,7 +44,7 @@ async function makeCheckpoints(context: CliContext, { out, chain }: Flags): Prom
   if (!Array.isArray(checkpoints)) {
     throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with checkpoints`, { requestId })
   }
-  // An empty line between two notes makes the file easier to read for people.
+  // An empty line between two notes makes the file easier for people to read.
   const notes = checkpoints.map(({ note }) => `${note}\n`).join('')
   if (out !== undefined) {
     await appendFile(out, notes, { flush: true }).catch(failedToWrite(out))

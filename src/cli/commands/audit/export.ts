@@ -31,8 +31,8 @@ export function toCommand(context: CliContext): Command {
 }
 
 /**
- * Throws exit 10 if the log fails verification. With `evenViolated`, it writes the log and a list of its violations
- * before it throws.
+ * Throws an error with exit code 10 if the log fails verification. With `evenViolated`, it writes the log and a list of
+ * its violations before it throws.
  */
 async function exportAudit(
   context: CliContext,

@@ -38,7 +38,7 @@ const CHECKED_VIEW = {
   ),
 }
 
-/** Prints the result of each chain. Throws exit 10 if a chain is invalid. */
+/** Prints the result of each chain. Throws an error with exit code 10 if a chain is invalid. */
 async function verifyAudit(context: CliContext, folder: string | undefined, flags: Flags): Promise<void> {
   const output = await context.output()
   output.assertShowable(CHECKED_VIEW)
@@ -53,7 +53,7 @@ async function verifyAudit(context: CliContext, folder: string | undefined, flag
 
 async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: Flags): Promise<CheckedChain[]> {
   const source = await openGateway(context)
-  // Requests the sizes of the chains first and the keys second. The keys then include every key that signed an entry.
+  // Requests the sizes of the chains before the keys, so that the keys include every key that signed an entry.
   const trusted = await getTrustedKeys(context, keyFile)
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
@@ -71,7 +71,10 @@ async function verifyFolder(context: CliContext, folder: string, { keys: keyFile
   return checked
 }
 
-/** Throws exit 10 if the source lacks the chain of a checkpoint: the whole chain may have been removed. */
+/**
+ * Throws an error with exit code 10 if the source lacks the chain of a checkpoint: the whole chain may have been
+ * removed.
+ */
 function assertKnown(
   { tenantId, heads }: EvidenceSource,
   outside: readonly Checkpoint[],

@@ -10,8 +10,8 @@ import { incomplete, type ReceivedFrame, readFrames } from './frames.ts'
 import { failoverLines } from './notes.ts'
 
 /**
- * Timeout of the first frame. If all earlier models fail, the first frame arrives only with the first token of the last
- * model.
+ * Timeout for the first frame. If all earlier models fail, the first frame arrives only with the last model's first
+ * token.
  */
 const FIRST_FRAME_TIMEOUT_MS = (MODELS_PER_CHAIN - 1) * FIRST_TOKEN_TIMEOUT_MS.default + FIRST_TOKEN_TIMEOUT_MS.last
 /** The maximum duration of one answer, reached if every model of the chain runs until its timeout. */
@@ -21,17 +21,17 @@ export type Question = {
   body: { stream: boolean; redundancy?: { commit?: CommitPoint } }
   /**
    * A request that repeats the key of an earlier request gets the earlier answer and is not billed. By default, the key
-   * is random. If `stop` is set, no key is sent by default.
+   * is random; if `stop` is set, no key is sent by default.
    */
   idempotencyKey: string | undefined
   /**
-   * Also aborts the request at the gateway. If the request has an idempotency key, the gateway continues, because other
-   * requests with this key may wait for the answer.
+   * Aborting this signal also aborts the request at the gateway. Exception: if the request has an idempotency key, the
+   * gateway continues, because other requests with this key may be waiting for the answer.
    */
   stop?: AbortSignal
 }
 
-/** Called while the answer arrives. The client awaits each call before it reads the next chunk. */
+/** These functions are called while the answer arrives. The client awaits each call before it reads the next chunk. */
 export type Listener = {
   text?(text: string): Promise<void>
   frame?(received: ReceivedFrame): Promise<void>
@@ -45,13 +45,13 @@ export type Answer = {
   finish_reason?: string | undefined
   firstTokenMs?: number
   totalMs: number
-  /** The complete response, if it was not streamed. */
+  /** The complete response of a request that was not streamed. */
   whole?: { body: ChatResponse; raw: Buffer }
 }
 
 /**
  * Sends one chat request and passes its answer to the listener. Notes failed models on stderr. If the answer is
- * truncated, throws exit 8. If `stop` ended the answer, throws the abort reason of `stop`.
+ * truncated, throws an error with exit code 8. If `stop` ended the answer, throws the abort reason of `stop`.
  */
 export async function receive(context: CliContext, question: Question, listener: Listener): Promise<Answer> {
   const { io } = context
@@ -94,7 +94,7 @@ const firstFrameTimeoutMs = ({ stream, redundancy }: Question['body']): number =
 /** A request in flight. `begun` becomes true when the first chunk of the answer arrives. */
 type Run = { begun: boolean; elapsed(): number }
 
-/** `--timeout` limits the time of the whole answer, also while it is streamed. */
+/** Applies `--timeout` to the whole answer, even if the answer is streamed. */
 function answerLimit({ io }: CliContext, baseUrl: string, timeoutMs: number | undefined) {
   const controller = new AbortController()
   const timer =

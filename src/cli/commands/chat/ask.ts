@@ -43,13 +43,13 @@ export type Ask = {
   idempotencyKey: string | undefined
   usage: boolean
   sources: boolean
-  /** Stops only the answer, not the program. */
+  /** This signal stops only the answer, not the program. */
   stop?: AbortSignal
-  /** Called with every chunk of text, even if the answer is later truncated. */
+  /** This function is called with every chunk of text, even if the answer is later truncated. */
   onText?(text: string): void
 }
 
-/** Sends one question, prints the answer and returns it. Throws if the answer is incomplete. */
+/** Sends one question, prints the answer and returns it. Throws an error if the answer is incomplete. */
 export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   // Rejects unknown fields before it sends the request, because every answer is billed.
@@ -63,7 +63,7 @@ export async function ask(context: CliContext, input: Ask): Promise<Answer> {
     answer = await receive(context, input, listenerOf(input, { output, text, onFirst: progress.end }))
   } catch (error) {
     progress.end()
-    // If the write to stdout failed, printing the mark fails too. Only the first error is reported.
+    // If writing to stdout failed, printing the truncation mark fails too. Only the first error is reported.
     await text?.breakOff(markOf(error, input, context)).catch(() => {})
     throw error
   } finally {
@@ -77,7 +77,7 @@ export async function ask(context: CliContext, input: Ask): Promise<Answer> {
   return answer
 }
 
-/** The text that marks a truncated answer. Undefined if the program was stopped. */
+/** Returns the text that marks a truncated answer, or undefined if the program was stopped. */
 function markOf(error: unknown, { stop }: Ask, { io }: CliContext): string | undefined {
   if (io.signal.aborted) return undefined
   if (stop?.aborted) return 'stopped'
@@ -104,8 +104,8 @@ function listenerOf({ show, onText }: Ask, to: Show): Listener {
 const ONE_LINE = { indent: 0, terminal: false }
 
 /**
- * If the answer has no complete code block, prints the whole answer to stderr, because it was billed, and then throws
- * exit 1.
+ * If the answer has no complete code block, prints the whole answer to stderr, because it was billed. Then throws an
+ * error with exit code 1.
  */
 async function chooseBlock(context: CliContext, text: string, which: 'first' | 'last'): Promise<string> {
   const block = codeBlocksIn(text).at(which === 'first' ? 0 : -1)

@@ -33,12 +33,12 @@ export async function loadConversation(context: CliContext): Promise<Conversatio
   const kept = path === undefined ? undefined : parseKept(await readState(path))
   if (kept === undefined) throw usageError(`profile '${profile}' has no conversation to continue`)
   const { origin, ...conversation } = kept
-  // Stored messages are sent only to the gateway that received them first. The same rule applies to stored keys.
+  // Stored messages are sent only to the gateway that first received them. The same rule applies to stored keys.
   if (origin === new URL(baseUrl).origin) return conversation
   throw usageError(`the last conversation of profile '${profile}' was with ${origin} and is not sent to ${baseUrl}`)
 }
 
-/** Replaces the stored conversation of the profile, mode 0600. If that fails, prints only a note. */
+/** Replaces the stored conversation of the profile in a file with mode 0600. On failure, only prints a note. */
 export async function keepConversation(context: CliContext, conversation: Conversation): Promise<void> {
   const { profile, baseUrl, verbose }: Settings = await context.settings()
   const path = await findPath(context.io.env, profile)
@@ -51,7 +51,9 @@ export async function keepConversation(context: CliContext, conversation: Conver
   }
 }
 
-/** Deletes the conversation of a profile, even if AIGW_NO_HISTORY is set. Throws exit 1 on failure. */
+/**
+ * Deletes the conversation of a profile, even if AIGW_NO_HISTORY is set. Throws an error with exit code 1 on failure.
+ */
 export async function forgetConversation(env: Env, profile: string): Promise<void> {
   const path = await findPath({ ...env, AIGW_NO_HISTORY: '' }, profile)
   if (path === undefined) return
@@ -63,7 +65,7 @@ export async function moveConversation(env: Env, profile: string, to: string): P
   const everKept = { ...env, AIGW_NO_HISTORY: '' }
   const [from, target] = await Promise.all([findPath(everKept, profile), findPath(everKept, to)])
   if (from === undefined || target === undefined) return
-  // An earlier profile with the new name may have left a conversation, which is removed first.
+  // Removes the conversation that an earlier profile with the new name may have left.
   await rm(target, { force: true }).catch(() => {})
   await rename(from, target).catch(() => forgetConversation(env, profile))
 }
@@ -74,12 +76,12 @@ function parseKept(text: string): (Conversation & { origin: string }) | undefine
     const isKept = typeof kept.id === 'string' && typeof kept.origin === 'string' && Array.isArray(kept.messages)
     return isKept ? kept : undefined
   } catch {
-    // The file does not exist, or a crash left it incomplete.
+    // The file is missing, or a crash left it incomplete.
     return undefined
   }
 }
 
-/** The latest messages that fit into one request, beginning with a question. */
+/** Returns the latest messages that fit into one request, beginning with a question. */
 export function fitMessages(messages: Message[], system = ''): Message[] {
   let bytes = Buffer.byteLength(system)
   let first = messages.length

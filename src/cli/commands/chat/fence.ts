@@ -7,7 +7,7 @@ export function findFence(line: string): Fence | undefined {
   return { indent: indent.length, mark, language: rest.trim() }
 }
 
-/** Returns whether the line closes the fence. */
+/** Returns true if the line closes the fence. */
 export function closesFence(line: string, { mark }: Fence): boolean {
   const closing = line.trim()
   return closing.length >= mark.length && closing === mark.charAt(0).repeat(closing.length)

@@ -9,8 +9,8 @@ const DONE = '[DONE]'
 export type ReceivedFrame = { frame: ChatFrame /** Unchanged. */; json: string }
 
 /**
- * Yields the frames of a streamed answer. Throws exit 8 if the stream ends without `[DONE]`, even if the connection was
- * closed cleanly.
+ * Yields the frames of a streamed answer. Throws an error with exit code 8 if the stream ends without `[DONE]`, even if
+ * the connection was closed cleanly.
  */
 export async function* readFrames(
   body: AsyncIterable<Uint8Array>,
@@ -38,7 +38,7 @@ export async function* readFrames(
   } catch (error) {
     throw error instanceof CliError ? error : brokenAnswer(error, requestId)
   }
-  // The last event may lack its empty line.
+  // The empty line after the last event may be missing.
   parser.feed(`${decoder.decode()}\n\n`)
   yield* take()
   if (!done) throw incomplete('the stream ended before the answer was complete', requestId)
@@ -60,7 +60,7 @@ function isWhole({ type, data }: ChatFrame): boolean {
   return true
 }
 
-/** The error of a truncated answer. The text printed so far is incomplete. */
+/** Returns the error for a truncated answer. The text printed so far is incomplete. */
 export const incomplete = (message: string, requestId: string | undefined, code = 'ANSWER_INCOMPLETE'): CliError =>
   new CliError(EXIT.upstream, message, {
     code,

@@ -8,7 +8,7 @@ import type { ChatDefaults } from '../../profile/config-files.ts'
 import { getIndexName } from '../indexes/name.ts'
 import type { Message } from './conversation.ts'
 
-/** The index name that means "no retrieval". The compiler checks that it equals the name in the API. */
+/** The index name that means "no retrieval". The compiler checks that this name equals the name in the API. */
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
 export const TRIGGERS = [
@@ -28,7 +28,7 @@ export type ChatInput = {
   index: string | undefined
   rag: boolean
   policy: string | undefined
-  /** `''` means on with the default policy, false means off, undefined means the gateway's default. */
+  /** `''` enables the shield with the default policy, false disables it, and undefined means the gateway's default. */
   shield: string | false | undefined
   system: string | undefined
   temperature: string | undefined
@@ -37,7 +37,7 @@ export type ChatInput = {
   user: string | undefined
 }
 
-/** The parts of one prompt. They are joined in this order. */
+/** The parts of one prompt, joined in this order. */
 export type PromptParts = { files: { name: string; text: string }[]; piped: string; words: string[] }
 
 type ChainEntry = { model: string; timeout_ms?: number; first_token_timeout_ms?: number }
@@ -50,8 +50,8 @@ function fenced({ name, text }: { name: string; text: string }): string {
 }
 
 /**
- * Joins the files, the piped text and the words, in this order, with blank lines. Throws a usage error if the result is
- * too long.
+ * Joins the files, the piped text and the words in this order, separated by blank lines. Throws a usage error if the
+ * result is too long.
  */
 export function toPrompt({ files, piped, words }: PromptParts): string {
   const parts = [...files.map(fenced), piped.replace(/\n+$/, ''), words.join(' ')]
@@ -120,8 +120,8 @@ function toNumber(text: string | undefined, flag: string): number | undefined {
 }
 
 /**
- * The index of the request, from flag or profile. The default is `none`, which means Zero-Knowledge: the request uses
- * no retrieval.
+ * Returns the index of the request, from the flag or the profile. The default is `none`, which means Zero-Knowledge:
+ * the request uses no retrieval.
  */
 export function toIndex(flag: string | undefined, byDefault: string | undefined): string {
   const index = flag ?? byDefault ?? NO_INDEX
@@ -132,7 +132,7 @@ export function toIndex(flag: string | undefined, byDefault: string | undefined)
 /** A single question, or the latest messages of a conversation. */
 export type PromptText = { prompt: string } | { messages: Message[] }
 
-/** The body of POST /chat/completions. The gateway applies its defaults for omitted members. */
+/** Returns the body of POST /chat/completions. The gateway applies its defaults for omitted members. */
 export function toChatRequest(input: Partial<ChatInput>, text: PromptText, defaults: ChatDefaults, stream: boolean) {
   const temperature = toNumber(input.temperature, '--temperature')
   const maxTokens = toNumber(input.maxTokens, '--max-tokens')

@@ -3,14 +3,14 @@ import type { MarkedToken, Token, Tokens } from 'marked'
 import type { Painter } from '../../output/colour.ts'
 import { textWidth, wrapLine } from '../../output/text-width.ts'
 
-/** The styles, and the maximum width of a line in terminal cells. Words longer than a line are not split. */
+/** The text styles, and the maximum width of a line in terminal cells. Words longer than a line are not split. */
 export type Look = { painter: Painter; width: number }
 
 const RULE_WIDTH = 40
 const COLUMN_GAP = '  '
 const SMALLEST_WIDTH = 16
 
-// Excludes the library's catch-all token type from the union: it would give every field the type `any`.
+// Excludes the library's catch-all token type from the union, because it would give every field the type `any`.
 export const known = (token: Token): MarkedToken => token as MarkedToken
 
 const inlinesText = (tokens: Token[], painter: Painter): string =>
@@ -50,7 +50,7 @@ function linkText({ href, text, tokens }: Tokens.Link | Tokens.Image, painter: P
   return text === href || `mailto:${text}` === href ? name : `${name} ${painter.dim(`(${href})`)}`
 }
 
-/** The lines of one block. Unknown blocks are shown unchanged. */
+/** Returns the lines of one block. Unknown blocks are shown unchanged. */
 export function blockLines(block: Token, look: Look): string[] {
   const token = known(block)
   const { painter, width } = look
@@ -84,7 +84,7 @@ const wrapped = (text: string, width: number): string[] => text.split('\n').flat
 
 const narrower = (look: Look, by: number): Look => ({ ...look, width: Math.max(SMALLEST_WIDTH, look.width - by) })
 
-/** The lines of nested blocks, with a blank line only between paragraphs. */
+/** Returns the lines of nested blocks, with a blank line only between paragraphs. */
 function blocksLines(tokens: Token[], look: Look): string[] {
   const lines: string[] = []
   let before: string | undefined
@@ -100,7 +100,10 @@ function blocksLines(tokens: Token[], look: Look): string[] {
 const markerOf = ({ ordered, start }: Tokens.List, at: number): string =>
   ordered ? `${(start === '' ? 1 : start) + at}. ` : '• '
 
-/** The marker and the lines of one item. All lines after the first are indented to align with the first word. */
+/**
+ * Returns the list marker and the lines of one item. All lines after the first are indented to align with the first
+ * word.
+ */
 export function itemLines({ tokens }: Tokens.ListItem, marker: string, look: Look): string[] {
   const box = tokens.flatMap(known).find(({ type }) => type === 'checkbox')
   const content = tokens.filter((token) => token !== box)

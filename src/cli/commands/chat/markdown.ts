@@ -4,21 +4,19 @@ import { terminalText } from '../../output/terminal-text.ts'
 import { closesFence, type Fence, findFence, withoutIndent } from './fence.ts'
 import { blockLines, itemLines, known, type Look } from './markdown-blocks.ts'
 
-/**
- * Longer blocks are printed without rendering: each new line parses the whole pending text again, which would be slow.
- */
+/** Longer blocks are printed without rendering, because each new line would parse the whole pending text again. */
 const PENDING_CHARS = 8_192
 
 export type MarkdownText = {
   /** Adds a chunk and returns the text that can be printed now. */
   push(chunk: string): string
-  /** Returns the remaining text. The whole output then ends with exactly one newline. */
+  /** Returns the remaining text. After this call, the whole output ends with exactly one newline. */
   end(): string
 }
 
 /**
- * Renders each block when it is complete. Renders code and lists line by line. First removes control characters from
- * the text. The result therefore contains only our own escape sequences.
+ * Renders each block when it is complete. Renders code and lists line by line. Removes control characters from the text
+ * first, so that the result contains only our own escape sequences.
  */
 export async function createMarkdown(look: Look): Promise<MarkdownText> {
   const { Lexer } = await import('marked')
@@ -37,7 +35,7 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
     try {
       return new Lexer({ gfm: true }).lex(text)
     } catch {
-      // The library's recursion overflows the stack for thousands of nested quotes. They are shown unchanged.
+      // The library is recursive, so thousands of nested quotes overflow the stack. Such a text is shown unchanged.
       return [{ type: 'text', raw: text, text }]
     }
   }

@@ -17,11 +17,11 @@ export function failoverLines({ failover, served_model }: ChatMetadata): string[
     .filter((line) => line !== '')
 }
 
-/** The note that the request omits the oldest messages of the conversation. */
+/** Returns the note that the request omits the oldest messages of the conversation. */
 export const leftOutLine = (count: number): string | undefined =>
   count === 0 ? undefined : `note: the first ${count} messages are omitted, because a request cannot contain more`
 
-/** The note that a limit or a filter ended the answer. */
+/** Returns the note that a limit or a filter ended the answer. */
 export function finishLine(finishReason: string | undefined): string | undefined {
   if (finishReason === 'length')
     return 'note: the answer was truncated at the token limit; allow more with --max-tokens'

@@ -5,7 +5,7 @@ import { createPainter, mayColour, type Painter } from '../../output/colour.ts'
 export const RENDER = ['auto', 'always', 'never'] as const
 export type Render = (typeof RENDER)[number]
 
-/** The width if the terminal reports zero or no width. */
+/** The width for a terminal that reports zero or no width. */
 const DEFAULT_COLUMNS = 80
 
 /** The text of one answer on stdout. */

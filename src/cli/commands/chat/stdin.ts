@@ -5,7 +5,7 @@ import { usageError } from '../../errors.ts'
 import { toUtf8 } from '../../input/text-input.ts'
 import type { Io, Note } from '../../io.ts'
 
-/** If the command line contains a prompt: the maximum wait for the first byte of a pipe. */
+/** The maximum wait for the first byte of a pipe if the command line contains a prompt. */
 const SILENCE_MS = 3_000
 
 /** Whether stdin is a pipe, a file or a socket. A terminal, `/dev/null` and a closed stdin are not read. */
@@ -21,8 +21,8 @@ export function isStdinPiped({ isTTY, fd }: { isTTY?: boolean; fd?: number }): b
 }
 
 /**
- * Reads stdin to its end. If the command line contains a prompt, stops waiting for a silent pipe after 3 s, because
- * cron, ssh and others leave the pipe open. Otherwise waits for the end of the pipe.
+ * Reads stdin to its end. If the command line contains a prompt, stops waiting for a silent pipe after 3 s. Programs
+ * such as cron and ssh leave the pipe open. Without a prompt, waits for the end of the pipe.
  */
 export async function readPiped(io: Io, note: Note, { hasPrompt }: { hasPrompt: boolean }): Promise<string> {
   const { stdin, clock, signal } = io

@@ -8,8 +8,8 @@ export const daemonPath = (): string => packagePath('bin/aigwd.js')
 
 /**
  * Runs the daemon on our own stdin, stdout and stderr, and returns its exit code (128 + n after signal n). Forwards
- * every SIGINT, SIGTERM and SIGHUP. If this process is killed, the pipe between both processes closes and the daemon
- * stops (AIGW_PARENT_PIPE).
+ * every SIGINT, SIGTERM and SIGHUP. If this process is killed, the pipe to the daemon closes and the daemon stops
+ * (AIGW_PARENT_PIPE).
  */
 export function runDaemon(args: string[], { env, signals }: Pick<Io, 'env' | 'signals'>): Promise<number> {
   const child = spawn(process.execPath, [daemonPath(), ...args], {

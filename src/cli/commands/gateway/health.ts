@@ -39,8 +39,8 @@ type Probe = keyof typeof PROBES
 type Finding = { healthy: boolean; status: number; body: object; raw: Buffer }
 
 /**
- * Checks once. With `waitMs`, repeats the check until the gateway is healthy or that time has passed. Throws exit 10 if
- * the gateway is unhealthy, exit 9 if it does not respond.
+ * Checks once. With `waitMs`, repeats the check until the gateway is healthy or that time has passed. Throws an error
+ * with exit code 10 if the gateway is unhealthy, and one with exit code 9 if it does not respond.
  */
 async function checkHealth(context: CliContext, probe: Probe, waitMs: number): Promise<void> {
   const { io } = context
@@ -51,8 +51,8 @@ async function checkHealth(context: CliContext, probe: Probe, waitMs: number): P
   progress.show(`Waiting for ${api.baseUrl}`)
   try {
     for (let leftMs = waitMs; ; leftMs = deadline - io.clock.monotonic()) {
-      // With `--wait`, this loop retries the request instead of the client. Each request may take only the remaining
-      // time.
+      // With `--wait`, this loop retries the request instead of the client. Each request has only the remaining time as
+      // its timeout.
       const limits = waitMs === 0 ? {} : { timeoutMs: Math.min(callMs, leftMs), retries: 0 }
       const finding = await ask(api, probe, limits).catch((error: unknown) => {
         if (error instanceof CliError && (error.exitCode === EXIT.unreachable || error.exitCode === EXIT.upstream)) {
@@ -78,7 +78,7 @@ async function ask(api: Api, probe: Probe, limits: { timeoutMs?: number; retries
   const { path, status: expected } = PROBES[probe]
   const answer = await api.open({ method: 'GET', path, anonymous: true, ...limits })
   const raw = await api.read(answer)
-  // If the gateway is down, the response may come from a proxy and have any body.
+  // If the gateway is down, a proxy may respond in its place with an arbitrary body.
   const parsed = parseBody(raw)
   const body = typeof parsed === 'object' && parsed !== null ? parsed : {}
   const healthy = answer.status === 200 && findAtPath(body, 'status') === expected

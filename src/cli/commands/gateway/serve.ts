@@ -17,7 +17,10 @@ export function toCommand(context: CliContext): Command {
     })
 }
 
-/** The daemon's flags. If a flag is omitted, the daemon uses its environment or its configuration file. */
+/**
+ * Returns the daemon's flags. If a flag is omitted, the daemon reads the setting from its environment or its
+ * configuration file.
+ */
 export const toDaemonArgs = ({ config, listen, dataDir, check }: Flags): string[] => [
   ...(config === undefined ? [] : ['--config', config]),
   ...(listen === undefined ? [] : ['--listen', listen]),

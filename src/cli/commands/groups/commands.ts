@@ -46,7 +46,7 @@ export const commands = {
   delete: deleteVerb(GROUPS, { description: 'Delete a group. Its members stay.' }),
 }
 
-/** Replaces each user object by the user's id: files made from the output of `show` contain objects. */
+/** Replaces each user object by the user's id, because files made from the output of `show` contain user objects. */
 async function withMemberIds(context: CliContext, input: Fields): Promise<Fields> {
   const { users: given } = input
   const users = Array.isArray(given)

@@ -26,12 +26,12 @@ export const commands = {
   remove: memberVerb('remove', 'Remove users from a group. The users stay.', removeMembers),
 }
 
-/** If any user is unknown, throws exit 3 and adds no user. */
+/** If any user is unknown, adds no user and throws an error with exit code 3. */
 async function addMembers(context: CliContext, members: UserReference[], users: string[]): Promise<string[]> {
   return [...new Set([...members.map(({ id }) => id), ...(await toIds(context, USERS, users))])]
 }
 
-/** Throws exit 3 for an unknown name or email. */
+/** Throws an error with exit code 3 for an unknown name or email. */
 async function removeMembers(context: CliContext, members: UserReference[], users: string[]): Promise<string[]> {
   const removed = new Set<string>()
   for (const user of users) {
@@ -41,7 +41,7 @@ async function removeMembers(context: CliContext, members: UserReference[], user
   return members.map(({ id }) => id).filter((id) => !removed.has(id))
 }
 
-/** Sends all members with PUT /groups/{id}. Throws exit 3 for an unknown group. */
+/** Sends all members with PUT /groups/{id}. Throws an error with exit code 3 for an unknown group. */
 async function changeMembers(
   context: CliContext,
   group: string,

@@ -34,7 +34,7 @@ const shared = {
   none: 'No guard rules yet. Create one:  aigw guard-rules create NAME --kind dlp --detector keywords --word WORD',
 }
 
-/** Rules are found by name or id, in upper or lower case. */
+/** Rules are found by name or id; upper and lower case are equivalent. */
 export const GUARD_RULES: Described<GuardRule> = {
   noun: 'guard rule',
   command: 'guard-rules',

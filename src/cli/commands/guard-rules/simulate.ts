@@ -33,7 +33,8 @@ export function toCommand(context: CliContext): Command {
 }
 
 /**
- * POST /api/admin/guard-rules/simulate. Prints positions in the text, never values. Throws exit 3 for an unknown rule.
+ * POST /api/admin/guard-rules/simulate. Prints positions in the text, never values. Throws an error with exit code 3
+ * for an unknown rule.
  */
 async function simulate(
   context: CliContext,
@@ -54,7 +55,7 @@ async function simulate(
   await output.list(findings, VIEW, raw)
 }
 
-/** Returns an existing rule with only the members that a request may set. */
+/** Returns an existing rule with only the members that a request is allowed to set. */
 async function documentOf(context: CliContext, given: string): Promise<object> {
   const { item } = await getItem<GuardRule>(context, GUARD_RULES, given)
   const isSettable = ([name]: [string, unknown]) => name !== 'name' && Reflect.get(RULE_MEMBERS, name) === true

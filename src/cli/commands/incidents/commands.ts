@@ -49,7 +49,7 @@ export const commands = {
   counts: countsCommand,
 }
 
-/** GET /api/admin/incidents/{id}. Throws exit 3 if not found. */
+/** GET /api/admin/incidents/{id}. Throws an error with exit code 3 if it is not found. */
 function showCommand(context: CliContext): Command {
   return new Command('show')
     .description('Show an incident: the kind of finding, its location, and the action.')

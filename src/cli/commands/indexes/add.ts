@@ -22,7 +22,7 @@ import { toMultipart } from './multipart.ts'
 import { getIndexName, indexPath } from './name.ts'
 import { FETCH_TIMEOUT_MS, fetchDocument, isUrl } from './web-document.ts'
 
-/** Longer than the default timeout, because the gateway responds only after it has indexed the documents. */
+/** This timeout exceeds the default, because the gateway responds only after it has indexed the documents. */
 const TRAIN_TIMEOUT_MS = 600_000
 const SKIPPED_SHOWN = 10
 
@@ -50,7 +50,7 @@ export function toCommand(context: CliContext): Command {
 type Flags = { name: string; strict: boolean }
 type Outcome = z.infer<typeof TrainResponse>['results']['documents'][number]
 
-/** Sends all documents and prints the result of each. Throws exit 1 if a document failed. */
+/** Sends all documents and prints the result of each. Throws an error with exit code 1 if a document failed. */
 async function addDocuments(context: CliContext, index: string, paths: string[], flags: Flags): Promise<void> {
   const { name: stdinName, strict } = flags
   const { io } = context

@@ -30,7 +30,7 @@ import { documentsOf, INDEXES } from './resource.ts'
 
 const description = { member: 'description', flag: '-d, --description <text>' }
 
-/** The flags for the user or group that may read an index. */
+/** The flags that set which user or group is allowed to read an index. */
 const OWNERS: Field[] = [
   field('assignedUser', '--user <user>', `only this user may read it: ${USERS.argument}`, {
     conflicts: 'group',
@@ -137,11 +137,12 @@ async function listQueryable(context: CliContext, search: string | undefined, wa
 
 const REBUILT_VIEW = { columns: columns({ DOCUMENTS: 'documents', PASSAGES: 'passages' }), idPath: 'documents' }
 
-/** Long enough for large indexes: a rebuild processes about 3,000 passages a second. */
+/** This timeout is long enough for large indexes: a rebuild processes about 3,000 passages a second. */
 const REBUILD_TIMEOUT_MS = 600_000
 
 /**
- * POST /indexes/{id}/rebuild. Throws exit 3 if the index does not exist, and exit 6 if another request is changing it.
+ * POST /indexes/{id}/rebuild. Throws an error with exit code 3 if the index does not exist, and one with exit code 6 if
+ * another request is changing it.
  */
 async function rebuild(context: CliContext, index: string): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])

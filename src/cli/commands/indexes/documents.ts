@@ -43,8 +43,8 @@ const CONVERT: Record<string, string> = {
 /** The hint for unsupported files. */
 export const TAKEN = `Supported files:  ${Object.keys(TYPES).join(' ')}`
 /**
- * Maximum size of a batch. A batch of this size finishes within the request timeout even on a slow connection. A larger
- * file is sent alone.
+ * Maximum size of a batch. Uploading a batch of this size finishes within the request timeout even on a slow
+ * connection. A larger file is sent alone.
  */
 const BATCH_BYTES = 8_388_608
 const REFUSED_SHOWN = 10
@@ -106,8 +106,8 @@ function toDocument(path: string, file: Found): Document | string {
 export const typeOf = (name: string): string | undefined => TYPES[extname(name).toLowerCase()]
 
 /**
- * The path relative to the current folder, without `..`. Files with the same name in different folders stay distinct.
- * Adding the same file again replaces its document.
+ * Returns the path relative to the current folder, without `..`. Files with the same name in different folders stay
+ * distinct. Adding the same file again replaces its document.
  */
 const toDocumentName = (path: string): string =>
   relative('.', path)

@@ -7,7 +7,10 @@ import type { Document } from './documents.ts'
 const toFileName = (name: string): string =>
   name.replace(/["\r\n]/g, (char) => (char === '"' ? '%22' : char === '\r' ? '%0D' : '%0A'))
 
-/** Encodes the documents as `files` parts (RFC 7578). Files are streamed. The length is known in advance. */
+/**
+ * Encodes the documents as `files` parts (RFC 7578). Files are streamed. The length of the body is known before it is
+ * sent.
+ */
 export function toMultipart(documents: Document[]): UploadBody {
   const boundary = `aigw-${randomUUID()}`
   const parts = documents.map((document) => ({

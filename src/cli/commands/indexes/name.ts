@@ -13,5 +13,5 @@ export function getIndexName(text: string): string {
 /** Returns the reference of an index in routes for administrators: its id, or its normalised name. */
 export const toIndexNameOrId = (text: string): string => (isId(text) ? text : getIndexName(text))
 
-/** The path of a route below one index. */
+/** Returns the path of a route below one index. */
 export const indexPath = (name: string, below: string): string => `indexes/${encodeURIComponent(name)}/${below}`

@@ -7,7 +7,7 @@ export class OwnNetworkRefused extends Error {
   override name = 'OwnNetworkRefused'
 }
 
-/** Addresses that are not public: private, loopback, link-local and special addresses (RFC 6890). */
+/** The addresses that are not public: private, loopback, link-local and special addresses (RFC 6890). */
 const OWN = new BlockList()
 for (const subnet of [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
@@ -27,9 +27,9 @@ const isOwn = (address: string): boolean => OWN.check(address, isIPv6(address) ?
 export type Dialling = { lookup: LookupFunction; check(hostname: string): void }
 
 /**
- * If the first host is in the user's own network, redirects may go anywhere. Otherwise they may go only to public
- * hosts. Call `check` for IP addresses, because `lookup` is not called for them.
- * @param resolve looks names up like dns.lookup
+ * If the first host is in the user's own network, redirects to any host are allowed. Otherwise, only redirects to
+ * public hosts are allowed. Call `check` for IP addresses, because `lookup` is not called for them.
+ * @param resolve resolves host names like dns.lookup
  */
 export function createDialling(resolve: typeof lookupName = lookupName): Dialling {
   let mayOwn: boolean | undefined

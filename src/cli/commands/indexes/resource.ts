@@ -55,7 +55,7 @@ export const INDEXES: Described<Index> = {
   },
 }
 
-/** The documents of one index. */
+/** Returns the documents of one index. */
 export const documentsOf = (index: string): Described<IndexDocument> => ({
   noun: 'document',
   command: 'indexes',

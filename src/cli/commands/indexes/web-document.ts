@@ -20,8 +20,8 @@ export const isUrl = (text: string): boolean => /^https?:\/\//i.test(text)
 
 /**
  * Downloads the document at an address. The request contains neither key nor cookies. Throws a usage error if the
- * address contains a password, or if the file is unsupported or exceeds TRAIN_FILE_BYTES. Throws exit 9 if the download
- * fails.
+ * address contains a password, or if the file is unsupported or exceeds TRAIN_FILE_BYTES. Throws an error with exit
+ * code 9 if the download fails.
  */
 export async function fetchDocument(
   address: string,
@@ -131,9 +131,9 @@ async function readAll(response: http.IncomingMessage, address: string): Promise
 }
 
 /**
- * The name of the document: the typed address, then the file name from the server, then an ending. The name contains
- * the whole address, so pages with the same file name have different names. If the name has no supported ending, one is
- * added. The ending is derived from the content type if possible.
+ * Returns the name of the document: the typed address, then the file name from the server, then an ending. The name
+ * contains the whole address, so different pages with the same file name get different document names. If the name has
+ * no supported ending, one is added. The ending is derived from the content type if possible.
  */
 function nameOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string {
   const path = typed.pathname.replace(/\/$/, '/index').split('/').map(partOf).join('/')
@@ -148,7 +148,7 @@ function nameOf(typed: URL, url: URL, headers: http.IncomingHttpHeaders): string
 }
 
 const HASH_CHARS = 12
-/** Invisible characters. Joiners are not included, because Persian text and emoji need them. */
+/** Invisible characters. Does not match joiners, because Persian text and emoji need them. */
 const INVISIBLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
 const partOf = (text: string): string => decoded(text).replace(/[\\/]/g, '_')

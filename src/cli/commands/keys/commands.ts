@@ -147,8 +147,8 @@ const isRelative = (expires: unknown): boolean => typeof expires === 'string' &&
 const NO_INDEX: typeof ZERO_KNOWLEDGE = 'Zero-Knowledge'
 
 /**
- * `none` means Zero-Knowledge: no retrieval. Every key may use it. If the list contains only `none`, the key may not
- * use any index.
+ * `none` means Zero-Knowledge: no retrieval. Every key is allowed to use `none`. If the list contains only `none`, the
+ * key is not allowed to use any index.
  */
 function toIndex(text: string): string {
   return text === 'none' || text === NO_INDEX ? NO_INDEX : getIndexName(text)

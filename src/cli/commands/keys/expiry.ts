@@ -9,7 +9,7 @@ const DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\
 const LAST_MS = 8_640_000_000_000_000
 
 /**
- * `at` is ISO 8601, or null for a key that never expires. If `isRelative` is true, each run computes a different `at`.
+ * `at` is ISO 8601, or null for a key that never expires. If `isRelative` is true, `at` depends on the time of the run.
  */
 export type Expiry = { at: string | null; isRelative: boolean }
 
@@ -20,7 +20,7 @@ const isDay = (date: string): boolean => {
 }
 
 /**
- * Reads `90d`, `12h`, `4w`, a date (midnight UTC), a time with its zone, or `never`. Throws a usage error for anything
+ * Parses `90d`, `12h`, `4w`, a date (midnight UTC), a time with its zone, or `never`. Throws a usage error for anything
  * else.
  */
 export function toExpiry(text: string, nowMs: number): Expiry {

@@ -46,7 +46,7 @@ const IN_LISTS = columns(
   { 'LAST USED': 'lastUsedAt', ID: 'id' },
 )
 
-/** An empty list means unrestricted. Null means unlimited. */
+/** An empty list means "unrestricted". Null means "unlimited". */
 const orAny = (value: unknown): unknown => (Array.isArray(value) && value.length === 0 ? 'any' : value)
 const orNone = (value: unknown): unknown => value ?? 'none'
 

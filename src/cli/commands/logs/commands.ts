@@ -55,7 +55,7 @@ function listCommand(context: CliContext): Command {
         throw usageError(`--until ${flags.until} is before --since ${flags.since}`)
       }
       const filters = toQuery(await resolveFlags(context, LIST_FIELDS, given))
-      // The list ends at the current time, because entries added later would shift older entries to the next page.
+      // Excludes entries that are added from now on, because they would shift older entries to the next page.
       const latest = all || limit > PAGE_LIMIT.max ? { endDate: isoTime(context.io.clock.now()) } : {}
       const source = { path: LOGS_PATH, itemsKey: 'logs', isInData: true, query: { ...latest, ...filters } }
       await listAll<ActivityLog>(context, { ...source, limit, all, view: LIST_VIEW })
@@ -100,11 +100,11 @@ const toWords = ({ timestamp, type, outcome, user, description }: ActivityLog): 
   description,
 ]
 
-/** The query for the whole log. By default, the gateway returns only one week. */
+/** The query for the whole log. By default, the gateway returns only the last week. */
 const WHOLE_LOG = { startDate: '1970-01-01T00:00:00.000Z' }
 const MOST_ENTRIES = 100
 
-/** GET /activity-logs for one request. Throws exit 3 if the log has no entry for the request. */
+/** GET /activity-logs for one request. Throws an error with exit code 3 if the log has no entry for the request. */
 function showCommand(context: CliContext): Command {
   return new Command('show')
     .description('Show the log entries of one request: its kind, its author and its result.')

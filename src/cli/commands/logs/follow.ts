@@ -15,16 +15,16 @@ const POLL_MS = 5_000
 const LONGEST_WAIT_MS = 30_000
 
 /**
- * Yields the last `lines` entries, then every new entry, each once. The position in the chains determines which entries
- * are new, not the time. Throws if the first request fails, or if the gateway later rejects this key. If the gateway is
- * unreachable, retries until it responds.
+ * Yields the last `lines` entries, then every new entry, each once. Detects new entries by their position in the chains
+ * and not by their time. Throws an error if the first request fails, or if the gateway later rejects this key. If the
+ * gateway is unreachable, retries until it responds.
  */
 export async function* followLogs(
   context: CliContext,
   { query, lines }: { query: ApiRequest['query']; lines: number },
 ): AsyncGenerator<ActivityLog> {
-  // Reads the position first and the last lines second. If an entry is logged between the two requests, both responses
-  // contain it, and it is shown once.
+  // Reads the position before the last lines. If an entry is logged between the two requests, both responses contain
+  // it, but it is shown only once.
   let position = (await readAfter(context, query, 'now')).position
   const last = await lastEntries(context, query, lines)
   const shown = new Set(last.map(({ id }) => id))
@@ -52,8 +52,8 @@ export async function* followLogs(
         waitMs = backoffMs = Math.min(backoffMs * 2, LONGEST_WAIT_MS)
         await context.note(`note: the gateway does not answer; retrying in ${waitMs / 1000} s`)
       } else {
-        // The wait may be long if a limit per hour or per day is reached. The note states the limit and the end of the
-        // wait.
+        // The wait may be long if a limit per hour or per day is reached. The note therefore states the limit and the
+        // time when the wait ends.
         waitMs = Math.max(POLL_MS, retryAfterSeconds * 1000)
         await context.note(`note: ${message}; continuing at ${isoTime(context.io.clock.now() + waitMs)}`)
       }
@@ -61,7 +61,7 @@ export async function* followLogs(
   }
 }
 
-/** The newest entries, in chronological order. */
+/** Returns the newest entries, in chronological order. */
 async function lastEntries(context: CliContext, query: ApiRequest['query'], lines: number): Promise<ActivityLog[]> {
   const newest: ActivityLog[] = []
   const source = { path: LOGS_PATH, itemsKey: 'logs', isInData: true, isPatient: true }
@@ -76,7 +76,7 @@ async function lastEntries(context: CliContext, query: ApiRequest['query'], line
 
 type NewEntries = { data?: { logs?: ActivityLog[]; position?: string } }
 
-/** The entries after a position, and the next position. */
+/** Returns the entries after a position, and the new position after the last entry. */
 async function readAfter(context: CliContext, query: ApiRequest['query'], after: string) {
   const api = await context.api()
   const request = { method: 'GET', path: LOGS_PATH, query: { ...query, after, limit: PAGE_LIMIT.max } }

@@ -1,4 +1,4 @@
-/** Lists, shows and tests the models that the key may use. */
+/** Lists, shows and tests the models that the key is allowed to use. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { ListModelsResponse } from '../../../shared/wire/discovery.ts'
@@ -37,7 +37,7 @@ const MODEL_VIEW = {
 type ModelList = z.infer<typeof ListModelsResponse>
 type Model = ModelList['models'][number]
 
-/** GET /models: the models this key may use, of all providers or of one. */
+/** GET /models: the models that this key may use, either of all providers or of one provider. */
 export async function fetchModels(context: CliContext, provider?: string) {
   const api = await context.api()
   const { body, raw } = await api.send<ModelList>({ method: 'GET', path: 'models', query: { provider } })
@@ -45,8 +45,8 @@ export async function fetchModels(context: CliContext, provider?: string) {
 }
 
 /**
- * Shows a model. The entry `PROVIDER/*` matches any model of its provider. Throws exit 3 if this key may not use the
- * model.
+ * Shows a model. The entry `PROVIDER/*` matches every model of this provider. Throws an error with exit code 3 if this
+ * key is not allowed to use the model.
  */
 async function show(context: CliContext, id: string): Promise<void> {
   const output = await context.output()
@@ -81,7 +81,10 @@ const TEST_COLUMNS = columns(
 )
 const TEST_VIEW = { columns: TEST_COLUMNS, idPath: 'model', members: TEST_COLUMNS.map(({ path }) => path) }
 
-/** Requests one short answer and prints its times and tokens. Throws exit 8 unless this model answers. */
+/**
+ * Requests one short answer and prints its times and tokens. Throws an error with exit code 8 if this model does not
+ * answer.
+ */
 async function testModel(context: CliContext, id: string): Promise<void> {
   const [{ receive }, { toChatRequest }] = await Promise.all([import('../chat/answer.ts'), import('../chat/input.ts')])
   const output = await context.output()

@@ -23,7 +23,9 @@ export function toCommand(context: CliContext): Command {
     .action((file: string, flags: Flags) => checkPolicy(context, file, flags))
 }
 
-/** POST /policy-check. Prints every check. Throws exit 10 if the gateway would reject the request. */
+/**
+ * POST /policy-check. Prints every check. Throws an error with exit code 10 if the gateway would reject the request.
+ */
 async function checkPolicy(context: CliContext, file: string, flags: Flags): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   const prompt = await readTextInput(context, file)
@@ -47,7 +49,7 @@ type Outcome = PolicyCheckResponse['checks'][keyof PolicyCheckResponse['checks']
 type Made = Extract<Outcome, { passed: boolean }>
 type Row = { check: string; result: 'passed' | 'failed' | 'skipped'; detail: string }
 
-/** Converts a check to a row that states the result in words. */
+/** Converts the result of a check to a row that states the result in words. */
 function toRow(check: string, outcome: Outcome): Row {
   if ('skipped' in outcome) return { check, result: 'skipped', detail: '' }
   const { passed, ...more } = outcome

@@ -85,7 +85,7 @@ async function activeId(context: CliContext): Promise<string> {
   return body.data.template
 }
 
-/** POST /smltp-policies/{policyId}/activate. Throws exit 3 for an unknown policy. */
+/** POST /smltp-policies/{policyId}/activate. Throws an error with exit code 3 for an unknown policy. */
 async function activate(context: CliContext, given: string): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   const { view, itemKey } = POLICIES

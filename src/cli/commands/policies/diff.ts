@@ -21,7 +21,7 @@ export function toCommand(context: CliContext): Command {
     .action((from: string, to: string) => diff(context, from, to))
 }
 
-/** POST /smltp-policies/diff. Throws exit 3 for an unknown policy. */
+/** POST /smltp-policies/diff. Throws an error with exit code 3 for an unknown policy. */
 async function diff(context: CliContext, from: string, to: string): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   output.assertShowable(DIFF_VIEW)
@@ -35,7 +35,7 @@ async function diff(context: CliContext, from: string, to: string): Promise<void
   await output.list(body.data.differences, DIFF_VIEW, raw)
 }
 
-/** One of the two policies to compare: the name of a policy, or the document in a file. */
+/** Returns one side of the comparison: the name of a policy, or the document in a file. */
 async function sideOf(context: CliContext, given: string): Promise<string | object> {
   if (!given.startsWith('@')) return given
   const { policy } = await readFields(context, given.slice(1), { ...POLICY_MEMBERS, ...SHOWN_ONLY })
@@ -43,7 +43,7 @@ async function sideOf(context: CliContext, given: string): Promise<string | obje
   throw usageError(`${given.slice(1)} needs a member 'policy' with the document`)
 }
 
-/** Members that only `show` prints. A file that was made from the output of `show` may contain them. */
+/** Members that only `show` prints. A file that was made from the output of `show` may contain these members. */
 const SHOWN_ONLY = { id: true, type: true, isActive: true, policyHash: true, createdAt: true, updatedAt: true }
 
 /** Formats the value of a field in one of the two policies. */

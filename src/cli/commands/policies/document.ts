@@ -7,8 +7,8 @@ import { findAtPath } from '../../output/formats.ts'
 export type Setting = { path: string; value: unknown }
 
 /**
- * The list fields of SMLTP policies and prompt shield policies. Some of these fields accept one of `WORDS` instead of a
- * list.
+ * The list fields of SMLTP policies and prompt shield policies. Some list fields also accept one of `WORDS` instead of
+ * a list.
  */
 const LISTS = [
   'layers',
@@ -18,8 +18,8 @@ const LISTS = [
 const WORDS = ['all', 'default']
 
 /**
- * Reads `PATH=VALUE`. The value is JSON or text. For list fields, it may also be a comma-separated list. The gateway
- * validates it. Throws a usage error for anything else.
+ * Reads `PATH=VALUE`. The value is JSON or text. For a list field, the value may also be a comma-separated list. The
+ * gateway validates it. Throws a usage error for anything else.
  */
 export function toSetting(text: string): Setting {
   const [, path, value] = /^([A-Za-z]+(?:\.[A-Za-z_]+)?)=(.*)$/s.exec(text) ?? []
@@ -39,7 +39,7 @@ function toValue(path: string, text: string): unknown {
   return text.split(',').flatMap((entry) => entry.trim() || [])
 }
 
-/** Returns the document with these fields set. Other fields stay. */
+/** Returns a copy of the document in which these fields are set. Other fields stay. */
 export function withSettings(document: object, settings: readonly Setting[]): Fields {
   let changed: Fields = { ...document }
   for (const { path, value } of settings) {

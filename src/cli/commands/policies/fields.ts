@@ -4,7 +4,7 @@ import { type Field, field } from '../../input/fields.ts'
 import { type Fields, isObject } from '../../input/from-file.ts'
 import { type Setting, toSetting, withSettings } from './document.ts'
 
-/** The fields of create and update. `example` is a setting for the help text. */
+/** Returns the fields of create and update. `example` is a setting for the help text. */
 export const policyFields = (example: string): [Field, Field] => [
   { member: 'description', flag: '-d, --description <text>', help: 'its purpose', isText: true },
   field('settings', '--set <field=value>', `a field of its document, such as ${example}; repeatable`, {
@@ -18,7 +18,7 @@ export const NAME_FIELD = { member: 'name', flag: '[name]', ask: 'Name of the po
 type PolicyInput = {
   /** The document in the file. */
   document: object | undefined
-  /** The settings from `--set`. They are applied to the document. */
+  /** The settings from `--set`. The settings are applied to the document. */
   settings: Setting[]
   /** The other members. */
   others: Fields
@@ -30,15 +30,15 @@ function splitPolicy({ policy: document, settings, ...others }: Fields): PolicyI
   return { document, settings: Array.isArray(settings) ? settings : [], others }
 }
 
-/** The request that creates a policy. It contains the whole document. */
+/** Returns the request that creates a policy. It contains the whole document. */
 export function toNewPolicy(input: Fields): Fields {
   const { document = {}, settings, others } = splitPolicy(input)
   return { ...others, policy: withSettings(document, settings) }
 }
 
 /**
- * The request that changes a policy. If a file is given, the settings are applied to its document, otherwise to the
- * current document.
+ * Returns the request that changes a policy. The settings are applied to the document in the file or, without a file,
+ * to the current document.
  */
 export function toPolicyChange(input: Fields) {
   const { document, settings, others } = splitPolicy(input)

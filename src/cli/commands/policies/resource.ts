@@ -16,7 +16,7 @@ export const POLICY_MEMBERS: Members<keyof Policy> = {
   policy: true,
 }
 
-/** Policies are found by name or id, in upper or lower case. */
+/** Policies are found by name or id; upper and lower case are equivalent. */
 export const POLICIES: Described<Policy> = {
   noun: 'policy',
   command: 'policies',

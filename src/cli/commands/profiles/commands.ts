@@ -37,7 +37,7 @@ export const commands = {
       .action((name: string, flags: { ignoreNotFound: boolean }) => remove(context, name, flags)),
 }
 
-/** Lists the profiles of the user and of this machine, sorted by name. `key` names the source of the key. */
+/** Lists the user's profiles and this machine's profiles, sorted by name. `key` names the source of the key. */
 async function list(context: CliContext): Promise<void> {
   const [output, settings] = await Promise.all([context.output(), context.settings()])
   const { user, system, credentials } = await loadConfigFiles(context.io)
@@ -51,7 +51,7 @@ async function list(context: CliContext): Promise<void> {
   await output.list(rows, PROFILE_VIEW)
 }
 
-/** Throws exit 3 for an unknown profile. */
+/** Throws an error with exit code 3 for an unknown profile. */
 async function use(context: CliContext, name: string): Promise<void> {
   const { user, system } = await loadConfigFiles(context.io)
   assertProfile({ ...system.profiles, ...user.profiles }, name)
@@ -60,7 +60,7 @@ async function use(context: CliContext, name: string): Promise<void> {
   await context.note(`${dryRun ? 'Would use' : 'Now using'} profile '${name}'.`)
 }
 
-/** Throws exit 3 for an unknown profile, exit 6 for a name that is taken. */
+/** Throws an error with exit code 3 for an unknown profile, and one with exit code 6 for a name that is taken. */
 async function rename(context: CliContext, name: string, newName: string): Promise<void> {
   const { env } = context.io
   const { user, credentials } = await loadConfigFiles(context.io)
@@ -73,7 +73,7 @@ async function rename(context: CliContext, name: string, newName: string): Promi
   const { dryRun } = await context.settings()
   if (dryRun) return context.note(`Would rename profile '${name}' to '${newName}'.`)
   const key = entryOf(credentials, name)
-  // Until the profile is renamed, the key is stored under both names, so an interruption cannot lose the key.
+  // Stores the key under both names until the profile is renamed, so an interruption cannot lose the key.
   if (key !== undefined) await editCredentials(env, [{ path: ['keys', newName], value: key }])
   await editConfig(env, [
     { path: ['profiles', newName], value: profiles[name] },
@@ -87,7 +87,7 @@ async function rename(context: CliContext, name: string, newName: string): Promi
 
 /**
  * Removes a profile. Asks for a confirmation first, because the stored key of the profile cannot be shown again. Throws
- * exit 3 for an unknown profile.
+ * an error with exit code 3 for an unknown profile.
  */
 async function remove(context: CliContext, name: string, { ignoreNotFound }: { ignoreNotFound: boolean }) {
   const { env } = context.io
@@ -109,7 +109,7 @@ async function remove(context: CliContext, name: string, { ignoreNotFound }: { i
   await context.note(`Removed profile '${name}'.`)
 }
 
-/** Throws exit 3 if the profile does not exist, and names the existing profiles. */
+/** If the profile does not exist, throws an error with exit code 3 that names the existing profiles. */
 function assertProfile(profiles: Record<string, ProfileEntry>, name: string): void {
   if (Object.hasOwn(profiles, name)) return
   throw new CliError(EXIT.notFound, `there is no profile '${name}'`, {

@@ -4,7 +4,10 @@ import type { CliContext } from '../../context.ts'
 import { fetchReceipt } from '../../evidence/receipt-file.ts'
 import { columns, findAtPath } from '../../output/formats.ts'
 
-/** Formats attempts with their latency in ms. Example: `openai/gpt-4o timeout failed 8000, local/extract served 3`. */
+/**
+ * Formats attempts, each with its latency in milliseconds. Example: `openai/gpt-4o timeout failed 8000, local/extract
+ * served 3`.
+ */
 const toAttempts = (attempts: unknown): unknown =>
   Array.isArray(attempts)
     ? attempts
@@ -17,7 +20,7 @@ const toAttempts = (attempts: unknown): unknown =>
         .join(', ')
     : attempts
 
-/** Formats the verdict of each guard and its number of findings. Example: `pii mask (2), dlp none`. */
+/** Formats each guard's verdict and number of findings. Example: `pii mask (2), dlp none`. */
 const toVerdicts = (inspection: unknown): string =>
   Object.entries(Object(inspection))
     .map(([guard, found]) => {
@@ -48,7 +51,7 @@ export function toCommand(context: CliContext): Command {
     .action((bundleId: string) => showReceipt(context, bundleId))
 }
 
-/** GET /receipts/{bundleId}. Throws exit 3 if not found. */
+/** GET /receipts/{bundleId}. Throws an error with exit code 3 if it is not found. */
 async function showReceipt(context: CliContext, bundleId: string): Promise<void> {
   const output = await context.output()
   const { receipt, raw } = await fetchReceipt(context, bundleId)

@@ -22,7 +22,7 @@ export function toCommand(context: CliContext): Command {
     .action((receipt: string, flags: { keys?: string }) => verifyOne(context, receipt, flags))
 }
 
-/** Throws exit 10 with the reason for an invalid receipt. */
+/** If the receipt is invalid, throws an error with exit code 10 that states the reason. */
 async function verifyOne(context: CliContext, given: string, { keys: file }: { keys?: string }): Promise<void> {
   const output = await context.output()
   output.assertShowable(VIEW)

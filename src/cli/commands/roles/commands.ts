@@ -99,7 +99,7 @@ async function noteClosedPanel(context: CliContext, role: Role): Promise<void> {
 
 const SECTION_VIEW = { columns: columns({ SECTION: 'section', LEVELS: 'levels' }), idPath: 'section' }
 
-/** Prints the fixed list of sections that the API defines, so no request is needed. */
+/** Prints the sections. The API defines a fixed list of sections, so no request is needed. */
 function sectionsCommand(context: CliContext): Command {
   return new Command('sections')
     .description('List the permission sections and their levels. Needs no gateway.')

@@ -16,7 +16,9 @@ export function toPermissions(texts: readonly string[]): Permission[] {
   )
 }
 
-/** The permissions of a file: a list of `{section, level}`, or a map of sections to levels. */
+/**
+ * Returns the permissions in a file. The file contains a list of `{section, level}`, or a map of sections to levels.
+ */
 export function permissionsIn({ permissions }: Fields): Permission[] | undefined {
   if (permissions === undefined || permissions === null) return undefined
   if (typeof permissions !== 'object') {
@@ -28,14 +30,14 @@ export function permissionsIn({ permissions }: Fields): Permission[] | undefined
   return distinct(pairs.map(([section, level]) => toPermission(section, level)))
 }
 
-/** Returns `base` with the sections of `named`. A section that both contain has the level from `named`. */
+/** Merges the sections of `named` into `base`. If both contain a section, the level from `named` takes precedence. */
 export function withPermissions(base: readonly Permission[], named: readonly Permission[]): Permission[] {
   const levels = new Map(base.map(({ section, level }) => [section, level]))
   for (const { section, level } of named) levels.set(section, level)
   return [...levels].map(([section, level]) => ({ section, level }))
 }
 
-/** Sorts the permissions and omits sections with level `none`. The results of two roles can then be compared. */
+/** Sorts the permissions and omits sections with level `none`, so that the results of two roles can be compared. */
 export const toOpenSections = (permissions: readonly Permission[]): object =>
   SECTIONS.flatMap((section) => permissions.filter((permission) => permission.section === section))
     .filter(({ level }) => level !== 'none')

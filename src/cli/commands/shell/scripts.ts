@@ -4,16 +4,19 @@ export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
 export type Shell = (typeof SHELLS)[number]
 
 export type CompletionNode = {
-  /** `['indexes', 'add']` or `['index', 'add']`; empty for the root. */
+  /** The words of the command, such as `['indexes', 'add']` or `['index', 'add']`. Empty for the root. */
   path: string[]
-  /** The script recognises aliases, but does not suggest them. */
+  /** The verbs that may follow. The script recognises their aliases but does not suggest them. */
   verbs: { word: string; aliases: string[]; text: string }[]
-  /** Choices of the command's arguments. */
+  /** The choices of the command's arguments. */
   values: string[]
   flags: { word: string; short: string | undefined; text: string; takesValue: boolean; values: string[] }[]
 }
 
-/** A script that completes commands, flags and the choices of flags. All other words are completed as file names. */
+/**
+ * Returns a script that completes commands, flags and the choices of flags. All other words are completed as file
+ * names.
+ */
 export function toScript(shell: Shell, nodes: CompletionNode[]): string {
   switch (shell) {
     case 'bash':
@@ -34,7 +37,7 @@ const singleQuoted = (text: string, escapedQuote: string): string => `'${text.re
 const spellings = ({ word, short }: CompletionNode['flags'][number]): string[] =>
   short === undefined ? [word] : [short, word]
 
-/** Lists every flag that has choices. Each flag is listed once, with all its spellings. */
+/** Lists every flag that has choices. Each flag appears once, with all its spellings. */
 function choicesIn(nodes: CompletionNode[]): [string[], string[]][] {
   const flags = nodes.flatMap((node) => node.flags.filter(({ values }) => values.length > 0))
   return [...new Map(flags.map((flag) => [flag.word, flag])).values()].map((flag) => [spellings(flag), flag.values])

@@ -32,7 +32,10 @@ export function toCommand(context: CliContext): Command {
     .action((file: string, flags: Flags) => checkText(context, file, flags))
 }
 
-/** POST /prompt-shield/scan. Throws exit 10 if the verdict is `BLOCK`, and exit 5 if the key has no shield. */
+/**
+ * POST /prompt-shield/scan. Throws an error with exit code 10 if the verdict is `BLOCK`, and one with exit code 5 if
+ * the key has no shield.
+ */
 async function checkText(context: CliContext, file: string, input: Flags): Promise<void> {
   const [api, output] = await Promise.all([context.api(), context.output()])
   const options = {

@@ -13,7 +13,7 @@ export const SHIELD_POLICY_MEMBERS: Members<keyof ShieldPolicy> = {
   policy: true,
 }
 
-/** The fields of a document, as `--set` accepts them. */
+/** Returns the fields of a document, as `--set` accepts them. */
 const toSettingTexts = (document: unknown, before = ''): string[] => {
   if (!isObject(document)) return []
   return Object.entries(document).flatMap(([field, value]) => {
@@ -22,7 +22,7 @@ const toSettingTexts = (document: unknown, before = ''): string[] => {
   })
 }
 
-/** Policies are found by name or id, in upper or lower case. */
+/** Policies are found by name or id; upper and lower case are equivalent. */
 export const SHIELD_POLICIES: Described<ShieldPolicy> = {
   noun: 'prompt shield policy',
   command: 'shield policies',

@@ -1,4 +1,4 @@
-/** Shows usage and limits of the key. */
+/** Shows the usage and the limits of the key. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { UsageResponse } from '../../../shared/wire/discovery.ts'

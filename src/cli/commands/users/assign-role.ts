@@ -6,7 +6,7 @@ import { getItem } from '../../resources/resolve.ts'
 import { ROLES } from '../roles/resource.ts'
 import { USERS } from './resource.ts'
 
-/** PUT /users/{id}. Throws exit 3 for an unknown user or role. */
+/** PUT /users/{id}. Throws an error with exit code 3 for an unknown user or role. */
 export const toCommand = (context: CliContext): Command =>
   new Command('assign-role')
     .description(

@@ -5,7 +5,7 @@ import type { Described } from '../../resources/resolve.ts'
 
 const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof User['usageByModel'])[]
 
-/** The members that `create` and `update` both accept. */
+/** The members that `create` and `update` accept. */
 export const USER_MEMBERS: Members<keyof User> = {
   id: false,
   name: true,
@@ -30,7 +30,7 @@ export const USER_STATUS = { inactive: 0, active: 1 } as const
 
 const toStatus = (value: unknown): unknown => (value === USER_STATUS.active ? 'active' : 'inactive')
 
-/** Emails and usernames are stored in lower case. The name of one user may equal the username of another user. */
+/** Emails and usernames are stored in lower case. One user's name may equal another user's username. */
 export const USERS: Described<User> = {
   noun: 'user',
   command: 'users',

@@ -1,4 +1,4 @@
-/** Manages webhook endpoints. For a fast start, event names are loaded only if a flag contains an event. */
+/** Manages webhook endpoints. To start fast, this file loads the event names only if a flag contains an event. */
 import { Command } from 'commander'
 import type { z } from 'zod'
 import type { ALL_EVENTS as EVERY_EVENT } from '../../../shared/event-catalog.ts'
@@ -115,7 +115,7 @@ async function noteHeld(context: CliContext, { id, heldDeliveries: held }: Webho
 
 const RECOVERED_VIEW = { columns: columns({ RECOVERED: 'recovered' }), members: ['recovered'] }
 
-/** POST /api/admin/webhooks/{id}/recover, repeated until no event is left. */
+/** POST /api/admin/webhooks/{id}/recover, repeated until no event is left to recover. */
 async function recover(context: CliContext, webhook: string, since: string): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   output.assertShowable(RECOVERED_VIEW)

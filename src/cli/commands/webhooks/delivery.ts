@@ -12,14 +12,14 @@ import { DELIVERIES } from './resource.ts'
 
 export type DeliveryDetails = z.infer<typeof ShowDeliveryResponse>['delivery']
 
-/** Returns the path of one delivery. The id is escaped, so it stays one segment. */
+/** Returns the path of one delivery. The id is escaped, so it remains one path segment. */
 export const deliveryPath = (id: string): string => `${DELIVERIES.path}/${encodeURIComponent(id.trim())}`
 
 const ACCEPTED_VIEW = { columns: columns({ DELIVERY: 'delivery_id' }), idPath: 'delivery_id' }
 
 /**
- * Prints the id of a started delivery. With `wait`, prints the result of its first attempt instead. Throws exit 10 if
- * that attempt failed.
+ * Prints the id of a started delivery. With `wait`, prints the result of its first attempt instead. Throws an error
+ * with exit code 10 if that attempt failed.
  */
 export async function showStarted(
   context: CliContext,
@@ -51,11 +51,14 @@ export async function getDelivery(context: CliContext, id: string) {
   return { delivery: itemIn<DeliveryDetails>(body, 'delivery', api.baseUrl), raw }
 }
 
-/** Maximum wait. An attempt takes at most 5 s, but a busy gateway may start it late. */
+/** Maximum wait. An attempt takes at most 5 s, but a busy gateway may start the attempt late. */
 const PATIENCE_MS = 30_000
 const POLL_MS = { first: 100, longest: 2_000 }
 
-/** Polls until the first attempt has ended, or until no attempt is scheduled. Throws exit 10 after `PATIENCE_MS`. */
+/**
+ * Polls until the first attempt has ended, or until no attempt is scheduled. Throws an error with exit code 10 after
+ * `PATIENCE_MS`.
+ */
 async function waitForAttempt(context: CliContext, id: string) {
   const { io } = context
   const progress = createProgress(io, await context.settings())

@@ -11,7 +11,7 @@ export function getEvent(name: string): SubscribableEvent {
 }
 
 /**
- * Returns a function that checks whether an event matches any of these names or patterns (`pii:*`). An empty list
+ * Returns a function that checks whether an event matches any of the given names or patterns (`pii:*`). An empty list
  * matches every event. Throws a usage error for a pattern that matches no event.
  */
 export function eventMatcher(patterns: string[]): (event: string) => boolean {

@@ -21,7 +21,8 @@ export type ReceivedEvent = (EventFeedFrame & { type: 'event' })['data']['event'
 
 /**
  * Yields the events of the tenant from now on, each once. After a disconnect, reconnects and continues at the same
- * position. `onReady` is called once. Throws if the first connection fails, or if the gateway later rejects this key.
+ * position. `onReady` is called once. Throws an error if the first connection fails, or if the gateway later rejects
+ * this key.
  */
 export async function* listenToEvents(
   context: CliContext,
@@ -60,8 +61,8 @@ function remember(known: Set<string>, id: string): void {
 }
 
 /**
- * Yields the frames of one connection until it ends. Throws the matching error if the status is not 200, and exit 8 if
- * the connection breaks.
+ * Yields the frames of one connection until it ends. Throws the matching error if the status is not 200. Throws an
+ * error with exit code 8 if the connection breaks.
  */
 async function* readFeed(context: CliContext, since: string | undefined): AsyncGenerator<EventFeedFrame> {
   const api = await context.api()
@@ -88,7 +89,7 @@ async function* readFeed(context: CliContext, since: string | undefined): AsyncG
   let waiting = expectMore()
   try {
     for await (const chunk of api.parts(answer, { bounded: false })) {
-      // The timer stops while the client processes an event, because it measures only how long the gateway is silent.
+      // The timer stops while the client processes an event, because the timer measures only the gateway's silence.
       waiting.cancel()
       parser.feed(decoder.decode(chunk, { stream: true }))
       yield* frames.splice(0)

@@ -1,4 +1,4 @@
-/** Lists the events of the catalogue. Needs no request, because the API defines a fixed catalogue. */
+/** Lists the events of the catalogue. The API defines a fixed catalogue, so no request is needed. */
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { columns, flexible, toJson } from '../../output/formats.ts'

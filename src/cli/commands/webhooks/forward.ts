@@ -12,16 +12,18 @@ import type { ReceivedEvent } from './event-stream.ts'
 export type Forwarded = {
   /** X-Service-Delivery. */
   delivery: string
-  /** Null if the receiver sent no response. */
+  /** The value is null if the receiver sent no response. */
   status: number | null
   duration_ms: number
-  /** The reason why no response arrived, or the first line of a non-2xx response. Null for a 2xx response. */
+  /**
+   * The reason why no response arrived, or the first line of a non-2xx response. The value is null for a 2xx response.
+   */
   error: string | null
 }
 
 /**
- * Sends one signed POST like the gateway: 5 s in total, no redirects. A failure of the receiver is a result, not an
- * error.
+ * Sends one signed POST in the same way as the gateway: within 5 s in total, and without following redirects. If the
+ * receiver fails, returns the failure as a result instead of throwing an error.
  */
 export async function forwardEvent(
   event: ReceivedEvent,

@@ -59,8 +59,8 @@ async function listen(context: CliContext, flags: Flags): Promise<void> {
 }
 
 /**
- * Derives the secret from the API key. All runs and machines then use the same secret, so a receiver is configured only
- * once. The key cannot be derived from the secret.
+ * Derives the secret from the API key, so that all runs and machines use the same secret and a receiver is configured
+ * only once. The key cannot be derived from the secret.
  */
 const toDevSecret = (key: string): string =>
   `whsec_dev_${createHmac('sha256', key).update('aigw webhooks listen').digest('hex')}`

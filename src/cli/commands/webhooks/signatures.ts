@@ -53,7 +53,7 @@ const VERIFIED_VIEW = {
 
 type VerifyFlags = SigningFlags & { signature?: string; tolerance: string; now?: string }
 
-/** If a check fails, throws exit 10 and names the check. */
+/** If a check fails, throws an error with exit code 10 that names the check. */
 function verifyCommand(context: CliContext): Command {
   const description =
     'Verify the signature of a received body; needs no gateway. Exit 0 if it is valid and recent, else 10.'
@@ -88,7 +88,8 @@ function verifyCommand(context: CliContext): Command {
 }
 
 /**
- * Returns the text at a path of the body. Returns null if it is missing, because other senders may use other formats.
+ * Returns the text at a path of the body. Returns null if the text is missing, because bodies of other senders may have
+ * other formats.
  */
 function textAt(body: Buffer, path: string): string | null {
   try {
@@ -120,7 +121,7 @@ function checkFailed(verdict: SignatureVerdict & { valid: false }, toleranceSeco
   }
 }
 
-/** The Unix seconds of a flag. Without the flag, the current time. */
+/** Returns the time of a flag in Unix seconds. Defaults to the current time. */
 const secondsOf = ({ io }: CliContext, text: string | undefined, flag: string): number =>
   text === undefined ? Math.floor(io.clock.now() / 1000) : toUnixSeconds(text, flag)
 
@@ -129,7 +130,10 @@ const BODY_BYTES = 67_108_864
 /** Longer than any secret. */
 const SECRET_BYTES = 4_096
 
-/** Reads the bytes of a body and the secret. Throws a usage error for unreadable files, or if both come from stdin. */
+/**
+ * Reads the bytes of a body and the secret. Throws a usage error if a file is unreadable, or if the body and the secret
+ * both come from stdin.
+ */
 async function readSigningInput(
   context: CliContext,
   file: string,
@@ -159,7 +163,7 @@ async function findSecret(context: CliContext, secretFile: string | undefined): 
 const readBytes = (context: CliContext, path: string, limit: number, what: string): Promise<Buffer> =>
   path === '-' ? readStdin(context.io, limit, what) : readFile(path).catch(failedToRead(path))
 
-/** Reads the secret and removes its line break. Errors never contain the secret. */
+/** Reads the secret and removes the line break at its end. Errors never contain the secret. */
 function toSecret(text: string, from: string): string {
   const secret = text.trim()
   if (secret === '') throw usageError(`${from} contains no signing secret`)

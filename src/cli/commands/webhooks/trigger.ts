@@ -32,7 +32,7 @@ export function toCommand(context: CliContext): Command {
     .action((event: string, flags: Flags) => trigger(context, event, flags))
 }
 
-/** POST /api/admin/webhooks/trigger. Throws exit 3 for an unknown endpoint. */
+/** POST /api/admin/webhooks/trigger. Throws an error with exit code 3 for an unknown endpoint. */
 async function trigger(context: CliContext, event: string, { set, edit, webhook }: Flags): Promise<void> {
   const [{ getEvent }, { EVENT_SAMPLES }, { toId }] = await Promise.all([
     import('./event-names.ts'),
@@ -55,7 +55,7 @@ async function trigger(context: CliContext, event: string, { set, edit, webhook 
 }
 
 /**
- * Parses NAME=VALUE. Converts the value to the type that the member has in the sample. Throws a usage error for an
+ * Parses NAME=VALUE. Converts the value to the type that this member has in the sample. Throws a usage error for an
  * unknown member.
  */
 function toMember(text: string, type: SubscribableEvent, data: object): [string, unknown] {

@@ -11,7 +11,7 @@ export type Folding = {
   unfold(line: string): string
 }
 
-/** Every label is unique, so one line may contain several labels. */
+/** Makes every label unique, so that one line can contain several labels. */
 export function createFolding(): Folding {
   const texts = new Map<string, string>()
   const labels = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Stores the messages that the user typed in sessions. */
+/** Stores the messages that users typed in earlier sessions. */
 import { join } from 'node:path'
 import type { Io } from '../../../io.ts'
 import { appendState, findStateDir, readState, writeState } from '../../../profile/state-files.ts'
@@ -12,7 +12,7 @@ export type History = {
 }
 
 /**
- * The history of all sessions of this user: a file with one JSON string per line, mode 0600. Write failures are
+ * Returns the history of all sessions of this user: a file with one JSON string per line, mode 0600. Write failures are
  * ignored.
  */
 export async function loadHistory(env: Io['env']): Promise<History> {
@@ -21,7 +21,7 @@ export async function loadHistory(env: Io['env']): Promise<History> {
   const kept = path === undefined ? [] : parseHistory(await readState(path))
   const entries = kept.slice(-ENTRIES).reverse()
   const ignore = () => {}
-  // Shortens the file only rarely, because messages that another session appends at the same moment would be lost.
+  // Shortens the file only rarely, because this would lose messages that another session appends at the same moment.
   if (path !== undefined && kept.length > 2 * ENTRIES) {
     await writeState(path, kept.slice(-ENTRIES).map(toLine).join('')).catch(ignore)
   }

@@ -1,4 +1,4 @@
-/** Reads messages from the terminal: line editing, history, pastes, Ctrl-C and the editor. */
+/** Reads messages from the terminal. Handles line editing, history, pastes, Ctrl-C and the editor. */
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
@@ -14,8 +14,8 @@ const CONTINUED = '... '
 
 export type Keyboard = {
   /**
-   * Reads the next message, prefilled with `fill`. Undefined at Ctrl-D or the end of input. Throws if the program is
-   * stopped.
+   * Reads the next message, prefilled with `fill`. Returns undefined at Ctrl-D or at the end of input. Throws an error
+   * if the program is stopped.
    */
   readMessage(prompt: string, fill: string): Promise<string | undefined>
   /** Until the returned function is called, Ctrl-C calls `stop`, and other keys are kept for the next message. */
@@ -30,14 +30,14 @@ export type KeyboardOptions = {
   history: History
   /** Completions of the line. */
   complete(line: string): Promise<string[]>
-  /** Printed after Ctrl-C on an empty line. */
+  /** The hint that is printed after Ctrl-C on an empty line. */
   howToLeave: string
   edit(text: string): Promise<string>
 }
 
 type Entered = { kind: 'line' | 'edit' | 'clear' | 'end'; text: string }
 
-/** Takes over the terminal in raw mode. The caller must call `close`. */
+/** Takes over the terminal in raw mode. The caller must call `close` at the end. */
 export function openKeyboard({ io, history, complete, howToLeave, edit }: KeyboardOptions): Keyboard {
   const { stdin, stdout } = io
   const folding = createFolding()
@@ -99,7 +99,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
         keys.off('keypress', onKey)
         io.signal.removeEventListener('abort', stopped)
         reader.off('close', onClose).close()
-        // Raw mode stays on between messages. Ctrl-C therefore arrives as a key and not as a signal.
+        // Raw mode stays on between messages, so Ctrl-C arrives as a key and not as a signal.
         setRaw(true)
       }
       const finish = (entered: Entered) => {

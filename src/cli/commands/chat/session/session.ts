@@ -23,7 +23,7 @@ export type SessionInput = {
   render: Render
   usage: boolean
   sources: boolean
-  /** The earlier messages, with `--continue`. */
+  /** The earlier messages of the conversation, given with `--continue`. */
   messages: Message[]
 }
 

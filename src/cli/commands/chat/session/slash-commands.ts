@@ -40,7 +40,7 @@ const HISTORY_CHARS = 72
 
 const orNone = (text: string): string | undefined => (text.toLowerCase() === NONE ? undefined : text)
 
-/** A command that changes a setting. Without an argument, it shows the current value. */
+/** Creates a command that changes a setting. Without an argument, the command shows the current value. */
 const setting =
   (
     show: (state: SessionState) => string,
@@ -266,7 +266,7 @@ export function findSlashCommand(message: string): { command: SlashCommand; rest
   ])
 }
 
-/** Returns the completions of a line: commands and their arguments, each as a whole line. */
+/** Returns the completions of a line. Each completion is a whole line: a command, or a command with an argument. */
 export async function completeLine(line: string, models: () => Promise<string[]>): Promise<string[]> {
   const [, name = '', word] = /^\/([a-z-]*)(?:\s+(\S*))?$/.exec(line) ?? []
   if (!line.startsWith('/')) return []

@@ -21,11 +21,11 @@ export type SessionState = {
   total: { answers: number; prompt_tokens: number; completion_tokens: number }
 }
 
-/** The request for the latest question. It includes as many earlier messages as fit. */
+/** Returns the request for the latest question. It includes as many earlier messages as fit. */
 export const toRequest = ({ input, defaults, turns }: SessionState) =>
   toChatRequest(input, { messages: fitMessages(toMessages(turns), input.system) }, defaults, true)
 
-/** The number of messages that do not fit into the request. */
+/** Returns the number of messages that do not fit into the request. */
 export const countLeftOut = ({ input, turns }: SessionState): number =>
   turns.length - fitMessages(turns, input.system).length
 
@@ -60,21 +60,21 @@ export function withPart(state: SessionState, text: string, cut: 'stopped' | 'br
   return { ...state, turns }
 }
 
-/** The state before the last question, for a retry. */
+/** Returns the state before the last question, so that the question can be sent again. */
 export function withoutLastQuestion(state: SessionState): SessionState {
   const at = state.turns.findLastIndex(({ role }) => role === 'user')
   const isAnswered = state.turns[at]?.content === state.asked
   return isAnswered ? { ...state, turns: state.turns.slice(0, at) } : state
 }
 
-/** The conversation for `--continue`. Undefined before the first answer. */
+/** Returns the conversation for `--continue`, or undefined before the first answer. */
 export function toConversation({ input, turns }: SessionState): Conversation | undefined {
   const { conversation, system } = input
   if (conversation === undefined || turns.length === 0) return undefined
   return { id: conversation, ...(system === undefined ? {} : { system }), messages: toMessages(turns) }
 }
 
-/** The conversation as Markdown. */
+/** Returns the conversation as Markdown. */
 export const toTranscript = ({ turns }: SessionState): string =>
   turns
     .map(({ role, content, cut }) => {
