@@ -70,7 +70,7 @@ export const TRAIN_FILES = 20
 export const TRAIN_FILE_BYTES = 52_428_800
 export const TRAIN_TEXT_INPUTS = 100
 /** The location that an index reports if the licence fixes the location of indexes. */
-export const INDEX_PLACES: Readonly<Record<string, { cloud: string; region: string } | undefined>> = {
+export const PLANNED_INDEXES_MAX: Readonly<Record<string, { cloud: string; region: string } | undefined>> = {
   Essential: { cloud: 'aws', region: 'us-east-1' },
 }
 /**

@@ -64,7 +64,7 @@ const CONTEXT_TOKENS: Readonly<Record<string, number>> = {
  */
 const BYTES_PER_TOKEN = 3
 /** The lowest output limit that is requested, however long the prompt is. */
-const LEAST_BESIDE_PROMPT = 1_024
+const MIN_OUTPUT_BESIDE_PROMPT = 1_024
 
 /** Matches the path, region and vendor that Bedrock and resellers write before a model name. */
 const BEFORE_NAME = /^(?:.*\/)?(?:(?:[a-z]+\.)?(?:anthropic|amazon|openai|google)\.)?/
@@ -104,7 +104,7 @@ export function outputLimitWithInput(model: string, promptBytes: () => number): 
   const context = rowOf(CONTEXT_TOKENS, model)
   if (limit === undefined || context === undefined) return limit
   const room = context - Math.ceil(promptBytes() / BYTES_PER_TOKEN)
-  return Math.min(limit, Math.max(LEAST_BESIDE_PROMPT, room))
+  return Math.min(limit, Math.max(MIN_OUTPUT_BESIDE_PROMPT, room))
 }
 
 /** The output limit that is sent to a model. `why` is set if the limit differs from the requested limit. */

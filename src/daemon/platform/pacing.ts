@@ -34,7 +34,7 @@ export const PACE_MS = 5
 export function createPacer(now: () => number = () => performance.now()): ResumablePacer {
   let lastMs = now()
   let stepsLeft = GUARD_SCAN_STEPS
-  async function giveWay(): Promise<void> {
+  async function yieldToEventLoop(): Promise<void> {
     await setImmediate()
     lastMs = now()
   }
@@ -42,7 +42,7 @@ export function createPacer(now: () => number = () => performance.now()): Resuma
     resume() {
       lastMs = now()
     },
-    turn: () => (now() - lastMs < PACE_MS ? undefined : giveWay()),
+    turn: () => (now() - lastMs < PACE_MS ? undefined : yieldToEventLoop()),
     spend(steps) {
       stepsLeft -= steps
       return stepsLeft >= 0

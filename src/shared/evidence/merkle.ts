@@ -125,17 +125,17 @@ export function verifyConsistency({ oldSize, oldRoot, newSize, newRoot, path }: 
   const nodes = at === 0 ? [oldRoot, ...path] : path
   const [first, ...others] = nodes
   if (first === undefined) return false
-  let [old, grown] = [first, first]
+  let [old, extendedTrees] = [first, first]
   for (const node of others) {
     if (last === 0) return false
     if (at % 2 === 1 || at === last) {
       old = nodeHash(node, old)
-      grown = nodeHash(node, grown)
+      extendedTrees = nodeHash(node, extendedTrees)
       while (at % 2 === 0 && at !== 0) [at, last] = [half(at), half(last)]
     } else {
-      grown = nodeHash(grown, node)
+      extendedTrees = nodeHash(extendedTrees, node)
     }
     ;[at, last] = [half(at), half(last)]
   }
-  return last === 0 && old.equals(oldRoot) && grown.equals(newRoot)
+  return last === 0 && old.equals(oldRoot) && extendedTrees.equals(newRoot)
 }

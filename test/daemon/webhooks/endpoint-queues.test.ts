@@ -13,14 +13,14 @@ import { afterDelivery, isWarned, waitAfter } from '../../../src/daemon/webhooks
 const SLOTS = { brisk: 4, stuck: 2, slow: 8, all: 20 }
 
 function openQueues(slots = SLOTS) {
-  const needy = new Set<EndpointQueue>()
+  const unfilled = new Set<EndpointQueue>()
   const lost: Claim[] = []
   const queues = createEndpointQueues({
-    needs: (queue) => void needy.add(queue),
+    needs: (queue) => void unfilled.add(queue),
     lost: (claim) => void lost.push(claim),
     slots,
   })
-  return { queues, needy, lost }
+  return { queues, unfilled, lost }
 }
 
 function give(
@@ -82,11 +82,11 @@ test('an endpoint that responds in time is no longer stuck, and stuck endpoints 
 })
 
 test('settings older than 2 s, or a lease that may expire first, prevent sending', () => {
-  const { queues, needy, lost } = openQueues()
+  const { queues, unfilled, lost } = openQueues()
   const stale = give(queues, 'stale', 1, 0)
   const late = give(queues, 'late', 1, 2_000, { leaseEndsAt: 6_000 })
   expect(startAll(queues, 2_000)).toEqual([])
-  expect([needy.has(stale), needy.has(late)]).toEqual([true, true])
+  expect([unfilled.has(stale), unfilled.has(late)]).toEqual([true, true])
   expect(lost.map(({ endpointId }) => endpointId)).toEqual(['late'])
   expect([stale.ready.length, late.backlog]).toEqual([1, true])
 })

@@ -10,7 +10,7 @@ import type { Settings } from '../../profile/profile.ts'
 import { type Ask, ask } from './ask.ts'
 import { type Conversation, fitMessages, keepConversation, loadConversation } from './conversation.ts'
 import { type ChatInput, firstModel, type PromptParts, TRIGGERS, toChatRequest, toPrompt } from './input.ts'
-import { leftOutLine } from './notes.ts'
+import { omittedLine } from './notes.ts'
 import { RENDER, type Render } from './shown-text.ts'
 import { isStdinPiped, readPiped } from './stdin.ts'
 import { readSystem } from './text-files.ts'
@@ -141,7 +141,7 @@ async function chat(context: CliContext, words: string[], flags: ChatFlags): Pro
   const messages = [...(before?.messages ?? []), { role: 'user' as const, content: prompt }]
   const fitting = fitMessages(messages, input.system)
   const text = before === undefined ? { prompt } : { messages: fitting }
-  const leftOut = leftOutLine(messages.length - fitting.length)
+  const leftOut = omittedLine(messages.length - fitting.length)
   if (leftOut !== undefined) await context.note(leftOut)
   const stream = show === 'frames' || show === 'code' || (show === 'text' && flags.stream)
   const body = toChatRequest(input, text, settings.chat, stream)

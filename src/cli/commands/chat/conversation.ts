@@ -62,8 +62,8 @@ export async function forgetConversation(env: Env, profile: string): Promise<voi
 
 /** Moves the conversation to the new name of its profile. If that fails, the conversation is deleted. */
 export async function moveConversation(env: Env, profile: string, to: string): Promise<void> {
-  const everKept = { ...env, AIGW_NO_HISTORY: '' }
-  const [from, target] = await Promise.all([findPath(everKept, profile), findPath(everKept, to)])
+  const wasEverStored = { ...env, AIGW_NO_HISTORY: '' }
+  const [from, target] = await Promise.all([findPath(wasEverStored, profile), findPath(wasEverStored, to)])
   if (from === undefined || target === undefined) return
   // Removes the conversation that an earlier profile with the new name may have left.
   await rm(target, { force: true }).catch(() => {})

@@ -18,7 +18,7 @@ export function failoverLines({ failover, served_model }: ChatMetadata): string[
 }
 
 /** Returns the note that the request omits the oldest messages of the conversation. */
-export const leftOutLine = (count: number): string | undefined =>
+export const omittedLine = (count: number): string | undefined =>
   count === 0 ? undefined : `note: the first ${count} messages are omitted, because a request cannot contain more`
 
 /** Returns the note that a limit or a filter ended the answer. */

@@ -10,11 +10,11 @@ import { readStdin } from '../../io.ts'
 import { columns, findAtPath, flexible } from '../../output/formats.ts'
 import { createProgress } from '../../output/progress.ts'
 import {
+  ACCEPTED,
   collectDocuments,
   type Document,
   distinctDocuments,
   type Skipped,
-  TAKEN,
   toBatches,
   typeOf,
 } from './documents.ts'
@@ -35,7 +35,7 @@ const VIEW = {
 
 export function toCommand(context: CliContext): Command {
   return new Command('add')
-    .description(`Add files to a knowledge base; folders are read in full. ${TAKEN}`)
+    .description(`Add files to a knowledge base; folders are read in full. ${ACCEPTED}`)
     .argument('<index>', 'knowledge base')
     .argument('<path...>', "files, folders and addresses (http, https), '-' for stdin")
     .option('--name <name>', 'name of the document on stdin', 'stdin.md')
@@ -60,7 +60,7 @@ async function addDocuments(context: CliContext, index: string, paths: string[],
   await noteSkipped(context, skipped)
   if (documents.length === 0 || (strict && skipped.length > 0)) {
     throw usageError(documents.length === 0 ? 'there is nothing to add' : 'some files would be skipped (--strict)', [
-      TAKEN,
+      ACCEPTED,
     ])
   }
 

@@ -41,7 +41,7 @@ const CONVERT: Record<string, string> = {
   '.odp': 'export it as PDF',
 }
 /** The hint for unsupported files. */
-export const TAKEN = `Supported files:  ${Object.keys(TYPES).join(' ')}`
+export const ACCEPTED = `Supported files:  ${Object.keys(TYPES).join(' ')}`
 /**
  * Maximum size of a batch. Uploading a batch of this size finishes within the request timeout even on a slow
  * connection. A larger file is sent alone.
@@ -69,7 +69,7 @@ export async function collectDocuments(paths: string[]): Promise<Collected> {
     }
   }
   if (refused.length > 0) {
-    throw usageError(`cannot add ${refused.length} of the named files`, [...refused.slice(0, REFUSED_SHOWN), TAKEN])
+    throw usageError(`cannot add ${refused.length} of the named files`, [...refused.slice(0, REFUSED_SHOWN), ACCEPTED])
   }
   return collected
 }

@@ -15,7 +15,7 @@ const SILENCE_MS = 3 * LISTEN_PING_MS
  * After a reconnect, the gateway repeats the events of the last seconds. The client recognises these duplicates by
  * their ids.
  */
-const REMEMBERED_EVENTS = 10_000
+const CACHED_EVENTS = 10_000
 
 export type ReceivedEvent = (EventFeedFrame & { type: 'event' })['data']['event']
 
@@ -56,7 +56,7 @@ export async function* listenToEvents(
 
 function remember(known: Set<string>, id: string): void {
   known.add(id)
-  if (known.size <= REMEMBERED_EVENTS) return
+  if (known.size <= CACHED_EVENTS) return
   for (const oldest of known) return void known.delete(oldest)
 }
 

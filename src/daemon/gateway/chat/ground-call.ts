@@ -5,7 +5,7 @@ import type { ProviderCall } from '../../models/provider.ts'
 import { questionOf } from '../../platform/text/question.ts'
 import { screenRetrievedPassages } from '../../safety/guards/passages.ts'
 import { type GuardIncident, incidentRecords } from '../../safety/incidents/incident.ts'
-import { mayAskUnder } from '../../safety/policies/enforce.ts'
+import { mayCallUnder } from '../../safety/policies/enforce.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import type { Screened } from '../governed/screen.ts'
 import type { Stage } from '../governed/trail.ts'
@@ -83,7 +83,7 @@ const turnsOf = (messages: readonly Message[]): string[] =>
  * read passages that rules may change.
  */
 function searchOf({ policy, guarded }: Screened, search: Search): Search {
-  const mayAsk = mayAskUnder(policy)
+  const mayCall = mayCallUnder(policy)
   const keepsPassages = guarded.rules.input.acting.length > 0
-  return (index, query, limit, options) => search(index, query, limit, { mayAsk, keepsPassages, ...options })
+  return (index, query, limit, options) => search(index, query, limit, { mayCall, keepsPassages, ...options })
 }

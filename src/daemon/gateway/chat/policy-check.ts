@@ -129,7 +129,7 @@ async function checkAll(
     }
     const applied = shield?.applied
     // The judge model is not called either, because a dry run must not cost anything or send the request to a provider.
-    const terms = { tenantId, mayAsk: () => false, signal, pacer: createPacer(), wantsDetails: true }
+    const terms = { tenantId, mayCall: () => false, signal, pacer: createPacer(), wantsDetails: true }
     const scan =
       applied &&
       content &&
@@ -153,7 +153,7 @@ async function checkAll(
     }
   }
 
-  const all = { ...NOT_LOOKED_AT, ...checks }
+  const all = { ...NOT_CHECKED, ...checks }
   return {
     success: true,
     dry_run: true,
@@ -168,7 +168,7 @@ async function checkAll(
 
 const SKIPPED = { skipped: true } as const
 /** The results for checks that did not run, because an earlier check failed or the check does not apply. */
-const NOT_LOOKED_AT: Checks = {
+const NOT_CHECKED: Checks = {
   input: { passed: true },
   model_access: SKIPPED,
   smltp_policy: SKIPPED,

@@ -194,8 +194,8 @@ const isLive = (known: { expires_at: string; lease_until: string | null }, now: 
  * shared: the first request's client disconnected, or another daemon took over the key.
  */
 function noteFailure(error: unknown, { bundleId }: RequestContext, left: Left): void {
-  const isItsOwn = error instanceof ClaimLostError || (error instanceof RequestAborted && error.by === 'client')
-  if (!isItsOwn) left.failure = { error, bundleId }
+  const isNotShared = error instanceof ClaimLostError || (error instanceof RequestAborted && error.by === 'client')
+  if (!isNotShared) left.failure = { error, bundleId }
 }
 
 function settledLater<T>(): { promise: Promise<T>; resolve(value: T): void } {

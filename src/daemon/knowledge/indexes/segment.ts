@@ -74,7 +74,7 @@ export function deletedOrdinals({ ids }: SegmentPassages, deleted: readonly Run[
   let next = 0
   for (let ordinal = 0; ordinal < ids.length; ordinal++) {
     const id = ids[ordinal] as number
-    if (id >= endOf(deleted[next]) || (next > 0 && id < endOf(deleted[next - 1]))) next = firstBehind(deleted, id)
+    if (id >= endOf(deleted[next]) || (next > 0 && id < endOf(deleted[next - 1]))) next = firstAfterEnd(deleted, id)
     const run = deleted[next]
     if (run === undefined || id < run.first) continue
     mask ??= new Uint8Array(ids.length)
@@ -86,7 +86,7 @@ export function deletedOrdinals({ ids }: SegmentPassages, deleted: readonly Run[
 const endOf = (run: Run | undefined): number => (run ? run.first + run.count : Number.POSITIVE_INFINITY)
 
 /** Returns the index of the first run that ends after `id`. */
-function firstBehind(runs: readonly Run[], id: number): number {
+function firstAfterEnd(runs: readonly Run[], id: number): number {
   let low = 0
   let high = runs.length
   while (low < high) {

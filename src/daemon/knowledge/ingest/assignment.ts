@@ -1,6 +1,6 @@
 // Checks whether an index may be assigned to a user or group, and whether the licence permits its location.
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
-import { INDEX_PLACES, PERSONAL_INDEXES } from '../../../shared/spec-limits.ts'
+import { PERSONAL_INDEXES, PLANNED_INDEXES_MAX } from '../../../shared/spec-limits.ts'
 import type { License } from '../../../shared/wire/users.ts'
 import { findGroupRow } from '../../identity/groups/store.ts'
 import { findPayer } from '../../identity/users/store.ts'
@@ -46,7 +46,7 @@ export function checkLocation(
   license: License,
   { region, cloud }: { region?: string | undefined; cloud?: string | undefined },
 ): void {
-  const only = INDEX_PLACES[license]
+  const only = PLANNED_INDEXES_MAX[license]
   if (only === undefined || ((region ?? only.region) === only.region && (cloud ?? only.cloud) === only.cloud)) return
   throw new GatewayError(
     'REGION_NOT_ALLOWED',

@@ -7,7 +7,7 @@ import type { Ledger } from '../../records/ledger/ledger.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import type { RulesInForce } from '../../safety/guards/rules-in-force.ts'
 import { incidentRecords, type RuleIncident } from '../../safety/incidents/incident.ts'
-import { mayAskUnder } from '../../safety/policies/enforce.ts'
+import { mayCallUnder } from '../../safety/policies/enforce.ts'
 import type { TenantPolicies } from '../../safety/policies/policies.ts'
 import type { SearchOptions } from './search.ts'
 
@@ -42,10 +42,10 @@ export async function rulesOfCall(
     rules,
     async searchOptions(query) {
       const { acting } = rules.input
-      const mayAsk = mayAskUnder(policy)
+      const mayCall = mayCallUnder(policy)
       const { text, isBlocked } = await rules.cleanTexts.screenInSlices(query, 'text', acting)
       return {
-        mayAsk: (destination) => !isBlocked && mayAsk(destination),
+        mayCall: (destination) => !isBlocked && mayCall(destination),
         outsideQuery: text,
         keepsPassages: acting.length > 0,
       }

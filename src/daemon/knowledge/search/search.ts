@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
-import type { MayAsk } from '../../safety/policies/policies.ts'
+import type { MayCall } from '../../safety/policies/policies.ts'
 import type { IndexKey } from '../indexes/document-types.ts'
 import { findInPage, type Postings, pageOf } from '../indexes/postings.ts'
 import { type SegmentReader, storedSegments } from '../indexes/segment-cache.ts'
@@ -25,7 +25,7 @@ export type Match = {
 /** The data that a search may send to external models. */
 export type SearchOptions = {
   /** Whether a model is allowed to read this query and these passages. By default, any model is allowed. */
-  mayAsk?: MayAsk | undefined
+  mayCall?: MayCall | undefined
   /** The version of the query that external models may read. */
   outsideQuery?: string | undefined
   /** True if external models must not receive the passages unchanged. If true, the reranker is not used. */

@@ -17,7 +17,7 @@ import { WINDOWS } from './windows.ts'
  * Larger groups of requests are split into several transactions, so that the first requests need not wait for the last.
  */
 const REQUESTS_PER_TRANSACTION = 500
-const EVENTS_REMEMBERED = 10_000
+const EVENTS_CACHED = 10_000
 
 type Waiting = {
   caller: Caller
@@ -37,7 +37,7 @@ export function createSharedLimiter({
   onEvents,
 }: Pick<LimiterDeps, 'db' | 'clock' | 'onEvents'>): RateLimiter {
   const { failureOf } = engineOf(db)
-  const storedEvents = new LRUCache<string, true>({ max: EVENTS_REMEMBERED })
+  const storedEvents = new LRUCache<string, true>({ max: EVENTS_CACHED })
   let waiting: Waiting[] = []
   let isRunning = false
 

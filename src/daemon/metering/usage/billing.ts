@@ -90,7 +90,7 @@ export type Billing = {
   close(): void
 }
 
-const ALARMS_REMEMBERED = 1_000
+const ALARMS_CACHED = 1_000
 
 /** The output tokens to reserve for a model. */
 const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, { outputTokens }: OrderedModel): number =>
@@ -108,7 +108,7 @@ export function createBilling(
   const { clock, log } = deps
   const prices = createPriceList(providers)
   const budgets = createBudgets(deps)
-  const alarmedAtMs = new LRUCache<string, number>({ max: ALARMS_REMEMBERED })
+  const alarmedAtMs = new LRUCache<string, number>({ max: ALARMS_CACHED })
 
   function reportUnknown(modelId: string, requestId: string): void {
     const nowMs = clock.now()

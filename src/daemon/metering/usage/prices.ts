@@ -38,7 +38,7 @@ export type PriceList = {
 const PICOS_PER_NANO = 1_000
 /** Converts dollars per million tokens to pico-dollars per token. */
 const PICOS_PER_TOKEN = 1_000_000
-const PRICES_REMEMBERED = 10_000
+const PRICES_CACHED = 10_000
 
 /**
  * Order of precedence: the configured price of the model, the configured price of `*`, the price table, an assumed
@@ -47,7 +47,7 @@ const PRICES_REMEMBERED = 10_000
 export function createPriceList(configs: readonly ProviderConfig[]): PriceList {
   const providers = new Map(configs.map((config) => [config.name, config]))
   // Callers choose model names, so the size of the cache must be bounded.
-  const known = new LRUCache<string, Price>({ max: PRICES_REMEMBERED })
+  const known = new LRUCache<string, Price>({ max: PRICES_CACHED })
   return {
     priceOf(modelId) {
       const price = known.get(modelId)

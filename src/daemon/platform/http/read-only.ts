@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { invalidField } from '../../../shared/errors.ts'
 
 /** Read-only properties that change on their own, so a client may send back an outdated value. */
-const MOVING: ReadonlySet<string> = new Set(['updatedAt', 'lastUsedAt', 'lastActive', 'userCount'])
+const VOLATILE: ReadonlySet<string> = new Set(['updatedAt', 'lastUsedAt', 'lastActive', 'userCount'])
 
 /**
  * Returns the changes that a PUT body requests. These are the body without the properties in `readOnly`, which a client
@@ -18,7 +18,7 @@ export function changesIn<Body extends object, Name extends string & keyof Body>
   const changes = { ...body }
   for (const name of readOnly) {
     const given: unknown = body[name] ?? undefined
-    if (given !== undefined && !MOVING.has(name) && !isDeepStrictEqual(given, shown[name])) {
+    if (given !== undefined && !VOLATILE.has(name) && !isDeepStrictEqual(given, shown[name])) {
       throw invalidField(name, `${name} is read-only. Omit it, or send the value that GET returns.`, given)
     }
     delete changes[name]

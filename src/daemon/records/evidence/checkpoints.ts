@@ -84,7 +84,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
   /** Log ids of the damaged chains. */
   const damaged = new Set<string>()
   /** Cached trees by log id. */
-  const grown = new LRUCache<string, NewCheckpoint>({ max: EVIDENCE_TREES })
+  const extendedTrees = new LRUCache<string, NewCheckpoint>({ max: EVIDENCE_TREES })
 
   async function make(tenantId: string, only?: string): Promise<EvidenceCheckpointRow[]> {
     const made: EvidenceCheckpointRow[] = []
@@ -118,7 +118,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     const { tenant_id, chain, size, checkpointed } = measured
     const id = logId(tenant_id, chain)
     const last = checkpointed > 0 ? await findCheckpoint(db, tenant_id, chain, checkpointed) : undefined
-    const known = grown.get(id)
+    const known = extendedTrees.get(id)
     // A checkpoint that this daemon signed and that is unchanged needs no verification.
     const own = last && known && isSameRow(known.checkpoint, last) ? known : undefined
     const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
@@ -146,7 +146,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     })
     // If another daemon has just created the same checkpoint, returns that daemon's checkpoint.
     if (!isNew) return (await findCheckpoint(db, tenant_id, chain, size)) ?? checkpoint
-    grown.set(id, { checkpoint, root, tree })
+    extendedTrees.set(id, { checkpoint, root, tree })
     await publisher.publish(checkpoint)
     return checkpoint
   }

@@ -18,7 +18,7 @@ export type Integrity = {
   last(tenantId: string): ChainIntegrity | undefined
 }
 
-const TENANTS_REMEMBERED = 1_000
+const TENANTS_CACHED = 1_000
 
 export type IntegrityDeps = { db: Db; clock: Clock; keys: Pick<SigningKeys, 'published'> }
 
@@ -27,7 +27,7 @@ export type IntegrityDeps = { db: Db; clock: Clock; keys: Pick<SigningKeys, 'pub
  * same tenant share its result.
  */
 export function createIntegrity({ db, clock, keys }: IntegrityDeps): Integrity {
-  const found = new LRUCache<string, ChainIntegrity>({ max: TENANTS_REMEMBERED })
+  const found = new LRUCache<string, ChainIntegrity>({ max: TENANTS_CACHED })
   const walks = new Map<string, Promise<ChainIntegrity>>()
   let turn: Promise<unknown> = Promise.resolve()
 

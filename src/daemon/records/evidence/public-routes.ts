@@ -115,10 +115,10 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
       async handle({ request }) {
         // A client that does not know the `kid` of a proof sends `no-cache`, because another daemon may have just
         // rotated the key.
-        const isAnew = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
-        const waitSeconds = isAnew ? rate.refuses(clientAddress(request, proxies)) : undefined
+        const isFreshRequest = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
+        const waitSeconds = isFreshRequest ? rate.refuses(clientAddress(request, proxies)) : undefined
         if (waitSeconds !== undefined) throw tooOften(waitSeconds)
-        return reply(200, toKeySet(isAnew ? await keys.published() : await keySet.of('')), {
+        return reply(200, toKeySet(isFreshRequest ? await keys.published() : await keySet.of('')), {
           'cache-control': `public, max-age=${KEY_SET_MAX_AGE_SECONDS}`,
         })
       },

@@ -245,7 +245,7 @@ const SHOWN_CHARS = 300
  * Characters to replace. A lone surrogate cannot be encoded in UTF-8. Stores parse payloads as JSON, and some stores
  * reject control characters.
  */
-const UNFIT = /[\p{Surrogate}\p{Cc}]/gu
+const UNSTORABLE = /[\p{Surrogate}\p{Cc}]/gu
 
 const NAMES_KEPT = 1_000
 /** A cache of names as JSON strings. It is useful because most requests use the same names. */
@@ -256,7 +256,7 @@ function toText(name: string): string {
   const found = known.get(name)
   if (found !== undefined) return found
   const text = name.slice(0, SHOWN_CHARS)
-  const json = JSON.stringify(text.replace(UNFIT, '\u{fffd}'))
+  const json = JSON.stringify(text.replace(UNSTORABLE, '\u{fffd}'))
   // A truncated name is not cached: the cache key would keep the caller's whole text in memory.
   if (text !== name) return json
   if (known.size >= NAMES_KEPT) known.clear()

@@ -83,7 +83,7 @@ export async function openSigningKeys(
     const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
     // Decrypt the key now, so that a wrong master key is detected at start, not at the first request.
     const signer = toSigner(masterKey, row)
-    if (isFirst) await signWhatIsUnsigned(tx, signer, clock)
+    if (isFirst) await signUnsigned(tx, signer, clock)
   })
   const unsigned = await countUnsigned(db)
   if (unsigned > 0)
@@ -145,7 +145,7 @@ async function countUnsigned(db: Db): Promise<number> {
  * Signs entries that a migration has converted. Called only with the first key of a store: unsigned entries that appear
  * later are not from the gateway, and signing them would make a forgery look genuine.
  */
-async function signWhatIsUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
+async function signUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
   const commits = await tx
     .selectFrom('evidence_commits')
     .select(['id', 'tree_size', 'root'])

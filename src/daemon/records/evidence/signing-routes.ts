@@ -104,7 +104,7 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
             rowCount,
           )
         const { tenantId } = context.caller
-        for (const exported of chains) await requireHeld(db, tenantId, exported)
+        for (const exported of chains) await requireOwned(db, tenantId, exported)
         await requireWhole(db, tenantId, chains, deps.clock.now())
         await change(deps, context, ({ record }) =>
           record({
@@ -170,7 +170,7 @@ const damaged = (chains: readonly string[]) =>
   )
 
 /** @throws EVIDENCE_MISMATCH unless the first entries of the stored chain equal the exported entries */
-async function requireHeld(db: Db, tenantId: string, { chain, size, head, root }: ExportedChain): Promise<void> {
+async function requireOwned(db: Db, tenantId: string, { chain, size, head, root }: ExportedChain): Promise<void> {
   const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
   const isHead = last?.seq === size - 1 && last.entry_hash === head
   if (isHead && (await rootIn(db, tenantId, chain, size)) === root) return

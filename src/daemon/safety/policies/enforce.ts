@@ -2,7 +2,7 @@ import { GatewayError, type GatewayErrorOptions } from '../../../shared/errors.t
 import { newTraceId } from '../../../shared/ids.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import { type GuardIncident, incidentRecords } from '../incidents/incident.ts'
-import type { AppliedPolicy, Destination, MayAsk } from './policies.ts'
+import type { AppliedPolicy, Destination, MayCall } from './policies.ts'
 import { type Violation, violationsOf } from './restrictions.ts'
 
 /** A request and its caller. `endpoint` is the path of the request's route. */
@@ -51,8 +51,8 @@ export function requireAllowed({ canonical, document }: AppliedPolicy, chain: re
  * Returns a function that tests whether the gateway itself may call a model, for example as a judge or a reranker. A
  * policy in monitor mode allows all models.
  */
-export const mayAskUnder =
-  ({ document }: Pick<AppliedPolicy, 'document'>): MayAsk =>
+export const mayCallUnder =
+  ({ document }: Pick<AppliedPolicy, 'document'>): MayCall =>
   (destination) =>
     document.mode !== 'enforce' || violationsOf(document, [destination]).length === 0
 

@@ -17,7 +17,7 @@ export function offeredModels(registry: ProviderRegistry, settings: Restricted, 
   const document = enforcedDefault(settings, policies)
   // The key may allow all models of a provider, so the models that the policy lists are also candidates.
   const named = document ? registry.describe(document.allowedModels) : []
-  return [...new Set([...usable, ...named])].filter((id) => mayAskFor(id, registry, settings, document))
+  return [...new Set([...usable, ...named])].filter((id) => mayCallFor(id, registry, settings, document))
 }
 
 /** Whether `offeredModels` contains this model, or a `<provider>/*` entry for it. */
@@ -26,9 +26,9 @@ export const offersModel = (
   registry: ProviderRegistry,
   settings: Restricted,
   policies: PolicyList,
-): boolean => mayAskFor(modelId, registry, settings, enforcedDefault(settings, policies))
+): boolean => mayCallFor(modelId, registry, settings, enforcedDefault(settings, policies))
 
-function mayAskFor(
+function mayCallFor(
   modelId: string,
   registry: ProviderRegistry,
   { allowedModels }: Restricted,

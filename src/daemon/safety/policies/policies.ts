@@ -67,4 +67,4 @@ export type PolicyCatalogue = FreshCache<TenantPolicies>
 export type Destination = { modelId: string; location: CallLocation }
 
 /** Whether the policy allows sending the request's content to a model that the request did not name. */
-export type MayAsk = (destination: Destination) => boolean
+export type MayCall = (destination: Destination) => boolean

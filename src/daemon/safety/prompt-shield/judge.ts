@@ -5,7 +5,7 @@ import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Log } from '../../platform/log.ts'
 import { isUnsure, judgePrompt, readJudgement, withJudgement } from '../guards/shield/judge.ts'
 import type { ShieldOptions, ShieldScan } from '../guards/shield/scan.ts'
-import type { MayAsk } from '../policies/policies.ts'
+import type { MayCall } from '../policies/policies.ts'
 
 /** The timeout of a call to a judge model. */
 const SHIELD_JUDGE_MS = 5_000
@@ -21,7 +21,7 @@ const SHIELD_JUDGES_AT_ONCE = 8
 export type JudgeTerms = {
   tenantId: string
   /** Whether the request's policy allows this model to read the request's content. */
-  mayAsk: MayAsk
+  mayCall: MayCall
   /** Aborts the call if its result is no longer needed. */
   signal: AbortSignal
 }
@@ -83,12 +83,12 @@ async function ask(
   scan: ShieldScan,
   options: ShieldOptions,
   modelId: string,
-  { mayAsk, signal }: JudgeTerms,
+  { mayCall, signal }: JudgeTerms,
   providers: ProviderRegistry,
 ): Promise<ShieldScan | undefined> {
   const found = providers.find(modelId)
   if (!found) throw new Error(`the judge model "${modelId}" is not available here`)
-  if (!mayAsk({ modelId, location: found.location })) return undefined
+  if (!mayCall({ modelId, location: found.location })) return undefined
   const { system, user, isWhole } = judgePrompt(scan.suspects, randomUUID())
   const call = {
     model: found.model,

@@ -19,7 +19,7 @@ import { createPacer } from '../../platform/pacing.ts'
 import { createCanaryDetector } from '../guards/canary/detector.ts'
 import type { Guards } from '../guards/guards.ts'
 import type { ShieldScan } from '../guards/shield/scan.ts'
-import { mayAskUnder } from '../policies/enforce.ts'
+import { mayCallUnder } from '../policies/enforce.ts'
 import type { PolicyCatalogue } from '../policies/policies.ts'
 import { resolveShield } from './resolve.ts'
 import type { ScanTerms } from './scanner.ts'
@@ -71,8 +71,8 @@ export function scanRoutes({
   async function termsOf({ caller, signal }: Pick<RequestContext, 'caller' | 'signal'>): Promise<ScanTerms> {
     const policy = (await policies.of(caller.tenantId)).defaultFor(caller.settings)
     const { input } = await guards.rulesFor(caller.tenantId, policy)
-    const mayAsk = input.acting.length > 0 ? () => false : mayAskUnder(policy)
-    return { tenantId: caller.tenantId, mayAsk, signal, pacer: createPacer(), wantsDetails: true }
+    const mayCall = input.acting.length > 0 ? () => false : mayCallUnder(policy)
+    return { tenantId: caller.tenantId, mayCall, signal, pacer: createPacer(), wantsDetails: true }
   }
   const since = (startedMs: number): number => Math.round((clock.monotonic() - startedMs) * 100) / 100
 

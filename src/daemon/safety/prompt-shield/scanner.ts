@@ -69,7 +69,7 @@ export type ShieldScanner = {
  * Only final scores are cached, separately for each tenant.
  */
 const CACHED_ENTRIES = 10_000
-const REMEMBERED_CHARS = 200
+const CACHED_CHARS = 200
 const TENANTS = 10_000
 /** Size of the cache of system prompt pieces. Most requests of an application have the same system prompt. */
 const PIECES_KEPT = 65_536
@@ -134,8 +134,8 @@ export function createShieldScanner({
 
   async function scanAlone(scanned: ScannedText, policy: ShieldPolicyDocument, terms: ScanTerms): Promise<Known> {
     const options = toOptions(policy, scanned.source)
-    const isRemembered = !terms.wantsDetails && (hasJudge(policy) || scanned.text.length >= REMEMBERED_CHARS)
-    const key = isRemembered ? keyOf(scanned, policy, terms.tenantId) : undefined
+    const isCached = !terms.wantsDetails && (hasJudge(policy) || scanned.text.length >= CACHED_CHARS)
+    const key = isCached ? keyOf(scanned, policy, terms.tenantId) : undefined
     const before = key && remembered.get(key)
     if (before) return { scan: before, key, isFinal: true }
     const scan = await guarded(terms.tenantId, () => scanTextInSlices(scanned.text, options, terms.pacer))

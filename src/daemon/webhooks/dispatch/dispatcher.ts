@@ -61,11 +61,11 @@ export type DispatcherDeps = {
 }
 
 // States of an endpoint's queue in this daemon, and their transitions (states of a delivery: see store.ts):
-//   idle -> needy       `fill`: the store has due deliveries (`backlog`), or the settings are stale
-//   needy -> filling    `fillQueues` claims as many deliveries as the queue can accept
+//   idle -> unfilled       `fill`: the store has due deliveries (`backlog`), or the settings are stale
+//   unfilled -> filling    `fillQueues` claims as many deliveries as the queue can accept
 //   filling -> ready    claims arrived (`take`), and the queue waits for a slot (`offer`)
 //   filling -> idle     no delivery was due; `dueTimer` calls `fill` later
-//   filling -> needy    the query failed; the next sweep repeats it
+//   filling -> unfilled    the query failed; the next sweep repeats it
 //   ready -> running    `pump` starts an attempt when a slot is free
 //   running -> idle     the attempt ended; its outcome waits in `outcomes` until `settling` has stored it
 //   ready -> idle       the endpoint changed or was disabled, or the daemon stops (`giveBack`)
@@ -86,7 +86,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   const queues = createEndpointQueues({ needs, lost: ({ id }) => void held.delete(id) })
   const dueTimer = createDueTimer({ all: queues.all, due: fill }, clock, now)
   /** Queues to refresh or fill in the next run of `claiming`. */
-  const needy = new Set<EndpointQueue>()
+  const unfilled = new Set<EndpointQueue>()
   /** Queues for which a store query is in flight. */
   let filling: ReadonlySet<EndpointQueue> = new Set()
   /** The claims of this daemon whose results are not stored yet. */
@@ -149,9 +149,9 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
     if (stopping) return
     const wanted = new Map<string, number>()
     const chosen = new Set<EndpointQueue>()
-    for (const queue of needy) {
+    for (const queue of unfilled) {
       if (chosen.size >= WEBHOOK_BATCH.endpoints) break
-      needy.delete(queue)
+      unfilled.delete(queue)
       chosen.add(queue)
       const room = queue.backlog ? queues.room(queue, clock.monotonic()) : 0
       wanted.set(queue.endpointId, room)
@@ -189,7 +189,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
       offer(queue)
     }
     pump()
-    if (needy.size > 0) claiming.ask()
+    if (unfilled.size > 0) claiming.ask()
   }
 
   async function storeOutcomes(): Promise<void> {
@@ -261,7 +261,7 @@ export async function startDispatcher(deps: DispatcherDeps): Promise<Dispatcher>
   }
 
   function needs(queue: EndpointQueue): void {
-    needy.add(queue)
+    unfilled.add(queue)
     if (!stopping) claiming.ask()
   }
 

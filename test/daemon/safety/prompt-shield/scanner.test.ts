@@ -28,7 +28,7 @@ function createScanner(judge: Judge = async () => undefined) {
   const scanner = createShieldScanner({ clock, log: { error: () => undefined }, judge })
   const terms = (fields: Partial<ScanTerms> = {}): ScanTerms => ({
     tenantId: 'one',
-    mayAsk: () => true,
+    mayCall: () => true,
     signal: new AbortController().signal,
     pacer: createPacer(),
     ...fields,

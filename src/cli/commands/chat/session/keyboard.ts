@@ -31,14 +31,14 @@ export type KeyboardOptions = {
   /** Completions of the line. */
   complete(line: string): Promise<string[]>
   /** The hint that is printed after Ctrl-C on an empty line. */
-  howToLeave: string
+  howToExit: string
   edit(text: string): Promise<string>
 }
 
 type Entered = { kind: 'line' | 'edit' | 'clear' | 'end'; text: string }
 
 /** Takes over the terminal in raw mode. The caller must call `close` at the end. */
-export function openKeyboard({ io, history, complete, howToLeave, edit }: KeyboardOptions): Keyboard {
+export function openKeyboard({ io, history, complete, howToExit, edit }: KeyboardOptions): Keyboard {
   const { stdin, stdout } = io
   const folding = createFolding()
   const splitter = createPasteSplitter()
@@ -149,7 +149,7 @@ export function openKeyboard({ io, history, complete, howToLeave, edit }: Keyboa
         return undefined
       }
       if (kind === 'clear') {
-        stdout.write(text === '' && soFar === undefined ? `\n${howToLeave}\n` : '^C\n')
+        stdout.write(text === '' && soFar === undefined ? `\n${howToExit}\n` : '^C\n')
         soFar = undefined
       } else if (kind === 'edit') {
         stdout.write('\n')

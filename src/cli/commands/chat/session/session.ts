@@ -7,16 +7,16 @@ import { fetchModels } from '../../models/commands.ts'
 import { ask } from '../ask.ts'
 import { keepConversation, type Message } from '../conversation.ts'
 import { type ChatInput, firstModel, toPrompt } from '../input.ts'
-import { leftOutLine } from '../notes.ts'
+import { omittedLine } from '../notes.ts'
 import type { Render } from '../shown-text.ts'
 import { loadHistory } from './history.ts'
 import { type Keyboard, openKeyboard } from './keyboard.ts'
 import { chainOf, completeLine, findSlashCommand, indexOf, type Outcome } from './slash-commands.ts'
-import { countLeftOut, type SessionState, toConversation, toRequest, withAnswer, withInput, withPart } from './state.ts'
+import { countOmitted, type SessionState, toConversation, toRequest, withAnswer, withInput, withPart } from './state.ts'
 
 /** The name of the file that the editor opens. Editors recognise its ending as Markdown. */
 const EDITED = 'message.md'
-const HOW_TO_LEAVE = 'Ctrl-D or /exit leaves, /help lists the commands.'
+const HOW_TO_EXIT = 'Ctrl-D or /exit leaves, /help lists the commands.'
 
 export type SessionInput = {
   input: ChatInput
@@ -66,7 +66,7 @@ export async function runSession(context: CliContext, options: SessionInput): Pr
   const keyboard = openKeyboard({
     io,
     history: await loadHistory(io.env),
-    howToLeave: HOW_TO_LEAVE,
+    howToExit: HOW_TO_EXIT,
     complete: (line) => completeLine(line, modelNames),
     edit: (text) =>
       editText(text, io.env, EDITED).catch((error: unknown) => {
@@ -77,7 +77,7 @@ export async function runSession(context: CliContext, options: SessionInput): Pr
   const session: Session = { context, keyboard, options, say }
   try {
     if (!settings.quiet)
-      say(state.turns.length === 0 ? HOW_TO_LEAVE : `Continuing after ${state.turns.length} messages. ${HOW_TO_LEAVE}`)
+      say(state.turns.length === 0 ? HOW_TO_EXIT : `Continuing after ${state.turns.length} messages. ${HOW_TO_EXIT}`)
     let fill = ''
     for (;;) {
       const message = await keyboard.readMessage(promptOf(state), fill)
@@ -125,7 +125,7 @@ async function exchange(
     turns: [...before.turns, { role: 'user', content }],
   }
   const body = toRequest(state)
-  const leftOut = leftOutLine(countLeftOut(state))
+  const leftOut = omittedLine(countOmitted(state))
   if (leftOut !== undefined) await context.note(leftOut)
   const controller = new AbortController()
   const endAnswer = keyboard.whileAnswering(() => controller.abort(new Stopped('stopped')))

@@ -26,7 +26,7 @@ export const toRequest = ({ input, defaults, turns }: SessionState) =>
   toChatRequest(input, { messages: fitMessages(toMessages(turns), input.system) }, defaults, true)
 
 /** Returns the number of messages that do not fit into the request. */
-export const countLeftOut = ({ input, turns }: SessionState): number =>
+export const countOmitted = ({ input, turns }: SessionState): number =>
   turns.length - fitMessages(turns, input.system).length
 
 const toMessages = (turns: Turn[]): Message[] => turns.map(({ role, content }) => ({ role, content }))

@@ -16,7 +16,7 @@ export type EmbeddingDeps = { providers: ProviderRegistry; metrics: SemanticMetr
  * @throws ProviderError; EmbeddingFault if no provider offers the model, or the length of the vectors has changed
  */
 export async function embedTexts(
-  { model: id, askedDimensions, dimensions }: EmbeddingModel,
+  { model: id, requestedDimensions, dimensions }: EmbeddingModel,
   input: readonly string[],
   { work, attemptMs }: { work: SemanticWork; attemptMs: number },
   { providers, metrics }: EmbeddingDeps,
@@ -24,14 +24,14 @@ export async function embedTexts(
 ): Promise<number[][]> {
   const found = providers.find(id)
   if (!found?.provider.embed) throw new EmbeddingFault(`no configured provider offers embeddings with the model ${id}`)
-  const asked = askedDimensions === 0 ? undefined : askedDimensions
+  const asked = requestedDimensions === 0 ? undefined : requestedDimensions
   const { vectors, usage } = await found.provider.embed(
     { model: found.model, input, dimensions: asked, noTraining: true, attemptMs },
     signal,
   )
   metrics.called(work, usage?.inputTokens)
   const length = vectors[0]?.length ?? 0
-  const expected = dimensions || askedDimensions || length
+  const expected = dimensions || requestedDimensions || length
   if (length !== expected) throw new EmbeddingFault(`${id} returned vectors of ${length} numbers; expected ${expected}`)
   if (length > EMBEDDING_DIMENSIONS) {
     throw new EmbeddingFault(`${id} returned vectors of ${length} numbers; the limit is ${EMBEDDING_DIMENSIONS}`)

@@ -12,7 +12,7 @@ import type { EmbeddingConfig } from './config.ts'
 export const EMBEDDING_LEASE_MS = 150_000
 
 /** A model that this installation has used. Vectors of different models are never compared. */
-export type EmbeddingModel = { id: number; model: string; askedDimensions: number; dimensions: number }
+export type EmbeddingModel = { id: number; model: string; requestedDimensions: number; dimensions: number }
 
 /**
  * Chooses the model that embeds passages, and returns its row. If daemons with different configurations share a store,
@@ -39,7 +39,7 @@ export async function chooseModel(db: Db, { model, dimensions = 0 }: EmbeddingCo
 }
 
 const selectModels = (db: Db) =>
-  db.selectFrom('embedding_models').select(['id', 'model', 'asked_dimensions as askedDimensions', 'dimensions'])
+  db.selectFrom('embedding_models').select(['id', 'model', 'asked_dimensions as requestedDimensions', 'dimensions'])
 
 async function chooseForWork(tx: Db, modelId: number): Promise<void> {
   const { numInsertedOrUpdatedRows } = await tx

@@ -3,7 +3,7 @@ import { QUERY_VECTOR_CHARS, QUERY_VECTOR_MS } from '../../../../shared/spec-lim
 import type { Clock } from '../../../../shared/time.ts'
 import type { Log } from '../../../platform/log.ts'
 import { characterBorder } from '../../../platform/text/words.ts'
-import type { MayAsk } from '../../../safety/policies/policies.ts'
+import type { MayCall } from '../../../safety/policies/policies.ts'
 import { type BestEffort, createBestEffort } from './best-effort.ts'
 import { type EmbeddingDeps, EmbeddingFault, embedTexts } from './embedding-call.ts'
 import type { EmbeddingModel } from './models.ts'
@@ -21,7 +21,7 @@ export type VectorOf = (
   model: EmbeddingModel,
   tenantId: string,
   query: string,
-  mayAsk?: MayAsk,
+  mayCall?: MayCall,
 ) => Promise<UnitVector | undefined>
 
 type QueryVectorDeps = EmbeddingDeps & { clock: Clock; log: Pick<Log, 'warn'> }
@@ -48,9 +48,9 @@ export function createQueryVectors(
     return vector
   }
 
-  return async (model, tenantId, query, mayAsk = () => true) => {
+  return async (model, tenantId, query, mayCall = () => true) => {
     const { location } = deps.providers.find(model.model) ?? {}
-    if (location && !mayAsk({ modelId: model.model, location })) return undefined
+    if (location && !mayCall({ modelId: model.model, location })) return undefined
     const text = query.slice(0, characterBorder(query, QUERY_VECTOR_CHARS))
     const key = JSON.stringify([tenantId, model.id, text])
     const known = vectors.get(key)

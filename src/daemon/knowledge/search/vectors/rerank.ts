@@ -4,7 +4,7 @@ import type { Reranked } from '../../../models/provider.ts'
 import type { ProviderRegistry } from '../../../models/registry.ts'
 import type { Log } from '../../../platform/log.ts'
 import { characterBorder } from '../../../platform/text/words.ts'
-import type { MayAsk } from '../../../safety/policies/policies.ts'
+import type { MayCall } from '../../../safety/policies/policies.ts'
 import type { Match } from '../search.ts'
 import { createBestEffort } from './best-effort.ts'
 import { EmbeddingFault } from './embedding-call.ts'
@@ -21,7 +21,7 @@ export type Rerank = (
   query: string,
   matches: readonly Match[],
   limit: number,
-  mayAsk?: MayAsk,
+  mayCall?: MayCall,
 ) => Promise<Match[] | undefined>
 
 /** @param modelId `<provider>/<model>`. `signal` aborts the calls in flight. */
@@ -32,10 +32,10 @@ export function createReranker(
 ): Rerank {
   const { providers, metrics } = deps
   const effort = createBestEffort('rerank', deps)
-  return async (query, matches, limit, mayAsk = () => true) => {
+  return async (query, matches, limit, mayCall = () => true) => {
     if (matches.length === 0) return []
     const { location } = providers.find(modelId) ?? {}
-    if (location && !mayAsk({ modelId, location })) return undefined
+    if (location && !mayCall({ modelId, location })) return undefined
     const candidates = matches.slice(0, Math.max(RERANKED_PASSAGES, limit))
     return effort(async () => {
       const found = providers.find(modelId)

@@ -6,7 +6,7 @@ import type { IndexEmbedding } from '../../../../shared/wire/indexes.ts'
 import type { ProviderRegistry } from '../../../models/registry.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import type { Log } from '../../../platform/log.ts'
-import type { MayAsk } from '../../../safety/policies/policies.ts'
+import type { MayCall } from '../../../safety/policies/policies.ts'
 import type { IndexKey } from '../../indexes/document-types.ts'
 import { segmentReaderFor } from '../../indexes/segment-cache.ts'
 import { type Match, type Search, searchPassages, toMatches } from '../search.ts'
@@ -74,7 +74,7 @@ export async function openRetrieval(
 
 function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | undefined): Search {
   const reader = segmentReaderFor(db)
-  return async (index, query, limit, { mayAsk, outsideQuery = query, keepsPassages = false } = {}) => {
+  return async (index, query, limit, { mayCall, outsideQuery = query, keepsPassages = false } = {}) => {
     const rerank = keepsPassages ? undefined : reranks
     const wanted = rerank ? Math.max(limit, RERANKED_PASSAGES) : limit
     const [byWords, near] = await Promise.all([
@@ -86,10 +86,10 @@ function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | un
         vectors ? Math.max(wanted, FUSED_PASSAGES) : wanted,
         reader,
       ),
-      vectors && findNear(db, index, outsideQuery, vectors, mayAsk),
+      vectors && findNear(db, index, outsideQuery, vectors, mayCall),
     ])
     const matches = near ? await fuseMatches(db, index, byWords, near) : byWords
-    return (await rerank?.(outsideQuery, matches, limit, mayAsk)) ?? matches.slice(0, limit)
+    return (await rerank?.(outsideQuery, matches, limit, mayCall)) ?? matches.slice(0, limit)
   }
 }
 
@@ -102,10 +102,10 @@ async function findNear(
   index: IndexKey,
   query: string,
   { vectorOf, findNearest }: Vectors,
-  mayAsk: MayAsk | undefined,
+  mayCall: MayCall | undefined,
 ): Promise<number[] | undefined> {
   const serving = await findServingModel(db, index)
-  const vector = serving && (await vectorOf(serving, index.tenantId, query, mayAsk))
+  const vector = serving && (await vectorOf(serving, index.tenantId, query, mayCall))
   if (!vector) return undefined
   const near = await findNearest({ ...index, modelId: serving.id }, vector, FUSED_PASSAGES)
   return near.map(({ passageId }) => passageId)

@@ -29,7 +29,7 @@ export function toAnthropicRequest(call: ProviderCall): object {
   }
 }
 
-const READ_BY_THE_MODEL = ['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'] as const
+const MODEL_READABLE = ['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'] as const
 
 /**
  * Returns the body of POST /v1/messages/count_tokens for a call. Omits the generation options, because that route
@@ -38,7 +38,7 @@ const READ_BY_THE_MODEL = ['model', 'system', 'messages', 'tools', 'tool_choice'
  */
 export function toCountRequest(call: ProviderCall): object {
   const request = new Map(Object.entries(toAnthropicRequest(call)))
-  return Object.fromEntries(READ_BY_THE_MODEL.map((name) => [name, request.get(name)]))
+  return Object.fromEntries(MODEL_READABLE.map((name) => [name, request.get(name)]))
 }
 
 /**

@@ -8,7 +8,7 @@ const BEFORE_GEMINI_3 = /gemini-[12]\.|gemini-robotics-er-1\.|gemma|learnlm/
 /**
  * Matches models that think by default and can disable thinking. All other models either never think or always think.
  */
-const MAY_NOT_THINK = /gemini-2\.5-flash(?!-image)/
+const WITHOUT_THINKING_CONFIG = /gemini-2\.5-flash(?!-image)/
 
 const THINKING_LEVELS = new Set(['minimal', 'low', 'medium', 'high'])
 /** The thinking budget of each effort, as in Google's OpenAI-compatible API. */
@@ -49,7 +49,7 @@ export function toGoogleRequest({
       ...(options.responseFormat && toResponseFormat(options.responseFormat)),
       ...(options.logprobs && { responseLogprobs: true, logprobs: options.topLogprobs }),
       ...(options.reasoningEffort !== undefined && { thinkingConfig: toThinking(model, options.reasoningEffort) }),
-      ...(options.noReasoning && MAY_NOT_THINK.test(model) && { thinkingConfig: { thinkingBudget: 0 } }),
+      ...(options.noReasoning && WITHOUT_THINKING_CONFIG.test(model) && { thinkingConfig: { thinkingBudget: 0 } }),
     },
   }
 }

@@ -60,10 +60,10 @@ export function bestStatements(question: string, passages: readonly GroundingPas
   const weights = weigh(wanted, [...parts.keys()], candidates)
   const whole = sum(weights.values())
   if (whole === 0) return []
-  const asksHow = HOW.test(question)
+  const isHowToQuestion = HOW.test(question)
 
   const scored = candidates
-    .map((candidate) => ({ ...candidate, score: scoreOf(candidate, weights, asksHow) / whole }))
+    .map((candidate) => ({ ...candidate, score: scoreOf(candidate, weights, isHowToQuestion) / whole }))
     .filter(({ score }) => score > 0)
     .sort((one, other) => other.score - one.score || order(one.statement, other.statement))
   const [best] = scored
@@ -85,7 +85,7 @@ export function bestStatements(question: string, passages: readonly GroundingPas
   return toQuotations(
     chosen.map(({ statement }) => statement),
     candidates.map(({ statement }) => statement),
-    asksHow,
+    isHowToQuestion,
   )
 }
 
@@ -150,7 +150,7 @@ function weigh(
 function scoreOf(
   { words, heading, above, statement }: Candidate,
   weights: ReadonlyMap<string, number>,
-  asksHow: boolean,
+  isHowToQuestion: boolean,
 ): number {
   let score = 0
   for (const [word, weight] of weights) {
@@ -162,12 +162,12 @@ function scoreOf(
   // A statement scores higher if it is at the beginning of a section, and if retrieval ranked its passage higher.
   const place = 1 - 0.01 * Math.min(statement.position, 5) - RANK_STEP * Math.min(statement.passage.number - 1, 7)
   const length = 1 + 0.15 * Math.max(0, Math.log2(statement.text.length / USUAL_CHARS))
-  return (score * place * fitOf(statement, asksHow)) / length
+  return (score * place * fitOf(statement, isHowToQuestion)) / length
 }
 
-function fitOf({ kind, text, points }: Statement, asksHow: boolean): number {
+function fitOf({ kind, text, points }: Statement, isHowToQuestion: boolean): number {
   if (points) return POINTER_FACTOR
-  if (!asksHow) return kind === 'code' ? CODE_FACTOR : 1
+  if (!isHowToQuestion) return kind === 'code' ? CODE_FACTOR : 1
   return kind === 'code' || /`[^`]+`/.test(text) ? COMMAND_FACTOR : 1
 }
 
@@ -185,22 +185,23 @@ function withoutRepeats(statements: readonly Statement[]): Statement[] {
 }
 
 /** Groups statements by passage. If a chosen statement announces other statements, adds the announced statements. */
-function toQuotations(chosen: readonly Statement[], all: readonly Statement[], asksHow: boolean): Quotation[] {
+function toQuotations(chosen: readonly Statement[], all: readonly Statement[], isHowToQuestion: boolean): Quotation[] {
   const quotations = new Map<GroundingPassage, Set<Statement>>()
   for (const statement of chosen) {
     const quoted = quotations.get(statement.passage) ?? new Set()
     quotations.set(statement.passage, quoted)
-    for (const part of completed(statement, all, asksHow)) quoted.add(part)
+    for (const part of completed(statement, all, isHowToQuestion)) quoted.add(part)
   }
   return [...quotations].map(([passage, quoted]) => ({ passage, statements: [...quoted].sort(order) }))
 }
 
-function completed(statement: Statement, all: readonly Statement[], asksHow: boolean): Statement[] {
+function completed(statement: Statement, all: readonly Statement[], isHowToQuestion: boolean): Statement[] {
   const inPassage = all.filter(({ passage }) => passage === statement.passage)
   const at = inPassage.indexOf(statement)
   const before = inPassage[at - 1]
   const parts = statement.kind === 'code' && before && before.kind !== 'code' ? [before, statement] : [statement]
-  if (!statement.announces) return asksHow && statement.kind === 'prose' ? withCode(statement, inPassage) : parts
+  if (!statement.announces)
+    return isHowToQuestion && statement.kind === 'prose' ? withCode(statement, inPassage) : parts
   let chars = 0
   for (const next of inPassage.slice(at + 1)) {
     chars += next.text.length

@@ -57,13 +57,13 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
       columns = lastRow?.cells
     } else {
       lastRow = { cells, statements: statements.length }
-      if (saysSomething(line)) add(rowText(cells, columns), 'item', { columns: columns?.join(' '), label: cells[0] })
+      if (isInformative(line)) add(rowText(cells, columns), 'item', { columns: columns?.join(' '), label: cells[0] })
     }
   }
   function endProse(): void {
     const raw = prose.join(' ')
     prose = []
-    if (!saysSomething(raw)) return
+    if (!isInformative(raw)) return
     const text = withoutMarkup(raw)
     if (kind === 'item' && text.length <= ITEM_CHARS) {
       add(text, 'item', { points: isPointer(raw) })
@@ -73,7 +73,7 @@ export function statementsOf(passage: GroundingPassage): Statement[] {
     const pointer = isPointer(raw)
     for (const end of sentenceEnds(text, 0, text.length)) {
       const sentence = text.slice(start, end).trim()
-      if (saysSomething(sentence)) add(sentence, kind, { points: pointer })
+      if (isInformative(sentence)) add(sentence, kind, { points: pointer })
       start = end
     }
   }
@@ -140,7 +140,7 @@ function withoutMarkup(text: string): string {
     .trim()
 }
 
-function saysSomething(text: string): boolean {
+function isInformative(text: string): boolean {
   const words = DECORATION.reduce((left, pattern) => left.replace(pattern, ''), text)
   return /[\p{L}\p{N}]/u.test(words)
 }

@@ -61,18 +61,18 @@ export function createToolCallReader(): ToolCallReader {
     if (text !== '' && text === call.text && parseObject(text)) return
     call.id ??= id
     call.hasOwnId ||= id !== undefined
-    const isUntold = call.name === '' || call.text === '' || call === held
+    const isUnnamed = call.name === '' || call.text === '' || call === held
     call.text += text
-    if (isUntold) call.text = call.text.replace(PLACEHOLDER, '')
+    if (isUnnamed) call.text = call.text.replace(PLACEHOLDER, '')
     // A name in several chunks is an error, because the caller has already received the first chunk of the name.
     if (call.name !== '' && name !== undefined && name !== call.name) {
       throw unreadableError('the name of a tool in pieces')
     }
     if (call.name === '' && name === undefined) return
-    held = isUntold && call.text === NO_ARGUMENTS ? call : undefined
+    held = isUnnamed && call.text === NO_ARGUMENTS ? call : undefined
     // While the arguments are held, a part with empty arguments is added. If the call's first part came only after the
     // finish reason, it would revoke that reason.
-    const told = held ? '' : isUntold ? call.text : text
+    const told = held ? '' : isUnnamed ? call.text : text
     if (name === undefined || call.name !== '') {
       if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: told })
       return

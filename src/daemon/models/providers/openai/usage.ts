@@ -14,10 +14,10 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
     tokens(member(usage.completion_tokens_details, 'reasoning_tokens')) ?? tokens(usage.reasoning_tokens) ?? 0
   const details = usage.prompt_tokens_details
   // xAI includes reasoning tokens only in the total, not in the completion tokens.
-  const isBeside = reasoningTokens > 0 && usage.total_tokens === inputTokens + visibleTokens + reasoningTokens
+  const isExclusive = reasoningTokens > 0 && usage.total_tokens === inputTokens + visibleTokens + reasoningTokens
   return {
     inputTokens,
-    outputTokens: isBeside ? visibleTokens + reasoningTokens : visibleTokens,
+    outputTokens: isExclusive ? visibleTokens + reasoningTokens : visibleTokens,
     // DeepSeek, Moonshot and Mistral use other names for cached tokens.
     cacheReadTokens:
       tokens(member(details, 'cached_tokens')) ??

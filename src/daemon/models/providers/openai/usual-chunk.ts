@@ -19,12 +19,12 @@ export type UsualChunks = {
  * The maximum number of learned chunks. At this number, learning stops, because the server evidently changes other
  * members in each chunk.
  */
-const LESSONS = 8
+const TRAINING_CHUNKS = 8
 
 export function createUsualChunks(): UsualChunks {
   let before = ''
   let after = ''
-  let lessonsLeft = LESSONS
+  let trainingChunksLeft = TRAINING_CHUNKS
 
   return {
     textOf(chunk) {
@@ -34,9 +34,9 @@ export function createUsualChunks(): UsualChunks {
       return parseText(chunk.slice(before.length, end))
     },
     learn(chunk, text) {
-      const start = lessonsLeft > 0 ? startOf(chunk, text) : undefined
+      const start = trainingChunksLeft > 0 ? startOf(chunk, text) : undefined
       if (start === undefined) return
-      lessonsLeft -= 1
+      trainingChunksLeft -= 1
       // The slices are copied, because a slice retains the whole text of a network read.
       before = copyOf(chunk.slice(0, start))
       after = copyOf(chunk.slice(start + text.length + 2))

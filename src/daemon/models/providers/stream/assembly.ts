@@ -31,13 +31,13 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   let ended = false
   /** Whether the provider's latest token counts cover all content received so far. */
   let isCounted = false
-  let toldUsage: TokenUsage | undefined
-  let hasSpoken = false
+  let reportedUsage: TokenUsage | undefined
+  let hasOutput = false
   const calls = createCallCheck(format)
   /** The worst ending that was received since the last content. */
   let ending: Ending | undefined
   let isFinishing = false
-  let wasTakenBack = false
+  let wasRetracted = false
   let failure: { reason: unknown } | undefined
 
   function decodeAll(bytes: Buffer | null): void {
@@ -48,11 +48,11 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
       const hasWords = draft.parts.length > before
       if (draft.usage !== usage) isCounted = true
       else if (hasWords) isCounted = false
-      if (hasWords) noteWords(before)
+      if (hasWords) addWords(before)
       if (draft.ending && draft.ending !== endingBefore) {
         // Only the first finish reason after the latest content is considered, because a server that repeats its reason
         // may still send content.
-        if (!ending) isFinishing = !hasWords && hasSpoken && !wasTakenBack && !format.endsWithBody
+        if (!ending) isFinishing = !hasWords && hasOutput && !wasRetracted && !format.endsWithBody
         ending = worseEnding(ending, draft.ending)
         draft.ending = ending
       }
@@ -65,14 +65,14 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
       calls.add(draft.held)
     }
     calls.check(draft.ending)
-    if (!isCounted) tellUsage()
+    if (!isCounted) reportUsage()
     draft.parts.push({ type: 'end', ...draft.ending, usage: isCounted ? draft.usage : undefined })
     ended = true
   }
 
-  function noteWords(from: number): void {
-    hasSpoken = true
-    wasTakenBack ||= ending !== undefined
+  function addWords(from: number): void {
+    hasOutput = true
+    wasRetracted ||= ending !== undefined
     ending = undefined
     isFinishing = false
     for (let at = from; at < draft.parts.length; at++) calls.add(draft.parts[at] as ChatPart)
@@ -82,10 +82,10 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
    * Adds a part with the current counts, which are billed if the answer breaks off. This part is never the first,
    * because counts are not content.
    */
-  function tellUsage(): void {
-    hasSpoken ||= draft.parts.length > 0
-    if (draft.usage === undefined || draft.usage === toldUsage || !hasSpoken) return
-    toldUsage = draft.usage
+  function reportUsage(): void {
+    hasOutput ||= draft.parts.length > 0
+    if (draft.usage === undefined || draft.usage === reportedUsage || !hasOutput) return
+    reportedUsage = draft.usage
     draft.parts.push({ type: 'usage', usage: draft.usage })
   }
 
@@ -102,11 +102,11 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
       try {
         decodeAll(bytes)
       } catch (reason) {
-        tellUsage()
+        reportUsage()
         if (parts.length === 0) throw reason
         failure = { reason }
       }
-      if (!ended) tellUsage()
+      if (!ended) reportUsage()
       // Releases all objects before the next read. With many idle streams, objects that they retain would use most of
       // the memory.
       draft.parts = NO_PARTS

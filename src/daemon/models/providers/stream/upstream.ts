@@ -59,7 +59,7 @@ const SOCKET_READ_BYTES = 65_536
 /**
  * The maximum number of buffered chunks. Each chunk has an overhead: a one-byte chunk takes a hundred bytes of memory.
  */
-const HELD_PIECES = 1_024
+const BUFFERED_CHUNKS = 1_024
 
 /**
  * Sends a POST directly on the pool, because fetch, Web Streams and Readable would cost several times as much as the
@@ -106,7 +106,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
 
   takeHead(): Promise<UpstreamHead> {
     const head = this.#head
-    this.#head = TAKEN
+    this.#head = ACCEPTED
     return head
   }
 
@@ -165,7 +165,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     }
     this.#held.push(chunk)
     this.#heldBytes += chunk.length
-    const isFull = this.#heldBytes > STREAM_BUFFER_BYTES - SOCKET_READ_BYTES || this.#held.length > HELD_PIECES
+    const isFull = this.#heldBytes > STREAM_BUFFER_BYTES - SOCKET_READ_BYTES || this.#held.length > BUFFERED_CHUNKS
     if (isFull && this.#mayPause) controller.pause()
   }
 
@@ -214,4 +214,4 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
 
 const ignore = () => {}
 
-const TAKEN: Promise<never> = new Promise(() => {})
+const ACCEPTED: Promise<never> = new Promise(() => {})

@@ -52,10 +52,10 @@ const CASED = /\p{Lu}|\p{Ll}/u
  * Matches the text around a name or constant in a program (`Level.RESTRICTED`, `RESTRICTED = 3`). Such a name is not a
  * marking.
  */
-const GOES_ON_BEFORE = /[\w.$@/\\'"`=<-]$/
-const GOES_ON_BEHIND = /^(?:[\w$@/\\'"`=<-]|\.\w|[ \t]{0,8}[=:(,])/
+const CONTINUES_BEFORE = /[\w.$@/\\'"`=<-]$/
+const CONTINUES_AFTER = /^(?:[\w$@/\\'"`=<-]|\.\w|[ \t]{0,8}[=:(,])/
 /** How many characters after a marking are checked for a continuation of the word. */
-const BEHIND_CHARS = 10
+const AFTER_CHARS = 10
 
 /**
  * Finds markings of confidential documents. A marking is in capitals, alone on its line (except for punctuation), or
@@ -74,7 +74,7 @@ export function createMarkingsDetector(): Detector {
       const from = near + text.slice(near).lastIndexOf('\n') + 1
       const pending = search
         .find(text)
-        .find(({ start, end }) => start >= from && (end + BEHIND_CHARS > text.length || staysAlone(text, start, end)))
+        .find(({ start, end }) => start >= from && (end + AFTER_CHARS > text.length || standsAlone(text, start, end)))
       return pending === undefined ? open : Math.min(open, pending.start)
     },
   }
@@ -85,7 +85,7 @@ const LONGEST_MARKING = 64
 function isMarking(text: string, { start, end }: Finding): boolean {
   if (LETTER.test(text[start - 1] ?? '')) return false
   const words = text.slice(start, end)
-  if (GOES_ON_BEFORE.test(text[start - 1] ?? '') || GOES_ON_BEHIND.test(text.slice(end, end + BEHIND_CHARS)))
+  if (CONTINUES_BEFORE.test(text[start - 1] ?? '') || CONTINUES_AFTER.test(text.slice(end, end + AFTER_CHARS)))
     return false
   if (CASED.test(words) && words === words.toUpperCase()) return true
   if (
@@ -98,7 +98,7 @@ function isMarking(text: string, { start, end }: Finding): boolean {
   )
     return false
   if (LABEL.test(text.slice(Math.max(0, start - LINE_CHARS), start))) return true
-  if (!mayBeAlone(text, start)) return false
+  if (!mayStandAlone(text, start)) return false
   const rest = text.slice(end, end + LINE_CHARS)
   const lineEnd = rest.indexOf('\n')
   if (lineEnd < 0 && end + LINE_CHARS < text.length) return false
@@ -106,11 +106,11 @@ function isMarking(text: string, { start, end }: Finding): boolean {
 }
 
 /** Whether no other word has arrived on the line of the marking yet. */
-const staysAlone = (text: string, start: number, end: number): boolean =>
-  mayBeAlone(text, start) && !LETTER.test(text.slice(end, end + LINE_CHARS))
+const standsAlone = (text: string, start: number, end: number): boolean =>
+  mayStandAlone(text, start) && !LETTER.test(text.slice(end, end + LINE_CHARS))
 
 /** Whether no letter precedes the marking on its line. */
-function mayBeAlone(text: string, start: number): boolean {
+function mayStandAlone(text: string, start: number): boolean {
   const near = text.slice(Math.max(0, start - LINE_CHARS), start)
   const before = near.slice(near.lastIndexOf('\n') + 1)
   return before.length < LINE_CHARS && !LETTER.test(before)

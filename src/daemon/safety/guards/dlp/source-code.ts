@@ -12,7 +12,7 @@ const STATEMENT =
   /^\s{0,64}(?:(?:export|import|from|package|using|include|require|module|function|func|fn|def|class|struct|enum|interface|impl|trait|type|const|let|var|val|public|private|protected|static|async|await|return|throw|raise|yield|elif|else|switch|case|try|catch|except|finally|while|foreach|namespace|override|SELECT|FROM|WHERE|JOIN|GROUP BY|ORDER BY|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|begin|end)\b(?=[ \t({:;]|$)|(?:if|for) ?\(|#(?:include|define|ifdef|ifndef|endif|!)|@\w{1,64}[ \t]{0,4}(?:\(|$)|<\/?[A-Za-z][^>]{0,200}>|[\w$.[\]]{1,64}[ \t]{0,4}(?:[-+*/|&]?=|:=)[ \t]?[^=\s]|\/\/|\/\*|\*\s|--\s|[})\]]+[;,]?\s{0,64}$)/
 /** Matches typical ends of code lines, without trailing whitespace. */
 const ENDING = /(?:[;{}()[]|=>|->|&&|\|\||\)\s?:|\w:)$/
-const BLANKS_BEHIND = 64
+const BLANKS_AFTER = 64
 /** Matches prose lines: they end with a sentence mark and contain no code symbols. */
 const PROSE = /^[\s#>*\d.-]{0,16}[A-Z"'“(]?[\p{L}'’,;-]+(?: [\p{L}\d'’",;:()–-]+){4,}[.!?:]?\s{0,8}$/u
 
@@ -27,7 +27,7 @@ function isCode(line: string): boolean {
 
 function endsAsCode(line: string): boolean {
   const written = line.trimEnd()
-  return line.length - written.length <= BLANKS_BEHIND && ENDING.test(written.slice(-3))
+  return line.length - written.length <= BLANKS_AFTER && ENDING.test(written.slice(-3))
 }
 
 /** A line that opens or closes a fenced Markdown block: the fence and the info string. */

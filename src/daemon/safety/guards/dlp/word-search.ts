@@ -15,7 +15,7 @@ const SMALL = Uint16Array.from({ length: CODES }, (_, code) => {
   return small.length === 1 ? small.charCodeAt(0) : code
 })
 
-const AS_IT_IS = Uint16Array.from({ length: CODES }, (_, code) => code)
+const UNCHANGED = Uint16Array.from({ length: CODES }, (_, code) => code)
 
 const NO_CHARACTERS = new Uint8Array(CODES)
 const PLAIN_WORD_CHARACTERS = Uint8Array.from({ length: CODES }, (_, code) => (isPlainWord(code) ? 1 : 0))
@@ -54,7 +54,7 @@ const isEdge = (outside: number, inside: number): boolean =>
  */
 export function createWordSearch(words: readonly string[], options: WordSearchOptions): Detector {
   const { type, caseSensitive = false, wholeWords = true, confidence = 1 } = options
-  const folded = caseSensitive ? AS_IT_IS : SMALL
+  const folded = caseSensitive ? UNCHANGED : SMALL
   const trie = createTrie(words, folded)
   const backwards = createTrie(words.map(reversed), folded)
   const [longWords, shortWords] = [words.filter(isLong), words.filter((word) => !isLong(word))]

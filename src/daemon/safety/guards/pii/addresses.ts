@@ -1,11 +1,11 @@
 import { PARTICLES } from './lexicon/name-words.ts'
 import { PLACES } from './lexicon/places.ts'
-import { STREET_ENDINGS, STREET_KINDS_BEFORE, STREET_KINDS_BEHIND, UNIT_WORDS } from './lexicon/street-words.ts'
+import { STREET_ENDINGS, STREET_KINDS_AFTER, STREET_KINDS_BEFORE, UNIT_WORDS } from './lexicon/street-words.ts'
 import { isDigit, isWordCode, type Recognizer, type Report, textBefore } from './recognizer.ts'
 
 const WORD = /\p{L}[\p{L}\p{M}'’-]{0,30}|\d{1,6}[A-Za-z]?(?![\p{L}\d])/uy
 const WORDS_AHEAD = 7
-const WORDS_BEHIND = 4
+const WORDS_AFTER = 4
 const BEFORE_CHARS = 72
 const LONGEST_NUMBER = 7
 const LOOK_AHEAD_CHARS = 4
@@ -86,7 +86,7 @@ function streetEnd(ahead: readonly Word[]): number | undefined {
   for (let index = from; index < ahead.length; index++) {
     const word = ahead[index]!
     const isNamed = index > from
-    if (isNamed && STREET_KINDS_BEHIND.has(word.lower)) {
+    if (isNamed && STREET_KINDS_AFTER.has(word.lower)) {
       const next = ahead[index + 1]
       return next?.isNumber ? next.end : word.end
     }
@@ -133,7 +133,7 @@ function wordAt(text: string, index: number): Word | undefined {
 function streetStart(text: string, number: number): number {
   let start = number
   if (text[number - 1] !== ' ' || isDigit(text.charCodeAt(number - 2))) return start
-  for (let words = 0, index = number; words < WORDS_BEHIND; words++) {
+  for (let words = 0, index = number; words < WORDS_AFTER; words++) {
     const before = /(?<![\p{L}\p{M}\d])(\p{L}[\p{L}\p{M}'’-]{0,30})(\.?) $/u.exec(
       text.slice(Math.max(0, index - 36), index),
     )

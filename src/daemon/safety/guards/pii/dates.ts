@@ -33,7 +33,7 @@ const TAIL_CHARS = 16
 const BIRTH =
   /(?:(?<![\p{L}\d])(?:born|b\.|birth ?(?:day|date)?|dob|d\.o\.b\.?|geb(?:oren|\.)?|geburts(?:datum|tag)\w{0,2}|n[eé]e? le|naissance|nacid[oa]|nacimiento|fecha de nac\.?|nat[oa] il|nascita|nascid[oa]|nascimento|geboren|geboortedatum|födelsedatum|född|fødselsdato|født|syntymäaika|urodzon[yai]|urodzenia|narozen\w?)(?![\p{L}])|рожден|родил|生年月日|出生|생년월일)[^\d\n]{0,40}$/u
 const AGE_BEFORE = /(?<![\p{L}\d])(?:aged?(?: of| is|:)?|turn(?:ed|s|ing)?|i am|i'm|he's|she's)(?: just)? $/u
-const AGE_BEHIND = /[ -](?:years?|yrs?|y|jahre?|ans|años|anni)[ -](?:old|of age|alt)(?!\w)|[ -]?y\/?o(?!\w)/iy
+const AGE_AFTER = /[ -](?:years?|yrs?|y|jahre?|ans|años|anni)[ -](?:old|of age|alt)(?!\w)|[ -]?y\/?o(?!\w)/iy
 /** A number such as "4.17.21" is more often a version than a date. */
 const VERSION = /^\d{1,2}\.\d{1,2}\.\d{2}$/
 const DATE_CHARS = 48
@@ -131,9 +131,9 @@ function isPlausible(date: string): boolean {
 
 function isAge(text: string, start: number, end: number): boolean {
   if (Number(text.slice(start, end)) > 120) return false
-  AGE_BEHIND.lastIndex = end
+  AGE_AFTER.lastIndex = end
   return (
-    AGE_BEHIND.test(text) ||
+    AGE_AFTER.test(text) ||
     (AGE_BEFORE.test(tailBefore(text, start)) && !/^(?:[.,:]?\d|%|st|nd|rd|th)/.test(text.slice(end, end + 3)))
   )
 }

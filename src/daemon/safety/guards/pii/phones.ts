@@ -25,7 +25,7 @@ const hangsOn = oneOf('-./')
 const EXTENSION = /(?: ?(?:x|#)| ?(?:ext|extn|durchwahl|poste|int)\.?:?) ?(\d{1,6})(?!\w)/iy
 const LABEL =
   /(?:(?<![\p{L}\d])(?:(?:tele|mobil|smart|cell)?phones?|phone (?:no|number)|tel[eé]?|t[eé]l[eé]fon\w{0,8}|telf|mobile?|mob|cell(?:ular)?|celular|m[oó]vil|fax|telefax|hotline|whats ?app|handy\w{0,6}|rufnummer|festnetz|portable|cellulare|telem[oó]vel|telefoon\w{0,6}|gsm|puhelin|komórk\w{1,3}|call(?:ing|ed)?|dial|sms|ring|text(?:ed)?|reach|contact|answering|messages?|voicemail|desk|anrufen|appele[rz]|llam\w{1,5}|chiam\w{1,5}|lig(?:ar|ue))(?![\p{L}])|电话|手机|電話|携帯|전화|телефон|тел\.|моб\.)[^\d]{0,28}$/u
-const LABEL_BEHIND = /[ \-–(]{1,3}(?:office|fax|mobile|mob|cell|home|work|desk|direct|tel)(?![a-z])/iy
+const LABEL_AFTER = /[ \-–(]{1,3}(?:office|fax|mobile|mob|cell|home|work|desk|direct|tel)(?![a-z])/iy
 const NORTH_AMERICAN = /^(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}([-. ]))\d{3}[-. ]\d{4}$/
 const NATIONAL_IN_ONE_PIECE = /^0\d{8,10}$/
 const NORTH_AMERICAN_DIGITS = /^1?[2-9]\d{2}[2-9]\d{6}$/
@@ -83,8 +83,8 @@ function findPhone(text: string, start: number, ends: readonly number[], regions
     if (!endsCleanly(text, end)) continue
     EXTENSION.lastIndex = end
     const whole = end + (EXTENSION.exec(text)?.[0].length ?? 0)
-    LABEL_BEHIND.lastIndex = whole
-    const hasLabelAfter = LABEL_BEHIND.test(text)
+    LABEL_AFTER.lastIndex = whole
+    const hasLabelAfter = LABEL_AFTER.test(text)
     if (!mayBeShaped && !hasLabelAfter) continue
     const confidence = confidenceOf(text, { start, end, whole, isCalled, hasLabelAfter }, regions)
     if (confidence === 0) continue

@@ -24,7 +24,7 @@ const NAME_FORM = /^(?:(?:Mc|Mac|[ODL]['’]|De|Van|Le)?\p{Lu}[\p{Ll}\p{M}]+(?:[
 const NAME_WORDS = 6
 /** The maximum distance of context words before and after a name. */
 const BEFORE_CHARS = 32
-const BEHIND_CHARS = 16
+const AFTER_CHARS = 16
 const NAME_CHARS = 120
 
 const PERSON_BEFORE =
@@ -35,14 +35,14 @@ const ORGANIZATION_BEFORE =
   /(?:work(?:s|ed|ing)? (?:for|at|with)|employed (?:at|by)|joined|(?:year|job|career|shares|intern|engineer|manager|director|ceo|cfo|cto|founder|president) (?:at|in|of))(?: the)? $/u
 /** If a name is in a sentence, matches the text before it: a word or comma, but no quotes, brackets or list markers. */
 const PROSE_BEFORE = /(\p{Ll}+),? $/u
-const PROSE_BEHIND = /^(?:$|[ ,.?!;:'’\n)]|-\s)/u
+const PROSE_AFTER = /^(?:$|[ ,.?!;:'’\n)]|-\s)/u
 const LINE_BEFORE = /(?:^|\n)[ \t>]*$/u
 /** Matches a preceding line that ends with a house or flat number. */
 const ADDRESS_BEFORE = /\d[.,]? ?\n[ \t>]{0,8}$/
-const LINE_BEHIND = /^(?:$| ?[\n,])/
+const LINE_AFTER = /^(?:$| ?[\n,])/
 const NAMED_NEIGHBOUR = /(?:^|\s)(\p{L}+)(?:,| and|, and|,? &) $/u
-const NEIGHBOUR_BEHIND = /^(?:,| and|, and) (\p{Lu}\p{L}+)/u
-const PERSON_BEHIND =
+const NEIGHBOUR_AFTER = /^(?:,| and|, and) (\p{Lu}\p{L}+)/u
+const PERSON_AFTER =
   /^(?:['’]s |,? (?:said|says|told|asked|lives|lived|was born|died|wrote|added|replied|shouted|explained|has been|met|married|joined)(?!\p{L}))/u
 const SENTENCE_END = /(?:^|[.!?:;\n\r>•*|#([{"“”«]|[-–]\s)\s*$/u
 
@@ -63,7 +63,7 @@ export const properNameRecognizer: Recognizer = {
       const last = words.at(-1)
       // A longer sequence of words is a heading or a list, not a name.
       if (first && last && words.length <= NAME_WORDS && last.end - first.start <= NAME_CHARS) {
-        if (last.end + BEHIND_CHARS > text.length) open = Math.min(open, first.start)
+        if (last.end + AFTER_CHARS > text.length) open = Math.min(open, first.start)
         classify(text, words, report)
       }
       words = []
@@ -131,7 +131,7 @@ function classifyName(text: string, words: readonly Word[], isFirst: boolean, re
     return
   }
   const before = text.slice(Math.max(0, start - BEFORE_CHARS), start)
-  const behind = text.slice(end, end + BEHIND_CHARS)
+  const behind = text.slice(end, end + AFTER_CHARS)
   const guess = guessOf(text, words, { before, behind, isFirst })
   if (guess) report(start, end, guess.type, guess.confidence)
   else reportParts(words, report)
@@ -151,16 +151,16 @@ function guessOf(text: string, words: readonly Word[], { before, behind, isFirst
   const word = /(\p{L}+) $/u.exec(context)?.[1] ?? ''
   if (PLACE_BEFORE.test(context) || PLACE_PREPOSITIONS.has(word)) {
     const isWritten = looksLikeName(text, words) || words.every(({ lower }) => lower.length >= 6)
-    if (isWritten && PROSE_BEHIND.test(behind)) return { type: 'LOCATION', confidence: 0.5 }
+    if (isWritten && PROSE_AFTER.test(behind)) return { type: 'LOCATION', confidence: 0.5 }
   }
-  if (ADDRESS_BEFORE.test(before) && LINE_BEHIND.test(behind) && !words.some(isEveryday)) {
+  if (ADDRESS_BEFORE.test(before) && LINE_AFTER.test(behind) && !words.some(isEveryday)) {
     return { type: 'LOCATION', confidence: 0.5 }
   }
   if (!looksLikeName(text, words)) return undefined
   if (ORGANIZATION_BEFORE.test(context)) return { type: 'ORGANIZATION', confidence: 0.5 }
-  if (PERSON_BEFORE.test(context) || PERSON_BEHIND.test(behind)) return { type: 'PERSON', confidence: 0.55 }
+  if (PERSON_BEFORE.test(context) || PERSON_AFTER.test(behind)) return { type: 'PERSON', confidence: 0.55 }
   if (isNextToName(context, behind)) return { type: 'PERSON', confidence: 0.55 }
-  const isProse = PROSE_BEFORE.test(before) && !DETERMINERS.has(word) && PROSE_BEHIND.test(behind)
+  const isProse = PROSE_BEFORE.test(before) && !DETERMINERS.has(word) && PROSE_AFTER.test(behind)
   if (words.length === 1) return isProse && !isFirst && isSurname ? { type: 'PERSON', confidence: 0.5 } : undefined
   if (words.length > 4 || words.some(isEveryday)) return undefined
   return isProse || (LINE_BEFORE.test(before) && /^(?:$|\s*\n|,| \p{Ll})/u.test(behind))
@@ -171,7 +171,7 @@ function guessOf(text: string, words: readonly Word[], { before, behind, isFirst
 /** Whether the name is part of an enumeration that contains a given name: "Gaetane, Hannah and Anthony". */
 function isNextToName(context: string, behind: string): boolean {
   const last = NAMED_NEIGHBOUR.exec(context)?.[1]
-  const next = NEIGHBOUR_BEHIND.exec(behind)?.[1]?.toLowerCase()
+  const next = NEIGHBOUR_AFTER.exec(behind)?.[1]?.toLowerCase()
   return (last !== undefined && GIVEN_NAMES.has(last)) || (next !== undefined && GIVEN_NAMES.has(next))
 }
 

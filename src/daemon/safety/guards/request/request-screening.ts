@@ -4,7 +4,7 @@ import type { Message } from '../../../models/conversation.ts'
 import type { Caller } from '../../../platform/http/caller.ts'
 import { createPacer, type Pacer } from '../../../platform/pacing.ts'
 import type { RuleIncident } from '../../incidents/incident.ts'
-import { mayAskUnder } from '../../policies/enforce.ts'
+import { mayCallUnder } from '../../policies/enforce.ts'
 import type { AppliedPolicy } from '../../policies/policies.ts'
 import type { AppliedShield } from '../../prompt-shield/resolve.ts'
 import { type ScanTerms, type ShieldIncident, shieldIncident, worstScan } from '../../prompt-shield/scanner.ts'
@@ -71,7 +71,7 @@ export async function inspectRequest(
   const pseudonyms = pseudonymsFor(promptText, rules, tenantId, guards)
   const pacer = createPacer()
   const { promptText: redacted, hits, isBlocked } = await redact(promptText, rules, pseudonyms, pacer)
-  const scanTerms = { tenantId, mayAsk: mayAskUnder(policy), signal, pacer }
+  const scanTerms = { tenantId, mayCall: mayCallUnder(policy), signal, pacer }
   const scan = isBlocked || !shield ? undefined : await scanPromptText(redacted, shield, guards, scanTerms)
   return {
     policy,

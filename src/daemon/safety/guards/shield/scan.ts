@@ -136,7 +136,7 @@ function* readBlocks(text: string, scan: Scan): Generator<void> {
 function* readBlock(block: string, scan: Scan, hiddenBy: Encoding | undefined, depth: number): Generator<void> {
   const reading = readText(block)
   yield
-  if (hiddenBy === undefined || spokenWords(reading) >= LEAST_HIDDEN_WORDS) yield* judgeBlock(reading, scan, hiddenBy)
+  if (hiddenBy === undefined || wordsOfScan(reading) >= LEAST_HIDDEN_WORDS) yield* judgeBlock(reading, scan, hiddenBy)
   if (depth === 0 || !scan.usesHeuristics) return
   for (const { encoding, text } of hiddenIn(reading)) {
     scan.decodableChars -= text.length
@@ -188,7 +188,7 @@ const HIDDEN_REQUEST = 3
  */
 const LEAST_HIDDEN_WORDS = 4
 
-const spokenWords = ({ words }: Reading): number => words.symbols.filter((symbol) => !isSign(symbol)).length
+const wordsOfScan = ({ words }: Reading): number => words.symbols.filter((symbol) => !isSign(symbol)).length
 
 function judge(reading: Reading, window: Window, scan: Scan): { evidence: Evidence[]; logit: number } {
   const requests = scan.usesHeuristics ? dataEvidence(reading, window, scan.options.source ?? 'user') : []

@@ -36,7 +36,7 @@ export const FIRST_FUNCTION_SYMBOL = 4096
 export const isSign = (symbol: number): boolean => symbol >= FIRST_SIGN_SYMBOL && symbol < LINE_SYMBOL
 
 /** The size of the cache of word lookups. Texts repeat words. */
-const REMEMBERED_WORDS = 20_000
+const CACHED_WORDS = 20_000
 const LONGEST_WORD_CHARS = 48
 const PREFIX_KEY_CHARS = 3
 
@@ -121,7 +121,7 @@ function entryOf(word: string): Entry {
   const known = remembered.get(word)
   if (known !== undefined) return known
   const found = lookUp(word)
-  if (remembered.size >= REMEMBERED_WORDS) remembered.clear()
+  if (remembered.size >= CACHED_WORDS) remembered.clear()
   remembered.set(word, found)
   return found
 }

@@ -83,7 +83,7 @@ export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGu
 
   return {
     pass,
-    whenQuiet: (send, end) => quiet?.start(send, end) ?? NOTHING_WAITS,
+    whenQuiet: (send, end) => quiet?.start(send, end) ?? NO_PENDING_TEXT,
     end: () => quiet?.running?.then(() => guard?.end() ?? []) ?? guard?.end() ?? [],
     incidents() {
       const hits = [...(guard?.hits ?? []), ...(counter?.end() ?? [])]
@@ -112,7 +112,7 @@ function* passing(
 }
 
 const NO_PARTS: readonly ChatPart[] = []
-const NOTHING_WAITS = { cancel() {} }
+const NO_PENDING_TEXT = { cancel() {} }
 
 /** When a model pauses, flushes the buffered text before users notice the delay. */
 function createQuietWatch(guard: OutputGuard, clock: Clock, pacer: ResumablePacer) {

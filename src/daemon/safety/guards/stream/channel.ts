@@ -60,7 +60,7 @@ const EVERY_TIME: Pace = { chars: 1 }
  * While a long value is held back, detectors run only if at least this share of it has arrived since their last run.
  * This keeps the total work linear.
  */
-const ASK_PER_HELD = 1 / 16
+const SCAN_PER_HELD = 1 / 16
 /**
  * The minimum fraction of a scan's steps that is charged to the step budget. The fraction is the share of new text in
  * the scanned text. The budget therefore suffices for a response in many small chunks, but still limits repeated scans.
@@ -96,7 +96,7 @@ export class Channel {
    * The end of text that was released early, although more text could have completed a value in it. -1 if no text was
    * released early.
    */
-  #letGoAt = -1
+  #releasedAt = -1
   /** The raw text that has not been taken yet. */
   #raw = ''
   #rawFrom = 0
@@ -183,7 +183,7 @@ export class Channel {
 
   get #isWorthAsking(): boolean {
     const longValueChars = Math.max(0, this.#askedTo - this.#settledTo - LIVE_HOLD_CHARS)
-    return this.#isMidBatch || (this.isBehind && this.#end - this.#askedTo >= longValueChars * ASK_PER_HELD)
+    return this.#isMidBatch || (this.isBehind && this.#end - this.#askedTo >= longValueChars * SCAN_PER_HELD)
   }
 
   /** @param isLive whether to release open text beyond LIVE_HOLD_CHARS if no value has begun in it */
@@ -193,19 +193,19 @@ export class Channel {
     this.#setAsked(end)
     const { open, leave } = yield* this.#borders(isLive)
     if (leave > settledTo) yield* this.#settleTo(leave)
-    if (this.#settledTo > Math.max(settledTo, open)) this.#letGoAt = this.#settledTo
-    if (end - this.#settledTo > HELD_CHARS) yield* this.lettingGo()
+    if (this.#settledTo > Math.max(settledTo, open)) this.#releasedAt = this.#settledTo
+    if (end - this.#settledTo > HELD_CHARS) yield* this.releasing()
   }
 
   /**
    * Settles all text that has arrived. If later text completes a value, a part of the value may already have been
    * released.
    */
-  *lettingGo(): Generator<void> {
+  *releasing(): Generator<void> {
     const end = this.#end
     this.#setAsked(end)
     if (this.#settledTo < end) yield* this.#settleTo(end)
-    this.#letGoAt = end
+    this.#releasedAt = end
     // Patterns must search the released text again, because later text may continue a match that begins in it.
     this.#decidedTo = this.#windowFrom
   }
@@ -231,7 +231,7 @@ export class Channel {
   /** Settles all text, because the text is complete. */
   *ending(): Generator<void> {
     this.#window += this.#view.end()
-    yield* this.lettingGo()
+    yield* this.releasing()
     this.#rawSettledTo = this.#rawFrom + this.#raw.length
   }
 
@@ -398,7 +398,7 @@ export class Channel {
       if (start < settledTo) {
         // If a finding starts in settled text, it is real only if this text was released early. Otherwise, it was found
         // only because the window starts in the middle of the text.
-        if (this.#letGoAt !== settledTo && found.type !== UNREAD) continue
+        if (this.#releasedAt !== settledTo && found.type !== UNREAD) continue
         start = settledTo
       }
       const around = firstEndingAfter(restored, start)

@@ -184,7 +184,7 @@ class PartGuard implements OutputGuard {
         chars = 0
       }
       // A seal ends its reasoning step, so all reasoning before it is settled.
-      if (isSeal(part)) yield* this.#reasoning.lettingGo()
+      if (isSeal(part)) yield* this.#reasoning.releasing()
       if (part.type === 'end') yield* this.#endingChannels()
     }
     for (const channel of touched) if (channel.isDue) yield* channel.settlingNow()
@@ -256,8 +256,8 @@ class PartGuard implements OutputGuard {
       if (!first || this.#waiting.at(-1)?.channel === first) break
       yield* first.settlingNow()
       this.#leaveReady(out)
-      if (this.#waiting[0]?.channel === first && this.#isCrowded()) {
-        yield* first.lettingGo()
+      if (this.#waiting[0]?.channel === first && this.#isFull()) {
+        yield* first.releasing()
         this.#leaveReady(out)
       }
       if (this.#waiting[0]?.channel === first) break
@@ -297,7 +297,7 @@ class PartGuard implements OutputGuard {
     return isLast
   }
 
-  #isCrowded(): boolean {
+  #isFull(): boolean {
     const first = this.#waiting[0]?.channel
     if (!first) return false
     let textChars = 0

@@ -19,7 +19,7 @@ function openShield(document: Partial<ShieldPolicyDocument> = {}, instructions =
   })
   const scanTerms = {
     tenantId: 'one',
-    mayAsk: () => true,
+    mayCall: () => true,
     signal: new AbortController().signal,
     pacer: createPacer(),
   }
@@ -129,7 +129,7 @@ test('a long answer that arrives at once is scanned in short steps', () => {
     log: { error: () => undefined },
     judge: async () => undefined,
   })
-  const scanTerms = { tenantId: 'one', mayAsk: () => true, signal: AbortSignal.abort(), pacer: createPacer() }
+  const scanTerms = { tenantId: 'one', mayCall: () => true, signal: AbortSignal.abort(), pacer: createPacer() }
   const shield = { id: 'balanced', name: 'balanced', document: ShieldPolicyDocument.parse({}) }
   const answer = shieldAnswer({ shield, instructions: INSTRUCTIONS, scanTerms }, { scanner })
   const text = FILLER.repeat(1_000)

@@ -1,7 +1,7 @@
 import { wordSet } from './word-set.ts'
 
 /** Street types that stand at the end of a street name. The words are in lower case and have no periods. */
-export const STREET_KINDS_BEHIND = wordSet(`
+export const STREET_KINDS_AFTER = wordSet(`
 street st str road rd avenue ave av lane ln drive dr boulevard blvd court courts ct place pl square sq terrace ter way highway hwy parkway pkwy circle cir
 trail close crescent cres gardens grove row walk mews alley route plaza loop pike crossing hill heights gate gateway union ulica utca út tér krt u
 sokak caddesi gatan vägen gata veien vej gade katu tie straße strasse weg gasse platz allee straat laan plein gracht kade
