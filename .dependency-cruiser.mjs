@@ -36,7 +36,7 @@ const FRONTS = {
     'evidence/(entitlement|request-entry)',
     'ledger/(ledger|records)',
   ],
-  models: ['breaker|config|conversation|output-limits|provider|registry|well-known-providers'],
+  models: ['breaker|config|conversation|output-limits|provider|proxy|registry|well-known-providers'],
 }
 
 const fileOf = (name) => `^src/daemon/${name}([.]ts$|/)`

@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import { main } from '../dist/cli/main.js'
-
-process.exitCode = await main(process)
+import('../dist/cli/main.js').then(async ({ main }) => {
+  process.exitCode = await main(process)
+})

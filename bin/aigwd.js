@@ -1,5 +1,9 @@
 #!/usr/bin/env node
-import { setFlagsFromString } from 'node:v8'
+// CommonJS, because Node loads ES modules on libuv's threads: they would exist before this line sets their number.
+// Name lookups, SQLite and file access share these threads. With 4, a few slow lookups stop the store.
+process.env.UV_THREADPOOL_SIZE ||= '16'
+
+const { setFlagsFromString } = require('node:v8')
 
 // V8 would allocate objects that survive one young collection directly in the old generation. Most objects of a request
 // survive one and die shortly after. Without this heuristic, a loaded daemon spends far less time collecting garbage.
@@ -8,5 +12,4 @@ setFlagsFromString('--no-allocation-site-pretenuring')
 // their memory. Collecting earlier costs 1 % of CPU per chunk, and less per request.
 setFlagsFromString('--heap-growing-percent=15')
 
-const { runDaemon } = await import('../dist/aigwd/main.js')
-await runDaemon()
+import('../dist/aigwd/main.js').then(({ runDaemon }) => runDaemon())

@@ -67,6 +67,7 @@ export type GatewayOptions = {
   engine?: TestEngine
   clock?: Clock
   providers?: readonly ProviderConfig[]
+  proxies?: Config['proxies']
   limits?: Partial<ConnectionLimits>
   drainTimeoutMs?: number
   licenses?: Partial<Config['licenses']>
@@ -242,6 +243,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     drainTimeoutMs: options.drainTimeoutMs ?? 1000,
     licenses: licensePools(options.licenses),
     trustedProxies: options.trustedProxies,
+    ...(options.proxies && { proxies: options.proxies }),
     ...(options.points && { points: options.points }),
     ...(options.scripts && { scripts: options.scripts }),
     ...(options.failover && { failover: options.failover }),

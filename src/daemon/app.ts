@@ -18,6 +18,7 @@ import { type Cron, startSchedule } from './platform/jobs/schedule.ts'
 import type { Log } from './platform/log.ts'
 import { createMetrics } from './platform/metrics/registry.ts'
 import { metricsRoutes } from './platform/metrics/routes.ts'
+import { openNames } from './platform/network/names.ts'
 import { openMasterKey } from './platform/secrets/master-key.ts'
 import { openRecords } from './records/room.ts'
 import { knownPolicies, openSafety } from './safety/room.ts'
@@ -79,10 +80,12 @@ export async function startApp(
     const masterKey = await openMasterKey(db, { configured: config.masterKey, dataDir: config.dataDir, clock, log })
     const metrics = createMetrics()
     const http = createHttp()
+    const names = openNames({ clock })
+    opened.push(async () => names.close())
 
-    const models = open(openModels(config, { clock, log }))
+    const models = open(openModels(config, { clock, log, resolve: names.ofOperator }))
     const { providers } = models
-    const records = open(await openRecords(config, { db, masterKey, clock, log }))
+    const records = open(await openRecords(config, { db, masterKey, clock, log, resolve: names.ofOperator }))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
     const { limiter, billing, requireFreeLicense } = metering
@@ -91,7 +94,7 @@ export async function startApp(
     const safety = openSafety({ access, masterKey, providers, log })
     const { guards, policies } = safety
     const { allowPrivate = false } = config.webhooks ?? {}
-    const webhooks = open(await openWebhooks({ allowPrivate }, { access, masterKey, metrics, http, log }))
+    const webhooks = open(await openWebhooks({ allowPrivate }, { access, masterKey, metrics, http, names, log }))
     records.onEvents(webhooks.wake)
     const ofKnowledge = { access, providers, guards, policies, ledger, metrics, log }
     const knowledge = open(await openKnowledge({ ...config, aloneSince, extraction }, ofKnowledge))

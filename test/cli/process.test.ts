@@ -25,7 +25,7 @@ import { type InstalledCli, installCli } from './installed-cli.ts'
 import { runCli } from './run-cli.ts'
 
 /** Keeps a daemon of a test from outliving a test that fails. */
-const ENDS_WITH_PARENT = "new (await import('node:net')).Socket({ fd: 3 }).on('close', () => process.exit(9)).resume()"
+const ENDS_WITH_PARENT = "new (require('node:net').Socket)({ fd: 3 }).on('close', () => process.exit(9)).resume()"
 
 const CHAT = 'POST /api/external/chat/completions'
 
@@ -422,7 +422,7 @@ describe('signals', () => {
   test('the daemon sees the pipe of its parent close when serve is killed with -9', async () => {
     await writeFile(
       join(cli.folder, 'bin/aigwd.js'),
-      `const { Socket } = await import('node:net')
+      `const { Socket } = require('node:net')
        const pipe = new Socket({ fd: Number(process.env.AIGW_PARENT_PIPE) })
        pipe.on('close', () => { console.log('alone'); process.exit(0) }).resume()
        console.log('ready')`,

@@ -92,6 +92,19 @@ describe('starting', () => {
     expect(await daemon.ended).toMatchObject({ code: 0, stderr: '' })
   })
 
+  test('libuv has 16 threads, or the number that the operator sets', async () => {
+    const threads = async (env: Record<string, string>) => {
+      const daemon = serve([], env)
+      await daemon.url()
+      const { length } = await readdir(`/proc/${daemon.child.pid}/task`)
+      await daemon.end('SIGTERM')
+      return length
+    }
+    const four = await threads({ UV_THREADPOOL_SIZE: '4' })
+    expect(await threads({})).toBe(four + 12)
+    expect(await threads({ UV_THREADPOOL_SIZE: '7' })).toBe(four + 3)
+  })
+
   test('the key survives kill -9 and a restart', async () => {
     const first = serve()
     await first.url()

@@ -4,6 +4,7 @@ import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type Reque
 import type { EmbeddingConfig, RetrievalConfig } from '../knowledge/search/vectors/config.ts'
 import { type LicensePools, licensePools, type PointAllowances } from '../metering/config.ts'
 import type { ProviderConfig, Scripts } from '../models/config.ts'
+import type { ProxySettings } from '../models/proxy.ts'
 import type { LogLevel } from '../platform/log.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from '../records/config.ts'
 import {
@@ -16,6 +17,7 @@ import {
 } from './file.ts'
 import { parseFlags } from './flags.ts'
 import { providersFromEnvironment } from './providers.ts'
+import { proxiesOfEnvironment } from './proxies.ts'
 import { readSecret, reasonOf } from './secret.ts'
 import type { ConfigSources } from './sources.ts'
 import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSwitch, ValueFault } from './values.ts'
@@ -44,7 +46,9 @@ export type Config = {
   webhooks?: { allowPrivate: boolean }
   /** All providers except the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
-  /** The scripts that define the responses of the models `local/script/<name>`. */
+  /** The proxies of the environment, for calls to providers without their own setting. */
+  proxies?: ProxySettings | undefined
+  /** The scripts with the responses of the models `local/script/<name>`. */
   scripts?: Scripts | undefined
   log: { level: LogLevel }
   /** How long to wait for running requests after SIGTERM. */
@@ -113,7 +117,8 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   )
   const allowPrivate = value('WEBHOOKS_ALLOW_PRIVATE', env.WEBHOOKS_ALLOW_PRIVATE, parseSwitch)
   const fromEnvironment = providersFromEnvironment(env, settings.namedProviders)
-  faults.push(...fromEnvironment.faults)
+  const fromProxies = proxiesOfEnvironment(env)
+  faults.push(...fromEnvironment.faults, ...fromProxies.faults)
   const dataDir = flags.dataDir ?? (env.AIGW_DATA_DIR || undefined) ?? file.dataDir ?? defaultDataDir(env)
   if (dataDir === undefined && file.faults.length === 0)
     faults.push('data_dir: has no default because HOME is not set; set --data-dir DIR or AIGW_DATA_DIR')
@@ -127,6 +132,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     masterKey,
     webhooks: { allowPrivate: allowPrivate ?? false },
     providers: [...settings.providers, ...fromEnvironment.providers],
+    proxies: fromProxies.proxies,
     scripts: settings.scripts,
     log: { level: settings.log?.level ?? 'info' },
     drainTimeoutMs: settings.drain_timeout ?? DRAIN_TIMEOUT_MS,

@@ -3,7 +3,9 @@ import { suggestion } from '../../shared/nearest-name.ts'
 import type { BedrockConfig, EndpointConfig, ProviderConfig } from '../models/config.ts'
 import { ENDPOINT_KINDS, KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } from '../models/well-known-providers.ts'
 import { BEDROCK, bedrockOfEnvironment, bedrockSettings } from './bedrock.ts'
+import { readCertificates } from './certificates.ts'
 import { pricesEntry } from './prices.ts'
+import { parseProxy } from './proxies.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
@@ -48,7 +50,19 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       error: 'must be a list of model names',
     })
     .min(1, 'is empty; list a model, or remove it to accept every model name')
-  const offer = { headers: headers.optional(), models: models.optional(), prices: pricesEntry().optional() }
+  const proxy = secret().transform(valueFrom(parseProxy)).nullable()
+  const { readFile } = sources
+  const ca = z
+    .string({ error: 'must be the path of a PEM file' })
+    .transform(valueFrom((path) => readCertificates(path, { readFile, configFile })))
+    .transform(valueFrom((certificates) => checkCa(certificates, entry)))
+  const offer = {
+    headers: headers.optional(),
+    models: models.optional(),
+    prices: pricesEntry().optional(),
+    proxy: proxy.optional(),
+    ca: ca.optional(),
+  }
 
   if ((kindIn(entry) ?? name) === BEDROCK) {
     const kind = z.literal(BEDROCK, `must be one of ${KINDS.join(', ')}`)
@@ -67,6 +81,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         headers: settings.headers ?? {},
         models: settings.models,
         ...(settings.prices && { prices: settings.prices }),
+        ...connectionOf(settings),
       }),
     )
   }
@@ -115,11 +130,23 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       ...(settings.prices && { prices: settings.prices }),
       ...(settings.api_version !== undefined && { apiVersion: settings.api_version }),
       ...(settings.region !== undefined && { region: settings.region }),
+      ...connectionOf(settings),
     }),
   )
 }
 
-/** Returns the well-known providers that the environment configures completely, except those that the file names. */
+const connectionOf = ({ proxy, ca }: { proxy?: string | null | undefined; ca?: string | undefined }) => ({
+  ...(proxy !== undefined && { proxy }),
+  ...(ca !== undefined && { ca }),
+})
+
+function checkCa(certificates: string, entry: unknown): string {
+  if (isObject(entry) && 'base_url' in entry && /^http:/i.test(String(entry.base_url)))
+    throw new ValueFault('applies only to https, but base_url is an http URL; remove it')
+  return certificates
+}
+
+/** The well-known providers that the environment configures completely and that the file does not name. */
 export function providersFromEnvironment(
   env: ConfigSources['env'],
   named: readonly string[],

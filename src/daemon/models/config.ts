@@ -23,6 +23,10 @@ export type EndpointConfig = {
   region?: string | undefined
   /** Azure OpenAI only: the dated API version. Undefined: the undated API. */
   apiVersion?: string | undefined
+  /** The URL of the proxy for all calls, or null for direct calls. Undefined: the proxy of the environment. */
+  proxy?: string | null | undefined
+  /** Certificate authorities in PEM, which replace the system's list. */
+  ca?: string | undefined
   /** Prices by the upstream's model name. `*` applies to all other models. Overrides the bundled prices. */
   prices?: Readonly<Record<string, PriceConfig>> | undefined
 }
@@ -37,7 +41,10 @@ export type PriceConfig = {
   points?: number | undefined
 }
 
-export type BedrockConfig = Pick<EndpointConfig, 'name' | 'apiKey' | 'headers' | 'models' | 'prices'> & {
+export type BedrockConfig = Pick<
+  EndpointConfig,
+  'name' | 'apiKey' | 'headers' | 'models' | 'proxy' | 'ca' | 'prices'
+> & {
   kind: 'bedrock'
   /** AWS region. */
   region: string

@@ -1,16 +1,54 @@
-import { type buildConnector, Client, type Dispatcher, Pool } from 'undici'
+import type { Socket } from 'node:net'
+import { buildConnector, Client, type Dispatcher, Pool } from 'undici'
+import type { Clock } from '../../shared/time.ts'
+import type { ResolveHost } from '../platform/network/name-cache.ts'
+import { lookupWith } from '../platform/network/names.ts'
 
 /** Maximum size of all headers of one response. */
 export const PROVIDER_HEAD_BYTES = 32_768
 export const PROVIDER_CONNECT_TIMEOUT_MS = 10_000
-/**
- * How long an idle connection is kept, unless the server requests a shorter time. Many servers close idle connections
- * after 5 seconds.
- */
-export const PROVIDER_IDLE_CONNECTION_MS = 4_000
+/** How long an idle connection is kept, unless the server names a time. */
+export const PROVIDER_IDLE_CONNECTION_MS = 30_000
+/** The longest time for which an idle connection is kept at the server's request. */
+export const PROVIDER_IDLE_MAX_MS = 60_000
+/** Connections are not reused this long before the time at which the server closed one under a call. */
+const REUSE_MARGIN_MS = 1_000
+/** How long that time is remembered. */
+const REUSE_LIMIT_KEPT_MS = 600_000
 
-/** `onEnd` is called when the server ends the socket. A paused call must then resume and must not pause again. */
-export type SocketWatch = { onEnd: (() => void) | undefined }
+/** The dependencies of every provider that is called over HTTP. */
+export type ProviderDeps = {
+  clock: Clock
+  /** Opens the connections to the server of a URL. Default: `openPool` without options. */
+  connect?: (url: string | URL) => Pool
+}
+
+export type PoolOptions = {
+  /** Default: one lookup by the system for each connection. */
+  resolve?: ResolveHost | undefined
+  /** The URL of an http or https proxy. */
+  proxy?: string | undefined
+  /** Certificate authorities in PEM, which replace the system's list. Not used for the certificate of a proxy. */
+  ca?: string | undefined
+  /** Monotonic milliseconds. */
+  now?: () => number
+}
+
+export type SocketWatch = {
+  /** Called when the server ends the socket. A paused call must then resume and must not pause again. */
+  onEnd: (() => void) | undefined
+  /** Set by the connection. Call it when the call has ended. */
+  onFree?: (() => void) | undefined
+}
+
+const incomplete = new WeakSet<Error>()
+
+/**
+ * Whether a call that failed with this error may be sent once more. This is true only if a reused connection died before
+ * it received a byte of the response, and before the whole request was handed to the operating system. Then the server
+ * never had the whole request, so it cannot have processed it (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+ */
+export const wasIncomplete = (error: Error): boolean => incomplete.has(error)
 
 /** `watch` is mutable, because a connection keeps the watch of its last call. */
 export type PooledCall = Dispatcher.DispatchOptions & { watch: SocketWatch }
@@ -18,25 +56,39 @@ export type PooledCall = Dispatcher.DispatchOptions & { watch: SocketWatch }
 /**
  * Opens the HTTP/1.1 connections to the server of `url`. The pool lives as long as the provider. Each connection
  * carries one call at a time, because a stream may take minutes. The number of connections is unlimited, because
- * `platform/concurrency/gates.ts` limits the calls. A call is sent once and never retried here.
+ * `platform/concurrency/gates.ts` limits the calls. A call is sent once, see `wasIncomplete`.
+ *
+ * A proxy opens a tunnel to an https server. Requests to an http server are sent to the proxy itself.
  */
-export function openPool(url: string | URL): Pool {
-  return new Pool(new URL(url).origin, {
+export function openPool(
+  url: string | URL,
+  { resolve, proxy, ca, now = () => performance.now() }: PoolOptions = {},
+): Pool {
+  const server = new URL(url)
+  const toHost = { timeout: PROVIDER_CONNECT_TIMEOUT_MS, ...(resolve && { lookup: lookupWith(resolve) }) }
+  const toServer = buildConnector({ ...toHost, ...(ca !== undefined && { ca }) })
+  const via = proxy === undefined ? undefined : readProxy(proxy)
+  const forward = via && server.protocol === 'http:' ? { origin: server.origin, headers: via.headers } : undefined
+  const reuse = new ReuseLimit(now)
+  return new Pool(via && forward ? via.origin : server.origin, {
     pipelining: 1,
     allowH2: false,
     maxHeaderSize: PROVIDER_HEAD_BYTES,
-    connect: { timeout: PROVIDER_CONNECT_TIMEOUT_MS },
-    // The limit is short, because a server may close an idle connection without notice, even before the announced time.
+    connect: forward ? buildConnector(toHost) : via ? tunnelThrough(via, toHost, toServer) : toServer,
+    // undici subtracts 2 seconds from a time that the server names.
     keepAliveTimeout: PROVIDER_IDLE_CONNECTION_MS,
-    keepAliveMaxTimeout: PROVIDER_IDLE_CONNECTION_MS,
-    // undici's timeouts are off, because `stream/silence.ts` limits each call on the daemon's clock.
+    keepAliveMaxTimeout: PROVIDER_IDLE_MAX_MS,
+    // `stream/silence.ts` limits each call, on the daemon's clock.
     headersTimeout: 0,
     bodyTimeout: 0,
-    factory: (origin, options) => new Connection(origin, options as ConnectionOptions),
+    factory: (origin, options) => new Connection(origin, options as ConnectionOptions, { forward, reuse }),
   })
 }
 
-/** The pool replaces the `connect` options with a connector. */
+/** How requests are sent to a proxy that forwards them: with the URL of their server (RFC 9112 §3.2.2). */
+type Forward = { origin: string; headers: Record<string, string> }
+
+/** The pool passes on the `connect` option. */
 type ConnectionOptions = Client.Options & { connect: buildConnector.connector }
 
 /**
@@ -48,8 +100,22 @@ type ConnectionOptions = Client.Options & { connect: buildConnector.connector }
  */
 class Connection extends Client {
   #watch: SocketWatch | undefined
+  #socket: Socket | undefined
+  /** Whether the socket has carried an earlier call than the current one. */
+  #isReused = false
+  /** The bytes that the socket had received and sent when the current call was dispatched. */
+  #before = { read: 0, written: 0 }
+  #isFree = true
+  #freeAt = 0
+  readonly #onFree: () => void
+  readonly #forward: Forward | undefined
+  readonly #reuse: ReuseLimit
 
-  constructor(origin: URL, options: ConnectionOptions) {
+  constructor(
+    origin: URL,
+    options: ConnectionOptions,
+    { forward, reuse }: { forward: Forward | undefined; reuse: ReuseLimit },
+  ) {
     super(origin, {
       ...options,
       connect: (to, done) =>
@@ -57,9 +123,15 @@ class Connection extends Client {
           const [, socket] = result
           if (!socket) return done(...result)
           let code: string | undefined
+          this.#socket = socket
+          this.#isReused = false
+          socket.once('close', () => {
+            if (this.#socket === socket) this.#socket = undefined
+          })
           socket.on('end', () => this.#watch?.onEnd?.())
           socket.on('error', (error: NodeJS.ErrnoException) => {
             code = error.code
+            if (this.#socket === socket) this.#noteDeath(socket, error)
             if (code !== CLOSED_BY_UNDICI) error.code = RECOVERABLE
           })
           // This call adds undici's own listeners, which read the changed code.
@@ -70,13 +142,117 @@ class Connection extends Client {
           })
         }),
     })
+    this.#forward = forward
+    this.#reuse = reuse
+    this.#onFree = () => {
+      this.#isFree = true
+      this.#freeAt = reuse.now()
+    }
   }
 
   override dispatch(call: PooledCall, handler: Dispatcher.DispatchHandler): boolean {
+    const socket = this.#socket
+    // undici then opens another connection for this call.
+    if (socket && this.#isFree && !this.#reuse.isAllowed(this.#freeAt)) socket.destroy()
+    this.#isReused = socket !== undefined
+    this.#before = { read: socket?.bytesRead ?? 0, written: socket?.bytesWritten ?? 0 }
+    this.#isFree = false
     this.#watch = call.watch
-    return super.dispatch(call, handler)
+    call.watch.onFree = this.#onFree
+    return super.dispatch(this.#forward ? forwarded(call, this.#forward) : call, handler)
+  }
+
+  #noteDeath(socket: Socket, error: NodeJS.ErrnoException): void {
+    const { read, written } = this.#before
+    if (this.#isFree || !this.#isReused || !CLOSED_BY_SERVER.has(error.code) || socket.bytesRead !== read) return
+    const isWriteError = error.syscall === 'write'
+    // If the call was not begun, undici sends it on another connection.
+    if (!isWriteError && socket.bytesWritten === written) return
+    this.#reuse.learn(this.#freeAt)
+    if (isWriteError || socket.writableLength > 0) incomplete.add(error)
+  }
+}
+
+/**
+ * The time for which a server keeps idle connections, if it does not name it. It is known after the server closed a
+ * reused connection under a call. All connections of a pool share it.
+ */
+class ReuseLimit {
+  readonly now: () => number
+  #idleMs = Number.POSITIVE_INFINITY
+  #knownUntil = Number.NEGATIVE_INFINITY
+
+  constructor(now: () => number) {
+    this.now = now
+  }
+
+  /** Whether a connection may be reused that is free since `freeAt`. */
+  isAllowed(freeAt: number): boolean {
+    const now = this.now()
+    return now >= this.#knownUntil || now - freeAt < this.#idleMs
+  }
+
+  /** Call it when the server has closed a connection that was free since `freeAt`, under a call. */
+  learn(freeAt: number): void {
+    const now = this.now()
+    const idleMs = now - freeAt - REUSE_MARGIN_MS
+    this.#idleMs = now < this.#knownUntil ? Math.min(idleMs, this.#idleMs) : idleMs
+    this.#knownUntil = now + REUSE_LIMIT_KEPT_MS
   }
 }
 
 const CLOSED_BY_UNDICI = 'UND_ERR_INFO'
 const RECOVERABLE = 'UND_ERR_SOCKET'
+/** undici's code is for a FIN. */
+const CLOSED_BY_SERVER: ReadonlySet<string | undefined> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+
+const forwarded = (call: PooledCall, { origin, headers }: Forward): PooledCall => ({
+  ...call,
+  path: origin + call.path,
+  headers: [...(call.headers as string[]), 'host', new URL(origin).host, ...Object.entries(headers).flat()],
+})
+
+type Proxy = { origin: string; headers: Record<string, string> }
+
+function readProxy(text: string): Proxy {
+  const { origin, username, password } = new URL(text)
+  const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  const headers = user === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` }
+  return { origin, headers }
+}
+
+/** Connects to a server through a tunnel of the proxy (RFC 9110 §9.3.6). */
+function tunnelThrough(
+  { origin, headers }: Proxy,
+  toProxy: buildConnector.BuildOptions,
+  toServer: buildConnector.connector,
+): buildConnector.connector {
+  return (to, done) => {
+    const host = to.hostname.includes(':') ? `[${to.hostname}]` : to.hostname
+    const target = `${host}:${to.port || 443}`
+    // A client of its own, because the tunnel takes its connection.
+    const client = new Client(origin, {
+      connect: toProxy,
+      headersTimeout: PROVIDER_CONNECT_TIMEOUT_MS,
+      maxHeaderSize: PROVIDER_HEAD_BYTES,
+    })
+    client.connect({ path: target, headers: { ...headers, host: target } }).then(
+      ({ statusCode, socket }) => {
+        if (statusCode >= 200 && statusCode < 300) return toServer({ ...to, httpSocket: socket as Socket }, done)
+        socket.on('error', () => {}).destroy()
+        done(new ProxyRefusedError(statusCode), null)
+      },
+      (error) => done(error, null),
+    )
+  }
+}
+
+class ProxyRefusedError extends Error {
+  override name = 'ProxyRefusedError'
+  readonly code: string
+
+  constructor(status: number) {
+    super(`The proxy answered ${status} to CONNECT.`)
+    this.code = `PROXY_${status}`
+  }
+}

@@ -2,12 +2,15 @@
 import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../platform/log.ts'
+import type { ResolveHost } from '../platform/network/name-cache.ts'
 import { locationsOf } from './call-location.ts'
 import type { ProviderConfig } from './config.ts'
 import { providerOnDemand } from './on-demand.ts'
+import { openPool, type ProviderDeps } from './pool.ts'
 import type { CallLocation, Provider } from './provider.ts'
 import { leastThinkingTokens } from './providers/anthropic/thinking-models.ts'
 import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
+import { type ProxySettings, proxyFor } from './proxy.ts'
 
 export type ProviderRegistry = {
   /**
@@ -41,16 +44,34 @@ export function createProviderRegistry(
   {
     clock,
     log,
+    resolve,
+    proxies = {},
     builtIn,
     found = NOTHING_FOUND,
-  }: { clock: Clock; log?: Log; builtIn: readonly Provider[]; found?: ReadonlyMap<string, Provider> },
+  }: {
+    clock: Clock
+    log?: Log
+    /** Resolves the names of the providers' servers. */
+    resolve?: ResolveHost
+    /** The proxies for providers without their own setting. */
+    proxies?: ProxySettings | undefined
+    builtIn: readonly Provider[]
+    found?: ReadonlyMap<string, Provider>
+  },
 ): ProviderRegistry {
   const providers = new Map<string, Provider>(builtIn.map((provider) => [provider.name, provider]))
   const locations = new Map<string, (model: string) => CallLocation>(builtIn.map(({ name }) => [name, () => 'here']))
   for (const config of configs) {
     if (config.kind === 'local' && providers.has(config.name)) continue
     if (providers.has(config.name)) throw new Error(`provider "${config.name}" is configured twice`)
-    providers.set(config.name, createProvider(config, clock))
+    const { ca, proxy } = config
+    const connect = (url: string | URL) =>
+      openPool(url, {
+        resolve,
+        ca,
+        proxy: proxy === undefined ? proxyFor(new URL(url), proxies) : (proxy ?? undefined),
+      })
+    providers.set(config.name, createProvider(config, { clock, connect }))
     locations.set(config.name, locationsOf(config))
   }
 
@@ -80,22 +101,21 @@ const embedding = (provider: () => Promise<Required<Pick<Provider, 'embed'>>>): 
   embed: async (call, signal) => (await provider()).embed(call, signal),
 })
 
-function createProvider(config: ProviderConfig, clock: Clock): Provider {
+function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
   switch (config.kind) {
     case 'local':
       throw new Error(`provider "${config.name}": only "local" may be of kind local`)
     case 'openai':
-      return openAiProvider(config, { clock })
+      return openAiProvider(config, deps)
     case 'azure':
-      return azureProvider(config, { clock })
-    // All other providers are loaded on demand: many installations never use them, and the start need not wait for
-    // their code.
+      return azureProvider(config, deps)
+    // Loaded on demand, so that start-up does not wait for code that many installations never use.
     case 'anthropic':
       return providerOnDemand(
         config,
         async () => {
           const { anthropicProvider } = await import('./providers/anthropic/provider.ts')
-          return anthropicProvider(config, { clock })
+          return anthropicProvider(config, deps)
         },
         (provider) => ({
           needsMaxTokens: true,
@@ -108,7 +128,7 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
         config,
         async () => {
           const { googleProvider } = await import('./providers/google/provider.ts')
-          return googleProvider(config, { clock })
+          return googleProvider(config, deps)
         },
         embedding,
       )
@@ -117,7 +137,7 @@ function createProvider(config: ProviderConfig, clock: Clock): Provider {
         config,
         async () => {
           const { bedrockProvider } = await import('./providers/bedrock/provider.ts')
-          return bedrockProvider(config, { clock })
+          return bedrockProvider(config, deps)
         },
         (provider) => ({ ...embedding(provider), leastThinkingTokens }),
       )

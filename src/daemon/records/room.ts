@@ -1,4 +1,5 @@
 // The records module: the ledger, and the signed evidence that the ledger stores with each commit.
+import { Agent } from 'undici'
 import { EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -6,6 +7,8 @@ import { createFreshCache } from '../platform/db/fresh-cache.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
+import type { ResolveHost } from '../platform/network/name-cache.ts'
+import { lookupWith } from '../platform/network/names.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
 import type { ChangeDeps } from './audit/change.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from './config.ts'
@@ -48,7 +51,13 @@ export type RecordsRoom = {
  */
 export async function openRecords(
   { evidence = DEFAULT_EVIDENCE, dataDir, trustedProxies }: RecordsConfig,
-  { db, masterKey, clock, log }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log },
+  {
+    db,
+    masterKey,
+    clock,
+    log,
+    resolve,
+  }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log; resolve: ResolveHost },
 ): Promise<RecordsRoom> {
   const { checkpointFile: file, checkpointUrl: url, receipts } = evidence
   const signingKeys = await openSigningKeys(db, { masterKey, name: evidence.name, clock, log })
@@ -57,7 +66,8 @@ export async function openRecords(
   const announceEvents = () => {
     for (const listener of listeners) listener()
   }
-  const publisher = createCheckpointPublisher({ file, url, log })
+  const dispatcher = new Agent({ connect: { lookup: lookupWith(resolve) } })
+  const publisher = createCheckpointPublisher({ file, url, log, dispatcher })
   const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, publisher })
   const history = startComparison({ db, file, keys: signingKeys, publisher, log })
   const sealer = createSealer({ db, clock, keys: signingKeys, daemonId, onGrowth: checkpoints.wake })
@@ -88,6 +98,7 @@ export async function openRecords(
       await ledger.close()
       await history.close()
       await checkpoints.close()
+      await dispatcher.destroy()
     },
   }
 }

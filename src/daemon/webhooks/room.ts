@@ -4,10 +4,10 @@ import type { Route } from '../platform/http/route.ts'
 import type { Http } from '../platform/http/server.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
+import type { Names } from '../platform/network/names.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
 import { startDispatcher } from './dispatch/dispatcher.ts'
-import { createHostResolver } from './host-resolver.ts'
 import { listenRoutes } from './listen.ts'
 import { purgeWebhooks, trimHeldDeliveries } from './purge.ts'
 import { webhookRoutes } from './routes.ts'
@@ -32,17 +32,15 @@ export async function openWebhooks(
     masterKey: MasterKey
     metrics: Registry
     http: Pick<Http, 'port' | 'isDraining'>
+    names: Pick<Names, 'ofCaller' | 'ofTrustedCaller'>
     log: Log
   },
 ): Promise<WebhooksRoom> {
-  const { access, masterKey, metrics, http, log } = deps
+  const { access, masterKey, metrics, http, names, log } = deps
   const { db, clock } = access
-  const resolver = createHostResolver({ clock, systemNames: allowPrivate })
-  const guard: TargetGuard = { resolve: resolver.resolve, allowPrivate, isOwn: createSelfAddressCheck(http.port) }
-  const dispatcher = await startDispatcher({ db, clock, log, guard, masterKey, metrics }).catch((error) => {
-    resolver.close()
-    throw error
-  })
+  const resolve = allowPrivate ? names.ofTrustedCaller : names.ofCaller
+  const guard: TargetGuard = { resolve, allowPrivate, isOwn: createSelfAddressCheck(http.port) }
+  const dispatcher = await startDispatcher({ db, clock, log, guard, masterKey, metrics })
   const webhooks = {
     ...access,
     masterKey,
@@ -56,9 +54,6 @@ export async function openWebhooks(
       { name: 'purge-webhooks', cron: '40 * * * *', run: () => purgeWebhooks({ db, clock }) },
       { name: 'drop-held-webhooks', cron: '* * * * *', run: () => trimHeldDeliveries({ db }) },
     ],
-    async close() {
-      await dispatcher.close()
-      resolver.close()
-    },
+    close: dispatcher.close,
   }
 }

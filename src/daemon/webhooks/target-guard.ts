@@ -1,6 +1,6 @@
 import { GatewayError } from '../../shared/errors.ts'
 import type { Clock } from '../../shared/time.ts'
-import type { ResolveHost } from './host-resolver.ts'
+import type { ResolveHost } from '../platform/network/name-cache.ts'
 import {
   normalAddress,
   reachOfName,

@@ -714,6 +714,69 @@ describe('providers', () => {
     ])
   })
 
+  test('the proxies of the environment are read as other programs do', () => {
+    const url = 'http://proxy.corp:3128/'
+    expect(good({ env: { HTTPS_PROXY: 'proxy.corp:3128', NO_PROXY: '.corp, 10.0.0.0/8' } }).proxies).toEqual({
+      http: undefined,
+      https: url,
+      except: ['.corp', '10.0.0.0/8'],
+    })
+    expect(good({ env: { http_proxy: url, HTTP_PROXY: 'http://other:1', HTTPS_PROXY: '' } }).proxies).toEqual({
+      http: url,
+      except: [],
+    })
+    expect(good({ env: { HTTPS_PROXY: 'none', NO_PROXY: '*' } }).proxies).toBeUndefined()
+  })
+
+  test('a provider may have its own proxy, or none', () => {
+    const entry = (proxy: string) =>
+      good(yaml(`providers:\n  house: {base_url: https://house.example/v1, proxy: ${proxy}}\n`, { PROXY: 'a.corp:80' }))
+        .providers[0]
+    expect(entry('"http://us:p%40ss@proxy.corp:3128"')).toMatchObject({ proxy: 'http://us:p%40ss@proxy.corp:3128/' })
+    expect(entry('"https://proxy.corp"')).toMatchObject({ proxy: 'https://proxy.corp/' })
+    expect(entry('{env: PROXY}')).toMatchObject({ proxy: 'http://a.corp/' })
+    expect(entry('none')).toMatchObject({ proxy: null })
+    expect(entry('null')).toMatchObject({ proxy: null })
+  })
+
+  test.each([
+    ['socks5://us:hunter2@proxy.corp', 'is not the http or https URL of a proxy; write http://HOST:PORT, or none'],
+    ['http://us:hunter2@proxy.corp/path', 'contains a path, query or fragment; write http://HOST:PORT, or none'],
+    ['http://us:%hunter2@proxy.corp', 'contains an invalid user or password; percent-encode special characters'],
+    ['http://', 'is not the http or https URL of a proxy; write http://HOST:PORT, or none'],
+  ])('the invalid proxy %s is an error that does not repeat it', (proxy, fault) => {
+    expect(faults({ env: { HTTPS_PROXY: proxy } })).toEqual([`HTTPS_PROXY: ${fault}`])
+    expect(faults(yaml(`providers:\n  house: {base_url: https://house.example, proxy: "${proxy}"}\n`))).toEqual([
+      `${FILE}:2: providers.house.proxy: ${fault}`,
+    ])
+  })
+
+  test('ca names a file with certificates, which is read when the configuration is', () => {
+    const pem = readFileSync(join(import.meta.dirname, '../../fixtures/tls/self-signed.crt'), 'utf8')
+    const key = readFileSync(join(import.meta.dirname, '../../fixtures/tls/self-signed.key'), 'utf8')
+    const withCa = (ca: string, content?: string, url = 'https://house.example') => ({
+      files: {
+        [FILE]: `providers:\n  house: {base_url: "${url}", ca: ${ca}}\n`,
+        ...(content !== undefined && { '/etc/aigw/house.pem': content }),
+      },
+    })
+    const [house] = good(withCa('house.pem', `${key}\n${pem}\n${pem}`)).providers
+    expect(house).toMatchObject({ ca: `${pem.trim()}\n${pem.trim()}` })
+    const faultOf = (...given: Parameters<typeof withCa>) => faults(withCa(...given)).join()
+    const at = `${FILE}:2: providers.house.ca: `
+    expect(faultOf('house.pem')).toBe(`${at}cannot read /etc/aigw/house.pem (it does not exist)`)
+    expect(faultOf('house.pem', key)).toBe(
+      `${at}/etc/aigw/house.pem contains no certificate; use a PEM file with -----BEGIN CERTIFICATE-----`,
+    )
+    expect(faultOf('house.pem', `${pem}${pem.replace(/[a-z]/g, 'x')}`)).toBe(
+      `${at}certificate 2 of 2 in /etc/aigw/house.pem is damaged; export the file again`,
+    )
+    expect(faultOf('house.pem', pem, 'http://house.example')).toBe(
+      `${at}applies only to https, but base_url is an http URL; remove it`,
+    )
+    expect(faultOf('7', pem)).toBe(`${at}must be the path of a PEM file`)
+  })
+
   test('a well-known name may be used for an OpenAI-compatible address', () => {
     const text = 'providers: {anthropic: {kind: openai, base_url: "https://api.anthropic.com/v1", api_key: k}}'
     expect(good(yaml(text)).providers).toMatchObject([{ name: 'anthropic', kind: 'openai' }])

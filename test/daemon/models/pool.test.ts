@@ -5,7 +5,12 @@ import path from 'node:path'
 import tls, { type TLSSocket } from 'node:tls'
 import type { Pool } from 'undici'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { openPool, PROVIDER_CONNECT_TIMEOUT_MS, PROVIDER_IDLE_CONNECTION_MS } from '../../../src/daemon/models/pool.ts'
+import {
+  openPool,
+  PROVIDER_CONNECT_TIMEOUT_MS,
+  PROVIDER_IDLE_CONNECTION_MS,
+  PROVIDER_IDLE_MAX_MS,
+} from '../../../src/daemon/models/pool.ts'
 import {
   openUpstream,
   type Upstream,
@@ -198,7 +203,7 @@ describe('a connection', () => {
     expect(server.received[0]).toBe('')
   })
 
-  test('is kept for 4 seconds, or less if the server requests it', async () => {
+  test('is kept for 30 seconds, or as long as the server allows, at most 60 seconds', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const keptFor = async (connection: number, header: string) => {
       await exchange(connection, OK.replace('content-length', `${header}content-length`))
@@ -212,7 +217,8 @@ describe('a connection', () => {
     expect(await keptFor(1, '')).toBe(PROVIDER_IDLE_CONNECTION_MS)
     expect(await keptFor(2, 'keep-alive: timeout=3\r\n')).toBe(1_000)
     expect(await keptFor(3, 'keep-alive: timeout=2\r\n')).toBe(0)
-    expect(await keptFor(4, 'keep-alive: max=9, timeout=60\r\n')).toBe(PROVIDER_IDLE_CONNECTION_MS)
+    expect(await keptFor(4, 'keep-alive: max=9, timeout=47\r\n')).toBe(45_000)
+    expect(await keptFor(5, 'keep-alive: timeout=300\r\n')).toBe(PROVIDER_IDLE_MAX_MS)
   })
 
   test('is reused after an answer that arrived before its request was read', async () => {
@@ -262,6 +268,111 @@ describe('a connection', () => {
     await closed
     await expect(post().body).rejects.toMatchObject(failure)
     expect(server.sockets).toHaveLength(1)
+  })
+})
+
+/** More than the buffers of both ends hold, so that the end of the request waits at the sender. */
+const large = { ...hello, body: JSON.stringify('x'.repeat(32 * 1024 * 1024)) }
+
+const wholeBody = async (from: RawServer, connection: number) => {
+  const head = from.received[connection - 1]?.split('\r\n\r\n')[0] ?? ''
+  while ((from.received[connection - 1] ?? '').length < head.length + 4 + large.body.length) await turn()
+}
+
+describe('a connection that dies under a call', () => {
+  const complete = async (connection: number) => {
+    const socket = await server.got(connection, 'content-length')
+    await wholeBody(server, connection)
+    return socket
+  }
+  const closes: [string, (socket: Socket) => void][] = [
+    ['closed', (socket) => void socket.end()],
+    ['reset', (socket) => void socket.resetAndDestroy()],
+  ]
+
+  test.each(closes)('is replaced once if it was reused and %s before the whole request was sent', async (_, act) => {
+    expect(await exchange(1)).toBe('hi')
+    const call = post(pool, large)
+    const socket = await server.got(1, 'content-length')
+    socket.pause()
+    act(socket)
+    const other = await complete(2)
+    expect(server.received[1]?.endsWith(`\r\n\r\n${large.body}`)).toBe(true)
+    other.write(OK)
+    expect(await call.body).toBe('hi')
+    expect(server.sockets).toHaveLength(2)
+  })
+
+  test.each(closes)('is not replaced if it is new and %s', async (_, act) => {
+    const call = post(pool, large)
+    const socket = await server.got(1, 'content-length')
+    socket.pause()
+    act(socket)
+    await expect(call.body).rejects.toMatchObject({ ...failure, outcome: 'error' })
+    expect(server.sockets).toHaveLength(1)
+  })
+
+  test('is not replaced a second time', async () => {
+    expect(await exchange(1)).toBe('hi')
+    const call = post(pool, large)
+    for (const connection of [1, 2]) {
+      const socket = await server.got(connection, 'content-length')
+      socket.pause()
+      socket.resetAndDestroy()
+    }
+    await expect(call.body).rejects.toMatchObject({ ...failure, outcome: 'error' })
+    expect(server.sockets).toHaveLength(2)
+  })
+
+  test.each(closes)('is not replaced if it was %s after the whole request was sent', async (_, act) => {
+    expect(await exchange(1)).toBe('hi')
+    const call = post()
+    act(await server.got(1, hello.body))
+    await expect(call.body).rejects.toMatchObject({ ...failure, outcome: 'error' })
+    expect(server.sockets).toHaveLength(1)
+    expect(server.received[0]?.split(hello.body)).toHaveLength(2)
+  })
+
+  test.each(closes)('is not replaced if it was %s after one byte of the answer', async (_, act) => {
+    expect(await exchange(1)).toBe('hi')
+    const call = post(pool, large)
+    const socket = await server.got(1, 'content-length')
+    socket.pause()
+    await new Promise((resolve) => socket.write('H', resolve))
+    for (let turns = 0; turns < 50; turns++) await turn()
+    act(socket)
+    await expect(call.body).rejects.toMatchObject(failure)
+    expect(server.sockets).toHaveLength(1)
+  })
+
+  test('shows how long the server keeps idle connections: later calls avoid this time', async () => {
+    await pool.destroy()
+    let nowMs = 0
+    pool = openPool(`http://127.0.0.1:${server.port}`, { now: () => nowMs })
+    expect(await exchange(1)).toBe('hi')
+    nowMs += 5_000
+    const lost = post()
+    ;(await server.got(1, hello.body)).end()
+    await expect(lost.body).rejects.toMatchObject(failure)
+
+    expect(await exchange(2)).toBe('hi')
+    nowMs += 3_999
+    expect(await exchange(2)).toBe('hi')
+    nowMs += 4_000
+    expect(await exchange(3)).toBe('hi')
+    // Ten minutes later, it is tried again.
+    nowMs += 600_000
+    expect(await exchange(3)).toBe('hi')
+  })
+
+  test('of a server that closes right after each answer costs one call', async () => {
+    await pool.destroy()
+    pool = openPool(`http://127.0.0.1:${server.port}`, { now: () => 0 })
+    expect(await exchange(1)).toBe('hi')
+    const lost = post()
+    ;(await server.got(1, hello.body)).end()
+    await expect(lost.body).rejects.toMatchObject(failure)
+    for (let connection = 2; connection <= 10; connection++) expect(await exchange(connection)).toBe('hi')
   })
 })
 
@@ -390,6 +501,28 @@ describe('over TLS', () => {
     await safe.destroy()
     await secure.close()
   })
+
+  test('a call that a reused connection carried only in part is sent again', async () => {
+    const secure = await listen(tls.createServer(certificate), 'secureConnection')
+    const safe = openPool(`https://127.0.0.1:${secure.port}`, { ca: certificate.cert.toString() })
+    const first = post(safe)
+    ;(await secure.got(1, hello.body)).write(OK)
+    expect(await first.body).toBe('hi')
+    await turn()
+    secure.received[0] = ''
+    const call = post(safe, large)
+    const socket = await secure.got(1, 'content-length')
+    socket.pause()
+    socket.destroy()
+    const other = await secure.got(2, 'content-length')
+    await wholeBody(secure, 2)
+    expect(secure.received[1]?.endsWith('x"')).toBe(true)
+    other.write(OK)
+    expect(await call.body).toBe('hi')
+    expect(secure.sockets).toHaveLength(2)
+    await safe.destroy()
+    await secure.close()
+  })
 })
 
 async function listen(on: Server, event: 'connection' | 'secureConnection'): Promise<RawServer> {
@@ -415,7 +548,9 @@ async function listen(on: Server, event: 'connection' | 'secureConnection'): Pro
       new Promise((resolve) => {
         tell = () => {
           const last = sockets[connections - 1]
-          if (last && received[connections - 1]?.includes(text)) resolve(last)
+          if (!last || !received[connections - 1]?.includes(text)) return
+          tell = () => {}
+          resolve(last)
         }
         tell()
       }),

@@ -1,4 +1,4 @@
-import type { ResolveHost } from '../../../src/daemon/webhooks/host-resolver.ts'
+import type { ResolveHost } from '../../../src/daemon/platform/network/name-cache.ts'
 
 export type TargetCase = {
   id: string

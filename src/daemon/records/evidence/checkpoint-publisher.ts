@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { request } from 'undici'
+import { type Dispatcher, request } from 'undici'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 
@@ -20,13 +20,20 @@ export type CheckpointPublisherOptions = {
   /** Each note is sent to this URL by POST. */
   url: string | undefined
   log: Pick<Log, 'info' | 'error'>
+  /** Opens the connections for the POST requests. */
+  dispatcher?: Dispatcher
 }
 
 /** The maximum number of chains with a pending note. */
 const NOTES_WAITING = 1_000
 
-export function createCheckpointPublisher({ file, url, log }: CheckpointPublisherOptions): CheckpointPublisher {
-  /** The last pending note of each chain. The last note covers the chain's earlier notes. */
+export function createCheckpointPublisher({
+  file,
+  url,
+  log,
+  dispatcher,
+}: CheckpointPublisherOptions): CheckpointPublisher {
+  /** The last pending note of each chain. It covers the chain's earlier notes. */
   const waiting = new Map<string, string>()
   let posting: Promise<void> | undefined
   let hasNew = false
@@ -40,7 +47,7 @@ export function createCheckpointPublisher({ file, url, log }: CheckpointPublishe
       hasNew = false
       for (const [origin, note] of [...waiting]) {
         try {
-          await post(target, note)
+          await post(target, note, dispatcher)
           if (waiting.get(origin) === note) waiting.delete(origin)
         } catch (error) {
           log.error({ error, origin, waiting: waiting.size }, 'a checkpoint could not be posted')
@@ -87,13 +94,14 @@ class RefusedNoteError extends Error {
   override name = 'RefusedNoteError'
 }
 
-/** @throws RefusedNoteError if the response status is not 2xx; network errors */
-async function post(url: string, note: string): Promise<void> {
+/** @throws RefusedNoteError if the status is not 2xx, and network errors */
+async function post(url: string, note: string, dispatcher: Dispatcher | undefined): Promise<void> {
   const { statusCode, body } = await request(url, {
     method: 'POST',
     headers: { 'content-type': 'text/plain; charset=utf-8' },
     body: note,
     signal: AbortSignal.timeout(EVIDENCE_POST_MS),
+    ...(dispatcher && { dispatcher }),
   })
   await body.dump()
   if (statusCode < 200 || statusCode > 299)

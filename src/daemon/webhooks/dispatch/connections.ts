@@ -1,8 +1,9 @@
-import { connect as connectTcp, type LookupFunction, type Socket } from 'node:net'
+import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { Client } from 'undici'
 import type { Clock } from '../../../shared/time.ts'
+import { lookupWith } from '../../platform/network/names.ts'
 import type { Target } from '../target-address.ts'
 import { refuseOtherPeer, type TargetGuard } from '../target-guard.ts'
 import { type AnswerGate, gateAnswers } from './answer-gate.ts'
@@ -152,16 +153,11 @@ export function createConnectionBook(deps: ConnectionDeps): ConnectionBook {
 /** Connects a socket to one of the addresses, and to no other address. The promise settles by `deadline`. */
 function dial(target: Target, addresses: readonly string[], deps: ConnectionDeps, deadline: number): Promise<Socket> {
   const { guard, clock, ca } = deps
-  // Returns the addresses that were checked, so that the name is not resolved a second time.
-  const lookup: LookupFunction = (_host, wanted, answer) => {
-    const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
-    if (wanted.all) answer(null, found)
-    else answer(null, found[0]?.address ?? '', found[0]?.family)
-  }
   const options = {
     host: target.literal ?? target.host,
     port: target.port,
-    lookup,
+    // Returns the checked addresses, so that the name is not resolved again.
+    lookup: lookupWith(async () => addresses),
     autoSelectFamily: true,
     noDelay: true,
   }

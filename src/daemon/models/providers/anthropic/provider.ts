@@ -1,9 +1,8 @@
 // The HTTP calls of Anthropic's Messages API.
-import type { Clock } from '../../../../shared/time.ts'
 import { member, tokenCount } from '../../../platform/text/json.ts'
 import type { ProviderConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
-import { openPool } from '../../pool.ts'
+import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
 import { unreadableError } from '../stream/failure.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
@@ -25,12 +24,15 @@ const ANTHROPIC_VERSION = '2023-06-01'
  * A server that implements Anthropic's Messages API. `/v1/messages` is appended to `baseUrl`, which may itself end in
  * `/v1`.
  */
-export function anthropicProvider(options: AnthropicOptions, { clock }: { clock: Clock }): AnthropicProvider {
+export function anthropicProvider(
+  options: AnthropicOptions,
+  { clock, connect = openPool }: ProviderDeps,
+): AnthropicProvider {
   const url = new URL(options.baseUrl ?? ANTHROPIC_URL)
   const path = `${url.pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
   const usualHeaders = requestHeaders(options)
   const privateHeaders = withNoTraining(usualHeaders)
-  const pool = openPool(url)
+  const pool = connect(url)
 
   return {
     name: options.name,

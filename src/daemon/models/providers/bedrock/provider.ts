@@ -1,8 +1,7 @@
 // The HTTP calls of Amazon Bedrock.
-import type { Clock } from '../../../../shared/time.ts'
 import type { AwsCredentials, ProviderConfig } from '../../config.ts'
 import { NO_TRAINING_HEADER } from '../../no-training.ts'
-import { openPool } from '../../pool.ts'
+import { openPool, type ProviderDeps } from '../../pool.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed, type UpstreamRequest } from '../stream/upstream.ts'
@@ -29,7 +28,7 @@ export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' 
  * Amazon Bedrock. Chats call Converse or ConverseStream with the id or ARN of a model or an inference profile.
  * Embeddings call InvokeModel. `chat` throws a ProviderError (`bad_request`) for options that the API does not support.
  */
-export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clock }): BedrockProvider {
+export function bedrockProvider(options: BedrockOptions, { clock, connect = openPool }: ProviderDeps): BedrockProvider {
   const url = new URL(options.baseUrl ?? bedrockBaseUrl(options.region))
   const basePath = url.pathname.replace(/\/+$/, '')
   const usualHeaders = requestHeaders(options, url.host)
@@ -39,7 +38,7 @@ export function bedrockProvider(options: BedrockOptions, { clock }: { clock: Clo
     options.credentials && usualHeaders.authorization === undefined
       ? createSigner(options.region, options.credentials)
       : undefined
-  const pool = openPool(url)
+  const pool = connect(url)
 
   function request(call: Asked, operation: string, body: string): UpstreamRequest | (() => Promise<UpstreamRequest>) {
     const path = `${basePath}/model/${segmentOf(call.model)}/${operation}`

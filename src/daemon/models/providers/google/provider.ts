@@ -1,7 +1,6 @@
-import type { Clock } from '../../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
-import { openPool } from '../../pool.ts'
+import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed } from '../stream/upstream.ts'
@@ -18,12 +17,12 @@ export type GoogleOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' |
  * to `baseUrl`, unless `baseUrl` already ends with a version. `chat` throws a ProviderError (`bad_request`) for options
  * that the API does not support.
  */
-export function googleProvider(options: GoogleOptions, { clock }: { clock: Clock }): GoogleProvider {
+export function googleProvider(options: GoogleOptions, { clock, connect = openPool }: ProviderDeps): GoogleProvider {
   const url = new URL(options.baseUrl)
   const basePath = versioned(url.pathname.replace(/\/+$/, ''))
   const usualHeaders = requestHeaders(options)
   const privateHeaders = withNoTraining(usualHeaders)
-  const pool = openPool(url)
+  const pool = connect(url)
 
   return {
     name: options.name,

@@ -1,8 +1,7 @@
 // The HTTP calls of OpenAI, Azure OpenAI and compatible servers.
-import type { Clock } from '../../../../shared/time.ts'
 import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
-import { openPool } from '../../pool.ts'
+import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed } from '../stream/upstream.ts'
@@ -19,24 +18,24 @@ export type AzureOptions = OpenAiOptions & Pick<EndpointConfig, 'apiVersion'>
  * A server that implements OpenAI's chat completions. `/chat/completions` is appended to the path of `baseUrl`, which
  * is otherwise unchanged.
  */
-export function openAiProvider(options: OpenAiOptions, { clock }: { clock: Clock }): Provider {
+export function openAiProvider(options: OpenAiOptions, deps: ProviderDeps): Provider {
   const path = pathOf(options.baseUrl)
   const key = options.apiKey === undefined ? undefined : (['authorization', `Bearer ${options.apiKey}`] as const)
-  return speakOpenAi(options, clock, { profileName: options.name, key, toPath: (_, operation) => path + operation })
+  return speakOpenAi(options, deps, { profileName: options.name, key, toPath: (_, operation) => path + operation })
 }
 
 /**
  * An Azure OpenAI resource. Its deployments are the models. If `apiVersion` is a date, each deployment has its own URL.
  * Otherwise, or if `baseUrl` ends with `/openai/v1`, all models share the URL `/openai/v1`.
  */
-export function azureProvider(options: AzureOptions, { clock }: { clock: Clock }): Provider {
+export function azureProvider(options: AzureOptions, deps: ProviderDeps): Provider {
   const { baseUrl, apiVersion = '', apiKey } = options
   const path = pathOf(baseUrl)
   const isDated = /^\d/.test(apiVersion) && !path.endsWith('/openai/v1')
   const resource = path.replace(/\/openai(\/v1)?$/, '')
   // The undated API accepts versions such as `preview`, but rejects dates.
   const query = apiVersion !== '' && isDated === /^\d/.test(apiVersion) ? `?api-version=${apiVersion}` : ''
-  return speakOpenAi(options, clock, {
+  return speakOpenAi(options, deps, {
     profileName: 'azure',
     key: apiKey === undefined ? undefined : ['api-key', apiKey],
     toPath: (model, operation) =>
@@ -55,13 +54,17 @@ type Ways = {
   toPath(model: string, operation: Operation): string
 }
 
-function speakOpenAi(options: OpenAiOptions, clock: Clock, { profileName, key, toPath }: Ways): Provider {
+function speakOpenAi(
+  options: OpenAiOptions,
+  { clock, connect = openPool }: ProviderDeps,
+  { profileName, key, toPath }: Ways,
+): Provider {
   const profileOf = profilesOf(profileName, options.baseUrl)
   const usualHeaders = requestHeaders(options.headers, key)
   const privateHeaders = withNoTraining(usualHeaders)
   const headersOf = ({ noTraining }: { noTraining?: boolean | undefined }) =>
     noTraining ? privateHeaders : usualHeaders
-  const pool = openPool(options.baseUrl)
+  const pool = connect(options.baseUrl)
 
   return {
     name: options.name,

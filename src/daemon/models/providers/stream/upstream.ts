@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { STREAM_BUFFER_BYTES } from '../../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../../shared/time.ts'
-import type { PooledCall, SocketWatch } from '../../pool.ts'
+import { type PooledCall, type SocketWatch, wasIncomplete } from '../../pool.ts'
 import type { Entitled, ProviderCall } from '../../provider.ts'
 import { abortedError, connectionError } from './failure.ts'
 
@@ -77,6 +77,9 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   #resolveHead: (head: UpstreamHead) => void = ignore
   #rejectHead: (error: Error) => void = ignore
   #answering = false
+  readonly #pool: Dispatcher
+  /** The call that may still be sent once more. */
+  #call: PooledCall | undefined
   #mayPause = true
   /** Set while the call runs on a connection. */
   #controller: Dispatcher.DispatchController | undefined
@@ -90,6 +93,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
 
   constructor(pool: Dispatcher, { path, headers, body }: UpstreamRequest, signal: AbortSignal) {
     this.#signal = signal
+    this.#pool = pool
     this.#head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
       this.#rejectHead = reject
@@ -99,9 +103,9 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
       return
     }
     signal.addEventListener('abort', this.#onAbort, { once: true })
-    // The cast is safe, because undici never writes to the headers.
-    const call: PooledCall = { method: 'POST', path, headers: headers as string[], body, watch: this.#watch }
-    pool.dispatch(call, this)
+    // undici never writes to the headers.
+    this.#call = { method: 'POST', path, headers: headers as string[], body, watch: this.#watch }
+    pool.dispatch(this.#call, this)
   }
 
   takeHead(): Promise<UpstreamHead> {
@@ -149,6 +153,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     // Otherwise undici would keep the request's bytes in memory until the answer ends.
     controller.rawHeaders = null
     this.#answering = true
+    this.#call = undefined
     this.#resolveHead({ status, headers })
     // Drop both functions, because they retain the promise and thus the headers.
     this.#resolveHead = ignore
@@ -178,6 +183,13 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     if (this.#ended || this.#failure) return
+    const call = this.#call
+    if (call && wasIncomplete(error)) {
+      this.#call = undefined
+      this.#controller = undefined
+      this.#pool.dispatch(call, this)
+      return
+    }
     this.#fail(connectionError(error, this.#answering))
   }
 
@@ -206,7 +218,9 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
 
   #settle(): void {
     this.#controller = undefined
+    this.#call = undefined
     this.#watch.onEnd = undefined
+    this.#watch.onFree?.()
     this.#signal.removeEventListener('abort', this.#onAbort)
     this.#releaseTimer?.cancel()
   }

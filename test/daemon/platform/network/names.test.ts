@@ -1,9 +1,9 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { afterEach, expect, test } from 'vitest'
-import { createHostResolver } from '../../../src/daemon/webhooks/host-resolver.ts'
-import { createFakeClock } from '../../fake-clock.ts'
-import { turns } from './dispatch-world.ts'
+import { openNames } from '../../../../src/daemon/platform/network/names.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
+import { turns } from '../../webhooks/dispatch-world.ts'
 
 const A = 1
 const AAAA = 28
@@ -39,9 +39,9 @@ test.each([
   ['AAAA', { [AAAA]: [0x20, 1, 0x48, 0x60, ...Array(11).fill(0), 1] }, ['2001:4860::1']],
 ])('a name server that responds only for %s delays a lookup by 300 ms', async (_, answers, expected) => {
   const clock = createFakeClock()
-  const resolver = createHostResolver({ clock, systemNames: false, servers: [await nameServer(answers)] })
-  opened.push(resolver)
-  const found = resolver.resolve('hook.example.com')
+  const names = openNames({ clock, servers: [await nameServer(answers)] })
+  opened.push(names)
+  const found = names.ofCaller('hook.example.com')
   while (!clock.dueIn(300)) await turns(1)
   clock.advance(299)
   expect(await Promise.race([found, turns(5)])).toBeUndefined()
@@ -52,8 +52,8 @@ test.each([
 test('a name server that responds for both families causes no delay', async () => {
   const clock = createFakeClock()
   const server = await nameServer({ [A]: [8, 8, 8, 8], [AAAA]: [0x20, 1, 0x48, 0x60, ...Array(11).fill(0), 1] })
-  const resolver = createHostResolver({ clock, systemNames: false, servers: [server] })
-  opened.push(resolver)
-  expect([...(await resolver.resolve('hook.example.com'))].sort()).toEqual(['2001:4860::1', '8.8.8.8'])
+  const names = openNames({ clock, servers: [server] })
+  opened.push(names)
+  expect([...(await names.ofCaller('hook.example.com'))].sort()).toEqual(['2001:4860::1', '8.8.8.8'])
   expect(clock.pending).toBe(0)
 })

@@ -1,0 +1,123 @@
+// Resolves the host names of all outgoing calls.
+import dns, { type RecordWithTtl } from 'node:dns'
+import { Resolver } from 'node:dns/promises'
+import type { LookupFunction } from 'node:net'
+import type { Clock, Timer } from '../../../shared/time.ts'
+import { createNameCache, type Resolved, type ResolveHost } from './name-cache.ts'
+
+/** The system reports no TTL for its addresses. This is undici's limit, too. */
+export const SYSTEM_TTL_MS = 10_000
+/** How long the addresses of a configured name are used after their TTL, while a lookup refreshes them. */
+export const SYSTEM_STALE_MS = 3_600_000
+/** The maximum time for which DNS results are cached, even if their TTL is longer. */
+const DNS_TTL_MAX_MS = 5_000
+/** Resolution delay (RFC 8305): the maximum wait for the other address family after one family has resolved. */
+const OTHER_FAMILY_MS = 300
+/** The timeout and the number of tries of one DNS query. The attempt that waits for the query has its own timeout. */
+const QUESTION = { timeout: 1_500, tries: 2 } as const
+
+/** The caches are separate, because the system may resolve a name to other addresses than DNS. */
+export type Names = {
+  /**
+   * For names that the operator configures: asks the system, which knows the hosts file and search domains. A lookup
+   * uses a libuv thread until it ends, so each name uses at most one. Stale addresses are used during a lookup.
+   */
+  ofOperator: ResolveHost
+  /**
+   * For names that callers configure: asks the DNS servers directly, so that these names never use libuv's threads.
+   * Stale addresses are not used.
+   */
+  ofCaller: ResolveHost
+  /** Like `ofCaller`, but asks the system for names that DNS does not know. They resolve to private addresses. */
+  ofTrustedCaller: ResolveHost
+  close(): void
+}
+
+/**
+ * @param servers overrides the DNS servers of this machine for the names of callers, as addresses with ports
+ */
+export function openNames({ clock, servers }: { clock: Clock; servers?: readonly string[] }): Names {
+  const resolver = new Resolver(QUESTION)
+  if (servers) resolver.setServers(servers)
+
+  async function askDns(host: string): Promise<Resolved> {
+    const { records, failures } = await bothFamilies(clock, [
+      resolver.resolve4(host, { ttl: true }),
+      resolver.resolve6(host, { ttl: true }),
+    ])
+    if (records.length === 0) throw failures[0]
+    const ttlSeconds = Math.min(...records.map(({ ttl }) => ttl))
+    return { addresses: records.map(({ address }) => address), ttlMs: ttlSeconds * 1000 }
+  }
+
+  return {
+    ofOperator: createNameCache({ clock, ask: askSystem, maxTtlMs: SYSTEM_TTL_MS, staleMs: SYSTEM_STALE_MS }),
+    ofCaller: createNameCache({ clock, ask: askDns, maxTtlMs: DNS_TTL_MAX_MS }),
+    ofTrustedCaller: createNameCache({
+      clock,
+      ask: (host) => askDns(host).catch(() => askSystem(host)),
+      maxTtlMs: DNS_TTL_MAX_MS,
+    }),
+    close() {
+      resolver.cancel()
+    },
+  }
+}
+
+/** Returns the `lookup` function of a socket. It resolves every name with `resolve`. */
+export const lookupWith =
+  (resolve: ResolveHost): LookupFunction =>
+  (host, wanted, answer) => {
+    resolve(host).then(
+      (addresses) => {
+        const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+        if (wanted.all) answer(null, found)
+        else answer(null, found[0]?.address ?? '', found[0]?.family)
+      },
+      (error) => answer(error, []),
+    )
+  }
+
+const askSystem = (host: string): Promise<Resolved> =>
+  new Promise((resolve, reject) => {
+    dns.lookup(host, { all: true }, (error, found) => {
+      if (error) reject(error)
+      else resolve({ addresses: found.map(({ address }) => address), ttlMs: SYSTEM_TTL_MS })
+    })
+  })
+
+/**
+ * After one family has resolved, waits up to OTHER_FAMILY_MS for the other, because some DNS servers drop IPv6 queries.
+ */
+function bothFamilies(
+  clock: Clock,
+  questions: readonly Promise<RecordWithTtl[]>[],
+): Promise<{ records: RecordWithTtl[]; failures: unknown[] }> {
+  return new Promise((resolve) => {
+    const records: RecordWithTtl[] = []
+    const failures: unknown[] = []
+    let open = questions.length
+    let timer: Timer | undefined
+    const answered = () => {
+      open--
+      if (open > 0 && records.length > 0) timer ??= clock.after(OTHER_FAMILY_MS, finish)
+      else if (open === 0) finish()
+    }
+    const finish = () => {
+      timer?.cancel()
+      resolve({ records: [...records], failures })
+    }
+    for (const question of questions) {
+      question.then(
+        (found) => {
+          records.push(...found)
+          answered()
+        },
+        (error) => {
+          failures.push(error)
+          answered()
+        },
+      )
+    }
+  })
+}
