@@ -8,6 +8,7 @@ import type { Config } from '../src/daemon/config/config.ts'
 import { DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
 import { licensePools } from '../src/daemon/metering/config.ts'
 import type { ProviderConfig } from '../src/daemon/models/config.ts'
+import type { StoreTimeouts } from '../src/daemon/platform/db/database.ts'
 import type { ConnectionLimits } from '../src/daemon/platform/http/server.ts'
 import { createLog, type DaemonLog, type Log } from '../src/daemon/platform/log.ts'
 import { DEFAULT_EVIDENCE } from '../src/daemon/records/config.ts'
@@ -69,6 +70,7 @@ export type GatewayOptions = {
   providers?: readonly ProviderConfig[]
   proxies?: Config['proxies']
   limits?: Partial<ConnectionLimits>
+  storeTimeouts?: StoreTimeouts
   drainTimeoutMs?: number
   licenses?: Partial<Config['licenses']>
   points?: Config['points']
@@ -138,6 +140,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     // Test workers use all cores, so a process of the lowest priority would hardly run.
     extraction: { program: extractionProgram(), lowPriority: false },
     ...(options.limits && { limits: options.limits }),
+    ...(options.storeTimeouts && { storeTimeouts: options.storeTimeouts }),
   }
   let app = await startApp(config, deps)
   const agent = new Agent({ pipelining: 1, keepAliveTimeout: 60_000 })

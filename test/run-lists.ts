@@ -20,6 +20,7 @@ export const OWN_PROCESS: readonly string[] = [
   'test/daemon/main.test.ts',
   'test/daemon/platform/db',
   'test/daemon/gateway/chat/failing-guards.test.ts',
+  'test/daemon/gateway/chat/slots.test.ts',
   'test/daemon/models',
 ]
 

@@ -6,7 +6,7 @@ import { type Extraction, openKnowledge } from './knowledge/room.ts'
 import { openMetering } from './metering/room.ts'
 import { openModels } from './models/room.ts'
 import { lockDataDir, makeDataDir } from './platform/db/data-dir-lock.ts'
-import { openDatabase } from './platform/db/database.ts'
+import { openDatabase, type StoreTimeouts } from './platform/db/database.ts'
 import type { Db } from './platform/db/db.ts'
 import { migrateDatabase } from './platform/db/migrate.ts'
 import { createStoreCheck } from './platform/db/store-check.ts'
@@ -42,6 +42,7 @@ export type AppDeps = {
   clock: Clock
   log: Log
   limits?: Partial<ConnectionLimits>
+  storeTimeouts?: StoreTimeouts
   extraction?: Extraction
   /** Decides when jobs run. By default, uses the system's clock. */
   cron?: Cron
@@ -55,7 +56,7 @@ export type AppDeps = {
  */
 export async function startApp(
   config: Config,
-  { clock, log, cron, limits = {}, extraction = {} }: AppDeps,
+  { clock, log, cron, limits = {}, storeTimeouts = {}, extraction = {} }: AppDeps,
 ): Promise<App> {
   const opened: (() => Promise<void>)[] = []
   const open = <T extends { close(): Promise<void> }>(room: T): T => {
@@ -72,7 +73,7 @@ export async function startApp(
     if (lock) opened.push(() => lock.release())
     const db = await openDatabase(
       config.database.kind === 'sqlite' ? { kind: 'sqlite', dataDir: config.dataDir } : config.database,
-      { log, withVectors: config.knowledge?.embedding !== undefined },
+      { log, withVectors: config.knowledge?.embedding !== undefined, timeouts: storeTimeouts },
     )
     opened.push(() => db.destroy())
     await migrateDatabase(db)
@@ -118,7 +119,7 @@ export async function startApp(
     const routes: Route[] = [
       ...systemRoutes({
         clock,
-        checkStore: createStoreCheck({ db, clock }),
+        checkStore: createStoreCheck({ db, clock, isWritable: ledger.isWritable }),
         isDraining: http.isDraining,
         allRoutes: () => routes,
       }),

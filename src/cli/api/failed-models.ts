@@ -30,6 +30,10 @@ const adviceFor = (attempt: unknown): string | undefined => {
   return ADVICE[String(findAtPath(attempt, 'reason'))]?.(model, model.slice(0, Math.max(0, model.indexOf('/'))))
 }
 
+/** Names the command that shows what a request's models answered. Only administrators may run it. */
+export const logHint = (requestId: string | undefined): string[] =>
+  requestId === undefined ? [] : [`What happened?      aigw logs show ${requestId}`]
+
 /** Returns one line for each failed attempt of a chain, then the advice for the operator. */
 export const attemptHints = (attempts: readonly unknown[]): string[] => [
   ...attempts.map(

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { CliError, type CliErrorOptions, EXIT, isErrno } from '../errors.ts'
 import { findAtPath } from '../output/formats.ts'
-import { attemptHints, needOperator } from './failed-models.ts'
+import { attemptHints, logHint, needOperator } from './failed-models.ts'
 
 type FailedAnswer = {
   status: number
@@ -34,6 +34,8 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
   const label = structured ? textAt('error.code') : textAt('error')
   const text = structured ? textAt('error.message') : textAt('message')
   const exhausted = label === 'All model attempts failed'
+  const ofRequest = textAt('request_id') ?? requestId
+  const failedChat = exhausted || label === 'Provider rejected the request'
   const otherwise = status < 500 ? EXIT.usage : EXIT.error
   return new CliError(
     exhausted ? EXIT.upstream : (EXIT_OF_STATUS[status] ?? otherwise),
@@ -41,11 +43,11 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
     {
       code: label ?? `HTTP_${status}`,
       httpStatus: status,
-      requestId: textAt('request_id') ?? requestId,
+      requestId: ofRequest,
       retryable: (status === 429 || status >= 500) && !needOperator(findAtPath(body, 'attempts')),
       retryAfterSeconds: status === 429 ? secondsIn(headers['retry-after']) : undefined,
       answer: raw,
-      hints: hintsFor(status, body, headers, `${label} ${text}`),
+      hints: [...hintsFor(status, body, headers, `${label} ${text}`), ...(failedChat ? logHint(ofRequest) : [])],
     },
   )
 }

@@ -158,7 +158,17 @@ describe('aigw chat', () => {
   test('names every attempt of a chain that failed', async () => {
     const attempts = [{ model: 'a/b', status: 'failed', reason: 'timeout', latency_ms: 900 }]
     gateway.on(ROUTE, flatError(502, 'All model attempts failed', 'Nobody answered.', { attempts }))
-    expect((await chat(['hi'])).stderr).toContain('a/b:  timeout after 900 ms')
+    const { stderr } = await chat(['hi'])
+    expect(stderr).toContain('a/b:  timeout after 900 ms')
+    expect(stderr).toContain('aigw logs show req-fake')
+  })
+
+  test.each([
+    [400, 'Provider rejected the request', true],
+    [400, 'Invalid messages', false],
+  ])('a %i %s names the command that shows the details: %s', async (status, label, names) => {
+    gateway.on(ROUTE, flatError(status, label, 'What went wrong.'))
+    expect((await chat(['hi'])).stderr.includes('aigw logs show req-fake')).toBe(names)
   })
 
   test.each([

@@ -1,6 +1,7 @@
 /** Parses the frames of a streamed answer. */
 import { createParser } from 'eventsource-parser'
 import type { ChatFrame } from '../../../shared/wire/chat.ts'
+import { logHint } from '../../api/failed-models.ts'
 import { brokenAnswer } from '../../api/http-errors.ts'
 import { CliError, EXIT } from '../../errors.ts'
 
@@ -66,5 +67,5 @@ export const incomplete = (message: string, requestId: string | undefined, code 
     code,
     requestId,
     retryable: true,
-    hints: ['The text above, if any, is only a part of the answer.'],
+    hints: ['The text above, if any, is only a part of the answer.', ...logHint(requestId)],
   })

@@ -42,6 +42,7 @@ export async function beginAnswer(
   }: { attempt: Attempt; limit: AttemptLimit; commit: CommitPoint; terms: AttemptTerms; signal: AbortSignal },
 ): Promise<Begun> {
   const batches = attempt.provider.chat(toProviderCall(call, attempt, limit, terms), signal)[Symbol.asyncIterator]()
+  terms.onClose(() => void batches.return?.())
   let firstBatch: readonly ChatPart[] | undefined
   try {
     const first = await batches.next()
@@ -56,7 +57,6 @@ export async function beginAnswer(
     }
     return { firstBatch, rest: batches, limit }
   } catch (error) {
-    void batches.return?.()
     const { reason } = signal
     // The client has disconnected, but the model generated the buffered text, so it is billed like every answer.
     if (firstBatch && reason instanceof RequestAborted && reason.by === 'client')

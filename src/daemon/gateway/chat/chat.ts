@@ -1,13 +1,12 @@
 // The chat operation: retrieves passages, streams one model's answer through the guards, and renders it for a surface.
 
-import { counting } from '../../metering/usage/counts.ts'
 import { ProviderError } from '../../models/provider.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { reply } from '../../platform/http/route.ts'
-import { createPacer, runInSlices } from '../../platform/pacing.ts'
 import { type AnswerGuard, guardAnswer } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
+import { countBilledTokens } from '../governed/count-tokens.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import type { Opened } from '../governed/failover.ts'
 import type { Delivery, Operation, Running } from '../governed/operation.ts'
@@ -55,17 +54,14 @@ async function deliver(
   const answer = stream ? surface.streamed(envelope, context, keeps) : surface.whole(envelope)
   const guard = guardAnswer(screened.guarded, deps) // DLP, PII, canaries and prompt shield on the answer
   const ending = await readAnswer(opened, guard, answer, signal) // forwards the parts until the answer ends
-  const { usage, doubts } = await runInSlices(counting(order.call, limit.tokens, ending.output), createPacer())
-  if (doubts) {
-    const facts = { request_id: context.requestId, model: opened.attempt.modelId, reported: doubts, billed: usage }
-    deps.log.error(facts, 'a provider reported implausible token counts, which are not billed')
-  }
+  const usage = await countBilledTokens(running, opened, limit.tokens, ending.output, deps)
   const delivered = {
     outcome: ending.outcome,
     usage,
     incidents: incidentsOf(guard, context.requestId, deps),
     fail(error: unknown) {
-      if (!stream) return
+      // If no byte was sent yet, the error itself becomes the response.
+      if (!stream || !context.response.headersSent) return
       answer.fail(toErrorFrame(error, traceId))
       answer.send()
     },

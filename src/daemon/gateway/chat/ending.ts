@@ -56,8 +56,6 @@ export async function readAnswer(
     return { outcome: brokenOutcome(failure), output, failure }
   } finally {
     quiet.cancel()
-    // Closes the upstream connection if the client, not the provider, ended the answer.
-    void rest.return?.()
     close(failure)
   }
 }

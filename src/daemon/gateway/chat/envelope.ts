@@ -40,7 +40,7 @@ export function toEnvelope(
       ...(chain.attempts.length > 1 && {
         failover: { occurred: attempt !== chain.attempts[0], attempts: [...attempts] },
       }),
-      ...(payment?.fallback && { billing_fallback: payment.fallback }),
+      ...(payment.fallback && { billing_fallback: payment.fallback }),
       smltp: {
         bundle_id: bundleId,
         ...(receipts && { receipt_url: `${RECEIPTS_PATH}/${bundleId}` }),

@@ -30,7 +30,10 @@ export type Opened<Begun> = {
   heads: readonly (ProviderHead | undefined)[]
   firstTokenMs: number
   begun: Begun
-  /** Call this once, after the last read. Pass the failure, or undefined after a complete result. */
+  /**
+   * Ends the call and frees the provider's slot. Pass the failure, or undefined after a complete result. Further calls
+   * have no effect.
+   */
   close(failure: unknown): void
 }
 
@@ -50,6 +53,8 @@ export type AttemptTerms = Pick<ProviderCall, 'timeouts'> & {
   onHead: OnHead
   /** Call it when the first output has arrived. The model is then known to be healthy. */
   onFirstOutput(): void
+  /** Sets what ends the call. It runs if the attempt fails, and when the result is closed. */
+  onClose(end: () => void): void
 }
 
 /** One request to a chain of models. */
@@ -184,22 +189,27 @@ async function tryModel<Begun>(
   const startedMs = clock.monotonic()
   const at = attempts.length
   let firstTokenMs = 0
-  const terms: AttemptTerms = {
-    timeouts,
-    entitle: entitle(attempt, at, (entitlement) => {
-      entitlements[at] = entitlement
-    }),
-    onHead(head) {
-      heads[at] = head
-    },
-    onFirstOutput() {
-      firstTokenMs = Math.round(clock.monotonic() - startedMs)
-      breaker.firstToken(tenantId, modelId)
-    },
-  }
+  let endCall = () => {}
   try {
+    const terms: AttemptTerms = {
+      timeouts,
+      entitle: entitle(attempt, at, (entitlement) => {
+        entitlements[at] = entitlement
+      }),
+      onHead(head) {
+        heads[at] = head
+      },
+      onFirstOutput() {
+        firstTokenMs = Math.round(clock.monotonic() - startedMs)
+        breaker.firstToken(tenantId, modelId)
+      },
+      onClose(end) {
+        endCall = end
+      },
+    }
     const begun = await begin(attempt, terms)
     addAttempt(run, attempt, { latencyMs: firstTokenMs }, log)
+    let isClosed = false
     return {
       attempt,
       attempts,
@@ -207,12 +217,16 @@ async function tryModel<Begun>(
       firstTokenMs,
       begun,
       close(failure) {
+        if (isClosed) return
+        isClosed = true
+        endCall()
         providerGates.leave(provider.name)
         if (failure === undefined) breaker.succeeded(tenantId, modelId)
         else if (failure instanceof ProviderError) breaker.failed(tenantId, modelId, failure.reason)
       },
     }
   } catch (error) {
+    endCall()
     providerGates.leave(provider.name)
     const latencyMs = Math.round(clock.monotonic() - startedMs)
     const failure = signal.aborted ? signal.reason : error
@@ -223,6 +237,10 @@ async function tryModel<Begun>(
     }
     breaker.failed(tenantId, modelId, failure.reason)
     addAttempt(run, attempt, { reason, latencyMs, alarm: failure.alarm }, log, { detail: failure.message })
+    const { providerMessage: provider_message } = failure
+    if (provider_message !== undefined) {
+      log.debug({ request_id: run.requestId, model: modelId, provider_message }, 'message of the provider')
+    }
     return failure
   }
 }

@@ -39,26 +39,34 @@ export async function finish(
   context: RequestContext,
   { ledger, providers, clock }: Pick<GovernedDeps, 'ledger' | 'providers' | 'clock'>,
 ): Promise<void> {
-  const nowMs = clock.now()
   context.bundleId = trail.bundleId
-  const latencyMs = Math.round(clock.monotonic() - trail.startedMonotonicMs)
-  const failovers = failoverRecords(trail.attempts, context, nowMs)
-  const entry = toEntry(trail, ending, { context, atMs: nowMs, latencyMs }, providers)
-  const records: LedgerRecords = {
-    evidence: [...failovers.evidence, entry],
-    incidents: trail.found.flatMap(({ incidents = [] }) => incidents),
-    events: [...trail.found.flatMap(({ events = [] }) => events), ...failovers.events],
-    counters: context.unstoredCounters(),
-    ...(ending.kind === 'delivered' && recordsOf(ending)),
-  }
   try {
-    await ledger.commit(records)
+    await ledger.commit(toRecords(trail, ending, context, { providers, clock }))
   } catch (error) {
     context.bundleId = undefined
     throw error
   }
   context.countersStored()
   for (const onDurable of trail.whenDurable) onDurable()
+}
+
+function toRecords(
+  trail: Trail,
+  ending: Ending,
+  context: RequestContext,
+  { providers, clock }: Pick<GovernedDeps, 'providers' | 'clock'>,
+): LedgerRecords {
+  const nowMs = clock.now()
+  const latencyMs = Math.round(clock.monotonic() - trail.startedMonotonicMs)
+  const failovers = failoverRecords(trail.attempts, context, nowMs)
+  const entry = toEntry(trail, ending, { context, atMs: nowMs, latencyMs }, providers)
+  return {
+    evidence: [...failovers.evidence, entry],
+    incidents: trail.found.flatMap(({ incidents = [] }) => incidents),
+    events: [...trail.found.flatMap(({ events = [] }) => events), ...failovers.events],
+    counters: context.unstoredCounters(),
+    ...(ending.kind === 'delivered' && recordsOf(ending)),
+  }
 }
 
 /** The records that only a result has: what it costs, and the response for replays. */

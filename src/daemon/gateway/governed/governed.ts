@@ -1,6 +1,6 @@
 // Runs every governed operation, from a well-formed request to its last byte. Read `run` from top to bottom.
 import { GatewayError } from '../../../shared/errors.ts'
-import { type Billing, type Order, unbilled } from '../../metering/usage/billing.ts'
+import { type Billing, type Charge, type Order, unbilled } from '../../metering/usage/billing.ts'
 import type { Payment } from '../../metering/usage/payment.ts'
 import { NO_BREAKER } from '../../models/breaker.ts'
 import type { Reply, RequestContext } from '../../platform/http/route.ts'
@@ -19,8 +19,9 @@ import { screen } from './screen.ts'
 import { beginTrail, type Stage, type Trail, withFacts } from './trail.ts'
 
 /**
- * Runs one request of an operation. Returns the reply, or undefined if the result was streamed. Every request that is
- * well formed leaves exactly one entry in the log, and all its records become durable in one commit (`finish`).
+ * Runs one request of an operation. Returns the reply, or undefined if the result was streamed. An admitted request
+ * leaves exactly one entry in the log, unless an overloaded gateway rejects it. All its records become durable in one
+ * commit (`finish`).
  * @throws GatewayError if the request is rejected; RequestAborted if the client disconnects before the first token; the
  * ledger's error if the commit failed
  */
@@ -31,6 +32,8 @@ export function governed<Input extends GovernedInput, Prepared, Begun>(
   deps: GovernedDeps,
 ): Promise<Reply | undefined> {
   return deps.idempotency.once(context, operation.path, async () => {
+    // No model may be paid for an answer that could not be recorded.
+    deps.ledger.requireWritable()
     const { chain, stream } = input
     const names = { requestedModel: chain.models?.[0]?.model ?? chain.model ?? null, streamed: stream }
     const begun = beginTrail({ operation: operation.name, errors: operation.errors }, names, context, deps.clock)
@@ -41,7 +44,7 @@ export function governed<Input extends GovernedInput, Prepared, Begun>(
 
 /** Malformed requests leave no entry; forbidden requests do. */
 async function admitRecorded(
-  operation: Pick<Operation<never, never, never>, 'path'>,
+  operation: { path: string },
   input: GovernedInput,
   begun: Trail,
   context: RequestContext,
@@ -85,8 +88,12 @@ async function answer<Input extends GovernedInput, Prepared, Begun>(
 ): Promise<Reply | undefined> {
   const { context, trail } = request
   const { keyId, isOperator } = context.caller
-  const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, context.signal)
-  if (turn) await turn // queued: the key has reached its limit of running requests
+  try {
+    const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, context.signal)
+    if (turn) await turn // queued: the key has reached its limit of running requests
+  } catch (error) {
+    throw trail.incidents.length === 0 ? error : await refuse(trail, error, context, deps)
+  }
   // The head of a stream names the entry before the entry exists.
   context.bundleId = trail.bundleId
   const produced = await produce(operation, request, deps)
@@ -116,6 +123,7 @@ async function produce<Input extends GovernedInput, Prepared, Begun>(
 ): Promise<Produced> {
   let trail = admittedTrail
   let payment: Payment | undefined
+  let opened: Opened<Begun> | undefined
   const take = <T>(stage: Stage<T>): T => {
     trail = withFacts(trail, stage.facts)
     if (stage.refusal) throw stage.refusal.error
@@ -132,10 +140,11 @@ async function produce<Input extends GovernedInput, Prepared, Begun>(
     payment = await billingOf(operation, deps).reserve(order) // reserves the maximum cost, capped by the budget, or throws 429
     const { bundleId } = trail
     const running = { context, screened, prepared, bundleId, order, payment, signal, keeps: replay !== undefined }
-    const opened = take(await runChain(chainRunOf(operation, running, deps), failoverOf(operation, deps))) // fails over until a model begins
+    opened = take(await runChain(chainRunOf(operation, running, deps), failoverOf(operation, deps))) // fails over until a model begins
     const delivery = await operation.deliver(running, opened, deps) // forwards the result until it ends
     return { trail, payment, result: { opened, delivery, order, payment, origin: screened.origin } }
   } catch (error) {
+    opened?.close(error)
     return { trail, payment, error }
   }
 }
@@ -191,22 +200,22 @@ async function settle(
 ): Promise<Reply | undefined> {
   const { modelId } = opened.attempt
   const { usage, incidents, broken } = delivery
-  const charge = billingOf(operation, deps).charge(order, payment, { modelId, usage })
-  const found =
-    incidents.length > 0 ? [incidentRecords(incidents, { ...origin, model: modelId }, deps.clock.now())] : []
-  const ended = withFacts(trail, { incidents, found, ...(broken?.attempts && { attempts: broken.attempts }) })
-  const ending = {
-    kind: 'delivered',
-    delivery,
-    model: modelId,
-    firstTokenMs: opened.firstTokenMs,
-    charge,
-    reserved: payment.reserved,
-    replay,
-  } as const
+  let charge: Charge
   try {
-    await finish(ended, ending, context, deps)
+    charge = billingOf(operation, deps).charge(order, payment, { modelId, usage })
+    const origins = { ...origin, model: modelId }
+    const found = incidents.length > 0 ? [incidentRecords(incidents, origins, deps.clock.now())] : []
+    const ended = withFacts(trail, { incidents, found, ...(broken?.attempts && { attempts: broken.attempts }) })
+    const { firstTokenMs } = opened
+    const { reserved } = payment
+    await finish(
+      ended,
+      { kind: 'delivered', delivery, model: modelId, firstTokenMs, charge, reserved, replay },
+      context,
+      deps,
+    )
   } catch (error) {
+    context.bundleId = undefined
     delivery.fail(error)
     throw error
   }

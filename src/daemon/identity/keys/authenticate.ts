@@ -4,6 +4,7 @@ import { mayUse } from '../../../shared/permissions.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { createFreshCache } from '../../platform/db/fresh-cache.ts'
+import { createAddressRate } from '../../platform/http/address-rate.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import {
   type AddressList,
@@ -19,12 +20,18 @@ import { findPresentedKey, type PresentedKey } from './store.ts'
 export const KEY_CACHE_MS = 2_000
 
 const KEYS_CACHED = 10_000
+/** Maximum number of rejected keys to cache. A client that retries with a wrong key uses only one entry. */
+const REJECTED_KEYS_CACHED = 1_000
+/** Maximum number of lookups of rejected keys per client address. */
+export const REJECTED_KEYS = { perMinute: 600, addresses: 10_000 } as const
 
 export type Authenticator = {
   /**
-   * Returns the caller of the request. The result is synchronous if the key was looked up within the last KEY_CACHE_MS.
+   * Returns the caller of the request. Synchronous if the key was looked up within KEY_CACHE_MS; then it also throws
+   * synchronously.
    * @throws UNAUTHORIZED if the key is missing, malformed, unknown, revoked or expired, or if its owner is inactive or
    * its tenant disabled. CLIENT_ADDRESS_REFUSED if the key is not allowed from the client's address.
+   * RATE_LIMIT_EXCEEDED if the client's address has sent too many rejected keys and the key was never accepted before.
    */
   authenticate(request: ClientRequest): Caller | Promise<Caller>
   /**
@@ -33,8 +40,8 @@ export type Authenticator = {
    * `authenticate`.
    */
   isAccepted(caller: Pick<Caller, 'secretHash'>): boolean | Promise<boolean>
-  /** Invalidates all cached keys. Call it after any change of keys, users, roles or tenants. */
-  forgetKeys(): void
+  /** Invalidates the cached keys of a tenant. Call it after any change of its keys, users, roles or settings. */
+  forgetKeys(tenantId: string): void
   /**
    * Reads the caller's current rights in this transaction. The hash of the presented key identifies the caller.
    * @throws UNAUTHORIZED if the key is no longer valid
@@ -65,12 +72,25 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
     clock,
     maxAgeMs: KEY_CACHE_MS,
     names: KEYS_CACHED,
+    absentNames: REJECTED_KEYS_CACHED,
     async load(secretHash) {
       const found = await findPresentedKey(db, secretHash)
       if (!found) throw unknown()
       return toKnownKey(found, secretHash)
     },
   })
+
+  const rejected = createAddressRate({ clock, ...REJECTED_KEYS })
+
+  /** Waits for the lookup of a key, and counts it if the key is rejected. */
+  async function lookedUp(loading: Promise<KnownKey>, request: ClientRequest): Promise<KnownKey> {
+    try {
+      return await loading
+    } catch (error) {
+      if (error instanceof GatewayError) rejected.refuses(clientAddress(request, proxies))
+      throw error
+    }
+  }
 
   /**
    * Checks the conditions that may differ between two requests with the same key: the time and the client's address.
@@ -83,19 +103,29 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
 
   return {
     authenticate(request) {
-      const key = keys.of(hashOf(presentedKey(request.headers)))
-      return key instanceof Promise ? key.then((found) => admit(found, request)) : admit(key, request)
+      const name = hashOf(presentedKey(request.headers))
+      // Keys that were accepted before still work, because many clients may share an address.
+      const retryAfterSeconds = keys.knows(name) ? undefined : rejected.wouldRefuse(clientAddress(request, proxies))
+      if (retryAfterSeconds !== undefined) throw tooManyRejected(retryAfterSeconds)
+      const key = keys.of(name)
+      return key instanceof Promise
+        ? lookedUp(key, request).then((found) => admit(found, request))
+        : admit(key, request)
     },
     isAccepted({ secretHash }) {
       const isInTime = ({ expiresAtMs }: KnownKey) => clock.now() < expiresAtMs
-      const key = keys.of(secretHash)
-      if (!(key instanceof Promise)) return isInTime(key)
-      return key.then(isInTime, (error: unknown) => {
+      const toVerdict = (error: unknown): false => {
         if (error instanceof GatewayError) return false
         throw error
-      })
+      }
+      try {
+        const key = keys.of(secretHash)
+        return key instanceof Promise ? key.then(isInTime, toVerdict) : isInTime(key)
+      } catch (error) {
+        return toVerdict(error)
+      }
     },
-    forgetKeys: () => keys.forget(),
+    forgetKeys: (tenantId) => keys.forget(({ caller }) => caller.tenantId === tenantId),
     async lookUpAgain(tx, { secretHash }) {
       const found = await findPresentedKey(tx, secretHash)
       if (!found) throw unknown()
@@ -167,4 +197,8 @@ function toKnownKey({ row, owner, ownerRights, tenantName }: PresentedKey, secre
 const unauthorized = (message: string) => new GatewayError('UNAUTHORIZED', message)
 const unknown = () =>
   unauthorized('The API key is unknown or revoked. Check the key, or ask an administrator for a new one.')
+const tooManyRejected = (retryAfterSeconds: number) =>
+  new GatewayError('RATE_LIMIT_EXCEEDED', 'Too many unknown API keys were sent from your address. Retry later.', {
+    retryAfterSeconds,
+  })
 const expired = () => unauthorized('The API key has expired. Ask an administrator to extend it or to create a new one.')

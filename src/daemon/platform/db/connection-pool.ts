@@ -5,6 +5,8 @@
 export type ConnectionPool<Connection> = {
   acquire(): Promise<Connection>
   release(connection: Connection): void
+  /** Rejects all waiting borrowers, unless the pool is draining. */
+  rejectWaiting(error: unknown): void
   /**
    * Waits until all connections are returned, removes them from the pool and returns them. Later borrowers are
    * rejected.
@@ -14,12 +16,13 @@ export type ConnectionPool<Connection> = {
 
 export function createConnectionPool<Connection>(connections: readonly Connection[]): ConnectionPool<Connection> {
   const idle = [...connections]
-  const waiting: ((connection: Connection) => void)[] = []
+  const waiting: { resolve(connection: Connection): void; reject(error: unknown): void }[] = []
   let draining = false
 
   function borrow(): Promise<Connection> {
     const connection = idle.pop()
-    return connection === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(connection)
+    if (connection !== undefined) return Promise.resolve(connection)
+    return new Promise((resolve, reject) => waiting.push({ resolve, reject }))
   }
 
   return {
@@ -27,7 +30,11 @@ export function createConnectionPool<Connection>(connections: readonly Connectio
     release(connection) {
       const next = waiting.shift()
       if (next === undefined) idle.push(connection)
-      else next(connection)
+      else next.resolve(connection)
+    },
+    rejectWaiting(error) {
+      if (draining) return
+      for (const { reject } of waiting.splice(0)) reject(error)
     },
     drain() {
       draining = true

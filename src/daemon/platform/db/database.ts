@@ -3,10 +3,13 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Dialect, Kysely } from 'kysely'
 import type { Db, StoreLog } from './db.ts'
-import { openPostgresDialect } from './postgres.ts'
+import { openPostgresDialect, type SilenceTimeouts } from './postgres.ts'
 import { openSqliteDialect } from './sqlite.ts'
 import { sqlite3Driver } from './sqlite-driver.ts'
 import type { Tables } from './tables.ts'
+
+/** Times after which a PostgreSQL server counts as down. Tests shorten them. */
+export type StoreTimeouts = Partial<SilenceTimeouts>
 
 export type DatabaseOptions = { kind: 'sqlite'; dataDir: string } | { kind: 'postgres'; url: string }
 
@@ -17,12 +20,12 @@ export type DatabaseOptions = { kind: 'sqlite'; dataDir: string } | { kind: 'pos
  */
 export async function openDatabase(
   options: DatabaseOptions,
-  { log, withVectors = false }: { log?: StoreLog; withVectors?: boolean } = {},
+  { log, withVectors = false, timeouts }: { log?: StoreLog; withVectors?: boolean; timeouts?: StoreTimeouts } = {},
 ): Promise<Db> {
   const dialect =
     options.kind === 'sqlite'
       ? await openFile(options.dataDir, withVectors)
-      : await openPostgresDialect(options.url, log)
+      : await openPostgresDialect(options.url, log, timeouts)
   const db = new Kysely<Tables>({ dialect })
   try {
     // The PostgreSQL pool connects on demand. The connection here ensures that a wrong URL is reported immediately.

@@ -4,30 +4,46 @@ import type { Clock } from '../../../shared/time.ts'
 
 /** A cache for data that nearly every request reads and that seldom changes, such as keys and tenant settings. */
 export type FreshCache<T> = {
-  /** Returns the cached value synchronously if it is fresh enough; otherwise loads it. @throws errors of `load` */
+  /**
+   * Returns the cached value synchronously if it is fresh enough; otherwise loads it. @throws errors of `load`, also
+   * synchronously if the error is cached
+   */
   of(name: string): T | Promise<T>
-  /** Invalidates the entry with this name, or all entries if no name is given. Call this after each change. */
-  forget(name?: string): void
+  /** Whether the value existed when it was last loaded, even if its entry has expired. */
+  knows(name: string): boolean
+  /**
+   * Invalidates one entry; or all entries without a name; or the entries whose value matches a test, and all names
+   * without a value. Call it after each change.
+   */
+  forget(which?: string | ((value: T) => boolean)): void
 }
 
 /**
- * Caches the result of `load` for each name for `maxAgeMs`. Changes by another daemon are therefore visible after at
- * most `maxAgeMs`. If an entry is read after half that age, it is reloaded in the background. Concurrent loads of one
- * name share one query.
+ * Caches the result of `load` for each name for `maxAgeMs`. So changes by another daemon are visible after `maxAgeMs`
+ * at the latest. An entry that is read after half that age is reloaded in the background. Concurrent loads of one name
+ * share one query. If `load` throws a GatewayError, the name has no value. Up to `absentNames` such errors are cached
+ * separately, so that unknown names cannot evict values.
  */
 export function createFreshCache<T extends object>({
   clock,
   maxAgeMs,
   names = 1_000,
+  absentNames = 0,
   load,
 }: {
   clock: Clock
   maxAgeMs: number
   /** Maximum number of entries. */
   names?: number
+  /** Maximum number of names without a value; 0 caches none. */
+  absentNames?: number
   load: (name: string) => Promise<T>
 }): FreshCache<T> {
   const cache = new LRUCache<string, { value: T; loadedAtMs: number }>({ max: names })
+  const absent =
+    absentNames > 0
+      ? new LRUCache<string, { error: GatewayError; loadedAtMs: number }>({ max: absentNames })
+      : undefined
   const loads = new Map<string, Promise<T>>()
   let generation = 0
 
@@ -46,18 +62,26 @@ export function createFreshCache<T extends object>({
     const startedIn = generation
     try {
       const value = await load(name)
-      // If any entry is invalidated during the query, the result is not cached, because it may lack the change.
-      if (startedIn === generation) cache.set(name, { value, loadedAtMs })
+      // A change during the query may be missing from its result, so the result is not cached.
+      if (startedIn === generation) {
+        cache.set(name, { value, loadedAtMs })
+        absent?.delete(name)
+      }
       return value
     } catch (error) {
       // The entry is evicted if the value was not found, but kept if the store is down.
-      if (startedIn === generation && error instanceof GatewayError) cache.delete(name)
+      if (startedIn === generation && error instanceof GatewayError) {
+        cache.delete(name)
+        absent?.set(name, { error, loadedAtMs })
+      }
       throw error
     }
   }
 
   return {
     of(name) {
+      const missing = absent?.get(name)
+      if (missing && clock.monotonic() - missing.loadedAtMs < maxAgeMs) throw missing.error
       const known = cache.get(name)
       const ageMs = known ? clock.monotonic() - known.loadedAtMs : maxAgeMs
       if (!known || ageMs >= maxAgeMs) return loadOnce(name)
@@ -65,15 +89,19 @@ export function createFreshCache<T extends object>({
       if (ageMs >= maxAgeMs / 2) loadOnce(name).catch(() => {})
       return known.value
     },
-    forget(name) {
+    knows: (name) => cache.has(name),
+    forget(which) {
       generation += 1
-      if (name === undefined) {
-        cache.clear()
-        loads.clear()
-      } else {
-        cache.delete(name)
-        loads.delete(name)
+      if (typeof which === 'string') {
+        cache.delete(which)
+        absent?.delete(which)
+        loads.delete(which)
+        return
       }
+      absent?.clear()
+      loads.clear()
+      if (which === undefined) cache.clear()
+      else for (const entry of cache.values()) if (which(entry.value)) entry.loadedAtMs = Number.NEGATIVE_INFINITY
     },
   }
 }

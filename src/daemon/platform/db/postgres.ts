@@ -1,8 +1,18 @@
 import type { Socket } from 'node:net'
-import { type Dialect, PostgresAdapter, PostgresDriver, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
-import type { CustomTypesConfig } from 'pg'
+import {
+  type Dialect,
+  PostgresAdapter,
+  PostgresDriver,
+  PostgresIntrospector,
+  type PostgresPool,
+  type PostgresPoolClient,
+  PostgresQueryCompiler,
+} from 'kysely'
+import type { CustomTypesConfig, PoolClient } from 'pg'
 import type { StoreLog } from './db.ts'
 import { type Engine, UnstorableValueError } from './engine.ts'
+import { createServerWatch, type WatchTimes } from './postgres-watch.ts'
+import { markStoreFailure } from './store-failure.ts'
 
 const POOL_CONNECTIONS = 10
 const CONNECT_TIMEOUT_MS = 5_000
@@ -12,16 +22,21 @@ const IDLE_TIMEOUT_MS = 30_000
  * may have locks.
  */
 const STATEMENT_TIMEOUT_MS = 30_000
-// After `runningMs` without data, the connection is closed, because a live server would have ended the statement by
-// then.
-const SILENCE_TIMEOUTS: SilenceTimeouts = { runningMs: STATEMENT_TIMEOUT_MS + 2_000, closingMs: 5_000 }
+// By `runningMs`, a live server would have ended the statement, so the connection is closed.
+const SILENCE_TIMEOUTS: SilenceTimeouts = {
+  runningMs: STATEMENT_TIMEOUT_MS + 2_000,
+  closingMs: 5_000,
+  suspectMs: 2_000,
+  probeMs: 3_000,
+  retryMs: 1_000,
+}
 
 /** The type ids (pg_type) of int8 and of numeric, which is the type of sum() over an int8 column. */
 const INT8 = 20
 const NUMERIC = 1700
 
-/** The maximum times without data from the server: while a query is running, and while the store closes. */
-export type SilenceTimeouts = { runningMs: number; closingMs: number }
+/** Maximum time without data from the server: while a query is running, and while the store closes. */
+export type SilenceTimeouts = { runningMs: number; closingMs: number } & WatchTimes
 
 /**
  * Kysely's dialect for a PostgreSQL server. If a connection breaks or times out, the error is logged, the running query
@@ -30,9 +45,10 @@ export type SilenceTimeouts = { runningMs: number; closingMs: number }
 export async function openPostgresDialect(
   url: string,
   log: StoreLog | undefined,
-  silence: SilenceTimeouts = SILENCE_TIMEOUTS,
+  timeouts: Partial<SilenceTimeouts> = {},
 ): Promise<Dialect> {
-  // The package is imported here, so a daemon on SQLite does not load it.
+  const silence = { ...SILENCE_TIMEOUTS, ...timeouts }
+  // Imported here, so a daemon on SQLite does not load the package.
   const { default: pg } = await import('pg')
   const types: CustomTypesConfig = {
     getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
@@ -51,7 +67,8 @@ export async function openPostgresDialect(
     keepAlive: true,
     types,
   })
-  const sockets = new Set<Socket>()
+  const sockets = new Map<PoolClient, Socket>()
+  const lent = new Set<PoolClient>()
   // If a borrowed connection breaks, its client emits `error`, but the pool does not. Without a listener, `error` would
   // end the process, so every client gets a listener.
   pool.on('connect', (client) => {
@@ -60,23 +77,92 @@ export async function openPostgresDialect(
     // connection to the pool while the lost query still runs, and the next query would wait for it.
     const socket = client.connection.stream as Socket
     socket.setTimeout(silence.runningMs, () => socket.destroy(new Error('PostgreSQL did not answer in time')))
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    sockets.set(client, socket)
+    socket.once('close', () => sockets.delete(client))
   })
   pool.on('error', () => undefined)
+  pool.on('acquire', (client) => lent.add(client))
+  pool.on('release', (_error, client) => lent.delete(client))
+
+  async function probe(processIds: readonly number[]): Promise<ReadonlySet<number>> {
+    const client = new pg.Client({ connectionString: url, application_name: 'aigwd' })
+    client.on('error', () => undefined)
+    const late = setTimeout(() => client.connection.stream.destroy(), silence.probeMs)
+    try {
+      await client.connect()
+      const sql = `select pid from pg_stat_activity where pid = any($1::int[]) and state like 'idle%'`
+      const { rows } = await client.query<{ pid: number }>(sql, [processIds])
+      return new Set(rows.map(({ pid }) => pid))
+    } catch (error) {
+      // For example, the server has too many clients. But it answers.
+      if (SQL_STATE.test(codeOf(error))) return new Set()
+      throw error
+    } finally {
+      clearTimeout(late)
+      client.end().catch(() => undefined)
+    }
+  }
+
+  const watch = createServerWatch({
+    times: silence,
+    log,
+    probe,
+    disconnect(clients, error) {
+      for (const [client, socket] of sockets) {
+        if (clients === 'all' || clients.includes(client) || !lent.has(client)) socket.destroy(error)
+      }
+    },
+  })
+  const watched = new WeakMap<PoolClient, PostgresPoolClient>()
+  const watchedPool: PostgresPool = {
+    async connect() {
+      const client = await watch
+        .run(
+          undefined,
+          () => pool.connect(),
+          (unused) => unused.release(),
+        )
+        .catch(markAndThrow)
+      const known = watched.get(client) ?? watchClient(client)
+      watched.set(client, known)
+      return known
+    },
+    end: () => pool.end(),
+  }
+  const watchClient = (client: PoolClient): PostgresPoolClient => ({
+    query: (sql: unknown, parameters?: readonly unknown[]): never =>
+      // Kysely's cursors are not used.
+      watch.run(client, () => client.query(sql as string, parameters as unknown[])).catch(markAndThrow) as never,
+    release: () => client.release(),
+  })
 
   class Driver extends PostgresDriver {
     override async destroy(): Promise<void> {
-      for (const socket of sockets) socket.setTimeout(silence.closingMs)
+      watch.close()
+      for (const socket of sockets.values()) socket.setTimeout(silence.closingMs)
       await super.destroy()
     }
   }
   return {
-    createDriver: () => new Driver({ pool }),
+    createDriver: () => new Driver({ pool: watchedPool }),
     createAdapter: () => new PostgresEngineAdapter(),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   }
+}
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+/** Every SQLSTATE contains a digit, unlike EPIPE. */
+const SQL_STATE = /^(?=.*\d)[0-9A-Z]{5}$/
+
+/** SQLSTATE classes of a server that works but cannot write: 53 no resources, 58 system error, 25006 read-only. */
+const CANNOT_WRITE = /^(53|58)...$|^25006$/
+
+function markAndThrow(error: unknown): never {
+  const failure = postgresEngine.failureOf(error)
+  const isOfStore = failure === 'transient' || failure === 'busy' || CANNOT_WRITE.test(codeOf(error))
+  throw isOfStore ? markStoreFailure(error) : error
 }
 
 class PostgresEngineAdapter extends PostgresAdapter {
@@ -104,13 +190,13 @@ const postgresEngine: Engine = {
   jsonMember: (column, name) => `(replace(${column}, '\\u0000', '\\ufffd')::json ->> '${name}')`,
   failureOf(error) {
     if (error instanceof UnstorableValueError || error instanceof RangeError) return 'row'
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // The SQLSTATE classes are 22 data, 23 constraint, 54 limits; 08 connection, 40 deadlock, 57P0 shutdown. A code
-    // that is not an SQLSTATE comes from the socket.
+    const code = codeOf(error)
+    // SQLSTATE classes: 22 data, 23 constraint, 54 limits; 08 connection, 40 deadlock, 57P0 shutdown. Any other code
+    // comes from the socket.
     if (/^(22|23|54)...$/.test(code)) return 'row'
     // 55P03 is a lock timeout, and 57014 is a statement timeout.
     if (code === '55P03' || code === '57014') return 'busy'
-    return /^(08|40)...$|^57P0.$/.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? 'transient' : 'other'
+    return /^(08|40)...$|^57P0.$/.test(code) || !SQL_STATE.test(code) ? 'transient' : 'other'
   },
   uniqueKeyOf(error) {
     // SQLSTATE unique_violation. The name of the constraint is used, because the message depends on the server's

@@ -14,6 +14,7 @@ import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import type { Engine } from './engine.ts'
 import { createCheckpoints } from './sqlite-checkpoints.ts'
 import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-driver.ts'
+import { markStoreFailure } from './store-failure.ts'
 
 /**
  * libuv has four threads by default. Even if three reads are slow, one thread remains for commits, for which every
@@ -168,8 +169,8 @@ const sqliteEngine: Engine = {
   },
   jsonMember: (column, name) => `cast(${column} ->> '$.${name}' as text)`,
   failureOf(error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // If an error has no SQLite code, it comes from our own checks, which reject a value of the row.
+    const code = codeOf(error)
+    // An error without an SQLite code comes from our own checks, which reject the value of a row.
     return !code.startsWith('SQLITE_') || ROW_FAULTS.has(code) ? 'row' : 'other'
   },
   uniqueKeyOf(error) {
@@ -218,6 +219,10 @@ function withSeparateTexts(values: unknown[][], column: number): [json: string, 
   return [JSON.stringify(values), bytes]
 }
 
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+/** Errors of a statement that is wrong. */
+const STATEMENT_FAULTS: ReadonlySet<string> = new Set(['SQLITE_ERROR', 'SQLITE_MISUSE', 'SQLITE_RANGE'])
 const ROW_FAULTS: ReadonlySet<string> = new Set(['SQLITE_CONSTRAINT', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG'])
 
 class SqliteKyselyDriver {
@@ -270,13 +275,13 @@ class SqliteSession implements DatabaseConnection {
     const pool = readOnly ? this.#pools.readers : this.#pools.writer
     const connection = await pool.acquire()
     this.#transaction = { pool, connection }
-    // IMMEDIATE takes the file's write lock now. A deferred transaction would take the lock later and could fail
-    // half-way if another process has it.
-    await connection.run(readOnly ? 'begin' : 'begin immediate', [])
+    // IMMEDIATE takes the file's write lock now. A deferred transaction could fail half-way if another process has the
+    // lock.
+    await watched(pool, connection.run(readOnly ? 'begin' : 'begin immediate', []))
   }
 
   async commit(): Promise<void> {
-    await this.#transaction?.connection.run('commit', [])
+    if (this.#transaction) await watched(this.#transaction.pool, this.#transaction.connection.run('commit', []))
   }
 
   async rollback(): Promise<void> {
@@ -297,11 +302,14 @@ class SqliteSession implements DatabaseConnection {
 
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     const kind = kindOf(query)
-    if (this.#transaction !== undefined) return execute(this.#transaction.connection, kind, query)
+    if (this.#transaction !== undefined) {
+      const { pool, connection } = this.#transaction
+      return watched(pool, execute(connection, kind, query))
+    }
     const pool = kind === 'read' ? this.#pools.readers : this.#pools.writer
     const connection = await pool.acquire()
     try {
-      return await execute(connection, kind, query)
+      return await watched(pool, execute(connection, kind, query))
     } finally {
       pool.release(connection)
     }
@@ -316,9 +324,21 @@ class SqliteSession implements DatabaseConnection {
 }
 
 /**
- * `read`: only reads. `change`: changes rows and returns their number. `other`: any other statement, which may return
- * rows.
+ * Marks errors of the store. If another process has locked the file for BUSY_TIMEOUT_MS, also rejects the statements
+ * that wait for a connection. Otherwise, each of them would wait for BUSY_TIMEOUT_MS again, one after the other.
  */
+async function watched<T>(pool: ConnectionPool<SqliteConnection>, running: Promise<T>): Promise<T> {
+  try {
+    return await running
+  } catch (error) {
+    const code = codeOf(error)
+    if (code.startsWith('SQLITE_') && !ROW_FAULTS.has(code) && !STATEMENT_FAULTS.has(code)) markStoreFailure(error)
+    if (code === 'SQLITE_BUSY') pool.rejectWaiting(error)
+    throw error
+  }
+}
+
+/** `read`: only reads. `change`: returns the number of changed rows. `other`: may do anything and return rows. */
 type QueryKind = 'read' | 'change' | 'other'
 
 function kindOf({ query, sql }: CompiledQuery): QueryKind {

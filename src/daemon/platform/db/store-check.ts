@@ -2,7 +2,7 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Db } from './db.ts'
 import { isMigrated } from './migrate.ts'
 
-/** Whether the store is reachable, and whether its schema matches this version. */
+/** Whether the store answers and accepts writes, and whether its schema matches this version. */
 export type StoreState = { store: boolean; migrations: boolean }
 
 /** Probes of load balancers time out after a few seconds, so this check times out earlier. */
@@ -15,13 +15,23 @@ const AWAY: StoreState = { store: false, migrations: false }
  * not respond within this time counts as down. Concurrent callers share one query. If the store hangs, probes therefore
  * cannot exhaust its connections.
  */
-export function createStoreCheck({ db, clock }: { db: Db; clock: Clock }): () => Promise<StoreState> {
+export function createStoreCheck({
+  db,
+  clock,
+  isWritable,
+}: {
+  db: Db
+  clock: Clock
+  /** Never rejects. */
+  isWritable(): Promise<boolean>
+}): () => Promise<StoreState> {
   let asked: Promise<StoreState> | undefined
 
   function ask(): Promise<StoreState> {
     asked ??= isMigrated(db)
       .then(
-        (migrations) => ({ store: true, migrations }),
+        // The check writes to a table that may not exist before the migrations.
+        async (migrations) => ({ store: !migrations || (await isWritable()), migrations }),
         () => AWAY,
       )
       .finally(() => {

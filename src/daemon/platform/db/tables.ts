@@ -126,6 +126,8 @@ export type Tables = {
   webhook_deliveries: WebhookDeliveryRow
   /** One row: a text encrypted under the master key of this installation. */
   master_key_check: { id: string; sealed: string; created_at: string }
+  /** Each daemon writes one row to check whether the store accepts writes. */
+  store_probes: { id: string; written_at: string; padding: string }
   spend_counters: SpendCounterRow
   spend_reservations: SpendReservationRow
   idempotency_results: IdempotencyResultRow

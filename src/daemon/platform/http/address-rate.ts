@@ -8,6 +8,8 @@ const MINUTE_MS = 60_000
 export type AddressRate = {
   /** Counts one request. Returns the seconds to wait if the limit for this minute is exceeded, else undefined. */
   refuses(address: string | undefined): number | undefined
+  /** Like `refuses` for the next request, without counting it. */
+  wouldRefuse(address: string | undefined): number | undefined
 }
 
 /**
@@ -25,16 +27,27 @@ export function createAddressRate({
   addresses: number
 }): AddressRate {
   const counts = new LRUCache<string, { minute: number; requests: number }>({ max: addresses })
+
+  function countOf(name: string): { minute: number; requests: number } {
+    const minute = Math.floor(clock.now() / MINUTE_MS)
+    const known = counts.get(name)
+    return known?.minute === minute ? known : { minute, requests: 0 }
+  }
+
+  const waitIfMore = (requests: number, minute: number): number | undefined =>
+    requests > perMinute ? Math.ceil(((minute + 1) * MINUTE_MS - clock.now()) / 1000) : undefined
+
   return {
     refuses(address) {
-      const now = clock.now()
-      const minute = Math.floor(now / MINUTE_MS)
       const name = networkOf(address)
-      const known = counts.get(name)
-      const count = known?.minute === minute ? known : { minute, requests: 0 }
+      const count = countOf(name)
       count.requests += 1
       counts.set(name, count)
-      return count.requests > perMinute ? Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000) : undefined
+      return waitIfMore(count.requests, count.minute)
+    },
+    wouldRefuse(address) {
+      const { requests, minute } = countOf(networkOf(address))
+      return waitIfMore(requests + 1, minute)
     },
   }
 }

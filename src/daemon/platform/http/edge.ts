@@ -7,6 +7,7 @@ import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
+import { isStoreFailure } from '../db/store-failure.ts'
 import type { Log } from '../log.ts'
 import { requireAccess } from './access.ts'
 import type { Limiter } from './admission.ts'
@@ -28,7 +29,7 @@ import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
 import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead, type Target } from './request-head.ts'
-import { type ErrorShape, endpointOf, type Reply, type Route } from './route.ts'
+import { type ErrorShape, endpointOf, type RateClass, type Reply, type Route } from './route.ts'
 import type { Router } from './router.ts'
 
 /** Maximum number of concurrent requests; further requests get 503. */
@@ -150,8 +151,7 @@ export class Edge {
     if (route.access === 'none') return this.#handOver(route, search, exchange)
     const { authenticate, limiter } = this.#options
     exchange.caller = await authenticate(exchange.request)
-    const rated = route.rateOf ? { ...route, rate: route.rateOf(exchange.request) } : route
-    const admission = await limiter.admit(exchange.caller, rated)
+    const admission = await limiter.admit(exchange.caller, ratedRoute(route, exchange.request))
     exchange.admission = admission
     if (admission.refusal) throw admission.refusal
     try {
@@ -227,10 +227,11 @@ export class Edge {
       response.destroy()
       return
     }
-    const answer = toErrorReply(error, shape, exchange, (bug) => {
-      const facts = { error: bug, request_id: requestId, route: `${request.method} ${request.url}` }
+    const facts = { error, request_id: requestId, route: `${request.method} ${request.url}` }
+    const answer = toErrorReply(error, shape, exchange, () => {
       this.#options.log.error(facts, 'a request failed with an unexpected error')
     })
+    if (isStoreFailure(error)) this.#options.log.warn(facts, 'a request failed because the store is unavailable')
     if (!response.headersSent) await this.#send(exchange, answer)
     // The stream failed because of a bug. Without [DONE], clients recognise the stream as incomplete.
     else if (!response.writableEnded) response.destroy()
@@ -288,6 +289,19 @@ export class Edge {
       this.#onIdle = done
     })
   }
+}
+
+const ratedRoutes = new WeakMap<Route, Map<RateClass, Route>>()
+
+/** The route with the rate class of this request. The limiter caches by route, so equal classes share one object. */
+function ratedRoute(route: Route, request: IncomingMessage): Route {
+  if (route.rateOf === undefined) return route
+  const rate = route.rateOf(request)
+  const known = ratedRoutes.get(route) ?? new Map<RateClass, Route>()
+  ratedRoutes.set(route, known)
+  const rated = known.get(rate) ?? { ...route, rate }
+  known.set(rate, rated)
+  return rated
 }
 
 /** @throws VALIDATION_ERROR; the message names the parameter, unless `unnamedParameters` is set. */

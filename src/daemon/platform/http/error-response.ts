@@ -1,6 +1,7 @@
 import { ERRORS, GatewayError } from '../../../shared/errors.ts'
 import type { MessagesError } from '../../../shared/wire/messages.ts'
 import type { OpenAiError } from '../../../shared/wire/openai.ts'
+import { isStoreFailure } from '../db/store-failure.ts'
 import { RequestAborted } from './request-aborted.ts'
 import type { ErrorShape, Reply } from './route.ts'
 
@@ -9,8 +10,8 @@ export type RequestIds = { requestId: string; bundleId?: string | undefined }
 
 /**
  * Converts an error to the body that the route documents. The same error and ids always produce the same bytes.
- * @param error a GatewayError, or RequestAborted after a shutdown. Any other error is a bug: it is passed to `onBug`,
- * and the response is a bare 500.
+ * @param error a GatewayError, RequestAborted after a shutdown, or a failure of the store. Any other error is a bug: it
+ * is passed to `onBug`, and the response is a bare 500.
  */
 export function toErrorReply(
   error: unknown,
@@ -21,6 +22,7 @@ export function toErrorReply(
   let known: GatewayError
   if (error instanceof GatewayError) known = error
   else if (error instanceof RequestAborted) known = shuttingDown()
+  else if (isStoreFailure(error)) known = storeUnavailable()
   else {
     onBug(error)
     known = new GatewayError(
@@ -34,6 +36,11 @@ export function toErrorReply(
 
 export const shuttingDown = () =>
   new GatewayError('OVERLOADED', 'The gateway is shutting down. Retry in a moment.', { retryAfterSeconds: 2 })
+
+const storeUnavailable = () =>
+  new GatewayError('OVERLOADED', 'The store of the gateway is unavailable. Retry in a moment.', {
+    retryAfterSeconds: 1,
+  })
 
 const BODIES: Record<ErrorShape, (error: GatewayError, ids: RequestIds) => object> = {
   flat: flatBody,

@@ -6,7 +6,7 @@ import { type Route, reply, route } from './route.ts'
 
 export type SystemDeps = {
   clock: Clock
-  /** Whether the store is reachable, and whether its schema matches this version. */
+  /** Whether the store answers and accepts writes, and whether its schema matches this version. */
   checkStore(): Promise<{ store: boolean; migrations: boolean }>
   isDraining(): boolean
   /** Every route of the daemon, for /openapi.json. */
@@ -26,7 +26,10 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       tags: ['System'],
       responses: {
         200: { description: 'Healthy', schema: HealthResponse },
-        503: { description: 'The store does not respond, or the daemon is shutting down', schema: HealthResponse },
+        503: {
+          description: 'The store does not respond or rejects writes, or the daemon is shutting down',
+          schema: HealthResponse,
+        },
       },
       async handle() {
         const { store, migrations } = await checkStore()
@@ -54,7 +57,7 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       path: '/readyz',
       access: 'none',
       errors: 'flat',
-      summary: 'Readiness: the store responds, its migrations are complete, and new requests are accepted',
+      summary: 'Readiness: the store accepts writes, its migrations are complete, and new requests are accepted',
       tags: ['System'],
       responses: {
         200: { description: 'Ready', schema: ReadyzResponse },

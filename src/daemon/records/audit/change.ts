@@ -69,8 +69,8 @@ export type ChangeDeps = {
   clock: Clock
   /** Signs the entries of each change. */
   signingKeys: Pick<SigningKeys, 'currentIn'>
-  /** Invalidates cached keys and their owners, so that changed rights apply from the next request on. */
-  forgetKeys(): void
+  /** Invalidates the cached keys of this tenant, so that changed rights apply from the next request on. */
+  forgetKeys(tenantId: string): void
   /** Reads the caller from the store again. @throws UNAUTHORIZED if the key is no longer accepted */
   lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
 }
@@ -100,7 +100,7 @@ const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
  * INSUFFICIENT_PERMISSIONS. Errors of `run`.
  */
 export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Change) => Promise<T>): Promise<T> {
-  let changesKeys = false
+  const tenantsWithChangedKeys = new Set<string>()
   let isCommitting = false
 
   const attempt = () =>
@@ -111,7 +111,9 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
         tx,
         caller,
         async record(...activities) {
-          changesKeys ||= activities.some(({ type }) => CHANGES_OF_KEYS.has(type))
+          for (const { type, tenantId = caller.tenantId } of activities) {
+            if (CHANGES_OF_KEYS.has(type)) tenantsWithChangedKeys.add(tenantId)
+          }
           for (const activity of activities) drafts.push(toEntryDraft({ ...actor, caller }, activity, deps.clock.now()))
         },
       })
@@ -136,8 +138,8 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
     actor.countersStored?.()
     return result
   } finally {
-    // Cached keys are also invalidated after a failure, because the COMMIT may have succeeded.
-    if (changesKeys) deps.forgetKeys()
+    // Keys are also invalidated after a failure, because the COMMIT may have succeeded.
+    for (const tenantId of tenantsWithChangedKeys) deps.forgetKeys(tenantId)
   }
 }
 

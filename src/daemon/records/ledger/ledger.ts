@@ -1,10 +1,12 @@
 import type { Clock } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf, type WriteFailure } from '../../platform/db/engine.ts'
+import { isStoreFailure } from '../../platform/db/store-failure.ts'
 import type { Log } from '../../platform/log.ts'
 import { markWithoutEndpoints } from '../events/outbox.ts'
 import { isPositionTaken, type Sealer } from '../evidence/sealing.ts'
 import { ClaimLostError, type EntryDraft, isStored, type LedgerRecords, writeRecords } from './records.ts'
+import { createStoreWrites, type StoreWrites } from './store-writes.ts'
 
 /** A larger batch is split into several transactions, so that each transaction uses limited memory. */
 const ENTRIES_PER_COMMIT = 500
@@ -15,11 +17,19 @@ const GATHERING_MS = 2
 export type Ledger = {
   /**
    * Resolves once all `records` are durable. Rejects if none of them is durable. If the database rejects a record, for
-   * example because of a duplicate request id, only that request's records fail. Other requests in the same transaction
-   * are unaffected.
+   * example because of a duplicate request id, only the records of that request fail. Other requests in the same
+   * transaction are unaffected.
+   * If the store fails, all waiting records are rejected, because waiting for another timeout would only delay them.
    * @throws ClaimLostError if another daemon has taken over the request's Idempotency-Key.
    */
   commit(records: LedgerRecords): Promise<void>
+  /**
+   * Call this before each call of a model, because an answer that cannot be stored is paid and lost.
+   * @throws OVERLOADED with Retry-After from a failed commit until a probe of the store succeeds
+   */
+  requireWritable(): void
+  /** See `StoreWrites.check`. */
+  isWritable(): Promise<boolean>
   /** Commits pending records, then rejects further records. */
   close(): Promise<void>
 }
@@ -29,7 +39,7 @@ type Entry = { records: LedgerRecords; resolve: () => void; reject: (reason: unk
 export type LedgerDeps = {
   db: Db
   clock: Clock
-  log: Pick<Log, 'error'>
+  log: Pick<Log, 'error' | 'info'>
   /** Appends evidence to its chains. Without a sealer, records with evidence are rejected. */
   sealer?: Sealer
   /** Called after a commit that may have stored events for endpoints. */
@@ -40,6 +50,9 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
   const engine = engineOf(db)
   const failureOf = (error: unknown): WriteFailure =>
     error instanceof ClaimLostError ? 'row' : engine.failureOf(error)
+  const writes: StoreWrites = createStoreWrites({ db, clock, log })
+  /** Whether the last failure concerns the whole store. Otherwise, counters can still be stored. */
+  let isUnavailable = false
   let waiting: Entry[] = []
   let gathering: NodeJS.Immediate | undefined
   let gatheringSinceMs = 0
@@ -96,15 +109,17 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     const startedAt = clock.monotonic()
     const events = batch.flatMap(({ records }) => records.events ?? [])
     try {
-      if (events.length > 0) await markWithoutEndpoints(db, events)
+      // Unmarked events are dispatched, too; a store that is down fails the write itself.
+      if (events.length > 0) await markWithoutEndpoints(db, events).catch(() => {})
       await write(batch)
       for (const { resolve } of batch) resolve()
+      if (!batch.every(({ records }) => isOnlyCounters(records))) writes.succeeded()
     } catch (error) {
       const durationMs = Math.round(clock.monotonic() - startedAt)
       log.error({ error, requests: batch.length, durationMs }, 'a ledger commit failed')
       await settleFailed(batch, error)
     }
-    if (events.some((event) => event.fanned_out_at === null)) onEvents?.()
+    if (events.some((event) => event.fanned_out_at == null)) onEvents?.()
   }
 
   /** Writes records and their evidence in one transaction. Chain heads always come from stored entries. */
@@ -136,8 +151,9 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     // If the connection broke during COMMIT, the result is unknown. Writing again resolves the uncertainty: either the
     // rows are inserted now, or the primary keys show that they exist.
     const mayBeStored = failureOf(error) === 'transient'
-    if (failureOf(error) === 'other' || (failureOf(error) === 'row' && batch.length === 1)) {
-      for (const { reject } of batch) reject(error)
+    if (failureOf(error) === 'other') return storeFailed(batch, error)
+    if (failureOf(error) === 'row' && batch.length === 1) {
+      batch[0]?.reject(error)
       return
     }
     for (const [position, entry] of batch.entries()) {
@@ -146,12 +162,9 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
         await write([entry])
         resolve()
       } catch (cause) {
-        if (failureOf(cause) !== 'row') {
-          // The store is down. Reject the remaining requests, because retrying hundreds of them one by one would delay
-          // all of them.
-          for (const { reject: refuse } of batch.slice(position)) refuse(cause)
-          return
-        }
+        // The store is down. Reject the remaining requests, because retrying hundreds of them one by one would delay
+        // all of them.
+        if (failureOf(cause) !== 'row') return storeFailed(batch.slice(position), cause)
         // If this query fails too, the request is rejected.
         if (mayBeStored && (await isStored(db, records).catch(() => false))) resolve()
         else reject(cause)
@@ -159,9 +172,28 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     }
   }
 
+  /** Rejects these entries. If the cause is the store, also rejects all waiting entries. */
+  function storeFailed(entries: readonly Entry[], cause: unknown): void {
+    let rejected = entries
+    // On PostgreSQL, a bug in our own code also counts as `transient`. It must not affect other requests.
+    if (isStoreFailure(cause) || failureOf(cause) === 'other') {
+      isUnavailable = isStoreFailure(cause)
+      writes.failed(cause)
+      rejected = [...entries, ...waiting]
+      waiting = []
+    }
+    for (const { reject } of rejected) reject(cause)
+  }
+
   return {
+    requireWritable: writes.require,
+    isWritable: writes.check,
     commit(records) {
       if (closed) return Promise.reject(new Error('the ledger is closed'))
+      // The caller keeps the counters and stores them with a later request.
+      if (writes.isBlocked() && isUnavailable && isOnlyCounters(records)) {
+        return Promise.reject(new Error('the store rejects writes at the moment'))
+      }
       return new Promise((resolve, reject) => {
         waiting.push({ records, resolve, reject })
         schedule()
@@ -172,6 +204,10 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
       schedule()
       // When a flush ends, another flush may start, for records that arrived in the meantime.
       while (flushing !== undefined) await flushing
+      writes.close()
     },
   }
 }
+
+const isOnlyCounters = ({ counters, ...others }: LedgerRecords): boolean =>
+  counters !== undefined && Object.keys(others).length === 0

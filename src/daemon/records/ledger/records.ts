@@ -153,15 +153,18 @@ const toCounterInsert = (rows: readonly RateCounterRow[]): TableRows<'rate_count
   onConflict: { replace: ['tenant_id', 'api_key_id', 'counter'] },
 })
 
-/** Whether exactly these records are stored. Counters are not compared, because writing them again is harmless. */
+/**
+ * Whether exactly these records are stored. Counters are not compared, because writing them again is harmless. The
+ * dispatch time of an event is not compared, because the dispatcher may have set it since.
+ */
 export async function isStored(db: Db, records: LedgerRecords): Promise<boolean> {
   for (const kind of KINDS) {
     const rows: Row[] = []
     addRows(records, kind, rows)
     for (const row of rows) {
-      const equalities = Object.entries(row).map(
-        ([column, value]) => sql`${sql.ref(column)} is not distinct from ${value}`,
-      )
+      const equalities = Object.entries(row)
+        .filter(([column]) => column !== 'fanned_out_at')
+        .map(([column, value]) => sql`${sql.ref(column)} is not distinct from ${value}`)
       const query = sql`select 1 from ${sql.table(TABLES[kind])} where ${sql.join(equalities, sql` and `)}`
       if ((await query.execute(db)).rows.length === 0) return false
     }

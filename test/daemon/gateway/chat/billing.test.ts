@@ -43,11 +43,16 @@ describeEachEngine('who pays', (engine) => {
 })
 
 describeEachEngine('the commit', (engine) => {
-  test('that fails makes the request fail: 500, or an error frame without [DONE]', async () => {
+  test('that fails makes the request fail with 500', async () => {
     const gateway = await startGateway({ engine })
     await sql`drop table evidence_commits`.execute(gateway.app.db)
     const whole = await gateway.chat({ prompt: 'hi' })
     expect([whole.status, whole.body]).toEqual([500, expect.objectContaining({ error: 'Internal server error' })])
+  })
+
+  test('that fails ends a stream with an error frame, without [DONE]', async () => {
+    const gateway = await startGateway({ engine })
+    await sql`drop table evidence_commits`.execute(gateway.app.db)
     gateway.upstream.script(replyRaw(chatStream(['all of it'], { usage })))
     const { frames, done } = await gateway.stream({ prompt: 'hi' })
     expect(done).toBe(false)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { startGateway, textOf } from '../../../harness.ts'
-import { chatStream, replyCut, replyJson, replyRaw } from '../../../upstream.ts'
+import { chatJson, chatStream, replyCut, replyJson, replyRaw } from '../../../upstream.ts'
 
 const usage = { prompt_tokens: 12, completion_tokens: 7 }
 
@@ -16,14 +16,25 @@ describe('no truncated answer is reported as a success', () => {
       type: 'error',
       data: {
         error: 'Provider interrupted',
-        message: expect.any(String),
-        reason: expect.any(String),
+        message: expect.stringMatching(/^The answer is incomplete\. /),
+        reason: 'connection_error',
         request_id: expect.stringMatching(/^req-/),
       },
     })
+    expect(await gateway.usage()).toEqual([expect.objectContaining({ outcome: 'truncated', streamed: 1 })])
   })
 
-  test('a complete answer that breaks is a 502 with its attempt', async () => {
+  test('a complete answer that breaks is a 502 and not billed', async () => {
+    const gateway = await startGateway()
+    const whole = JSON.stringify(chatJson('one two three', { usage }))
+    gateway.upstream.script(replyCut(whole, whole.indexOf('two '), 'reset'))
+    const { status, body } = await gateway.chat({ prompt: 'hi' })
+    expect(status).toBe(502)
+    expect(body).toMatchObject({ attempts: [{ model: 'test/any', status: 'failed', reason: 'connection_error' }] })
+    expect(await gateway.usage()).toEqual([])
+  })
+
+  test('an error response instead of an answer is a 502 with its attempt', async () => {
     const gateway = await startGateway()
     gateway.upstream.script(replyJson({ error: { message: 'secret detail' } }, { status: 500 }))
     const { status, body, headers } = await gateway.chat({ prompt: 'hi' })
@@ -31,11 +42,12 @@ describe('no truncated answer is reported as a success', () => {
     expect(body).toEqual({
       success: false,
       error: 'All model attempts failed',
-      message: expect.stringMatching(/^All 1 model attempt\(s\) failed \(last: test\/any — \w+\)$/),
+      message: 'All 1 model attempt(s) failed (last: test/any — server_error)',
       request_id: headers['x-request-id'],
       bundle_id: headers['x-smltp-bundle-id'],
-      attempts: [{ model: 'test/any', status: 'failed', reason: expect.any(String), latency_ms: expect.any(Number) }],
+      attempts: [{ model: 'test/any', status: 'failed', reason: 'server_error', latency_ms: expect.any(Number) }],
     })
+    expect(await gateway.usage()).toEqual([])
   })
 })
 

@@ -245,11 +245,11 @@ test('failovers that cannot be stored are logged, and the caller gets the answer
   const gateway = await startGateway()
   gateway.upstream.fallback(replyJson({ error: {} }, { status: 429, headers: { 'retry-after': '7' } }))
   await sql`drop table outbox_events`.execute(gateway.app.db)
+  gateway.upstream.script(replyJson(chatJson('well', { usage })))
+  expect((await gateway.chat({ prompt: 'hi', models: ['test/a', 'test/b'] })).status).toBe(200)
   const refused = await gateway.chat({ prompt: 'hi', models: ['test/a', 'test/b'] }, k1)
   expect([refused.status, refused.headers['retry-after']]).toEqual([429, '7'])
   expect(gateway.log).toContainEqual(
     expect.objectContaining({ level: 'error', message: expect.stringContaining('evidence of a failed request') }),
   )
-  gateway.upstream.script(replyJson(chatJson('well', { usage })))
-  expect((await gateway.chat({ prompt: 'hi', models: ['test/a', 'test/b'] }, k1)).status).toBe(200)
 })

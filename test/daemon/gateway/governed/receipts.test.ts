@@ -458,15 +458,25 @@ test('a failover is kept as long as the receipt that contains it', async () => {
 })
 
 test('an answer whose evidence cannot be stored is not sent, nor is the id of a missing receipt', async () => {
-  const gateway = await startGateway()
+  const clock = createFakeClock()
+  const gateway = await startGateway({ clock })
   const { tenant, key } = await addGuardedTenant(gateway, { policy: { receipts: { required: true } } })
-  await gateway.app.db.schema.alterTable('evidence_entries').renameTo('hidden').execute()
-  const whole = await gateway.chat({ prompt: SAID }, { key })
-  const streamed = await gateway.stream({ prompt: SAID }, { key })
-  const denied = await gateway.chat({ prompt: SAID, index: 'nowhere' }, { key })
-  gateway.upstream.script(down)
-  const failed = await gateway.chat({ prompt: SAID }, { key })
-  await gateway.app.db.schema.alterTable('hidden').renameTo('evidence_entries').execute()
+  /** Sends a request while no evidence can be stored. Afterwards, waits until models are called again. */
+  async function unrecorded<T>(send: () => Promise<T>): Promise<T> {
+    await gateway.app.db.schema.alterTable('evidence_entries').renameTo('hidden').execute()
+    const answer = await send()
+    await gateway.app.db.schema.alterTable('hidden').renameTo('evidence_entries').execute()
+    do clock.advance(1_000)
+    while ((await gateway.call('GET', '/readyz')).status !== 200)
+    return answer
+  }
+  const whole = await unrecorded(() => gateway.chat({ prompt: SAID }, { key }))
+  const streamed = await unrecorded(() => gateway.stream({ prompt: SAID }, { key }))
+  const denied = await unrecorded(() => gateway.chat({ prompt: SAID, index: 'nowhere' }, { key }))
+  const failed = await unrecorded(() => {
+    gateway.upstream.script(down)
+    return gateway.chat({ prompt: SAID }, { key })
+  })
   expect([whole, denied, failed].map(({ status }) => status)).toEqual([500, 500, 502])
   for (const { headers, body } of [whole, denied, failed]) {
     expect([headers['x-smltp-bundle-id'], body.bundle_id]).toEqual([undefined, undefined])

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createAuthenticator, KEY_CACHE_MS } from '../../../../src/daemon/identity/keys/authenticate.ts'
+import { createAuthenticator, KEY_CACHE_MS, REJECTED_KEYS } from '../../../../src/daemon/identity/keys/authenticate.ts'
 import type { GatewayError } from '../../../../src/shared/errors.ts'
 import { newApiKey } from '../../../../src/shared/ids.ts'
 import { addKey, addTenant, addUser } from '../../../accounts.ts'
@@ -51,6 +51,89 @@ describeEachEngine('a presented key', (engine) => {
       await store.close()
     }
   })
+})
+
+describeEachEngine('lookups of keys', (engine) => {
+  /** An authenticator, and the number of its lookups. */
+  async function open() {
+    const store = await engine.open()
+    const clock = createFakeClock()
+    let lookups = 0
+    const db = store.db.withPlugin({
+      transformQuery: ({ node }) => {
+        lookups += 1
+        return node
+      },
+      transformResult: async ({ result }) => result,
+    })
+    const { authenticate, forgetKeys } = createAuthenticator({ db, clock })
+    const status = async (key: string, remoteAddress = '127.0.0.1') => {
+      try {
+        await authenticate({ headers: { authorization: `Bearer ${key}` }, socket: { remoteAddress } })
+        return 'accepted'
+      } catch (error) {
+        return (error as GatewayError).code
+      }
+    }
+    return { store, clock, status, forgetKeys, lookups: () => lookups }
+  }
+
+  test('a change in one tenant leaves the cached keys of the others, and an unknown key is looked up once', async () => {
+    const { store, clock, status, forgetKeys, lookups } = await open()
+    const keys: string[] = []
+    const tenants: string[] = []
+    for (let tenant = 0; tenant < 2; tenant++) {
+      const { id } = await addTenant(store.db)
+      const user = await addUser(store.db, { tenant_id: id })
+      tenants.push(id)
+      keys.push((await addKey(store.db, user)).secret)
+    }
+    const [mine = '', other = ''] = keys
+    const all = async () => [await status(mine), await status(other)]
+    expect([await all(), lookups()]).toEqual([['accepted', 'accepted'], 2])
+    forgetKeys(tenants[0] as string)
+    expect([await all(), lookups()]).toEqual([['accepted', 'accepted'], 3])
+
+    const unknown = newApiKey()
+    for (let call = 0; call < 5; call++) expect([await status(unknown), lookups()]).toEqual(['UNAUTHORIZED', 4])
+    clock.advance(KEY_CACHE_MS)
+    expect([await status(unknown), lookups()]).toEqual(['UNAUTHORIZED', 5])
+    await store.close()
+  })
+
+  test('an address that sends too many unknown keys gets 429, but its accepted keys still work', async () => {
+    const { store, clock, status, forgetKeys, lookups } = await open()
+    const { id } = await addTenant(store.db)
+    const user = await addUser(store.db, { tenant_id: id })
+    const [used, unused] = [(await addKey(store.db, user)).secret, (await addKey(store.db, user)).secret]
+    expect(await status(used)).toBe('accepted')
+    for (let call = 0; call < REJECTED_KEYS.perMinute; call++) expect(await status(newApiKey())).toBe('UNAUTHORIZED')
+    const before = lookups()
+    expect([await status(newApiKey()), await status(unused), lookups()]).toEqual([
+      'RATE_LIMIT_EXCEEDED',
+      'RATE_LIMIT_EXCEEDED',
+      before,
+    ])
+    expect(await status(used)).toBe('accepted')
+    forgetKeys(id)
+    expect(await status(used)).toBe('accepted')
+    expect(await status(newApiKey(), '127.0.0.2')).toBe('UNAUTHORIZED')
+    clock.advance(60_000)
+    expect([await status(unused), await status(newApiKey())]).toEqual(['accepted', 'UNAUTHORIZED'])
+    await store.close()
+  })
+})
+
+test('a key works at once after its creation, even if it was rejected just before', async () => {
+  const gateway = await startGateway()
+  const user = await userOf(gateway)
+  const { secret, row } = await addKey(gateway.app.db, user, { revoked_at: '2026-01-01T00:00:00.000Z' })
+  const status = async () => (await gateway.call('GET', WHOAMI, undefined, { key: secret })).status
+  expect([await status(), await status()]).toEqual([401, 401])
+  await gateway.app.db.updateTable('api_keys').set({ revoked_at: null }).where('id', '=', row.id).execute()
+  const body = { name: 'another', expiresAt: null }
+  expect((await gateway.call('POST', '/api/admin/api-keys', body)).status).toBe(201)
+  expect(await status()).toBe(200)
 })
 
 describe('the Authorization header', () => {

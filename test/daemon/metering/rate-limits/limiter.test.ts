@@ -31,7 +31,7 @@ type Daemon = {
 async function startDaemon(store: TestStore, clock: FakeClock, given: Partial<LimiterDeps> = {}): Promise<Daemon> {
   const log: unknown[] = []
   const db = await openDatabase(store.place.options)
-  const logging = { error: (facts: object) => void log.push(facts) }
+  const logging = { error: (facts: object) => void log.push(facts), info: () => {} }
   const ledger = createLedger({ db, clock, log: logging })
   const hold = deferred()
   hold.resolve()

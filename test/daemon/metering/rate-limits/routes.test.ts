@@ -230,21 +230,21 @@ describeEachEngine('counts', (engine) => {
     expect(await counts()).toEqual({ minute: 1, hour: 1, day: 1, month: 1 })
   })
 
-  test('count a chat that failed because it could not be billed', async () => {
+  test.each([false, true])('count a chat that failed because it could not be billed (stream: %s)', async (stream) => {
     const gateway = await startGateway({ engine })
     const { key, counts } = await newKey(gateway, {}, 'user')
-    expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(200)
-    // No further receipt can be stored.
-    await sql`create unique index one_receipt on evidence_entries (tenant_id) where id like 'jti-%'`.execute(
-      gateway.app.db,
-    )
-    expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(500)
-    expect(await counts()).toMatchObject({ month: 2 })
-    gateway.upstream.script(replyRaw(chatStream(['all of it'])))
-    expect((await gateway.stream({ prompt: 'hi' }, { key })).done).toBe(false)
-    // Its error frame may be sent earlier; closing waits for the remaining work.
+    await sql`create table saved as select * from evidence_commits`.execute(gateway.app.db)
+    await sql`drop table evidence_commits`.execute(gateway.app.db)
+    if (stream) {
+      gateway.upstream.script(replyRaw(chatStream(['all of it'])))
+      expect((await gateway.stream({ prompt: 'hi' }, { key })).done).toBe(false)
+    } else expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(500)
+    // The next chat is rejected before any model is called, and counts too.
+    expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(503)
+    await sql`create table evidence_commits as select * from saved`.execute(gateway.app.db)
+    // The error frame may be sent earlier; closing waits for the remaining work.
     await gateway.restart()
-    expect(await counts()).toMatchObject({ month: 3 })
+    expect(await counts()).toMatchObject({ month: 2 })
   })
 })
 

@@ -14,7 +14,7 @@ import { createFakeClock, type FakeClock } from '../../../fake-clock.ts'
 import { incidentRow } from '../../records/ledger/rows.ts'
 import { spendRequestOf } from './spend-requests.ts'
 
-const log = { error: () => {} }
+const log = { error: () => {}, info: () => {} }
 const START = Date.parse('2026-11-20T12:00:00.000Z')
 const [tenantId, payerId, keyId] = [newId(), newId(), newId()]
 const account = { tenantId, payerId, keyId }

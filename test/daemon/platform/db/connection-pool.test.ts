@@ -30,3 +30,15 @@ test('draining waits for borrowed connections, serves waiters, and rejects later
   pool.release(await third)
   expect((await drained).sort()).toEqual(['a', 'b'])
 })
+
+test('waiting borrowers can be rejected together, unless the pool is draining', async () => {
+  const pool = createConnectionPool(['only'])
+  const connection = await pool.acquire()
+  const waiting = [pool.acquire(), pool.acquire()]
+  pool.rejectWaiting(new Error('locked'))
+  for (const one of await Promise.allSettled(waiting)) expect(one).toMatchObject({ reason: new Error('locked') })
+  const drained = pool.drain()
+  pool.rejectWaiting(new Error('locked'))
+  pool.release(connection)
+  expect(await drained).toEqual(['only'])
+})

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { createFreshCache } from '../../../../src/daemon/platform/db/fresh-cache.ts'
 import { GatewayError } from '../../../../src/shared/errors.ts'
+import { deferred } from '../../../deferred.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 
 const MAX_AGE_MS = 1_000
@@ -90,4 +91,66 @@ test('deleted values are not returned, but a failing store does not expire entri
   expect(cache.of('a')).toEqual({ value: 'first' })
   await new Promise(setImmediate)
   await expect(cache.of('a')).rejects.toThrow('revoked')
+})
+
+test('a test of values invalidates only the entries that it matches', async () => {
+  const looks: string[] = []
+  const cache = createFreshCache({
+    clock: createFakeClock(),
+    maxAgeMs: MAX_AGE_MS,
+    async load(name) {
+      looks.push(name)
+      return { name }
+    },
+  })
+  await Promise.all([cache.of('a'), cache.of('b')])
+  cache.forget(({ name }) => name === 'a')
+  expect([await cache.of('a'), cache.of('b'), cache.knows('a')]).toEqual([{ name: 'a' }, { name: 'b' }, true])
+  expect(looks).toEqual(['a', 'b', 'a'])
+})
+
+test('a name without a value is not looked up again until it expires or something changes', async () => {
+  const clock = createFakeClock()
+  const store = { value: undefined as string | undefined, looks: 0 }
+  const cache = createFreshCache({
+    clock,
+    maxAgeMs: MAX_AGE_MS,
+    absentNames: 2,
+    async load() {
+      store.looks += 1
+      if (store.value === undefined) throw new GatewayError('NOT_FOUND', 'There is none.')
+      return { value: store.value }
+    },
+  })
+  await expect(cache.of('a')).rejects.toThrow('There is none.')
+  expect(() => cache.of('a')).toThrow('There is none.')
+  expect([store.looks, cache.knows('a')]).toEqual([1, false])
+  clock.advance(MAX_AGE_MS)
+  await expect(cache.of('a')).rejects.toThrow('There is none.')
+  store.value = 'created'
+  cache.forget(() => false)
+  expect(await cache.of('a')).toEqual({ value: 'created' })
+  expect([store.looks, cache.knows('a')]).toEqual([3, true])
+})
+
+test('a name that was created during its lookup is not cached as absent', async () => {
+  const looked = deferred()
+  const store = { value: undefined as string | undefined }
+  const cache = createFreshCache({
+    clock: createFakeClock(),
+    maxAgeMs: MAX_AGE_MS,
+    absentNames: 2,
+    async load() {
+      const { value } = store
+      await looked.promise
+      if (value === undefined) throw new GatewayError('NOT_FOUND', 'There is none.')
+      return { value }
+    },
+  })
+  const before = cache.of('a') as Promise<unknown>
+  store.value = 'created'
+  cache.forget(() => false)
+  looked.resolve()
+  await expect(before).rejects.toThrow('There is none.')
+  expect(await cache.of('a')).toEqual({ value: 'created' })
 })

@@ -4,6 +4,7 @@ import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import type { Db, StoreLog } from '../../../../src/daemon/platform/db/db.ts'
 import { openPostgresDialect, type SilenceTimeouts } from '../../../../src/daemon/platform/db/postgres.ts'
 import { createStoreCheck } from '../../../../src/daemon/platform/db/store-check.ts'
+import { isStoreFailure } from '../../../../src/daemon/platform/db/store-failure.ts'
 import type { Tables } from '../../../../src/daemon/platform/db/tables.ts'
 import { deferred } from '../../../deferred.ts'
 import { postgresEngine, sqliteEngine, type TestPlace } from '../../../engines.ts'
@@ -16,7 +17,7 @@ let place: TestPlace
 let proxy: TcpProxy
 let url: string
 let db: Db
-const open = async (silence: SilenceTimeouts, log?: StoreLog) =>
+const open = async (silence: Partial<SilenceTimeouts>, log?: StoreLog) =>
   new Kysely<Tables>({ dialect: await openPostgresDialect(url, log, silence) })
 beforeEach(async () => {
   place = await postgresEngine.place()
@@ -34,7 +35,7 @@ afterEach(async () => {
 test('a probe of a hanging store is answered in time, and the next one after its recovery', async () => {
   db = await open({ runningMs: 600_000, closingMs: 20 })
   const clock = createFakeClock()
-  const check = createStoreCheck({ db, clock })
+  const check = createStoreCheck({ db, clock, isWritable: async () => true })
   expect(await check()).toEqual({ store: true, migrations: true })
   proxy.silence()
   const hanging = Array.from({ length: 20 }, check)
@@ -49,7 +50,7 @@ test('a probe of a hanging store is answered in time, and the next one after its
 test('an unmigrated store differs from a closed one', async () => {
   const empty = await sqliteEngine.place({ migrated: false })
   db = await openDatabase(empty.options)
-  const check = createStoreCheck({ db, clock: createFakeClock() })
+  const check = createStoreCheck({ db, clock: createFakeClock(), isWritable: async () => true })
   expect(await check()).toEqual({ store: true, migrations: false })
   await db.destroy()
   expect(await check()).toEqual({ store: false, migrations: false })
@@ -71,6 +72,43 @@ test('a query on a silent connection fails, also in a transaction, and the next 
   await expect(transaction).rejects.toThrow()
   expect((await sql<{ five: number }>`select 5 as five`.execute(db)).rows).toEqual([{ five: 5 }])
   expect(logged).toHaveLength(2)
+})
+
+test('a statement on a lost connection fails early, and the other lost connections are closed too', async () => {
+  db = await open({ runningMs: 600_000, closingMs: 20, suspectMs: 300 })
+  await Promise.all([1, 2, 3].map(() => sql`select 1`.execute(db)))
+  proxy.silence()
+  await expect(sql`select 2`.execute(db)).rejects.toThrow('PostgreSQL did not answer in time')
+  const answers = await Promise.all([1, 2, 3].map(() => sql<{ three: number }>`select 3 as three`.execute(db)))
+  expect(answers.map(({ rows }) => rows)).toEqual([1, 2, 3].map(() => [{ three: 3 }]))
+})
+
+test('a statement that the server still runs is not interrupted', async () => {
+  db = await open({ runningMs: 600_000, closingMs: 20, suspectMs: 5 })
+  const running = sql<{ slept: string }>`select pg_sleep(0.2)::text as slept`.execute(db)
+  expect((await running).rows).toEqual([{ slept: '' }])
+})
+
+test('while the server answers nobody, statements fail immediately; afterwards they work again', async () => {
+  db = await open({ runningMs: 600_000, closingMs: 20, suspectMs: 200, probeMs: 1_000, retryMs: 5 })
+  await sql`select 1`.execute(db)
+  proxy.freeze()
+  const failures = await Promise.allSettled([1, 2, 3].map(() => sql`select 2`.execute(db)))
+  for (const failure of failures) {
+    expect(failure.status).toBe('rejected')
+    expect(isStoreFailure((failure as PromiseRejectedResult).reason)).toBe(true)
+  }
+  await expect(sql`select 3`.execute(db)).rejects.toThrow('PostgreSQL did not answer in time')
+  proxy.thaw()
+  const answer = async (): Promise<unknown> => {
+    try {
+      return (await sql`select 4 as four`.execute(db)).rows
+    } catch {
+      await new Promise(setImmediate)
+      return answer()
+    }
+  }
+  expect(await answer()).toEqual([{ four: 4 }])
 })
 
 test('a hanging store can be closed, and its running query fails', async () => {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import { engineOf } from '../../../../src/daemon/platform/db/engine.ts'
 import { sqlite3Driver } from '../../../../src/daemon/platform/db/sqlite-driver.ts'
+import { isStoreFailure } from '../../../../src/daemon/platform/db/store-failure.ts'
 import { tenantRow, userRow } from '../../../accounts.ts'
 import { deferred } from '../../../deferred.ts'
 import { sqliteEngine, type TestStore } from '../../../engines.ts'
@@ -216,4 +217,24 @@ test('a statement stays prepared from its second use on, up to a maximum number'
 test('a database and its transactions know their engine', async () => {
   expect(engineOf(store.db).name).toBe('sqlite')
   await store.db.transaction().execute(async (tx) => expect(engineOf(tx).name).toBe('sqlite'))
+})
+
+test('statements that wait behind a locked file fail with the first one, not one busy_timeout after the other', async () => {
+  await sql`pragma busy_timeout = 50`.execute(store.db)
+  const other = new sqlite3.Database(join(store.place.dataDir, 'aigw.db'))
+  const run = (statement: string) => new Promise((resolve) => other.exec(statement, resolve))
+  await run('begin immediate')
+  const writes = await Promise.allSettled([
+    ...['a', 'b', 'c'].map((name) => addTenant(name)),
+    store.db.transaction().execute((tx) => addTenant('d', tx)),
+  ])
+  const errors = writes.map((write) => (write as PromiseRejectedResult).reason)
+  // Each further wait would end with an error of its own.
+  expect(new Set(errors).size).toBe(1)
+  expect(errors[0]).toMatchObject({ code: 'SQLITE_BUSY' })
+  expect(isStoreFailure(errors[0])).toBe(true)
+  await run('rollback')
+  await addTenant('later')
+  expect(await tenantNames()).toEqual(['later'])
+  await new Promise((resolve) => other.close(resolve))
 })

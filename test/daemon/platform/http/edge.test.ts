@@ -284,6 +284,30 @@ describe('the limits of a key', () => {
     expect(asked).toEqual(['/thing', '/thing', '/admin', '/keyed-bug', '/streaming'])
   })
 
+  test('requests of one rate class get the same route, because the limiter caches by route', async () => {
+    const asked: Route[] = []
+    const feed = route({
+      ...keyed,
+      method: 'GET',
+      path: '/feed',
+      rateOf: ({ headers: { accept } }) => (accept === 'text/event-stream' ? 'unmetered' : 'general'),
+      handle: async () => reply(200, {}),
+    })
+    const limiter: Limiter = {
+      admit(_, admitted) {
+        asked.push(admitted)
+        return admission()
+      },
+    }
+    const { port } = await start({ more: [feed], limiter })
+    for (let call = 0; call < 2; call++) {
+      await raw(port, get('/feed', authorized))
+      await raw(port, get('/feed', `${authorized}Accept: text/event-stream\r\n`))
+    }
+    expect(asked.map(({ rate }) => rate)).toEqual(['general', 'unmetered', 'general', 'unmetered'])
+    expect(new Set(asked).size).toBe(2)
+  })
+
   test('they are checked before the rights and the body, and are on a rejection too', async () => {
     const refusal = new GatewayError('RATE_LIMIT_EXCEEDED', '60 requests per minute', { retryAfterSeconds: 7 })
     const { port } = await start({ more: [thing], limiter: { admit: () => admission({ headers, refusal }) } })

@@ -128,8 +128,8 @@ describeEachEngine('a change asks for the rights its caller has when it is made'
   test('cached keys are invalidated by changes that affect them, not by others', async () => {
     const tenant = await addTestTenant(shared.current)
     const { actor, deps } = await changing(tenant)
-    let forgotten = 0
-    const counting = { ...deps, forgetKeys: () => (forgotten += 1) }
+    const forgotten: string[] = []
+    const counting = { ...deps, forgetKeys: (tenantId: string) => void forgotten.push(tenantId) }
     for (const [type, times] of [
       ['group_management', 0],
       ['index_management', 0],
@@ -139,8 +139,11 @@ describeEachEngine('a change asks for the rights its caller has when it is made'
       ['tenant_management', 4],
     ] as const) {
       await change(counting, actor, ({ record }) => record({ ...ACTIVITY, type }))
-      expect([type, forgotten]).toEqual([type, times])
+      expect([type, forgotten]).toEqual([type, Array(times).fill(actor.caller.tenantId)])
     }
+    const elsewhere = { ...ACTIVITY, type: 'tenant_management', tenantId: 'other' } as const
+    await change(counting, actor, ({ record }) => record(elsewhere))
+    expect(forgotten.slice(4)).toEqual(['other'])
   })
 })
 

@@ -30,7 +30,12 @@ export async function openChainRig(
   const keys = await openSigningKeys(db, { masterKey, name: 'test', clock })
   const sealer = createSealer({ db, clock, keys, daemonId })
   const failures: unknown[] = []
-  const ledger = createLedger({ db, clock, log: { error: (details: unknown) => failures.push(details) }, sealer })
+  const ledger = createLedger({
+    db,
+    clock,
+    log: { error: (details: unknown) => failures.push(details), info: () => {} },
+    sealer,
+  })
   const verify = async (tenantId: string) => verifyTenant(db, tenantId, await keys.published())
   return { db, keys, sealer, ledger, failures, verify }
 }

@@ -20,7 +20,7 @@ describeEachEngine('a commit under a claim', (engine) => {
   const store = storeForEach(engine)
   let ledger: Ledger
   beforeEach(async () => {
-    ledger = createLedger({ db: store.db, clock: systemClock, log: { error: () => {} } })
+    ledger = createLedger({ db: store.db, clock: systemClock, log: { error: () => {}, info: () => {} } })
   })
   afterEach(() => ledger.close())
 

@@ -10,7 +10,7 @@ const db = await openDatabase({ kind: 'sqlite', dataDir })
 const ledger = createLedger({
   db,
   clock: systemClock,
-  log: { error: (fault: unknown) => process.stderr.write(String(fault)) },
+  log: { error: (fault: unknown) => process.stderr.write(String(fault)), info: () => {} },
 })
 
 const account = { tenant_id: 'tenant', holder: 'user', holder_id: 'user', period: '2026-01' } as const

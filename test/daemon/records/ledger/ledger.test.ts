@@ -6,12 +6,13 @@ import { openDatabase } from '../../../../src/daemon/platform/db/database.ts'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { createLedger, type Ledger } from '../../../../src/daemon/records/ledger/ledger.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
+import { deferred } from '../../../deferred.ts'
 import { describeEachEngine, postgresEngine, sqliteEngine, storeForEach } from '../../../engines.ts'
 import { startTypescript } from '../../../typescript-process.ts'
 import { idempotencyResult, incidentRow, rateCounter } from './rows.ts'
 
 const newLedger = (db: Db, logged: unknown[] = []): Ledger =>
-  createLedger({ db, clock: systemClock, log: { error: (details: unknown) => logged.push(details) } })
+  createLedger({ db, clock: systemClock, log: { error: (details: unknown) => logged.push(details), info: () => {} } })
 
 const billed = async (db: Db) =>
   (await db.selectFrom('incidents').select('id').orderBy('id').execute()).map((row) => row.id)
@@ -206,6 +207,48 @@ test('a full disk rejects the requests of that commit, stores none of them, and 
   await sql`pragma max_page_count = 4294967294`.execute(db)
   await ledger.commit({ incidents: [incidentRow('later')] })
   expect(await billed(db)).toEqual(['later'])
+  await close()
+})
+
+test('records that wait while the file is locked are rejected with the first commit, and later ones are tried', async () => {
+  const { db, place, close } = await sqliteEngine.open()
+  const ledger = newLedger(db)
+  await ledger.commit({ incidents: [incidentRow('before')] })
+  await sql`pragma busy_timeout = 50`.execute(db)
+  const other = await openDatabase(place.options)
+  const locked = deferred()
+  const unlock = deferred()
+  const holding = other.transaction().execute(() => {
+    locked.resolve()
+    return unlock.promise
+  })
+  await locked.promise
+  const first = ledger.commit({ incidents: [incidentRow('first')] })
+  // The commit of the first record starts in the second turn.
+  for (let turn = 0; turn < 4; turn++) await new Promise(setImmediate)
+  const outcomes = await Promise.allSettled([first, ledger.commit({ incidents: [incidentRow('second')] })])
+  const reasons = outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason)
+  expect([reasons[0].code, new Set(reasons).size]).toEqual(['SQLITE_BUSY', 1])
+  expect(() => ledger.requireWritable()).toThrow(expect.objectContaining({ code: 'OVERLOADED' }))
+  await expect(ledger.commit({ counters: [rateCounter('minute')] })).rejects.toThrow('rejects writes')
+  unlock.resolve()
+  await holding
+  // An answer that a model has already given is never rejected without an attempt.
+  await ledger.commit({ incidents: [incidentRow('third')] })
+  ledger.requireWritable()
+  expect(await billed(db)).toEqual(['before', 'third'])
+  await ledger.close()
+  await other.destroy()
+  await close()
+})
+
+test('a record that the database rejects does not block other requests', async () => {
+  const { db, close } = await postgresEngine.open()
+  const ledger = newLedger(db)
+  await ledger.commit({ incidents: [incidentRow('once')] })
+  await expect(ledger.commit({ incidents: [incidentRow('once')] })).rejects.toThrow(/unique/i)
+  ledger.requireWritable()
+  await ledger.close()
   await close()
 })
 

@@ -5,11 +5,10 @@ import {
   type EmbeddingsResponse,
   OPENAI_EMBEDDINGS_PATH,
 } from '../../../../shared/wire/openai.ts'
-import { counting } from '../../../metering/usage/counts.ts'
 import { textOf } from '../../../models/conversation.ts'
 import { type Embeddings, ProviderError, type TokenUsage } from '../../../models/provider.ts'
-import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import { requireModel } from '../../chat/input.ts'
+import { countBilledTokens } from '../../governed/count-tokens.ts'
 import type { GovernedInput } from '../../governed/input.ts'
 import { jsonDelivery } from '../../governed/json-delivery.ts'
 import type { Operation } from '../../governed/operation.ts'
@@ -40,11 +39,12 @@ export const EMBEDDINGS: Operation<EmbeddingsInput, undefined, Embeddings> = {
     onFirstOutput()
     return embeddings
   },
-  async deliver({ order, screened }, { attempt, begun, close }) {
-    close(undefined)
+  async deliver(running, opened, deps) {
+    const { attempt, begun } = opened
+    opened.close(undefined)
     const output = { usage: begun.usage, isFinal: true, generated: '' }
-    const { usage } = await runInSlices(counting(order.call, 0, output), createPacer())
-    return jsonDelivery(toResponse(begun, attempt.modelId, usage, screened.input), usage)
+    const usage = await countBilledTokens(running, opened, 0, output, deps)
+    return jsonDelivery(toResponse(begun, attempt.modelId, usage, running.screened.input), usage)
   },
 }
 

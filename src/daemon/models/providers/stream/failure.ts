@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '../../../platform/text/json.ts'
 import { type FailureReason, isOperatorReason, type OperatorReason, ProviderError } from '../../provider.ts'
+import { toProviderMessage } from './provider-message.ts'
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 
 /**
@@ -16,6 +17,8 @@ type ErrorDetails = {
   message: string
   /** Names and message. */
   words: string
+  /** The message for operators. */
+  shownMessage: string | undefined
   /** The exhausted quotas that Google names, in lower case. */
   quotaIds: string
   retryAfterSeconds: number | undefined
@@ -92,6 +95,7 @@ export function statusError(status: number, headers: IncomingHttpHeaders, body: 
     retryAfterSeconds: retryAfterSeconds(headers, nowMs) ?? limitSeconds,
     // A model API never redirects, so the configured address is wrong.
     alarm: isOperatorReason(reason) || status < 400,
+    providerMessage: details.shownMessage,
   })
 }
 
@@ -106,6 +110,7 @@ export function reportedError(error: unknown): ProviderError {
     status !== undefined && status >= 400 && status < 600 ? statusReason(status, details) : wordsReason(details)
   return new ProviderError(reason, `The provider reported an error in its answer${shown(details.code)}.`, {
     retryAfterSeconds: isOperatorReason(reason) ? undefined : details.retryAfterSeconds,
+    providerMessage: details.shownMessage,
   })
 }
 
@@ -201,13 +206,15 @@ function errorDetails(body: unknown, errorType?: string | string[], nowMs = Numb
   const names = [error.code, error.type, error.status, String(errorType ?? '').split(':')[0]]
   const google = googleDetails(error.details)
   const all = joined([...names, inner, reasons, ...google.reasons])
-  const message = joined([error.message, error.detail])
+  const texts = [error.message, error.detail]
+  const message = joined(texts)
   return {
     code: names.filter((name) => typeof name === 'string').find((name) => name !== '' && !/^\d+$/.test(name)),
     status: names.map(Number).find((name) => Number.isInteger(name) && name >= 100 && name < 600),
     names: all,
     message,
     words: `${all} ${message}`,
+    shownMessage: toProviderMessage(texts.filter((text) => typeof text === 'string').join(' ')),
     quotaIds: joined(google.quotaIds),
     retryAfterSeconds: retryInfoSeconds(error.details) ?? passedOnSeconds(error.metadata, nowMs),
   }
