@@ -3,7 +3,7 @@ import { lookup, Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
 import type { Clock, Timer } from '../../shared/time.ts'
 
-/** DNS results are cached for at most this time, even if their TTL is longer. */
+/** The maximum time that DNS results are cached, even if their TTL is longer. */
 const WEBHOOK_DNS_CACHE_MS = 5_000
 /** Resolution delay (RFC 8305): the maximum wait for the other address family after one family has resolved. */
 const WEBHOOK_OTHER_FAMILY_MS = 300
@@ -20,8 +20,8 @@ const NAMES_KEPT = 10_000
 type Known = { addresses: Promise<readonly string[]>; until: number }
 
 /**
- * Queries the DNS servers of this machine directly. The system lookup would use the thread pool, which the store needs.
- * A few names that time out would then block all other lookups.
+ * Queries the DNS servers of this machine directly. The system lookup would use the thread pool, but the store needs
+ * these threads. A few names that time out would then block all other lookups.
  * @param systemNames whether names that DNS does not know are resolved by the system, with its hosts file and search
  * domains. Such names resolve to private addresses, so this is useful only if private addresses are allowed.
  */

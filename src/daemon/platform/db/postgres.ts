@@ -16,7 +16,7 @@ const STATEMENT_TIMEOUT_MS = 30_000
 // then.
 const SILENCE_TIMEOUTS: SilenceTimeouts = { runningMs: STATEMENT_TIMEOUT_MS + 2_000, closingMs: 5_000 }
 
-/** The type ids (pg_type) of int8 and of numeric, which is the type of sum() over an int8 column. */
+/** The type ids (pg_type) of int8 and numeric. sum() over an int8 column returns numeric. */
 const INT8 = 20
 const NUMERIC = 1700
 
