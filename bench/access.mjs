@@ -252,7 +252,7 @@ async function measureEngine(session, engine, databaseUrl, plan) {
   return times
 }
 
-/** Runs VACUUM ANALYZE now, because autovacuum would run it within a minute of such an import. */
+/** Runs VACUUM ANALYZE now, because autovacuum would run it within a minute of this import. */
 async function analyse(db) {
   const { CompiledQuery } = await import('kysely')
   for (const name of ['users', 'groups', 'group_members', 'roles', 'api_keys']) {

@@ -14,7 +14,7 @@ const CASES = [
   { name: 'json-50 with a logged finding', connections: 50, finding: true },
   { name: 'sse-50', connections: 50, stream: { chunks: 50, intervalMs: 20 } },
 ]
-/** The warm-up streams send chunks faster, which lets V8 finish compiling sooner. */
+/** The warm-up streams send chunks faster, so that V8 finishes compiling sooner. */
 const WARM_UP = [CASES[0], { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } }]
 const FULL = { rounds: 12, seconds: 2, warmUpSeconds: 15 }
 const QUICK = { rounds: 5, seconds: 2, warmUpSeconds: 8 }

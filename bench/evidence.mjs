@@ -143,7 +143,8 @@ async function benchChecks(plan, dataDir) {
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
 
 /**
- * Writes requests of the store's tenant through the daemon's ledger, which bills the requests and seals their entries.
+ * Writes requests of the store's tenant through the daemon's ledger. The ledger bills the requests and seals their
+ * entries.
  */
 async function fill(dataDir, entries) {
   const { openDatabase } = await built('daemon/platform/db/database.js')

@@ -151,8 +151,8 @@ async function longestTurn({ child, turnsFile }) {
 }
 
 /**
- * Number of texts sent. Each text starts with this number, which makes the text unique. Otherwise the cached result of
- * an earlier clean text would be used.
+ * Number of texts sent. Each text starts with this number and is therefore unique. Otherwise the cached result of an
+ * earlier clean text would be used.
  */
 let measured = 0
 

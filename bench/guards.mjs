@@ -42,8 +42,8 @@ const corpus = DOCUMENTS.map((name) => readFileSync(path.join(root, 'docs', `${n
   .replace(/[ -]{2,}/g, ' ')
 
 /**
- * Cuts `chars` characters of the corpus into chunks that match `pattern`. `at` selects the position, which is always
- * the start of a word.
+ * Cuts `chars` characters of the corpus into chunks that match `pattern`. `at` selects the position. The position is
+ * always the start of a word.
  */
 function chunksOf(at, chars, pattern) {
   const begin = corpus.indexOf(' ', (at * 7_919) % (corpus.length - chars - 100)) + 1
@@ -247,7 +247,7 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
     const upstream = await startUpstream()
     try {
       const gateway = await startGateway(session, upstream)
-      // Warm-up: V8 compiles on other threads for several seconds, which counts as CPU time.
+      // Warm-up: V8 compiles on other threads for several seconds, and this counts as CPU time.
       for (let round = 0; round < WARM_UP_ROUNDS; round++) {
         for (const kase of CASES) for (const way of ['plain', 'guarded']) await measure(gateway, upstream, kase, way)
       }

@@ -40,7 +40,7 @@ const REPEATS = 2
  * and time allows, the run is repeated.
  */
 const DISTURBED_PCT = 20
-/** Pause between two runs, which gives aborted streams of the previous run time to end. */
+/** Pause between two runs, so that aborted streams of the previous run can end. */
 const PAUSE_MS = 150
 
 /**

@@ -13,7 +13,7 @@ import { figure, machineLine, median, table } from './tables.mjs'
 const FULL = { daemonStarts: 9, commandRuns: 25, idleSeconds: 12 }
 const QUICK = { daemonStarts: 3, commandRuns: 9, idleSeconds: 12 }
 
-/** Interval between requests to /readyz, which are repeated until it returns 200. */
+/** Interval between requests to /readyz. The requests are repeated until the status is 200. */
 const POLL_MS = 2
 
 const cli = path.join(root, 'bin', 'aigw.js')

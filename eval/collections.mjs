@@ -47,7 +47,7 @@ export function readAnsweredDocuments(dir) {
     text,
     document: doc,
     ranges: references.flatMap(({ content }) => {
-      // Searches for the text instead of using the collection's offsets, which count characters differently.
+      // Searches for the text. The collection's offsets cannot be used, because they count characters differently.
       const start = textOf.get(doc)?.indexOf(content) ?? -1
       return start < 0 ? [] : [{ start, end: start + content.length }]
     }),

@@ -187,7 +187,7 @@ function scoredAs(type) {
   return name === 'DATE_OF_BIRTH' ? 'DATE' : name
 }
 
-/** Counts how many words of personal data are covered by findings, whatever the entity type. */
+/** Counts how many words of personal data are covered by findings of any entity type. */
 function countWords(text, spans, found, score) {
   for (const { index, 0: word } of text.matchAll(/[\p{L}\p{M}\p{N}]+/gu)) {
     const at = { start: index, end: index + word.length }

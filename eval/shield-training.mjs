@@ -59,7 +59,7 @@ function trainNetwork(examples, { from, count }, { seed, hidden, epochs, rate, d
 }
 
 function emptyNetwork(from, features, hidden, random) {
-  // The second array contains sums of squared gradients (AdaGrad), which give rare features larger steps.
+  // The second array contains sums of squared gradients (AdaGrad). These sums give rare features larger steps.
   const pair = (length, spread = 0) => [
     Float32Array.from({ length }, () => (random() - 0.5) * spread),
     new Float32Array(length).fill(1e-4),

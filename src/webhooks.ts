@@ -6,7 +6,7 @@ export type { EventData, EventType, WebhookEvent } from './shared/wire/events.ts
 
 /** The check that failed during the verification. */
 export type WebhookFault =
-  /** No secret was passed to `verifyWebhook`, which is a configuration error in the receiver. */
+  /** No secret was passed to `verifyWebhook`. The configuration of the receiver is wrong. */
   | 'missing_secret'
   /** The header is missing or does not have the form `t=…,v1=…`. */
   | 'malformed_header'
@@ -51,7 +51,7 @@ export type VerifiedWebhook = {
 
 /**
  * Verifies the `X-Service-Signature` header of a delivery (spec: Webhook signing), in constant time. One match between
- * any `v1` and any secret suffices, which allows secrets to be rotated.
+ * any `v1` and any secret suffices, so that secrets can be rotated.
  * @param rawBody the received bytes. If you parse and serialise the body again, its signature no longer matches.
  * @param header the value of `X-Service-Signature`
  * @param secrets one or more whole secrets, `whsec_…`. Undefined and empty values are ignored.

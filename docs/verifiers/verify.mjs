@@ -147,7 +147,7 @@ const isSignerName = (value) => typeof value === 'string' && value !== '' && !/[
 const keyObjects = /* @__PURE__ */ new WeakMap()
 /** Whether the key signed the UTF-8 bytes of this text with Ed25519 (RFC 8032). */
 const isSignedBy = (key, text, signature) => verify(null, Buffer.from(text), keyObjectOf(key), signature)
-/** The asynchronous variant of `isSignedBy`, which runs on libuv's thread pool. */
+/** The asynchronous variant of `isSignedBy`. It runs on libuv's thread pool. */
 function checkSignature(key, text, signature, done) {
   verify(null, Buffer.from(text), keyObjectOf(key), signature, (error, holds) => done(error === null && holds))
 }
@@ -334,7 +334,7 @@ function findSigner({ kid, signer, signature }, keys) {
       }
 }
 // src/shared/evidence/frontier.ts
-/** The level of the smallest subtrees that are reported, which have 2^8 leaves. */
+/** The level of the smallest reported subtrees. Each of these subtrees has 2^8 leaves. */
 const REPORTED_LEVEL = 8
 /** An append-only tree. Stores only the roots of its complete subtrees: one root for each set bit of its size. */
 var Frontier = class Frontier {
@@ -378,8 +378,8 @@ var Frontier = class Frontier {
     }
   }
   /**
-   * The level of the largest subtree that can be appended in one step. It begins at the current size, has at most this
-   * many leaves, and contains no smaller subtree that must be reported.
+   * The level of the largest subtree that can be appended in one step. The subtree begins at the current size, has at
+   * most `leaves` leaves, and contains no smaller subtree that must be reported.
    */
   #levelThatFits(leaves) {
     let level = 0
@@ -679,7 +679,7 @@ const isRowOfChain = (json) =>
   isCount(json.leaf_index) &&
   (json.payload === null || isText(json.payload)) &&
   [json.id, json.created_at, json.payload_hash, json.entry_hash, json.commit_id].every(isText)
-/** Whether the value is an entry of an export, which has exactly the members of `toChainRow`. */
+/** Whether the value is an entry of an export. An entry has exactly the members of `toChainRow`. */
 const isChainRow = (json) =>
   isObject(json) &&
   isText(json.tenant_id) &&
@@ -772,8 +772,8 @@ async function readKeyFile(path) {
 const NEWLINE$1 = 10
 /**
  * Yields the lines of a file as UTF-8. Only one chunk and one line are in memory. Only a newline ends a line. Node's
- * readline would also split at carriage returns, U+2028 and U+2029, which JSON may contain. The newline after the last
- * line is optional.
+ * readline would also split at carriage returns, U+2028 and U+2029, but JSON may contain these characters. The newline
+ * after the last line is optional.
  */
 async function* linesOf(path) {
   let begun = []
@@ -998,7 +998,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
 }
 /**
  * Yields the value of each line. Throws an error with exit code 10 if a line is invalid, or if serialising its value
- * gives a different line. A duplicate member causes such a difference.
+ * gives a different line. For example, a duplicate member causes a difference.
  */
 async function* valuesOf(folder, name, isRow) {
   let at = 0

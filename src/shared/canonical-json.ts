@@ -3,7 +3,7 @@
  * of their names. Numbers and strings are written as in ECMAScript. Equal values give the same bytes, so they have the
  * same hash.
  * @throws TypeError for values that JSON cannot express (undefined, functions, symbols, bigints, NaN and the
- * infinities), and for lone surrogates, which UTF-8 cannot encode
+ * infinities), and for lone surrogates, because UTF-8 cannot encode them
  */
 export function toCanonicalJson(value: unknown): string {
   if (typeof value === 'string') return toText(value)
@@ -19,7 +19,10 @@ export function toCanonicalJson(value: unknown): string {
   return `{${members}}`
 }
 
-/** Matches printable ASCII without quotes and backslashes, which needs no escape. Nearly all names and ids match. */
+/**
+ * Matches printable ASCII without quotes and backslashes. Matching text needs no escape. Nearly all names and ids
+ * match.
+ */
 const PLAIN = /^[ !#-[\]-~]*$/
 
 function toText(text: string): string {

@@ -83,5 +83,5 @@ export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Ty
   },
 }
 
-/** The `data` of a `webhook:test` event, which endpoints cannot subscribe to. */
+/** The `data` of a `webhook:test` event. Endpoints cannot subscribe to this event. */
 export const TEST_SAMPLE: EventData<typeof TEST_EVENT> = { message: 'This is a test delivery.', endpointId: id('7') }

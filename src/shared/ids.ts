@@ -48,10 +48,10 @@ function randomHex(): string {
  */
 const newOpaqueId = (now: number = Date.now()): string => hexOfSeconds(now) + randomHex()
 
-/** `req-` and 24 hex characters, of which 16 are random. */
+/** `req-` and 24 hex characters. 16 of these characters are random. */
 export const newRequestId = (now?: number): string => `req-${newOpaqueId(now)}`
 
-/** `conv-` and 24 hex characters, of which 16 are random. */
+/** `conv-` and 24 hex characters. 16 of these characters are random. */
 export const newConversationId = (now?: number): string => `conv-${newOpaqueId(now)}`
 
 /** Returns the id of a commit: 32 hex characters, 4 bytes of seconds and 12 random bytes. */

@@ -126,7 +126,7 @@ export function excessOf(own: Rights, granted: Rights): string[] {
 /**
  * Callers are allowed to grant only their own rights. Exception: a caller who has the level `admin` in every section is
  * also allowed to grant chat and access to models. Without this exception, a custom role that denies chat would prevent
- * such a caller from administering users.
+ * this caller from administering users.
  */
 export const grantableBy = (own: Rights): Rights =>
   administersAll(own) ? { ...own, canInteractWithAI: true, canUseChat: true } : own

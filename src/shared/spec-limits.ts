@@ -79,7 +79,7 @@ export const PLANNED_INDEXES_MAX: Readonly<Record<string, { cloud: string; regio
  */
 export const PERSONAL_INDEXES = { Essential: 2, Growth: 10, Ultra: 50, 'Early Access': 50 } as const
 
-// Limits for extracting text from files, whatever the format is. All ours.
+// Limits for extracting text from files of any format. All ours.
 /** Maximum memory growth of the process that reads a file. */
 export const EXTRACT_GROWTH_BYTES = 1_073_741_824
 

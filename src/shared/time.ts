@@ -31,7 +31,7 @@ export function isoTime(ms: number): string {
   const whole = Math.trunc(ms)
   const second = Math.floor(whole / 1000)
   // Caches the text of the last second, because toISOString takes as long as hashing 2 KB. Each request formats several
-  // timestamps, most of which fall into the same second.
+  // timestamps, and most of them are in the same second.
   if (second !== knownSecond) {
     knownText = new Date(second * 1000).toISOString().slice(0, -4)
     knownSecond = second

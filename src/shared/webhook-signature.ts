@@ -6,7 +6,7 @@ export type SignatureVerdict =
   /** The header is malformed, and `message` describes the fault. */
   | { valid: false; reason: 'malformed_header'; message: string }
   | { valid: false; reason: 'signature_mismatch' }
-  /** The signature is valid, which proves that the body is authentic, but the timestamp is outside the tolerance. */
+  /** The signature is valid, so the body is authentic. But the timestamp is outside the tolerance. */
   | { valid: false; reason: 'timestamp_outside_tolerance'; timestamp: number; ageSeconds: number }
 
 export type SignatureWindow = {
@@ -25,8 +25,8 @@ export function sign(rawBody: string | Uint8Array, secrets: readonly string[], t
 }
 
 /**
- * Checks the header against the raw body, which must not have been parsed and serialised again. One match between any
- * `v1` and any secret suffices. The signature is checked in constant time, and before the timestamp.
+ * Checks the header against the raw body. Do not pass a body that was parsed and serialised again. One match between
+ * any `v1` and any secret suffices. The signature is checked in constant time, and before the timestamp.
  */
 export function verify(
   rawBody: string | Uint8Array,

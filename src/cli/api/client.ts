@@ -60,8 +60,8 @@ type Answer<Body> = { status: number; body: Body; raw: Buffer; requestId: string
 export type Api = {
   baseUrl: string
   /**
-   * Returns the response before its body is read, whatever the status is. Throws an error with exit code 4 if no key is
-   * set, and one with exit code 9 if no response arrives.
+   * Returns the response before its body is read, for any status. Throws an error with exit code 4 if no key is set,
+   * and one with exit code 9 if no response arrives.
    */
   open(request: ApiRequest): Promise<OpenAnswer>
   /**
@@ -69,7 +69,7 @@ export type Api = {
    * throws an error with exit code 8 if the body is incomplete at the timeout.
    */
   parts(answer: OpenAnswer, options: { bounded: boolean }): AsyncGenerator<Buffer>
-  /** Returns the whole body, whatever the status is. The timeout of the request also covers the body. */
+  /** Returns the whole body, for any status. The timeout of the request also covers the body. */
   read(answer: OpenAnswer): Promise<Buffer>
   /** Returns the JSON of a 2xx response. Throws an error for any other status (docs/cli.md, Errors and exit codes). */
   send<Body extends object>(request: ApiRequest): Promise<Answer<Body>>

@@ -37,7 +37,7 @@ type Known = {
   tenantId: string
   head: ChainHead
   trusted: TrustedKeys
-  /** The list may contain checkpoints of other chains, which are ignored. */
+  /** The list may contain checkpoints of other chains. Those checkpoints are ignored. */
   checkpoints: readonly Checkpoint[]
 }
 

@@ -184,7 +184,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
 
 /**
  * Yields the value of each line. Throws an error with exit code 10 if a line is invalid, or if serialising its value
- * gives a different line. A duplicate member causes such a difference.
+ * gives a different line. For example, a duplicate member causes a difference.
  */
 async function* valuesOf<Row>(
   folder: string,

@@ -5,7 +5,7 @@ import type { FileSum } from './manifest.ts'
 
 const BUFFERED_CHARS = 262_144
 
-/** A new file with mode 0600, whose hash is computed while the file is written. */
+/** A new file with mode 0600. Its hash is computed while the file is written. */
 export class HashedFile {
   readonly #name: string
   readonly #file: FileHandle

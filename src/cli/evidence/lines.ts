@@ -4,8 +4,8 @@ const NEWLINE = 10
 
 /**
  * Yields the lines of a file as UTF-8. Only one chunk and one line are in memory. Only a newline ends a line. Node's
- * readline would also split at carriage returns, U+2028 and U+2029, which JSON may contain. The newline after the last
- * line is optional.
+ * readline would also split at carriage returns, U+2028 and U+2029, but JSON may contain these characters. The newline
+ * after the last line is optional.
  */
 export async function* linesOf(path: string): AsyncGenerator<string, undefined> {
   let begun: Buffer[] = []

@@ -36,7 +36,7 @@ export const toChainRow = (tenant_id: string, chain: string, row: RowOfChain): C
   return { tenant_id, chain, seq, id, created_at, payload, payload_hash, entry_hash, commit_id, leaf_index }
 }
 
-/** Whether the value is an entry of an export, which has exactly the members of `toChainRow`. */
+/** Whether the value is an entry of an export. An entry has exactly the members of `toChainRow`. */
 export const isChainRow = (json: unknown): json is ChainRow =>
   isObject(json) &&
   isText(json.tenant_id) &&

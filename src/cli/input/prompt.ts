@@ -16,7 +16,8 @@ export async function assertConfirmed(question: string, settings: Settings, io: 
   if (settings.yes) return
   if (!mayPrompt(settings, io)) throw usageError(`${question} Pass --yes to confirm (prompting needs a terminal)`)
   const { confirm } = await import('@inquirer/prompts')
-  // The question is escaped, because it contains names from the gateway, which may contain control characters.
+  // The question contains names from the gateway. These names may contain control characters, so the question is
+  // escaped.
   const agreed = await confirm({ message: forTerminalLine(question), default: false }, promptContext(io)).catch(
     toInterrupted,
   )

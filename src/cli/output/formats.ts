@@ -28,7 +28,7 @@ export const columns = (...groups: Record<string, ColumnSource>[]): Column[] =>
       return { ...source, title }
     })
 
-/** Creates the source of a flexible column, which is truncated to the remaining width of the terminal. */
+/** Creates a flexible column. Its cells are truncated to the remaining width of the terminal. */
 export const flexible = (path: string, toCell?: ToCell): Column => ({ path, flexible: true, ...(toCell && { toCell }) })
 
 /**

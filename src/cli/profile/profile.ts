@@ -132,7 +132,7 @@ export function toBaseUrl(text: string, from: string): string {
 
 type Chosen = { profile: string; entry: ProfileEntry | undefined; ownUrl: string; baseUrl: string }
 
-/** Never chooses a key that is stored for another gateway, whatever the flags are. */
+/** Never chooses a key that is stored for another gateway, regardless of the flags. */
 function chooseKey({ flags, env, credentials }: SettingsInput, { profile, entry, ownUrl, baseUrl }: Chosen): KeySource {
   if (flags.apiKeyFile !== undefined) return { kind: 'file', path: flags.apiKeyFile }
   const value = filled(env.AIGW_API_KEY)

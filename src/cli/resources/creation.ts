@@ -1,5 +1,6 @@
 /**
- * Creates a resource only once, even if a script runs twice. Also prints secrets, which the gateway returns only once.
+ * Creates a resource only once, even if a script runs twice. Also prints secrets. The gateway returns each secret only
+ * once.
  */
 import { access } from 'node:fs/promises'
 import { notAGateway } from '../api/http-errors.ts'
@@ -143,7 +144,7 @@ async function noteExisting(
 
 function alreadyExists(noun: string, name: string, useIt: string, cause: CliError): CliError {
   const { httpStatus, requestId, code } = cause
-  // Excludes `u`, because the only noun that begins with it is `user`, which takes `a`.
+  // Excludes `u`, because the only noun that begins with `u` is `user`, and `user` takes `a`.
   const article = /^[aeio]/i.test(noun) ? 'an' : 'a'
   return new CliError(EXIT.conflict, `${article} ${noun} named '${name}' already exists (${code})`, {
     ...{ code, httpStatus, requestId, cause },

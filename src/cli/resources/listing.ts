@@ -49,8 +49,8 @@ export async function* findMatching<Row extends object>(
   context: CliContext,
   { search, matches, ...source }: ListSource & { search: string; matches(row: Row): boolean },
 ): AsyncGenerator<Row> {
-  // Searches for a prefix of a long name, which also finds the whole name. The prefix must not end within a surrogate
-  // pair.
+  // If a name is long, searches for a prefix of it. The results also contain the whole name. The prefix must not end
+  // within a surrogate pair.
   const part = search.slice(0, SEARCH_CHARS).replace(/[\uD800-\uDBFF]$/, '')
   const query = { ...source.query, search: part }
   for await (const { rows } of readPages<Row>(context, { ...source, query }, PAGE_LIMIT.max)) {

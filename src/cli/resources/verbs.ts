@@ -233,7 +233,7 @@ type SecretVerb<Item extends object> = {
   done(item: Item): string
 }
 
-/** Sends POST to the route `<name>` of one resource. The response contains a secret, which is shown only once. */
+/** Sends POST to the route `<name>` of one resource. The response contains a secret that is shown only once. */
 export const secretVerb =
   <Item extends object>(resource: Described<{ id: string }>, verb: SecretVerb<Item>): CommandFactory =>
   (context) => {

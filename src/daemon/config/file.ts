@@ -99,8 +99,8 @@ export type FileSettings = {
 }
 
 /**
- * Parses the text of a configuration file. Each fault is reported in one line, which states the file, the line number
- * if known, the dotted key, the problem and the remedy. Invalid parts are omitted from the settings.
+ * Parses the text of a configuration file. Each fault is reported in one line: the file, the line number if known, the
+ * dotted key, the problem and the remedy. Invalid parts are omitted from the settings.
  */
 export function parseConfigFile(
   text: string,
@@ -323,7 +323,7 @@ const retentionDays = z
 
 const checkpointUrl = z.url({ protocol: /^https?$/, error: 'must be a URL, such as https://log.example.com/aigw' })
 
-/** Parses a key: `sk-` and 64 lower-case hex characters. Throws ValueFault, which does not contain the key. */
+/** Parses a key: `sk-` and 64 lower-case hex characters. Throws a ValueFault that does not contain the key. */
 export function parseBootstrapKey(text: string): string {
   if (!API_KEY_PATTERN.test(text)) {
     throw new ValueFault(

@@ -74,8 +74,8 @@ function lookUp(
 }
 
 /**
- * Returns the text of a file, without a trailing line break. Throws ValueFault, which contains only the name of the
- * file.
+ * Returns the text of a file, without a trailing line break. Throws a ValueFault that names the file but does not
+ * contain its text.
  */
 export function readSecret(readFile: ConfigSources['readFile'], path: string): string {
   try {

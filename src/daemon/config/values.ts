@@ -66,7 +66,7 @@ export function parseSwitch(text: string): boolean {
 }
 
 /**
- * Parses a key of 32 bytes in hex or base64, and returns it as 64 hex characters. Throws ValueFault, which names the
+ * Parses a key of 32 bytes in hex or base64, and returns it as 64 hex characters. Throws a ValueFault that names the
  * file but does not contain the key.
  */
 export function parseMasterKey(text: string, path: string): string {
@@ -85,7 +85,7 @@ export function parseDescriptor(text: string): number {
 }
 
 /**
- * Validates a postgres:// URL and returns it unchanged. Throws ValueFault, which does not contain the URL, because the
+ * Validates a postgres:// URL and returns it unchanged. Throws a ValueFault that does not contain the URL, because the
  * URL may contain a password.
  */
 export function parseDatabaseUrl(text: string): string {
@@ -121,7 +121,7 @@ export function ofVariable<T>(variable: string | undefined, parse: () => T): T {
   }
 }
 
-/** Validates a key for the Authorization header. Throws ValueFault, which does not contain the key. */
+/** Validates a key for the Authorization header. Throws a ValueFault that does not contain the key. */
 export function parseApiKey(text: string): string {
   if (!/^[\x21-\x7e]+$/.test(text))
     throw new ValueFault('contains a space, a line end or another character that is not allowed in a key')

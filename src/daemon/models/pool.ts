@@ -96,7 +96,8 @@ type ConnectionOptions = Client.Options & { connect: buildConnector.connector }
  * - If a server closes a connection while its response is paused, undici throws in a socket event. This ends the
  *   process (nodejs/undici#5360). So the call is resumed before undici handles the end.
  * - undici treats a connection reset as the normal end of a response without a length. It also fails calls that still
- *   wait for the connection. So every error is passed to undici as recoverable, which fails only the sent call.
+ *   wait for the connection. So every error is passed to undici as recoverable. undici then fails only the call that
+ *   was sent.
  */
 class Connection extends Client {
   #watch: SocketWatch | undefined
@@ -134,7 +135,7 @@ class Connection extends Client {
             if (this.#socket === socket) this.#noteDeath(socket, error)
             if (code !== CLOSED_BY_UNDICI) error.code = RECOVERABLE
           })
-          // This call adds undici's own listeners, which read the changed code.
+          // This call adds undici's own listeners. These listeners read the changed code.
           done(...result)
           socket.on('error', (error: NodeJS.ErrnoException) => {
             if (code === undefined) delete error.code

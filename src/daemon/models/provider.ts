@@ -52,7 +52,7 @@ export type ProviderCall = {
    * itself.
    */
   entitle?: Entitle | undefined
-  /** Called with the head of the HTTP response, whatever its status. */
+  /** Called with the head of the HTTP response, for any status. */
   onHead?: OnHead | undefined
   /** The time limits in milliseconds: for the whole attempt, for the first part, and for the silence between parts. */
   timeouts: { attemptMs: number; firstTokenMs: number; stallMs: number }
@@ -84,7 +84,7 @@ export type ChatPart =
   /** `logprobs` in the provider's form, if requested. */
   | { type: 'text'; text: string; logprobs?: unknown }
   /**
-   * Signed or encrypted reasoning, which is sent back to its origin in the next turn (conversation.ts). If
+   * Signed or encrypted reasoning. It is sent back to its origin in the next turn (conversation.ts). If
    * `isSignatureOfPart` is set, `data` signs a part of the answer instead of reasoning text.
    */
   | {

@@ -28,7 +28,8 @@ export type ProviderRegistry = {
 }
 
 /**
- * The location of discovered servers, which all run on this machine. A server may forward calls to an unknown location.
+ * The location of discovered servers. All discovered servers run on this machine. A server may forward calls to an
+ * unknown location.
  */
 const LOOPBACK: CallLocation = { host: '127.0.0.1', region: undefined }
 

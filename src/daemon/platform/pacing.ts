@@ -27,7 +27,7 @@ export type ResumablePacer = Pacer & {
   resume(): void
 }
 
-/** After this much time, the work yields to other work of the daemon. */
+/** The maximum time that the work runs before it yields to other work of the daemon. */
 export const PACE_MS = 5
 
 /** @param now returns the time of a clock in milliseconds */

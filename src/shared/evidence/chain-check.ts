@@ -53,7 +53,7 @@ type ChainState = {
   head: string
   expunged: number
   checkpointsHeld: number
-  /** The size of the last matching checkpoint, which proves all rows before this size. */
+  /** The size of the last matching checkpoint. The checkpoint proves all rows before this size. */
   matchedSize: number
 }
 

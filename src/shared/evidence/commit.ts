@@ -7,7 +7,7 @@ import { checkpointText, commitOrigin, decodeBase64 } from './note.ts'
 export type CommitRow = {
   id: string
   kid: string
-  /** The name of the signer, which the signature also covers. */
+  /** The name of the signer. The signature also covers this name. */
   signer: string
   tree_size: number
   /** Hex. */

@@ -1,6 +1,6 @@
 import { HASH_BYTES, nodeHash, treeRoot } from './merkle.ts'
 
-/** The level of the smallest subtrees that are reported, which have 2^8 leaves. */
+/** The level of the smallest reported subtrees. Each of these subtrees has 2^8 leaves. */
 const REPORTED_LEVEL = 8
 
 /**
@@ -57,8 +57,8 @@ export class Frontier {
   }
 
   /**
-   * The level of the largest subtree that can be appended in one step. It begins at the current size, has at most this
-   * many leaves, and contains no smaller subtree that must be reported.
+   * The level of the largest subtree that can be appended in one step. The subtree begins at the current size, has at
+   * most `leaves` leaves, and contains no smaller subtree that must be reported.
    */
   #levelThatFits(leaves: number): number {
     let level = 0

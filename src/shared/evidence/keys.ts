@@ -72,7 +72,7 @@ const keyObjects = new WeakMap<PublishedKey, KeyObject>()
 export const isSignedBy = (key: PublishedKey, text: string, signature: Buffer): boolean =>
   verify(null, Buffer.from(text), keyObjectOf(key), signature)
 
-/** The asynchronous variant of `isSignedBy`, which runs on libuv's thread pool. */
+/** The asynchronous variant of `isSignedBy`. It runs on libuv's thread pool. */
 export function checkSignature(
   key: PublishedKey,
   text: string,

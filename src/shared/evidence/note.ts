@@ -62,7 +62,7 @@ export function parseCheckpoint(note: string): { checkpoint: Checkpoint; text: s
 }
 
 function parseText(text: string): Checkpoint {
-  // Lines after the third are extensions, which are signed but unused here.
+  // Lines after the third are extensions. They are signed, but unused here.
   const [origin = '', sizeText = '', root = '', ...extensions] = text.slice(0, -1).split('\n')
   const size = Number(sizeText)
   if (origin === '' || extensions.includes('')) throw new NoteError('its text is not a checkpoint')

@@ -9,7 +9,7 @@ import {
   SEARCH_CHARS,
 } from '../spec-limits.ts'
 
-/** Optional members may also be `null`, which many clients send for "not set". */
+/** Optional members may also be `null`, because many clients send `null` for "not set". */
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => (value === null ? undefined : value))
 
@@ -106,7 +106,7 @@ export const objectId = (name: string) =>
     .regex(/^[0-9a-fA-F]{24}$/, { error: `${name} must be an id of 24 hex characters` })
     .transform((value) => value.toLowerCase())
 
-/** A required text, which is trimmed and must not be blank. */
+/** A required text. The text is trimmed and must not be blank. */
 export const label = (name: string, maxChars: number) =>
   storableText(name)
     .trim()

@@ -58,7 +58,7 @@ export const UpdateIndexRequest = z
   .refine(notBoth, BOTH)
   .meta({ id: 'UpdateIndexRequest' })
 
-/** The embedding progress of an index, which is not part of the contract. */
+/** The embedding progress of an index. This schema is not part of the contract. */
 export const IndexEmbedding = z
   .object({
     model: z.string().meta({ description: 'The embedding model that is configured' }),
@@ -106,7 +106,7 @@ export const CreateIndexResponse = z.object({ success: z.literal(true), message:
 export const UpdateIndexResponse = z.object({ success: z.literal(true), message: z.string(), index: Index })
 export const ShowIndexResponse = z.object({ success: z.literal(true), index: Index })
 
-/** The counts of a rebuild, which are not part of the contract. */
+/** The counts of a rebuild. This schema is not part of the contract. */
 export const RebuildIndexResponse = z.object({
   success: z.literal(true),
   message: z.string(),
@@ -183,7 +183,7 @@ export const TrainResponse = z.object({
 
 export const DOCUMENT_SORTS = ['createdAt', 'name'] as const
 
-/** The query of GET /indexes/{indexName}/documents, which is not part of the contract. */
+/** The query of GET /indexes/{indexName}/documents. This route is not part of the contract. */
 export const ListDocumentsQuery = listQuery(DOCUMENT_SORTS, PAGE_LIMIT.large)
 
 /** A document of an index, as shown to users who are allowed to read the index. */

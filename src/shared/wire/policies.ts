@@ -141,7 +141,7 @@ export const PolicyDocument = section('policy', {
     .default(null),
 }).meta({ id: 'PolicyDocument' })
 export type PolicyDocument = z.output<typeof PolicyDocument>
-/** The document in a request, in which members are optional. */
+/** The document in a request. Its members are optional. */
 export type PolicyDocumentInput = z.input<typeof PolicyDocument>
 
 /** The ids that are not allowed, because they would collide with routes of policies. */

@@ -34,8 +34,8 @@ export function toCommand(context: CliContext): Command {
 type Flags = { data?: string; form: string[]; header: string[]; paginate: boolean; include: boolean }
 
 /**
- * Prints the body of the response, whatever the status is. If the status is 300 or higher, then throws an error with
- * the matching exit code.
+ * Prints the body of the response for every status. After that, throws an error with the matching exit code if the
+ * status is 300 or higher.
  */
 async function call(context: CliContext, method: string, path: string, flags: Flags): Promise<void> {
   const api = await context.api()

@@ -120,8 +120,8 @@ function toNumber(text: string | undefined, flag: string): number | undefined {
 }
 
 /**
- * Returns the index of the request, from the flag or the profile. The default is `none`, which means Zero-Knowledge:
- * the request uses no retrieval.
+ * Returns the index of the request, from the flag or the profile. The default is `none` (Zero-Knowledge): the request
+ * uses no retrieval.
  */
 export function toIndex(flag: string | undefined, byDefault: string | undefined): string {
   const index = flag ?? byDefault ?? NO_INDEX

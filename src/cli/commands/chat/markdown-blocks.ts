@@ -114,7 +114,7 @@ export function itemLines({ tokens }: Tokens.ListItem, marker: string, look: Loo
   ]
 }
 
-/** Prints code with its fences, which keeps copied text valid Markdown. */
+/** Prints code with its fences, so that copied text is valid Markdown. */
 const codeLines = ({ text, lang = '' }: Tokens.Code, painter: Painter): string[] => [
   painter.dim(`\`\`\`${lang}`),
   ...text.split('\n'),

@@ -35,7 +35,7 @@ export async function createMarkdown(look: Look): Promise<MarkdownText> {
     try {
       return new Lexer({ gfm: true }).lex(text)
     } catch {
-      // The library is recursive, so thousands of nested quotes overflow the stack. Such a text is shown unchanged.
+      // The library is recursive, so thousands of nested quotes overflow the stack. The text is then shown unchanged.
       return [{ type: 'text', raw: text, text }]
     }
   }

@@ -20,7 +20,7 @@ export function runDaemon(args: string[], { env, signals }: Pick<Io, 'env' | 'si
     detached: true,
   })
   const pipe = child.stdio[3]
-  // When the daemon exits, the pipe emits an error, which needs no handling.
+  // When the daemon exits, the pipe emits an error. This error needs no handling.
   pipe?.on('error', () => {})
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   const forward = (name: NodeJS.Signals) => void child.kill(name)

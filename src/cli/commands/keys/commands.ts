@@ -17,7 +17,7 @@ const BILLING_MODES: Record<ApiKey['billingMode'], true> = { 'user-completions':
 const INDEX_ACCESS: Record<ApiKey['indexAccess'], true> = { read: true, write: true }
 const STATUSES: Record<ApiKey['status'], true> = { active: true, expired: true, revoked: true }
 
-/** A repeatable flag replaces the whole list. `--any-…` empties the list, which removes the restriction. */
+/** A repeatable flag replaces the whole list. `--any-…` empties the list and so removes the restriction. */
 const models = { member: 'allowedModels', conflicts: 'model', sets: { allowedModels: [] } }
 const indexes = { member: 'allowedIndexes', conflicts: 'index', sets: { allowedIndexes: [] } }
 const policies = { member: 'allowedSMLTPPolicies', conflicts: 'policy', sets: { allowedSMLTPPolicies: [] } }

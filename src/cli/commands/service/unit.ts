@@ -8,7 +8,7 @@ import { daemonPath } from '../gateway/daemon-process.ts'
 
 /**
  * The directives that a user unit keeps. The other directives need rights that the user's service manager lacks (users,
- * namespaces, mounts). With such a directive, systemd could not start a user unit.
+ * namespaces, mounts). With one of those directives, systemd could not start a user unit.
  */
 const USER_DIRECTIVES = new Set([
   ...['Description', 'Documentation', 'StartLimitIntervalSec', 'StartLimitBurst'],

@@ -18,8 +18,8 @@ const headOf = ({ id, created, model }: Envelope): string =>
   `{"success":true,"id":${toJsonString(id)},"object":"chat.completion","created":${created},"model":${toJsonString(model)}`
 
 /**
- * Writes the JSON member by member, which saves 3 % of a request's time: JSON.stringify takes five times as long here.
- * Hashes, bundle ids and policy sources are generated here and need no JSON escaping.
+ * Writes the JSON member by member. This saves 3 % of a request's time, because JSON.stringify takes five times as long
+ * here. Hashes, bundle ids and policy sources are generated here and need no JSON escaping.
  */
 function metadataJson(metadata: ChatMetadata): string {
   const {

@@ -11,7 +11,7 @@ const IDEMPOTENCY_BACKLOG_BYTES = 1_048_576
 export type StreamWording = {
   /** Returns frames for these parts. Empty if the surface does not show them. */
   say(parts: readonly ChatPart[]): string
-  /** Returns the last frames of a complete answer, preceded by the first frames if no part was shown. */
+  /** Returns the last frames of a complete answer. If no part was shown, the result also contains the first frames. */
   end(finish: Finish, usage: TokenUsage): string
   /** Returns the last frames of a broken answer. They must be clearly different from the end of a complete answer. */
   fail(fault: AnswerFault): string

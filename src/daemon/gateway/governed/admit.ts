@@ -16,14 +16,14 @@ import { type Chain, planChain } from './chain.ts'
 import type { GovernedInput } from './input.ts'
 import type { Facts, Stage } from './trail.ts'
 
-/** The resolved names of a request, all of which its key may use. */
+/** The resolved names of a request. Its key may use all of them. */
 export type Admitted = {
   caller: Caller
   /** The account to bill. */
   payer: Payer
   conversationId: string
   chain: Chain
-  /** `id` is undefined for Zero-Knowledge, which searches no index. */
+  /** `id` is undefined for Zero-Knowledge requests, because they search no index. */
   index: { name: string; id: string | undefined }
   policy: AppliedPolicy
   /** Undefined if no prompt shield applies. */

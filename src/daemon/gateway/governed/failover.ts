@@ -22,10 +22,10 @@ import type { Facts, Stage } from './trail.ts'
 /** The pause before a retry of a model that sent no Retry-After. */
 export const RETRY_PAUSE_MS = 250
 
-/** A result that has begun. No other model may be tried from here on. */
+/** A result that has begun. After this point, the gateway must not try another model. */
 export type Opened<Begun> = {
   attempt: Attempt
-  /** Every attempt of the chain so far. The last attempt is the one that served. */
+  /** All attempts of the chain so far. The last attempt produced the result. */
   attempts: readonly FailoverAttempt[]
   heads: readonly (ProviderHead | undefined)[]
   firstTokenMs: number
@@ -41,7 +41,7 @@ export type Failover = {
   breaker: Breaker
   /** One gate per provider. Each key has its own queue in the gate. */
   providerGates: Gates
-  /** How often the same model is retried before the next model is tried. */
+  /** The number of retries of a model before the gateway tries the next model. */
   sameModelRetries: number
 }
 

@@ -1,4 +1,4 @@
-// The end of every governed request: one ledger commit, whatever the ending.
+// The end of every governed request: one ledger commit, regardless of the outcome.
 import type { Charge } from '../../metering/usage/billing.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Caller } from '../../platform/http/caller.ts'
@@ -14,9 +14,9 @@ import type { Trail } from './trail.ts'
 
 /** How a governed request ended. */
 export type Ending =
-  /** Without a result: rejected, failed, or abandoned by its client. */
+  /** The request has no result: it was rejected, it failed, or its client disconnected. */
   | { kind: 'refused'; error: unknown }
-  /** With a result of a model, complete or not. */
+  /** The request has a complete or partial result from a model. */
   | {
       kind: 'delivered'
       delivery: Delivery
@@ -29,9 +29,9 @@ export type Ending =
     }
 
 /**
- * Makes everything that a request leaves behind durable in one commit: its receipt with the bill, the spend, the key's
- * counters, incidents, failovers, their events, and the response for replays. Sets the bundle id in `context`.
- * @throws the ledger's error; nothing is stored then, and the response must not claim a receipt
+ * Stores all records of a request in one commit: its receipt with the bill, the spend, the key's counters, incidents,
+ * failovers, their events, and the response for replays. Sets the bundle id in `context`.
+ * @throws the ledger's error. In this case nothing is stored, and the response must not contain the id of a receipt.
  */
 export async function finish(
   trail: Trail,

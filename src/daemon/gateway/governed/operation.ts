@@ -67,7 +67,7 @@ export type Delivery = {
   readonly broken: Broken | undefined
   /** The response as the client receives it. `sha256` is null if nothing was written. */
   readonly response: Rendered & { status: number; sha256: string | null }
-  /** Sends the last bytes. @throws the error of a broken result of which no byte was sent */
+  /** Sends the last bytes. @throws the error of a broken result if no byte of the result was sent */
   send(): Reply | undefined
   /** The records could not be stored. Ends a stream that has begun with an error. */
   fail(error: unknown): void

@@ -15,7 +15,7 @@ import type { Facts, Stage, Trail } from './trail.ts'
 /** A request after input screening, with redactions applied. */
 export type Screened<Input extends GovernedInput = GovernedInput> = Admitted & {
   input: Input
-  /** The redacted texts, which models receive. */
+  /** The redacted texts. Models receive only these texts. */
   conversation: GovernedInput['conversation']
   options: GovernedInput['options']
   /** What the guards of passages and of the result need. */

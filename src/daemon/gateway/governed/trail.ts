@@ -8,8 +8,9 @@ import type { GuardIncident } from '../../safety/incidents/incident.ts'
 import type { AppliedPolicy } from '../../safety/policies/policies.ts'
 
 /**
- * The facts of a request so far. A trail is never changed: every stage returns the facts that it found, and `withFacts`
- * returns the longer trail. A request has exactly one entry in the log, which `finish` makes of its trail.
+ * The facts of a request so far. A trail never changes: each stage returns the facts that it found, and `withFacts`
+ * returns a new trail with these facts. Each request has exactly one log entry. `finish` creates this entry from the
+ * trail.
  */
 export type Trail = Readonly<Omit<RequestFacts, 'policy' | 'incidents'>> & {
   readonly policy: AppliedPolicy | undefined

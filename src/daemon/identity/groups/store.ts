@@ -9,9 +9,9 @@ import { insertRows } from '../../platform/db/insert-rows.ts'
 import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
 
-// Changes to members and users run inside a `change`, which serialises all changes of a tenant. Without `change`, a
-// user could be added to a group while being deleted. The membership would then be deleted, but still be counted in
-// user_count.
+// Changes to members and users run inside a `change`. `change` serialises all changes of a tenant. Otherwise a user
+// could be added to a group while the user is being deleted. The membership would then be deleted, but still be counted
+// in user_count.
 
 export type GroupRow = Tables['groups']
 export type GroupWithMembers = GroupRow & { members: UserReference[] }

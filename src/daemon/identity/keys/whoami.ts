@@ -4,7 +4,7 @@ import { WhoamiResponse } from '../../../shared/wire/system.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
 
 /**
- * Returns the route GET /whoami, which is not part of the API contract. Scripts use this route to check the rights of
+ * Returns the route GET /whoami. This route is not part of the API contract. Scripts use it to check the rights of
  * their key.
  */
 export const whoamiRoute = (): Route =>

@@ -6,7 +6,7 @@ import type { Caller } from '../../platform/http/caller.ts'
 import { findRole, type RoleRow, roleRightsOf } from '../roles/store.ts'
 import { findUserDetails, hasOtherAdministrator, ownsOperatorKey, type UserRow, unknownRole } from './store.ts'
 
-/** A user and their custom role, which together determine the user's rights. */
+/** A user and the user's custom role. Together, they determine the user's rights. */
 export type Account = { user: UserRow; customRole: RoleRow | undefined }
 
 const rightsOfAccount = ({ user, customRole }: Account): Rights =>

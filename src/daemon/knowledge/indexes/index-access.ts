@@ -12,7 +12,8 @@ import type { IndexRow } from './store.ts'
 /**
  * Returns the index with this name if the caller may read it. Readable indexes are general indexes, the caller's own
  * indexes, and indexes of the caller's active groups. The key's allowlist must permit the index as well. This
- * restriction also applies to administrators: they must first assign the index to themselves, which is logged.
+ * restriction also applies to administrators: they must first assign the index to themselves. This assignment is
+ * logged.
  */
 export async function findReadableIndex(db: Db, caller: Caller, name: string): Promise<IndexRow | undefined> {
   // Validate the name before the query, because databases reject some strings.

@@ -13,7 +13,7 @@ export type Postings = number[]
 /** With this value, an index page has about 3 KB, close to the size of a database page. */
 const PASSAGES_PER_PAGE = 8
 
-/** Returns the number of pages of a segment with this many passages. */
+/** Returns the number of pages of a segment with `passages` passages. */
 export function pageCountOf(passages: number): number {
   let pages = 1
   while (pages * PASSAGES_PER_PAGE < passages) pages *= 2

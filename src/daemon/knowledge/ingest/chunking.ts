@@ -73,8 +73,9 @@ function mayRepeat(text: string, span: Span | undefined): boolean {
 }
 
 /**
- * Returns the number of spans for the passage. The passage ends at the last paragraph end in its second half. If there
- * is none, it ends at the last line end in that half, and otherwise after all spans.
+ * Returns the number of spans for the passage. The passage ends at the last paragraph end in its second half. If this
+ * half contains no paragraph end, the passage ends at the last line end in this half. If the half contains no line end
+ * either, the passage contains all spans.
  */
 function bestCut(spans: readonly Span[], fresh: number): number {
   const half = (spans[fresh]?.start ?? 0) + PASSAGE_CHARS / 2

@@ -140,10 +140,7 @@ function findFrontMatter(text: string): { title: string; end: number } | undefin
   }
 }
 
-/**
- * The document's title is a heading within this many characters from the start of the text. A heading after this limit
- * is not the title.
- */
+/** The document's title is a heading before this offset in the text. A heading after this offset is not the title. */
 const TITLE_CHARS = 100_000
 
 function firstHeading(text: string, from: number): string {

@@ -5,7 +5,7 @@ import type { Passage } from './chunking.ts'
 
 /**
  * A document that is ready to be stored: its passages in batches (`unpackPassages`), and the segments of its inverted
- * index. Both are stored as bytes, which can be transferred between threads without a copy and add little work for the
+ * index. Both are stored as bytes. Bytes can be transferred between threads without a copy, and add little work for the
  * garbage collector.
  */
 export type PreparedDocument = {
@@ -15,9 +15,7 @@ export type PreparedDocument = {
   segments: PackedSegment[]
 }
 
-/**
- * A segment of consecutive passages, whose first passage is at position `first`. Page n ends at `ends[n]` of `pages`.
- */
+/** A segment of consecutive passages. The first passage is at position `first`. Page n ends at `ends[n]` of `pages`. */
 export type PackedSegment = { first: number; lengths: Uint16Array; pages: Uint8Array; ends: Uint32Array }
 
 /**
@@ -35,8 +33,8 @@ const PASSAGES_PER_SEGMENT = 4_096
 export const DOCUMENT_PASSAGES = 100_000
 
 /**
- * Documents with at most this many passages share one segment, because for a small document, a commit costs more than
- * writing its content.
+ * The maximum number of passages of a small document. Small documents share one segment, because a commit costs more
+ * than writing their content.
  */
 export const SMALL_PASSAGES = PASSAGES_PER_BATCH
 
@@ -106,7 +104,7 @@ function* joined(head: readonly Passage[], rest: Iterator<Passage>): Generator<P
 const titleToIndex = (title: string, source: string): string => (title === source ? '' : title)
 
 /**
- * The bytes are copied, because serialize() may return a part of a larger buffer, and such a part cannot be
+ * The bytes are copied, because serialize() may return a part of a larger buffer. A part of a buffer cannot be
  * transferred.
  */
 const packPassages = (passages: readonly Passage[]): Uint8Array => new Uint8Array(serialize(passages))

@@ -34,9 +34,9 @@ export type DocumentToStore = Omit<NewDocument, 'passageCount' | 'title' | 'now'
 
 /**
  * Replaces the document with the same `source`. The content is written in short transactions, so that other writers can
- * run between them. `inPublication` runs the last transaction, which makes all content visible. A search finds either
- * the old or the new document, never both. If a step fails or `signal` is aborted, the old document stays. `now` is ISO
- * 8601.
+ * run between them. `inPublication` runs the last transaction. This transaction makes all content visible. A search
+ * finds either the old or the new document, never both. If a step fails or `signal` is aborted, the old document stays.
+ * `now` is ISO 8601.
  * @throws INDEX_NOT_FOUND if the index is deleted in the meantime
  */
 export async function replaceDocument(

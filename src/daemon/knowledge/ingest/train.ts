@@ -37,8 +37,8 @@ export type TrainedDocument = z.infer<typeof TrainResponse>['results']['document
 
 /**
  * Adds each document to the index, replaces an older document of the same name, and reports the outcome. A document
- * that cannot be read is `failed`. The older version of such a document and the other documents are not affected. Each
- * published document gets an audit entry.
+ * that cannot be read is `failed`. In this case, the older version of the document and the other documents are not
+ * affected. Each published document gets an audit entry.
  *
  * If the daemon is killed midway, published documents remain, and unfinished documents stay invisible. If the upload is
  * repeated, published documents are `unchanged`, and only the other documents are processed.
@@ -124,7 +124,9 @@ function toNamed(upload: Upload, screening: DocumentScreening): Upload & { sourc
 const SMALL_BYTES = 65_536
 const BYTES_TOGETHER = 131_072
 
-/** Groups small files, which are read and stored together. Each larger file is a separate group. Keeps the order. */
+/**
+ * Groups small files, so that they are read and stored together. Each larger file is a separate group. Keeps the order.
+ */
 function* readTogether(uploads: readonly NewUpload[]): Generator<NewUpload[]> {
   let group: NewUpload[] = []
   let bytes = 0
@@ -218,7 +220,7 @@ function faultOf(name: string, { isTooLarge }: Upload): string | undefined {
   return isTooLarge ? `The file has more than ${TRAIN_FILE_BYTES} bytes; split it.` : undefined
 }
 
-/** Matches invisible characters and line ends. Does not match the joiners, which Persian and emoji need. */
+/** Matches invisible characters and line ends. Does not match the joiners, because Persian and emoji need them. */
 const UNNAMEABLE = /[\p{Cc}\p{Surrogate}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u
 
 /**

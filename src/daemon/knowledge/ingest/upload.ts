@@ -27,7 +27,7 @@ export const TRAIN_TEXT_BYTES = 10_485_760
  */
 const TEXT_INPUTS_DEPTH = 4
 const TEXT_INPUTS_VALUES = 10_000
-/** The maximum size of a body part that is neither a file nor `text_inputs`. Such a part is ignored. */
+/** The maximum size of a body part that is neither a file nor `text_inputs`. The content of this part is ignored. */
 export const TRAIN_OTHER_PART_BYTES = 65_536
 /** The maximum size of a training's body, including files that are skipped because they are too large. */
 export const TRAIN_BODY_BYTES = 4_294_967_296
@@ -153,7 +153,7 @@ function openParser(request: IncomingMessage): BusboyInstance {
   try {
     return new MultipartParser({
       headers: request.headers as BusboyHeaders,
-      // Read every part as bytes. In a text, the parser would replace invalid UTF-8, which must be rejected instead.
+      // Read every part as bytes. In a text, the parser would replace invalid UTF-8 instead of rejecting it.
       isPartAFile: () => true,
       preservePath: true,
       limits: { fileSize: TRAIN_FILE_BYTES, parts: PARTS, headerSize: 16_384, headerPairs: 32 },
@@ -198,9 +198,9 @@ const nowhere = new MessageChannel().port1
 nowhere.close()
 
 /**
- * Frees the memory of a written chunk immediately: its buffer is transferred to a closed port, which drops the buffer.
- * Without this step, chunks would accumulate until the garbage collector scans the whole heap for 3 to 30 ms (measured:
- * after every 50 MB).
+ * Frees the memory of a written chunk immediately: its buffer is transferred to a closed port, and the port drops the
+ * buffer. Without this step, chunks would accumulate until the garbage collector scans the whole heap for 3 to 30 ms
+ * (measured: after every 50 MB).
  */
 function giveBack({ buffer, byteLength }: Buffer): void {
   // If the chunk is only a part of its buffer, the buffer is kept, because other data may use the rest.

@@ -42,7 +42,10 @@ const PASSAGES_TOKENS = 4_000
  */
 const SCORE_SHARE = 0.3
 
-/** A question to an index. `outside` is set if external models may read only another version of the question. */
+/**
+ * A question to an index. The local search reads `question`. External models read only `outside`, the redacted
+ * question. Without `outside`, they read `question`.
+ */
 type GroundingQuestion = {
   index: { id: string; name: string }
   question: Question
@@ -150,7 +153,7 @@ const locationOf = ({ source, headings }: { source: string; headings?: string })
   [source, headings].filter(Boolean).join(', ')
 
 /**
- * Puts each passage between two lines with `fence`, which the authors of documents cannot guess. A passage therefore
+ * Puts each passage between two lines with `fence`. The authors of documents cannot guess `fence`. A passage therefore
  * cannot end its own quotation and imitate the system prompt. After the last passage, the prompt states the number of
  * passages.
  * @param withheld the number of passages that guards have removed; the prompt states this number once

@@ -26,7 +26,7 @@ export type Match = {
 export type SearchOptions = {
   /** Whether a model is allowed to read this query and these passages. By default, any model is allowed. */
   mayCall?: MayCall | undefined
-  /** The version of the query that external models may read. */
+  /** The redacted query for external models. By default, external models read the query itself. */
   outsideQuery?: string | undefined
   /** True if external models must not receive the passages unchanged. If true, the reranker is not used. */
   keepsPassages?: boolean | undefined

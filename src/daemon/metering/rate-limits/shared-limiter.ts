@@ -114,7 +114,7 @@ export function createSharedLimiter({
         if (!wanted.has(name)) wanted.set(name, { quota, row: emptyRow(key, quota.window, nowMs) })
       }
     }
-    // Every daemon locks counters in this order, which prevents deadlocks.
+    // All daemons lock counters in this order, so they cannot deadlock.
     const names = [...wanted.keys()].sort()
     const rows = await lockCounters(
       tx,

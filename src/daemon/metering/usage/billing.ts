@@ -15,11 +15,12 @@ import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts
 import { type BudgetsDeps, limitsOf } from './spend-request.ts'
 
 /**
- * A request is rejected if its budget covers fewer output tokens than this. `alone` applies if the request could use
- * all of the unspent budget. `shared` applies while other requests have reservations, most of which are released soon.
+ * The minimum number of output tokens that the budget must cover. Otherwise the request is rejected. `alone` applies if
+ * the request could use all of the unspent budget. `shared` applies while other requests have reservations. Most of
+ * these reservations are released soon.
  */
 const LEAST_OUTPUT_TOKENS = { alone: 256, shared: 1_024 } as const
-/** Minimum time between two reports of the same model without a price. */
+/** Minimum time between two log messages about the unknown price of the same model. */
 const PRICE_ALARM_MS = 3_600_000
 
 /** A request to bill, before its first model call. */
@@ -171,7 +172,7 @@ export function createBilling(
   }
 }
 
-/** Wraps billing for free requests. These are accepted whatever the account's budget is. */
+/** Wraps billing for free requests. Free requests are accepted regardless of the account's budget. */
 export const unbilled = (billing: Billing, clock: Clock): Billing => ({
   ...billing,
   reserve: ({ caller }): Payment => ({

@@ -32,7 +32,7 @@ export type ProviderPrices = {
 /** The price of an unlisted model, in the premium bucket. */
 export const UNKNOWN_PRICE: ListPrice = [15, 75, 15, 18.75]
 
-/** Prices of local providers, which apply only at private addresses. */
+/** Prices of local providers. These prices apply only to servers at private addresses. */
 const FREE: ProviderPrices = { models: { free: { '*': [0, 0] } } }
 
 const CLAUDE_EDITIONS = [

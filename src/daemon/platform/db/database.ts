@@ -14,9 +14,9 @@ export type StoreTimeouts = Partial<SilenceTimeouts>
 export type DatabaseOptions = { kind: 'sqlite'; dataDir: string } | { kind: 'postgres'; url: string }
 
 /**
- * Opens the store: `<dataDir>/aigw.db` (created if missing), or a PostgreSQL server, which must be reachable. Runs no
- * migrations. `withVectors` loads sqlite-vec into SQLite if the extension exists for this platform. Close the store
- * with `db.destroy()`, which waits for running statements and transactions.
+ * Opens the store: `<dataDir>/aigw.db` (created if missing), or a reachable PostgreSQL server. Runs no migrations.
+ * `withVectors` loads sqlite-vec into SQLite if the extension exists for this platform. To close the store, call
+ * `db.destroy()`. It waits for running statements and transactions.
  */
 export async function openDatabase(
   options: DatabaseOptions,

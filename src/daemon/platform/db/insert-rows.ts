@@ -23,7 +23,7 @@ export type OnConflict<Table extends keyof Tables> = 'ignore' | { replace: Colum
 
 /**
  * Inserts many rows in one statement, all or none. Returns the number of rows written. Without `onConflict`, one
- * duplicate key rejects all rows. At most one of the new rows may replace the same existing row.
+ * duplicate key rejects all rows. Two new rows must not replace the same existing row.
  *
  * Accepts text, null and integers. Fractions are rejected because SQLite returns about one fraction in ten thousand
  * slightly changed. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
@@ -75,8 +75,8 @@ export function toInsert(
   const columns = Object.keys(rows[0] as object)
   const values: unknown[][] = []
   for (const row of rows) {
-    // The properties of nearly all rows are in the same order as those of the first row. The values of such a row are
-    // read by position, which is three times faster than reading by name.
+    // Nearly all rows have their properties in the same order as the first row. The values of these rows are read by
+    // position. This is three times faster than reading by name.
     const inOrder = isSameList(Object.keys(row), columns)
     values.push(checked(table, columns, inOrder ? Object.values(row) : columns.map((column) => row[column])))
   }

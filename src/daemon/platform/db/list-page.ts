@@ -13,7 +13,7 @@ export const toPagination = ({ page, limit }: Page, total: number): Pagination =
 })
 
 /**
- * If at most this many rows match a search, one unordered query fetches all their ids. If more rows match, a scan in
+ * The maximum number of matches for which one unordered query fetches all ids. If more rows match a search, a scan in
  * index order fills a page quickly.
  */
 const FEW_MATCHES = 200
@@ -23,7 +23,7 @@ export type Listing<Row> = Page & {
   /** The sort keys: an indexed column, then the tie-breakers. All sort keys have the same direction. */
   sortKeys: readonly (string | RawBuilder<unknown>)[]
   sortOrder: 'asc' | 'desc'
-  /** Whether rows are matched by substring. An index order does not speed up such a search. */
+  /** Whether rows are matched by substring. An index order does not speed up a substring search. */
   isSearch: boolean
   /**
    * The number of matching rows, if known. If this number is set, rows are not counted, and the query stops at the last

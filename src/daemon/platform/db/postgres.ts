@@ -31,7 +31,7 @@ const SILENCE_TIMEOUTS: SilenceTimeouts = {
   retryMs: 1_000,
 }
 
-/** The type ids (pg_type) of int8 and of numeric, which is the type of sum() over an int8 column. */
+/** The type ids (pg_type) of int8 and numeric. sum() over an int8 column returns numeric. */
 const INT8 = 20
 const NUMERIC = 1700
 

@@ -9,7 +9,8 @@ type ListedRow<Columns extends ColumnTypes> = {
 /**
  * Converts rows to a table that a query can join. The rows are passed as one parameter, so the SQL is the same for any
  * number of rows. Accepts text, null and integers.
- * @throws UnstorableValueError, which names the column, for a NUL or a lone surrogate: PostgreSQL rejects both.
+ * @throws UnstorableValueError with the name of the column, if a text contains a NUL or a lone surrogate. PostgreSQL
+ * rejects both.
  */
 export function rowList<const Columns extends ColumnTypes>(
   db: Parameters<typeof engineOf>[0],

@@ -15,9 +15,9 @@ export type Checkpoints = {
 
 /**
  * Checkpoints the write-ahead log in parallel with commits, over a separate connection. By default, SQLite checkpoints
- * inside the commit that fills 1,000 pages. With this default, one chat in 65 took 2 to 10 ms longer, which determined
- * the p99 of chats. While a checkpoint runs, it occupies one of the `readers`. One thread therefore stays free for
- * commits, for which every request waits.
+ * inside the commit that fills 1,000 pages. With this default, one chat in 65 took 2 to 10 ms longer. These chats
+ * determined the p99. While a checkpoint runs, it occupies one of the `readers`. One thread therefore stays free for
+ * commits. This matters because every request waits for a commit.
  */
 export function createCheckpoints(
   connection: SqliteConnection,

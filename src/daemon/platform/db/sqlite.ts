@@ -17,8 +17,8 @@ import type { SqliteConnection, SqliteDriver, SqliteValue } from './sqlite-drive
 import { markStoreFailure } from './store-failure.ts'
 
 /**
- * libuv has four threads by default. Even if three reads are slow, one thread remains for commits, for which every
- * request waits.
+ * libuv has four threads by default. Even if three reads are slow, one thread remains for commits. This matters because
+ * every request waits for a commit.
  */
 const READERS = 3
 /** The maximum wait for a lock that another process, such as a backup, has taken. */
@@ -29,8 +29,8 @@ const BUSY_TIMEOUT_MS = 5_000
  */
 const WAL_BYTES = 67_108_864
 /**
- * If the log reaches this many pages (32 MB), a commit checkpoints. This many pages accumulate only if the parallel
- * checkpoints never find a moment without a write. When this happens, most pages are already written back, so little
+ * A commit checkpoints the log if the log has at least this number of pages (32 MB). The log becomes so long only if
+ * the parallel checkpoints never find a moment without a write. Most pages are then already written back, so little
  * work remains.
  */
 const WAL_PAGES_OF_COMMITS = 8_000
@@ -135,8 +135,8 @@ const sqliteEngine: Engine = {
     // Without WHERE, the parser would read ON CONFLICT as a join condition.
     const conflict = onConflict === '' ? '' : ` where true ${onConflict}`
     return {
-      // jsonb_each parses the text once. json_each would parse each row again for each of its columns, which doubles
-      // the cost of a row.
+      // jsonb_each parses the text once. json_each would parse each row again for each of its columns. This would
+      // double the cost of a row.
       sql: `insert into ${table} (${columns.join(', ')}) select ${values} from (select ${paths}) cross join jsonb_each(?1)${conflict}`,
       toParameters([first], values) {
         const once = common.map((column) => first?.[column] as string | number | null)
@@ -257,7 +257,7 @@ class SqliteKyselyDriver {
   async destroy(): Promise<void> {
     const { readers, writer, checkpointer } = this.#pools
     const [idle, writers] = await Promise.all([readers.drain(), writer.drain()])
-    // Close the readers first: the connection that is closed last checkpoints the log, which a reader cannot do.
+    // Close the readers first. The last connection to close checkpoints the log, and a reader cannot do this.
     for (const connection of [...idle, checkpointer, ...writers]) await connection.close()
   }
 }

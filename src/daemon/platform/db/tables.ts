@@ -135,8 +135,8 @@ export type Tables = {
     id: string
     tenant_id: string
     /**
-     * Unique in its tenant. A deleted index is renamed to `~<id>`, which is not a valid index name, and its old name is
-     * moved to `deleted_name`.
+     * Unique in its tenant. When an index is deleted, its name is moved to `deleted_name` and replaced with `~<id>`.
+     * `~<id>` is not a valid index name, so it cannot conflict with another index.
      */
     name: string
     deleted_name: string | null
@@ -255,7 +255,10 @@ export type Tables = {
 export type RateCounterRow = {
   tenant_id: string
   api_key_id: string
-  /** `minute`, `hour`, `day` or `month`, optionally preceded by a route: `POST /api/external/groups minute`. */
+  /**
+   * `minute`, `hour`, `day` or `month`. A counter of one route begins with the route: `POST /api/external/groups
+   * minute`.
+   */
   counter: string
   /** ISO 8601. A later window overwrites the earlier window. */
   window_start: string
@@ -286,7 +289,7 @@ export type EvidenceEntryRow = {
   leaf_index: number
 }
 
-/** A signed commit: one signature over its entries, which may belong to several tenants. */
+/** A signed commit: one signature covers all its entries. The entries may belong to several tenants. */
 export type EvidenceCommitRow = {
   id: string
   created_at: string

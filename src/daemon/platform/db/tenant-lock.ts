@@ -9,6 +9,6 @@ import { engineOf } from './engine.ts'
 export async function lockTenant(tx: Db, tenantId: string): Promise<void> {
   // On SQLite, only one write transaction runs at a time, so a lock is not needed.
   if (engineOf(tx).name === 'sqlite') return
-  // `for no key update` is used instead of `for update`, which would wait for inserts of rows that refer to the tenant.
+  // `for update` would also wait for inserts of rows that refer to the tenant. `for no key update` does not.
   await tx.selectFrom('tenants').select('id').where('id', '=', tenantId).forNoKeyUpdate().execute()
 }

@@ -8,7 +8,7 @@ export const FREE_BODY_BYTES = 65_536
 /** `Retry-After` if there is no memory for a body. */
 const MEMORY_RETRY_AFTER_SECONDS = 5
 
-/** The uncounted memory per body. A body of FREE_BODY_BYTES needs at most this much memory, whatever its text. */
+/** The uncounted memory per body: the maximum that a body of FREE_BODY_BYTES needs, regardless of its text. */
 const FREE_BYTES = FREE_BODY_BYTES * BODY_COPIES.other
 
 /**

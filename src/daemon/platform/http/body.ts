@@ -238,7 +238,7 @@ export function parseQuery(search: string, schema: z.ZodType): unknown {
 export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  // The value is validated a second time to get the invalid input, which zod's fast path does not report.
+  // The value is validated a second time to get the invalid input, because zod's fast path does not report this input.
   const { error } = schema.safeParse(value, { reportInput: true })
   const { issues } = error ?? result.error
   // A misspelt required property is reported both as unknown and as missing. The unknown name helps the caller more.

@@ -5,8 +5,8 @@ import { invalidField } from '../../../shared/errors.ts'
 const VOLATILE: ReadonlySet<string> = new Set(['updatedAt', 'lastUsedAt', 'lastActive', 'userCount'])
 
 /**
- * Returns the changes that a PUT body requests. These are the body without the properties in `readOnly`, which a client
- * may send back unchanged. Null means "not sent".
+ * Returns the changes that a PUT body requests: all properties except those in `readOnly`. A client may send back
+ * read-only properties unchanged. Null means "not sent".
  * @param shown the resource as GET returns it now
  * @throws VALIDATION_ERROR if a read-only property has another value
  */

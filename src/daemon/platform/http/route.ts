@@ -18,8 +18,8 @@ const DEFAULT_BODY_BYTES = 65_536
 export type Access = 'none' | 'key' | 'operator' | Section
 
 /**
- * The rate limits of a route. `write` and `read` are the classes of administration, which are counted per route in
- * addition to the key's own limits. `unmetered` skips the daily and monthly counters.
+ * The rate limits of a route. `write` and `read` are the classes of administration. These requests are also counted per
+ * route, in addition to the key's own limits. `unmetered` skips the daily and monthly counters.
  */
 export type RateClass = 'write' | 'read' | 'general' | 'unmetered'
 

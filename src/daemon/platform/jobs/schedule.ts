@@ -25,8 +25,9 @@ const systemCron: Cron = (expression, run) =>
   })
 
 /**
- * Runs each job immediately, and then at the times of its expression, never concurrently with itself. If a run fails,
- * the error is logged, and the next regular run retries. Tests inject a `cron` that uses their fake clock.
+ * Runs each job once at start, and then at the times of its cron expression. Two runs of the same job never overlap. If
+ * a run fails, the error is logged, and the job runs again at its next regular time. Tests inject a `cron` that uses
+ * their fake clock.
  */
 export function startSchedule(jobs: readonly Job[], { log, cron = systemCron }: { log: Log; cron?: Cron }): Schedule {
   const running = new Map<Job, Promise<void>>()

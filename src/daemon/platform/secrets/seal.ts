@@ -49,7 +49,8 @@ export function sealSecret(masterKey: MasterKey, location: SealedLocation, text:
 }
 
 /**
- * Decrypts a text that was encrypted for this location. @throws SealBrokenError, which reveals nothing about the text
+ * Decrypts a text that was encrypted for this location. @throws SealBrokenError; the error reveals nothing about the
+ * text
  */
 export function openSecret(masterKey: MasterKey, location: SealedLocation, sealed: string): string {
   const bytes = Buffer.from(sealed.slice(FORM.length), 'base64url')

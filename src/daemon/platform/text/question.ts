@@ -16,7 +16,7 @@ const CONTEXT_CHARS = 300
 const CONTEXT_TURNS = 3
 /** A previous question with fewer content words than this number refers to the question before it. */
 const WORDS_OF_ITS_OWN = 2
-/** If a question has at least this many content words, referring words in it are ignored. */
+/** Referring words are ignored in questions with at least this number of content words. */
 const REFERRING_WORDS = 8
 
 /** Words that may refer to an earlier message. */

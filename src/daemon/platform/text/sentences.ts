@@ -11,7 +11,7 @@ const ONE_SENTENCE = /^[^.!?\u0080-\uffff]*$/
 /**
  * Yields the end position of each sentence between `start` and `end`. The last position is `end`. A line break inside a
  * sentence counts as a space. A sentence has at most 1,000 characters: longer text is cut at a space, or between
- * characters if there is none. The time is linear in the length of the text.
+ * characters if it contains no space. The time is linear in the length of the text.
  */
 export function* sentenceEnds(text: string, start: number, end: number): Generator<number> {
   while (start < end) {

@@ -148,7 +148,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
     'will with would you your'
   ).split(' '),
 )
-/** Everyday words of questions, which describe the kind of answer, not the topic. */
+/** Everyday words in questions. These words describe the kind of answer, not the topic. */
 const EVERYDAY_WORDS: ReadonlySet<string> = new Set(
   (
     'able ask asked asks big come comes describe describes exist exists explain explains find found get gets getting give ' +

@@ -49,7 +49,7 @@ export type Activity = {
   /** The text after "External API: ", such as `created group "ops"`. This text contains names but never secrets. */
   description: string
   severity?: 'warning'
-  /** Defaults to `authorization`, whose entries are never expunged. */
+  /** Default: `authorization`. Entries of this type are never expunged. */
   complianceCategory?: 'data_protection'
   /** The tenant in whose log the entry is written. Defaults to the caller's tenant. */
   tenantId?: string
@@ -121,7 +121,7 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
       // Write the audit entries last, so that they share one signature and the chain is locked only briefly.
       const chains = { keys: deps.signingKeys, clock: deps.clock, lockedTenantId: actor.caller.tenantId }
       await appendChanges(tx, drafts, chains)
-      // The key's counters join this transaction, which saves one of their own.
+      // Write the key's counters in this transaction too, so that they need no separate transaction.
       const counters = actor.unstoredCounters?.() ?? []
       if (counters.length > 0) await saveCounters(tx, counters)
       isCommitting = true

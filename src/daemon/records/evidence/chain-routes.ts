@@ -27,7 +27,7 @@ import { findCommits, listChains, readChain } from './store.ts'
 
 /**
  * Defines the routes that serve the raw log for offline verification (docs/evidence.md). A verification needs many
- * requests, so requests of these routes do not count towards the key's daily limit.
+ * requests. Requests to these routes therefore do not count towards the daily and monthly limits of the key.
  */
 export function chainRoutes({ db }: { db: Db }): Route[] {
   const common: Pick<Route, 'method' | 'access' | 'rate' | 'errors' | 'tags'> = {

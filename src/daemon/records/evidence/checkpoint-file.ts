@@ -27,8 +27,8 @@ export type FileComparison = {
 const ENTRIES_PER_READ = 1_000
 
 /**
- * Compares the store with its checkpoint file at start. Requests are already served during the comparison, which takes
- * about 3 s for 1,000,000 entries.
+ * Compares the store with its checkpoint file at start. The comparison takes about 3 s for 1,000,000 entries. Requests
+ * are already served during this time.
  */
 export type StartComparison = {
   /**

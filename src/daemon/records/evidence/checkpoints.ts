@@ -23,8 +23,8 @@ import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 const EVIDENCE_TREES = 1_000
 
 /**
- * Creates checkpoints, which are signed heads of the chains. With a checkpoint, anyone can detect whether the chain was
- * later cut or rewritten.
+ * Creates checkpoints. A checkpoint is a signed head of a chain. With a checkpoint, anyone can detect whether the chain
+ * was later cut or rewritten.
  */
 export type Checkpoints = {
   /**
@@ -58,10 +58,7 @@ export type CheckpointDeps = {
 }
 
 const ENTRIES_PER_READ = 1_000
-/**
- * The number of entries per stored node. A node is stored once a checkpoint covers a complete group of this many
- * entries.
- */
+/** The number of entries per stored node. A node is stored when a checkpoint covers all entries of the node. */
 const NODE_LEAVES = 2 ** BITS_PER_LEVEL
 
 /**

@@ -110,8 +110,8 @@ function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<En
 }
 
 /**
- * Most entries belong to requests, whose ids have their own prefix. Their type is therefore known without parsing the
- * payload. Parsing payloads is the main cost of a list.
+ * Most entries belong to requests, and request ids have their own prefix. Their type is therefore known without parsing
+ * the payload. Parsing payloads is the main cost of a list.
  */
 const isRequest = sql<SqlBool>`(substr(id, 1, 4) = 'jti-' and payload is not null)`
 const REQUEST_TYPE = 'api_access'

@@ -39,7 +39,7 @@ export const rootOfChain = (db: Db, tenantId: string, chain: string, size: numbe
   rootOfSize(size, subtreeReader(db, tenantId, chain))
 
 /**
- * Returns the tree over the first `size` entries, which can be extended.
+ * Returns the tree over the first `size` entries. More entries can be appended to this tree.
  * @throws RangeError if there are fewer entries
  */
 export async function frontierOf(db: Db, tenantId: string, chain: string, size: number): Promise<Frontier> {

@@ -32,7 +32,10 @@ export type PublicRouteDeps = {
    * of these requests.
    */
   keySet: Pick<FreshCache<PublishedKey[]>, 'of'>
-  /** Addresses and blocks of trusted proxies, whose X-Forwarded-For header is used. By default, no proxy is trusted. */
+  /**
+   * Addresses and blocks of trusted proxies. Only their X-Forwarded-For header is used. By default, no proxy is
+   * trusted.
+   */
   trustedProxies?: readonly string[] | undefined
 }
 

@@ -94,11 +94,13 @@ export type RequestEnd = {
 }
 
 /**
- * The log entry of a governed request, which is also its receipt (docs/evidence.md, Receipts). The entry contains ids,
- * counts, hashes, times, and names of models, policies, indexes and rules. It contains no text of the conversation.
+ * Returns the log entry of a governed request. This entry is also the receipt of the request (docs/evidence.md,
+ * Receipts). It contains ids, counts, hashes, times, and names of models, policies, indexes and rules. The entry
+ * contains no text of the conversation.
  *
- * Every request writes an entry. So the canonical JSON (RFC 8785) is written directly, with properties in order, and
- * derivable properties are omitted. Two entries fit into one SQLite page, so a request costs half a page.
+ * Every request writes an entry, so the entry must be cheap and small. The canonical JSON (RFC 8785) is therefore
+ * written directly, with properties in order. Properties that can be derived are omitted. Two entries fit into one
+ * SQLite page, so a request costs half a page.
  */
 export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft {
   const { policy } = facts

@@ -20,11 +20,11 @@ export type Signer = {
   sign(text: string): Buffer
 }
 
-/** The keys that sign evidence: one current key, and the retired keys, which stay published. */
+/** The keys that sign evidence: one current key, and the retired keys. Retired keys stay published. */
 export type SigningKeys = {
   /**
-   * Returns the current key, which is cached for up to EVIDENCE_KEY_CACHE_MS. Returns synchronously while the cache is
-   * fresh.
+   * Returns the current key. The key is cached for up to EVIDENCE_KEY_CACHE_MS. While the cache is fresh, this function
+   * returns synchronously.
    * @throws errors of the store
    */
   current(): Signer | Promise<Signer>
@@ -46,7 +46,7 @@ export type SigningKeyOptions = {
   log?: Pick<Log, 'error'>
 }
 
-/** Opens the keys of this store. Creates the first key if there is none. @throws SealBrokenError */
+/** Opens the keys of this store. Creates the first key if the store contains no key. @throws SealBrokenError */
 export async function openSigningKeys(
   db: Db,
   { masterKey, name, clock, log }: SigningKeyOptions,
@@ -119,8 +119,8 @@ export async function openSigningKeys(
 }
 
 /**
- * Takes the key lock, which only one daemon can have at a time. On SQLite, the transactions of the daemon are already
- * serialised.
+ * Takes the key lock. Only one daemon can have this lock at a time. On SQLite, the transactions of the daemon are
+ * already serialised.
  */
 async function lockKeys(tx: Db): Promise<void> {
   if (engineOf(tx).name === 'postgres') await sql`lock table evidence_keys in exclusive mode`.execute(tx)

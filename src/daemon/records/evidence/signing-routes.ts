@@ -193,8 +193,8 @@ async function rootIn(db: Db, tenantId: string, chain: string, size: number): Pr
 /**
  * Checks that an export is complete before it is signed. An export lacks entries that were written while it ran.
  * Entries of the last EVIDENCE_EXPORT_MS may therefore be missing.
- * @throws EVIDENCE_MISMATCH, which names the chain, if the export lacks older entries, or the store lacks entries that
- * a checkpoint covers
+ * @throws EVIDENCE_MISMATCH with the name of the chain, if the export lacks older entries, or if the store lacks
+ * entries that a checkpoint covers
  */
 async function requireWhole(db: Db, tenantId: string, chains: readonly ExportedChain[], nowMs: number): Promise<void> {
   const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))

@@ -19,8 +19,8 @@ const ROWS = 500
  * appended after the start are not read. Memory use does not depend on the size of the chains, except for the root of
  * each checkpoint.
  * @param keys the published keys
- * @param newerKeys reads the published keys again. It is called if a signature names an unknown key, which may be a new
- * key.
+ * @param newerKeys reads the published keys again. Called if a signature names an unknown key, because that key may be
+ * new.
  */
 export async function verifyTenant(
   db: Db,

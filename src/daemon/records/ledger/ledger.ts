@@ -10,7 +10,7 @@ import { createStoreWrites, type StoreWrites } from './store-writes.ts'
 
 /** A larger batch is split into several transactions, so that each transaction uses limited memory. */
 const ENTRIES_PER_COMMIT = 500
-/** A record waits at most this long for other records that can share its commit. */
+/** The maximum time that a record waits for other records that can share its commit. */
 const GATHERING_MS = 2
 
 /** Makes the records of requests durable, many in one commit. */

@@ -26,7 +26,7 @@ export type LedgerRecords = {
   idempotency?: IdempotencyResultRow
   /** Events for webhooks. */
   events?: readonly OutboxEventRow[]
-  /** Evidence drafts, which become entries of the tenant's hash chain. */
+  /** Evidence drafts. The ledger makes them entries of the tenant's hash chain. */
   evidence?: readonly EntryDraft[]
   /** Findings of guards. */
   incidents?: readonly IncidentRow[]
@@ -36,8 +36,8 @@ export type LedgerRecords = {
    */
   counters?: readonly RateCounterRow[]
   /**
-   * Amounts to add to spend counters. Allowed only together with the request's evidence, whose primary key rejects a
-   * second write of the same request.
+   * Amounts to add to spend counters. Allowed only together with the request's evidence. The primary key of the
+   * evidence rejects a second write of the same request.
    */
   spend?: readonly SpendCounterRow[]
   /** The request whose reservations are deleted in the same transaction. */

@@ -40,14 +40,14 @@ export type Detector = {
   /** The number of released characters that `find` needs as context. Default: DETECTION_CONTEXT_CHARS. */
   readonly contextChars?: number
   /**
-   * Variants of `find` and `openFrom`, which callers use instead if the detector may be slow. The variants yield every
-   * few milliseconds, so that other work can run.
+   * Variants of `find` and `openFrom` for a detector that may be slow. If a detector has variants, callers use only
+   * these. The variants yield every few milliseconds, so that other work can run.
    */
   readonly slowly?: {
     /**
      * @param effort the remaining step budget, unlimited by default
-     * @param from the start of the text to search; earlier text is only context, and no finding extends from it into
-     * the searched text
+     * @param from the offset where the search starts. The text before this offset is only context: every finding starts
+     * at or after the offset.
      */
     find(text: string, effort?: Effort, from?: number): Generator<void, Finding[]>
     openFrom(text: string, effort?: Effort, from?: number): Generator<void, number>
@@ -96,10 +96,10 @@ export const UNREAD = 'unread'
 
 /** The maximum distance between a finding and the context words before it, such as "passport no.". */
 export const DETECTION_CONTEXT_CHARS = 256
-/** A live stream holds back at most this much text in which no value has begun. */
+/** The maximum length of the text that a live stream holds back if no value has begun in this text. */
 export const LIVE_HOLD_CHARS = 64
 /**
- * The maximum length of a finding, and of the text that a stream holds back. This length is twice the length of a PEM
- * private key of 4,096 bits.
+ * The maximum length of a finding, and of the text that a stream holds back. A PEM private key of 4,096 bits has half
+ * this length.
  */
 export const DETECTION_HOLD_CHARS = 8_192

@@ -16,9 +16,7 @@ import { armSources, type RulesInForce } from './rules-in-force.ts'
 export type DocumentScreening = {
   /** The rules as JSON for `screenDocument` in another process. Undefined if there are no rules. */
   rules: string | undefined
-  /**
-   * The hash of the rules, which shows whether stored texts may be outdated. Empty if the rules leave texts unchanged.
-   */
+  /** The hash of the rules. It shows whether stored texts may be outdated. Empty if the rules leave texts unchanged. */
   rulesHash: readonly string[]
   /** Screens the name of a document and counts its hits. */
   name(name: string): Screened
@@ -76,7 +74,7 @@ export type DocumentText = { title: string; text: string; pageStarts?: readonly 
  * Screens the text of a document in a worker thread. Call it before splitting the text into passages, because a split
  * could divide a match.
  * @param rules the rules in `DocumentScreening`
- * @returns the screened document, which must not be stored if `isBlocked`
+ * @returns the screened document. If `isBlocked`, the document must not be stored.
  */
 export async function screenDocument(
   { title, text, pageStarts }: DocumentText,
@@ -101,8 +99,8 @@ export const armForText = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => (action === 'tokenize' ? 'log' : action))
 
 /**
- * Returns the detectors for a document's name. Names get pseudonyms, which are unique for each value. With masks, two
- * names could become equal, and one document would replace the other.
+ * Returns the detectors for a document's name. Each value in a name gets its own pseudonym. With masks, two names could
+ * become equal, and one document would replace the other.
  */
 export const armForName = (rules: ArmedRules): ArmedDetector[] =>
   armWith(rules, (action) => IN_NAMES[action]).map(withFileNames)

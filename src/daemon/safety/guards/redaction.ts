@@ -139,7 +139,7 @@ function replacementOf({ type, action }: Redaction, value: string, pseudonyms: P
   return action === 'remove' || action === 'block' ? REMOVED : maskOf(type, value)
 }
 
-/** Applies edits, which must be ordered and disjoint. */
+/** Applies edits. The edits must be ordered and disjoint. */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
   let changed = ''
   let at = 0

@@ -22,8 +22,8 @@ const PERSONAL_IDENTIFIERS: PiiEntity[] = [
 ]
 
 /**
- * The built-in policies, which every tenant has and cannot change. The first four are ordered from least to most
- * strict.
+ * The built-in policies. Every tenant has these policies and cannot change them. The first four are ordered from least
+ * to most strict.
  */
 export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
   builtIn('Public', 'For public content: no guard runs.', {}),

@@ -35,7 +35,7 @@ const unknown = refused('No policy of this tenant has this name or id')
 const notAllowed = refused('Not an administrator, or the policy is built in')
 
 /**
- * Returns the routes that manage SMLTP policies. Each route accepts the id or the name of a policy, case-insensitive.
+ * Returns the routes that manage SMLTP policies. Each route accepts the id or the name of a policy, and ignores case.
  */
 export function policyRoutes(deps: PolicyChangeDeps): Route[] {
   const { db, policies } = deps

@@ -8,7 +8,7 @@ export type DueTimer = {
   stop(): void
 }
 
-/** Creates one timer for all queues, which is set to the earliest due time. */
+/** Creates one timer for all queues. The timer expires at the earliest due time of any queue. */
 export function createDueTimer(
   { all, due }: { all(): Iterable<EndpointQueue>; due(queue: EndpointQueue): void },
   clock: Clock,

@@ -8,7 +8,7 @@ export type TenantRotation<Waiting> = {
 }
 
 export function createTenantRotation<Waiting>(): TenantRotation<Waiting> {
-  // A map iterates in insertion order, which is the order of the tenants' turns.
+  // A map iterates in insertion order. This is also the order of the tenants' turns.
   const byTenant = new Map<string, Waiting[]>()
 
   return {

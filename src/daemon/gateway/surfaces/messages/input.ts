@@ -82,8 +82,8 @@ function toContent(blocks: readonly ShownBlock[]): Content {
 }
 
 /**
- * Converts a turn of the model. Internally, reasoning precedes the text of a message. So reasoning after text begins a
- * new message, which preserves the original order. Providers that sign their reasoning require this order.
+ * Converts a turn of the model. Internally, reasoning precedes the text of a message. Reasoning after text therefore
+ * begins a new message. This preserves the original order. Providers that sign their reasoning require this order.
  */
 function toAnswers({ content }: Extract<Turn, { role: 'assistant' }>): Message[] {
   if (typeof content === 'string') return [{ role: 'assistant', content }]

@@ -6,7 +6,7 @@ import { blockedBy, UnreadableDocument } from './unreadable.ts'
 /**
  * Applies the rules to the text of a file.
  * @param rules from `DocumentScreening`
- * @param hits the list to which the matches of the rules are added
+ * @param hits a list. This function adds the matches of the rules to the list.
  * @throws UnreadableDocument if a rule blocks the document, or if rules remove all of its words
  */
 export async function screenExtracted(extracted: Extracted, rules: string, hits: GuardHit[]): Promise<Extracted> {

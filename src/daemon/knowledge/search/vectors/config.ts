@@ -1,4 +1,4 @@
-/** The configuration of semantic search, which complements the keyword search. */
+/** The configuration of semantic search. Semantic search complements the keyword search. */
 export type RetrievalConfig = {
   embedding?: EmbeddingConfig | undefined
   /** `<provider>/<model>` */

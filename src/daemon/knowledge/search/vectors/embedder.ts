@@ -103,7 +103,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
       if (index) {
         if (!(await claim())) return
         await embedDocuments(index, postponed)
-        // After this many failures, the cause is assumed to be the model, not single passages.
+        // So many failures indicate that the cause is the model, not single passages.
         if (postponed.length >= EMBEDDING_DOCUMENTS) break
       } else if (last === undefined) break
       last = index

@@ -49,8 +49,8 @@ async function chooseForWork(tx: Db, modelId: number): Promise<void> {
       conflict.column('id').doUpdateSet({ model_id: modelId }).where('embedding_work.model_id', '<>', modelId),
     )
     .executeTakeFirstOrThrow()
-  // Mark all indexes: each may contain vectors of an earlier model that was replaced before it had embedded all
-  // documents.
+  // Mark all indexes as not clean. Any index may contain vectors of an earlier model, because that model may have been
+  // replaced before it had embedded all documents.
   if (numInsertedOrUpdatedRows === 1n) await tx.updateTable('index_vectors').set({ is_clean: 0 }).execute()
   // Clear the lease on SQLite: only one daemon can open the file, so the previous daemon has ended.
   if (engineOf(tx).name === 'sqlite') await tx.updateTable('embedding_work').set({ lease_owner: null }).execute()

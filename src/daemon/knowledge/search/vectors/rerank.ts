@@ -62,8 +62,8 @@ export const passageText = ({ headings, body }: { headings: string; body: string
 
 /**
  * Returns the matches in the reranker's order. Some rerankers score from 0 to 1. Other rerankers return unbounded
- * positive and negative numbers, which the logistic function maps to the range 0 to 1. Matches that the reranker omits
- * come last, in their previous order and with decreasing scores.
+ * positive and negative numbers. The logistic function maps these numbers to the range 0 to 1. Matches that the
+ * reranker omits come last, in their previous order and with decreasing scores.
  */
 export function inOrder(matches: readonly Match[], reranked: Reranked): Match[] {
   const areShares = reranked.every(({ score }) => score >= 0 && score <= 1)

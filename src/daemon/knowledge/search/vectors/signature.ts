@@ -3,7 +3,7 @@ import type { UnitVector } from './unit-vector.ts'
 // The output of this file must never change, because stored signatures are compared with the signatures of future
 // queries.
 
-/** Signatures have at least this many bits, regardless of the vector's length. */
+/** The minimum number of bits of a signature, regardless of the vector's length. */
 const SIGNATURE_BITS = 2_048
 /** The minimum length of a rotated vector. All lengths are powers of two. */
 const ROTATED_MIN = 64

@@ -21,8 +21,8 @@ const ANTHROPIC_URL = 'https://api.anthropic.com'
 const ANTHROPIC_VERSION = '2023-06-01'
 
 /**
- * A server that implements Anthropic's Messages API. `/v1/messages` is appended to `baseUrl`, which may itself end in
- * `/v1`.
+ * A server that implements Anthropic's Messages API. `/v1/messages` is appended to `baseUrl`. `baseUrl` may already end
+ * in `/v1`.
  */
 export function anthropicProvider(
   options: AnthropicOptions,

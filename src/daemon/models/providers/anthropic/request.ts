@@ -104,10 +104,7 @@ export function hasFixedTemperature(model: string): boolean {
   return major > 4 || (major === 4 && minor >= 7)
 }
 
-/**
- * For each effort: its name, which models with adaptive thinking use, and its share of `max_tokens`, which older models
- * use.
- */
+/** For each effort: its name for models with adaptive thinking, and its share of `max_tokens` for older models. */
 const EFFORTS = new Map([
   ['minimal', { effort: 'low', share: 0 }],
   ['low', { effort: 'low', share: 0.25 }],

@@ -35,14 +35,14 @@ const FAMILIES: readonly Family[] = [
       embedding_types: ['float'],
       output_dimension: dimensions,
     }),
-    // The vectors are grouped by type if types were requested. Some model versions return them without this grouping.
+    // The request contains embedding types, so the vectors are grouped by type. Some model versions omit this grouping.
     vectorsOf: ({ embeddings }) => member(embeddings, 'float') ?? embeddings,
   },
 ]
 
 /**
  * Returns the family of a Bedrock embedding model.
- * @throws ProviderError `bad_request` if the model is of no known family, or if there are too many texts
+ * @throws ProviderError `bad_request` if the model belongs to an unknown family, or if the call contains too many texts
  */
 export function embeddingFamily({ model, input }: EmbedCall): Family {
   const family = FAMILIES.find(({ name }) => model.includes(name))

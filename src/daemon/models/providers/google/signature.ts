@@ -1,6 +1,6 @@
 import type { ChatPart } from '../../provider.ts'
 
-/** Marks Google's own reasoning, which is sent back only to Google. */
+/** Marks Google's own reasoning. This reasoning is sent back only to Google. */
 export const ORIGIN = 'google'
 
 /**

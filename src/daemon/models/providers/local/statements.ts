@@ -26,10 +26,10 @@ const LINK_FIRST = /^(?:see (?:also )?)?\[[^\]]{1,300}\]\(/i
 const LINK = /\[[^\]]{1,300}\]\([^)]{0,500}\)/g
 const ITEM = /^\s*(?:[-*+]|\d{1,9}[.)])\s+/
 const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
-/** Matches badges, images, tags and bare links, which never answer a question. */
+/** Matches badges, images, tags and bare links. They never answer a question. */
 const DECORATION = [/!\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /\[[^\]]{0,300}\]\([^)]{0,500}\)/g, /<[^>]{0,500}>/g]
 
-/** If a list item is at most this long, it is quoted whole. A longer item is split into sentences. */
+/** The maximum length of a list item that is quoted whole. A longer item is split into sentences. */
 const ITEM_CHARS = 300
 
 /**

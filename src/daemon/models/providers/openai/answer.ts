@@ -271,7 +271,7 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
   }
 }
 
-/** If a summary has no text, it is encrypted reasoning, which is not part of the requested answer. */
+/** A summary without text is encrypted reasoning. It is not part of the requested answer. */
 function addSummary(summary: unknown, origin: string, parts: ChatPart[]): void {
   if (!Array.isArray(summary)) return
   for (const step of summary) {
@@ -314,9 +314,9 @@ function toEnding(reason: string, { chars, refusal, calls }: Seen, { tools }: As
 }
 
 /**
- * Throws the error that a server reports; does nothing if there is none. Servers report errors as `error` in a chunk or
- * a choice, as an `error` event, or as an object with `object: "error"` (vLLM). Groq reports the reason for stopping a
- * stream in `x_groq`.
+ * Throws the error that a server reports. Does nothing if the value contains no error. Servers report errors as `error`
+ * in a chunk or a choice, as an `error` event, or as an object with `object: "error"` (vLLM). Groq reports the reason
+ * for stopping a stream in `x_groq`.
  */
 function throwReported(value: Json, eventName?: string): void {
   if (isFilled(value.error)) throw reportedError(value.error)

@@ -23,8 +23,8 @@ export function toReasoningFields(
 
 /**
  * OpenRouter passes on the signed and encrypted reasoning of many vendors as objects. These objects must be sent back
- * unchanged. The text in such an object is streamed as reasoning text. `data` contains the rest of the object,
- * including the signature.
+ * unchanged. The text of each object is streamed as reasoning text. `data` contains the rest of the object, including
+ * the signature.
  */
 export function addDetails(details: unknown, textSeen: boolean, origin: string, parts: ChatPart[]): void {
   if (!Array.isArray(details)) return

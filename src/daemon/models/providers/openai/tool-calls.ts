@@ -1,4 +1,4 @@
-// Reads tool calls, which servers send in several forms.
+// Reads tool calls. Servers send tool calls in several forms.
 import { isObject, type Json, parseObject } from '../../../platform/text/json.ts'
 import type { ChatPart } from '../../provider.ts'
 import { unreadableError } from '../stream/failure.ts'
@@ -30,9 +30,9 @@ const NO_ARGUMENTS = '{}'
 const PLACEHOLDER = /^\{\}(?=\{)/
 
 /**
- * Assembles tool calls from chunks, which servers send in several forms. Chunks of a call have the same `index`. Chunks
- * without an index are matched by id or by order. Id and name arrive once or with every chunk, or the name arrives
- * after the id. Several calls may share an index if each has its own id, or if each is complete.
+ * Assembles tool calls from chunks. Servers send these chunks in several forms. Chunks of a call have the same `index`.
+ * Chunks without an index are matched by id or by order. Id and name arrive once or with every chunk, or the name
+ * arrives after the id. Several calls may share an index if each has its own id, or if each is complete.
  */
 export function createToolCallReader(): ToolCallReader {
   const calls: Call[] = []

@@ -11,7 +11,7 @@ export type UsualChunks = {
    * other chunk.
    */
   textOf(chunk: string): string | undefined
-  /** Learns a chunk. @param text the chunk's `delta.content`, which must be its only content */
+  /** Learns a chunk. @param text the chunk's `delta.content`; the chunk must have no other content */
   learn(chunk: string, text: string): void
 }
 

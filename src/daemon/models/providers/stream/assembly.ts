@@ -10,7 +10,7 @@ export type AnswerAssembly = {
   /**
    * `finishing`: the finish reason was received. Only usage and the end marker may follow, and the answer is complete
    * without them. `open`: content may follow. The state remains `open` if a finish reason arrives with content or
-   * before any content, because some servers send one with every chunk. `broken`: the next `take` throws, whatever its
+   * before any content, because some servers send one with every chunk. `broken`: the next `take` throws for any
    * argument.
    */
   state(): 'open' | 'finishing' | 'broken' | 'ended'
@@ -79,8 +79,8 @@ export function assembleAnswer(format: AnswerFormat): AnswerAssembly {
   }
 
   /**
-   * Adds a part with the current counts, which are billed if the answer breaks off. This part is never the first,
-   * because counts are not content.
+   * Adds a part with the current counts. These counts are billed if the answer breaks off. The part is never the first
+   * part, because counts are not content.
    */
   function reportUsage(): void {
     hasOutput ||= draft.parts.length > 0

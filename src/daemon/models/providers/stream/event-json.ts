@@ -42,7 +42,7 @@ export function parseEvent(data: string, cut: boolean): Json | undefined {
   return event
 }
 
-/** @throws ProviderError if the value is a list that contains an error, which is how Google sends errors */
+/** @throws ProviderError if the value is a list that contains an error; Google sends errors in this form */
 export function throwListed(value: unknown): void {
   const first: unknown = Array.isArray(value) ? value[0] : undefined
   if (isObject(first) && isObject(first.error)) throw reportedError(first.error)

@@ -132,7 +132,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
       if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
       const opening = streamed ? await readOpening(upstream) : undefined
       // Even if a stream was requested, some servers respond with one JSON body, usually an error. The content type of
-      // such a body is not reliable.
+      // this body is not reliable.
       if (!streamed || (opening && opensJson(opening))) {
         const body = await readJsonBody(upstream, opening ?? undefined)
         return this.#handOut(withWholeCalls(format.decodeBody(body), format))

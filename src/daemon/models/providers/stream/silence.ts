@@ -26,8 +26,8 @@ export type SilenceWatch = {
 /**
  * Calls `expire` at most once. `expire` is called if the provider takes longer than attemptMs in total, or if a stream
  * has no content after firstTokenMs. `expire` is also called if a running stream is silent for stallMs, or if a
- * finished stream does not end in time. Every limit applies to the time spent waiting for the provider, which begins
- * with the call itself.
+ * finished stream does not end in time. Every limit applies only to the time spent waiting for the provider. This time
+ * begins with the call itself.
  *
  *   first ──committed──▶ running ──finishing──▶ ending        (not streamed: running from the start, without a stall limit)
  *                           ▲─────committed────────┘           (text after a finish reason revokes it)

@@ -30,7 +30,9 @@ export const mayLeave = ({ governed, body }: Pick<UpstreamRequest, 'body' | 'gov
 
 export type UpstreamHead = { status: number; headers: IncomingHttpHeaders }
 
-/** One HTTP call in flight. It has one reader, which first awaits `takeHead` and then calls `next` sequentially. */
+/**
+ * One HTTP call in flight. It has one reader. The reader first awaits `takeHead`, and then calls `next` sequentially.
+ */
 export type Upstream = {
   /**
    * Returns status and headers. Works only once, because it releases the headers: a long stream would otherwise keep
@@ -52,7 +54,7 @@ export type Upstream = {
 }
 
 /**
- * The maximum length of one socket read. Reading pauses this many bytes below the buffer limit, so that one more read
+ * The maximum length of one socket read. Reading pauses before the buffer limit, so that one more read of this length
  * fits.
  */
 const SOCKET_READ_BYTES = 65_536
@@ -128,7 +130,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     if (this.#ended || this.#failure) return
     this.#held = []
     const controller = this.#controller
-    // Set this first: undici reports the abort as a failure, which must not replace the reason.
+    // Set this first: undici reports the abort as a failure, and this failure must not replace the reason.
     this.#fail(error)
     controller?.abort(error)
   }

@@ -49,7 +49,7 @@ export const knowledge: MigrationStep = (dialect) => {
 }
 
 // The full-text index has external content: the text is stored only in `passages`. To delete an entry, FTS5 needs the
-// old values, which the triggers provide. index_id is indexed as a word of each passage, so a search in a small
+// old values. The triggers provide these values. index_id is indexed as a word of each passage, so a search in a small
 // knowledge base does not scan the entries of a large one.
 const sqliteFullText = [
   `create virtual table passages_fts using fts5 (
@@ -72,8 +72,9 @@ const sqliteFullText = [
   end`,
 ]
 
-// By default, PostgreSQL treats README.md, a/b and a-b as one word each and skips <tags>. In the C locale, it treats
-// U+200B, which separates words of scripts without spaces, as a letter. SQLite splits words at all of these characters.
+// By default, PostgreSQL treats README.md, a/b and a-b as one word each and skips <tags>. U+200B separates words in
+// scripts without spaces, but PostgreSQL treats it as a letter in the C locale. SQLite splits words at all of these
+// characters.
 const SIGNS = '/.-_:@#=&?%+~<>\\'
 const spaced = (column: string) => `translate(${column}, '${SIGNS}' || chr(8203), '${' '.repeat(SIGNS.length + 1)}')`
 

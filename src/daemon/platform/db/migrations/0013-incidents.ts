@@ -1,8 +1,8 @@
 import type { MigrationStep } from '../migration-step.ts'
 
 /**
- * Incidents, which are the findings of guards. Incidents outlive their key, user and policy, so they have no foreign
- * keys to these rows.
+ * An incident is a finding of a guard. Incidents outlive their key, user and policy, so they have no foreign keys to
+ * these rows.
  */
 export const incidents: MigrationStep = ({ text, integer, tableEnd }) => [
   `create table incidents (

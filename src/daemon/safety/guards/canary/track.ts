@@ -10,8 +10,8 @@ import {
 import { CANARY_WORD_LETTERS, CANARY_WORDS, type Canary } from './marker.ts'
 
 /**
- * How many consecutive letters identify a canary, which has 36 letters. A random match occurs once in several gigabytes
- * of text.
+ * The number of consecutive letters that identify a canary. A canary has 36 letters. A random match occurs once in
+ * several gigabytes of text.
  */
 const TELLING_LETTERS = 16
 /**

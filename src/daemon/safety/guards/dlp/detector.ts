@@ -4,7 +4,7 @@ import { createSecretsDetector } from './secrets.ts'
 import { createSourceCodeDetector } from './source-code.ts'
 import { beforeFinding } from './word-search.ts'
 
-/** The built-in detectors, which do not depend on custom rules. */
+/** The built-in detectors. They do not depend on custom rules. */
 export const DLP_DETECTORS = {
   secrets: createSecretsDetector,
   'document-markings': createMarkingsDetector,

@@ -1,6 +1,6 @@
 import { ALPHANUMERIC, has } from './characters.ts'
 
-/** Statistics of a text's characters, which indicate whether it is random. */
+/** Statistics of a text's characters. They indicate whether the text is random. */
 type Census = { length: number; digits: number; upper: number; lower: number; changes: number; distinct: number }
 
 const seen = new Uint8Array(128)

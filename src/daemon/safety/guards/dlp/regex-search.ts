@@ -147,7 +147,7 @@ function withoutCase(text: string): string {
   return folded
 }
 
-/** Returns findings of the type UNREAD. Together, these findings cover the rest of the text, which was not scanned. */
+/** Returns findings of the type UNREAD. Together, these findings cover the part of the text that was not scanned. */
 function unread(text: string, readTo: number, last: Finding | undefined): Finding[] {
   const findings: Finding[] = []
   let start = wholeCharacter(text, Math.max(readTo, last?.end ?? 0))

@@ -254,8 +254,8 @@ const URL_PASSWORD_BEGUN = /:\/\/[^\s:@/]{0,100}:[^@/\s]{1,200}@?$/
 const URL_CREDENTIALS_CHARS = 310
 
 /**
- * Returns the start of the first value in the last run, which starts at `run`. Only URL passwords and tokens with a
- * documented prefix count. Returns `text.length` if there is no such value.
+ * Returns the start of the first value in the last run. `run` is the start of this run. Only URL passwords and tokens
+ * with a documented prefix count. Returns `text.length` if there is no such value.
  */
 function begunInRun(text: string, run: number): number {
   const credentials = URL_PASSWORD_BEGUN.exec(text.slice(Math.max(run, text.length - URL_CREDENTIALS_CHARS)))

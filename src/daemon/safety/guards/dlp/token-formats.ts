@@ -234,9 +234,9 @@ export function tokenAt(text: string, at: number): { end: number; type: string }
 }
 
 /**
- * Returns the start of the first token, at or after `run`, that has a documented format and extends to the end of the
- * text. Later text may continue such a token. Returns `text.length` if there is no such token. `run`: the start of the
- * last run without whitespace, or any later position.
+ * Finds the first token at or after `run` that has a documented format and extends to the end of the text. Later text
+ * may continue this token. Returns the start of the token, or `text.length` if there is no such token. `run`: the start
+ * of the last run without whitespace, or any later position.
  */
 export function openTokenFrom(text: string, run: number): number {
   const tails = new Map<CharacterSet, number>()

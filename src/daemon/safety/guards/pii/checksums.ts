@@ -66,7 +66,7 @@ export function isAadhaar(digits: string): boolean {
 
 /**
  * § 139b AO: exactly one of the first ten digits occurs two or three times, but not three times in a row. Check digit:
- * ISO 7064 MOD 11,10. `lenient` also accepts test numbers, which violate the first rule.
+ * ISO 7064 MOD 11,10. `lenient` also accepts test numbers. Test numbers violate the first rule.
  */
 export function isSteuerId(digits: string, lenient: boolean): boolean {
   if (digits[0] === '0' || !passesMod11Of10(digits)) return false

@@ -34,7 +34,7 @@ const SHORTEST_LABEL = 3
 const DIGIT_RULES = rulesByHead('digit')
 const LETTER_RULES = rulesByHead('letter')
 const CODICE_FISCALE_RULES = IDENTITY_RULES.filter(({ entity }) => entity === 'IT_CODICE_FISCALE')
-/** Cards and labelled numbers have at least this many digits. */
+/** The minimum number of digits of a card or a labelled number. */
 const CARD_DIGITS = 12
 /** The largest number of digits that any rule requires. */
 const ENOUGH_DIGITS = Math.max(CARD_DIGITS, ...IDENTITY_RULES.map(({ minDigits }) => minDigits))

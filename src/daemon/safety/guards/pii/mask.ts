@@ -7,8 +7,8 @@ const DIGIT = /\d/g
 /**
  * Returns the mask of a value for rules with the action "mask". An e-mail address keeps the first and last characters
  * of its domain (`****@e******.com`). A card keeps its last four digits. Other PII_ENTITIES keep only their shape:
- * letters and digits become stars. All other types, such as secrets, are replaced by the type name, which also hides
- * the length: `[AWS_ACCESS_KEY]`. Masking is idempotent.
+ * letters and digits become stars. Values of all other types, such as secrets, are replaced by the type name:
+ * `[AWS_ACCESS_KEY]`. The type name also hides the length of the value. Masking is idempotent.
  */
 export function maskOf(type: string, value: string): string {
   if (!isPiiEntity(type)) return `[${type.replace(/[^A-Za-z0-9]+/g, '_').toUpperCase()}]`

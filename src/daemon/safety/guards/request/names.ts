@@ -4,9 +4,10 @@ import { type GuardHit, screening } from '../redaction.ts'
 import { mapNames, type Name, type PromptText } from './text-slots.ts'
 
 /**
- * Applies the rules to ids and names, which could otherwise carry values past the guards. A name cannot be changed, so
- * a name that needs redaction blocks the request. The id of a tool call can be changed, so it is replaced by the same
- * new id in all places. If any rule for the request may change or reject text, the end user's name is removed.
+ * Applies the rules to ids and names. Otherwise ids and names could carry values past the guards. A name cannot be
+ * changed, so a name that needs redaction blocks the request. The id of a tool call can be changed, so it is replaced
+ * by the same new id in all places. If any rule for the request may change or reject text, the end user's name is
+ * removed.
  */
 export async function screenNames(
   promptText: PromptText,

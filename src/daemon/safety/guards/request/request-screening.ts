@@ -25,7 +25,7 @@ export type GuardedRequest = {
   policy: AppliedPolicy
   /** Undefined if no prompt shield applies. */
   shield: AppliedShield | undefined
-  /** The rules in force, which also apply to passages and the response. */
+  /** The rules in force. These rules also apply to passages and the response. */
   rules: RulesInForce
   /** The pseudonyms that replace values sent to the model. Undefined if no rule tokenizes. */
   pseudonyms: Pseudonyms | undefined

@@ -47,8 +47,8 @@ export function slotsOf(request: PromptText): Slot[] {
 }
 
 /**
- * Visits adjacent texts of one message together, because a model reads them as one text. `rewrite` must return the same
- * number of texts, which replace the visited texts. Empty results are removed from the message.
+ * Visits adjacent texts of one message together, because a model reads them as one text. `rewrite` must return one
+ * replacement for each text. Empty results are removed from the message.
  */
 export function mapAdjacentTexts<S extends PromptText>(
   request: S,

@@ -9,7 +9,7 @@ import { createPiiDetector } from '../pii/detector.ts'
 import type { PlannedRule } from '../plan.ts'
 import { VALIDATORS } from './validators.ts'
 
-/** Compiles the enabled rules. @throws PatternRefused for an invalid pattern, which a stored rule never has */
+/** Compiles the enabled rules. @throws PatternRefused for an invalid pattern; stored rules never contain one */
 export function compileRules(rules: readonly GuardRule[]): PlannedRule[] {
   return rules.filter(({ enabled }) => enabled).map(toPlannedRule)
 }

@@ -22,7 +22,7 @@ export type CleanText = {
   invisible: number
   /** The number of words that mix alphabets. */
   lookalikes: number
-  /** The hidden text that is spelled with Unicode tag characters, which are invisible. */
+  /** The hidden text in Unicode tag characters. These characters are invisible. */
   tags: string
 }
 

@@ -18,7 +18,9 @@ export type OutputDetection = {
 /** `detections` are sorted by severity, the most severe first. */
 export type OutputScan = { riskScore: number; verdict: ShieldVerdict; detections: OutputDetection[] }
 
-/** If this many consecutive letters and digits match, the match is not a coincidence. Other characters are ignored. */
+/**
+ * The minimum number of consecutive equal letters and digits that are not a coincidence. Other characters are ignored.
+ */
 const PIECE_CHARS = 24
 const LEAST_SNIPPET_CHARS = 10
 /**
@@ -67,7 +69,7 @@ type Snippet = {
 }
 
 /**
- * The approximate maximum number of pieces of all snippets together. Longer snippets are only sampled, which limits the
+ * The approximate maximum number of pieces of all snippets together. Longer snippets are only sampled, to limit the
  * cost of a long system prompt.
  */
 const PIECES = 8_192

@@ -24,13 +24,13 @@ export function readText(text: string): Reading {
   const clean = { ...letters, text: withoutEllipses(letters.text) }
   const spelled = withoutAccents(clean.text)
   const plain = spelled.toLowerCase()
-  // Some letters are longer in lower case, which shifts all following offsets. If a text contains such letters,
-  // `spelled` is the text in lower case.
+  // Some letters are longer in lower case, so lower case can shift offsets. If a text contains such letters, `spelled`
+  // is the text in lower case.
   return { clean, spelled: plain.length === spelled.length ? spelled : plain, words: readWords(plain) }
 }
 
 /**
- * Returns the windows of a text with this many words. An empty text has no windows. The last window ends with the text.
+ * Returns the windows of a text with `words` words. An empty text has no windows. The last window ends with the text.
  */
 export function* windowsOf(words: number): Generator<Window> {
   if (words === 0) return
@@ -41,7 +41,7 @@ export function* windowsOf(words: number): Generator<Window> {
   }
 }
 
-/** Matches three or more dots. This includes "…", which `cleanLetters` replaces with three dots. */
+/** Matches three or more dots. This also matches each "…", because `cleanLetters` replaces it with three dots. */
 const ELLIPSES = /\.{3,}(?:[^\S\n]+\.{3,})*/g
 const AFTER_SENTENCE = /[^\S\n]*(?:\n|$)|["'”’)\]}»]/y
 

@@ -71,14 +71,14 @@ export type ShieldScan = {
   suspects: readonly string[]
 }
 
-/** A long text is read in blocks of this many code units. Each block overlaps the end of the previous block. */
+/** The size of the blocks of a long text, in code units. Each block overlaps the end of the previous block. */
 const BLOCK_CHARS = 16_384
 const OVERLAP_CHARS = 1_536
 /** The maximum nesting depth of encoded text. */
 const DEPTH = 2
 const DETAILS = 12
 
-/** The total length of decoded text may exceed the length of the scanned text by at most this many code units. */
+/** The maximum number of code units by which the decoded text may be longer than the scanned text. */
 const DECODED_CHARS = 16_384
 
 /** The state of a scan in progress. */

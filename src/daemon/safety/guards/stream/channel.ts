@@ -49,8 +49,8 @@ export type Pace = {
   ms?: number
   clock?: Pick<Clock, 'monotonic'> | undefined
   /**
-   * Whether a client reads the response live. If true, at most LIVE_HOLD_CHARS of text in which no value has begun are
-   * held back.
+   * Whether a client reads the response live. If true, the channel holds back at most LIVE_HOLD_CHARS of the text,
+   * unless a value has begun in the text.
    */
   isLive?: boolean
 }
@@ -144,7 +144,7 @@ export class Channel {
     return this.isDueWith(0)
   }
 
-  /** Whether the detectors would be due if this many more characters arrived. */
+  /** Whether the detectors would be due after `chars` more characters. */
   isDueWith(chars: number): boolean {
     // The first words of a channel are always due.
     if (this.#settledTo === 0 || this.#end + chars - this.#askedTo >= this.#pace.chars) return true
@@ -295,7 +295,7 @@ export class Channel {
     return { open: Math.min(from + open, whole), leave: whole }
   }
 
-  /** The offset in the window after which text may be held back even if no value has begun in it. */
+  /** The offset in the window where the last LIVE_HOLD_CHARS start. Text after this offset may always be held back. */
   get #liveBound(): number {
     const window = this.#window
     const at = Math.max(0, window.length - LIVE_HOLD_CHARS)

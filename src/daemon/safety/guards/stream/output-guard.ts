@@ -27,8 +27,8 @@ export type OutputGuardPlan = {
 
 /**
  * The guards of one response, streamed or not. The guards screen text, reasoning and tool arguments, but not ids and
- * names. Released text is never retracted. The result does not depend on how the response was split into chunks. The
- * exceptions are two kinds of values, which are recognized only after their start was released (docs/guards.md,
+ * names. Released text is never retracted. The result does not depend on how the response was split into chunks. There
+ * are two exceptions: some kinds of values are recognized only after their start was released (docs/guards.md,
  * Streams).
  */
 export type OutputGuard = {
@@ -44,8 +44,8 @@ export type OutputGuard = {
    */
   passing(parts: readonly ChatPart[]): Generator<void, readonly ChatPart[]>
   /**
-   * Accepts the parts only if all of them would wait for more text, which means that `pass` would return nothing. This
-   * is the usual case in a continuous stream. Returns false if the parts were not accepted.
+   * Accepts the parts only if `pass` would return nothing, because all parts must wait for more text. This is the usual
+   * case in a continuous stream. Returns false if the parts were not accepted.
    */
   keep(parts: readonly ChatPart[]): boolean
   /** How many milliseconds new text may wait for further text before detectors must run. Undefined if no text waits. */
@@ -351,9 +351,9 @@ const isSeal = (part: ChatPart): boolean =>
 const isSealOfText = (part: ChatPart): boolean => isSeal(part) && part.type === 'reasoning' && !part.isSignatureOfPart
 
 /**
- * Returns a copy of the part with another text. If `isSealed`, the copy keeps the attributes of the part, such as
- * logprobs and signature. Other copies must not keep these attributes, because they would not match the new text or
- * would reveal the original.
+ * Returns a copy of the part with the given text. If `isSealed`, the copy keeps all attributes of the part, such as
+ * logprobs and the signature. Otherwise the copy omits these attributes: the attributes would not match the new text,
+ * or would reveal the original text.
  */
 function toPiece(
   part: TextPart,

@@ -19,7 +19,7 @@ export type TextView = {
    * decoded text if there is no such token.
    */
   openFrom(): number
-  /** Returns the range that must be replaced as a whole if the given range is to be replaced. */
+  /** Extends a range that will be replaced. In JSON, a number or a literal can only be replaced as a whole. */
   widen(start: number, end: number): { start: number; end: number }
   toRaw(offset: number): number
   /** Converts an edit of the decoded text to edits of the raw text. JSON text remains valid JSON. */
