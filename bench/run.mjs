@@ -12,6 +12,7 @@ modes
   ledger            durable commits: rows/s and CPU per row, with and without evidence
   evidence          CPU that evidence adds to a request; write, export and verify 1,000,000 entries
   access            lists, searches and changes with 100,000 users and 10,000 groups, on both engines
+  logs              pages, filters and the tail of a log of 1,000,000 entries
   webhooks          deliveries compared with a bare loop of POSTs, and the effect of bad endpoints on others
   ingest            chat latency while large and hostile files are indexed; speed and memory of indexing
   vectors           search in 100,000 vectors on SQLite, with and without sqlite-vec
@@ -25,7 +26,8 @@ options
   --rounds N        number of alternating rounds or repetitions
   --data-dir DIR    directory of the stores; use a real disk, or durable commits look free
                     (default: the system's temporary directory)
-  --postgres URL    ingest: an empty database to use (default: SQLite)
+  --postgres URL    ingest, logs: an empty database to use (default: SQLite)
+  --entries N       logs: number of entries
   --part NAME       ingest: only small (documents of one passage), chat (latency) or large (1 GB, memory);
                     evidence: only requests or checks
   --against DIR     builds: a built checkout; may be repeated
@@ -40,6 +42,7 @@ const MODES = {
   ledger: async () => (await import('./ledger.mjs')).benchLedger,
   evidence: async () => (await import('./evidence.mjs')).benchEvidence,
   access: async () => (await import('./access.mjs')).benchAccess,
+  logs: async () => (await import('./logs.mjs')).benchLogs,
   webhooks: async () => (await import('./webhooks.mjs')).benchWebhooks,
   ingest: async () => (await import('./ingest.mjs')).benchIngest,
   vectors: async () => (await import('./vectors.mjs')).benchVectors,
@@ -56,6 +59,7 @@ const OPTIONS = {
   'data-dir': { type: 'string' },
   postgres: { type: 'string' },
   part: { type: 'string' },
+  entries: { type: 'string' },
   against: { type: 'string', multiple: true },
   out: { type: 'string' },
   'no-build': { type: 'boolean', default: false },
@@ -69,7 +73,10 @@ function readArguments() {
     if (!Object.hasOwn(MODES, mode) || rest.length > 0) throw new Error(`unknown mode ${positionals.join(' ')}`)
     if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0))
       throw new Error('--rounds must be a positive integer')
-    return { ...values, mode, rounds, dataDir: values['data-dir'], noBuild: values['no-build'] }
+    const entries = values.entries === undefined ? undefined : Number(values.entries)
+    if (entries !== undefined && !(Number.isInteger(entries) && entries > 0))
+      throw new Error('--entries must be a positive integer')
+    return { ...values, mode, rounds, entries, dataDir: values['data-dir'], noBuild: values['no-build'] }
   } catch (error) {
     console.error(`${error.message}\n\n${HELP}`)
     process.exit(2)

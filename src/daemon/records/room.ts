@@ -18,6 +18,7 @@ import { createCheckpointPublisher } from './evidence/checkpoint-publisher.ts'
 import { createCheckpoints } from './evidence/checkpoints.ts'
 import { openDaemonId } from './evidence/daemon-id.ts'
 import { createIntegrity } from './evidence/integrity.ts'
+import { createLogProjector } from './evidence/log-projector.ts'
 import { publicEvidenceRoutes } from './evidence/public-routes.ts'
 import { receiptRoutes } from './evidence/receipt-routes.ts'
 import { createRetention } from './evidence/retention.ts'
@@ -27,6 +28,7 @@ import { signingRoutes } from './evidence/signing-routes.ts'
 import { transparencyRoutes } from './evidence/transparency-routes.ts'
 import { createLedger, type Ledger } from './ledger/ledger.ts'
 import { type LogDeps, logRoutes } from './logs/routes.ts'
+import { usageRoutes } from './usage/routes.ts'
 
 export type RecordsRoom = {
   ledger: Ledger
@@ -70,7 +72,12 @@ export async function openRecords(
   const publisher = createCheckpointPublisher({ file, url, log, dispatcher })
   const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, publisher })
   const history = startComparison({ db, file, keys: signingKeys, publisher, log })
-  const sealer = createSealer({ db, clock, keys: signingKeys, daemonId, onGrowth: checkpoints.wake })
+  const projector = createLogProjector({ db, clock, log })
+  const sealer = createSealer({
+    ...{ db, clock, keys: signingKeys, daemonId },
+    onGrowth: checkpoints.wake,
+    onStored: projector.follow,
+  })
   const ledger = createLedger({ db, clock, log, sealer, onEvents: announceEvents })
   const retention = createRetention({ db, clock, days: evidence.retentionDays })
   const integrity = createIntegrity({ db, clock, keys: signingKeys })
@@ -87,15 +94,18 @@ export async function openRecords(
       ...receiptRoutes({ db, enabled: receipts }),
       ...transparencyRoutes({ db, clock, integrity, isDoubted }),
       ...chainRoutes({ db }),
+      ...usageRoutes({ db, clock }),
       ...signingRoutes({ ...access, signingKeys, checkpoints, keySet }),
       ...publicEvidenceRoutes({ db, clock, keys: signingKeys, keySet, trustedProxies }),
     ],
     jobs: [
       { name: 'make-checkpoints', cron: '* * * * *', run: checkpoints.run },
+      { name: 'summarise-log', cron: '* * * * *', run: projector.run },
       { name: 'expunge-evidence', cron: '20 * * * *', run: retention.run },
     ],
     async close() {
       await ledger.close()
+      await projector.close()
       await history.close()
       await checkpoints.close()
       await dispatcher.destroy()

@@ -116,18 +116,26 @@ export const ActivityLog = AuditLog.extend({
 }).meta({ id: 'ActivityLog' })
 export type ActivityLog = z.infer<typeof ActivityLog>
 
+/** The totals of a log may be estimates. */
+const LogPagination = Pagination.extend({
+  estimated: z
+    .literal(true)
+    .optional()
+    .meta({ description: 'Present if `total`, `pages` and all counts are estimates' }),
+}).meta({ id: 'LogPagination' })
+
 const DateRange = z.object({ startDate: z.string(), endDate: z.string() })
 
 export const ListAuditLogsResponse = z.object({
   success: z.literal(true),
-  data: z.object({ logs: z.array(AuditLog), pagination: Pagination, dateRange: DateRange }),
+  data: z.object({ logs: z.array(AuditLog), pagination: LogPagination, dateRange: DateRange }),
 })
 
 export const ListActivityLogsResponse = z.object({
   success: z.literal(true),
   data: z.object({
     logs: z.array(ActivityLog),
-    pagination: Pagination,
+    pagination: LogPagination,
     summary: z.object({
       dateRange: DateRange,
       totalLogs: z.int(),

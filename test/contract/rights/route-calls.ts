@@ -361,6 +361,11 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     target: addTarget.delivery,
   },
 
+  'GET /api/admin/usage': {
+    access: 'analytics',
+    status: 200,
+    references: [userOf, ({ userId }) => ({ query: `apiKeyId=${userId}` })],
+  },
   'GET /api/admin/incidents': {
     access: 'smltp-security',
     status: 200,

@@ -19,6 +19,10 @@ export const TABLES = Object.keys({
   evidence_checkpoints: 0,
   evidence_nodes: 0,
   evidence_keys: 0,
+  log_positions: 0,
+  log_blocks: 0,
+  log_owners: 0,
+  usage_days: 0,
   outbox_events: 0,
   incidents: 0,
   shield_policies: 0,
@@ -43,14 +47,17 @@ export const TABLES = Object.keys({
 
 export type Dumped = { table: string; row: Record<string, unknown> }
 
-/** All rows of one tenant or of all tenants as text: `table {columns}`. Request counters are excluded. */
+/** Tables that the daemon derives from the log a second later. */
+const SUMMARIES: ReadonlySet<string> = new Set(['log_positions', 'log_blocks', 'log_owners', 'usage_days'])
+
+/** All rows of one tenant or of all tenants as text: `table {columns}`. Request counters and summaries are excluded. */
 export async function dumpStore(
   db: Db,
   { tenantId, counters = false }: { tenantId?: string; counters?: boolean } = {},
 ): Promise<string[]> {
   const dump: string[] = []
   for (const table of TABLES) {
-    if (table === 'rate_counters' && !counters) continue
+    if ((table === 'rate_counters' && !counters) || SUMMARIES.has(table)) continue
     const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(table)}`.execute(db)
     for (const row of rows) {
       const owner = table === 'tenants' ? row.id : row.tenant_id

@@ -17,7 +17,9 @@ import { vectors } from './migrations/0012-vectors.ts'
 import { incidents } from './migrations/0013-incidents.ts'
 import { shieldPolicies } from './migrations/0014-shield-policies.ts'
 import { evidence } from './migrations/0015-evidence.ts'
+import { oneRecord } from './migrations/0016-one-record.ts'
 import { storeProbes } from './migrations/0017-store-probes.ts'
+import { logSummaries } from './migrations/0018-log-summaries.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -36,7 +38,9 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0013-incidents': incidents,
   '0014-shield-policies': shieldPolicies,
   '0015-evidence': evidence,
+  '0016-one-record': oneRecord,
   '0017-store-probes': storeProbes,
+  '0018-log-summaries': logSummaries,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

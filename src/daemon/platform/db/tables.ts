@@ -118,6 +118,10 @@ export type Tables = {
    */
   evidence_nodes: { tenant_id: string; chain: string; level: number; node_index: number; hash: string }
   evidence_keys: EvidenceKeyRow
+  log_positions: LogPositionRow
+  log_blocks: LogBlockRow
+  log_owners: LogOwnerRow
+  usage_days: UsageDayRow
   outbox_events: OutboxEventRow
   incidents: IncidentRow
   shield_policies: ShieldPolicyRow
@@ -329,6 +333,59 @@ export type EvidenceKeyRow = {
   sealed_private_key: string | null
   created_at: string
   retired_at: string | null
+}
+
+/** The number of entries of a chain that are included in `log_blocks` and `usage_days`. */
+export type LogPositionRow = { tenant_id: string; chain: string; size: number }
+
+/** A summary of consecutive entries of a chain, by which lists find and count entries (log-blocks.ts). */
+export type LogBlockRow = {
+  tenant_id: string
+  chain: string
+  /** 1: 256 entries. Each block of a higher level contains 16 blocks of the next lower level. */
+  level: number
+  /** Position among the blocks of the level, from 0. */
+  block: number
+  /** The earliest and the latest `created_at` of its entries. */
+  first_at: string
+  last_at: string
+  /** JSON: the entries by their filtered properties. */
+  groups: string
+  /** JSON: the entries by user and key. Empty above level 1. */
+  owners: string
+}
+
+/** The entries of one user and key in one block of level 2. `first_at` and `last_at` are those of the block. */
+export type LogOwnerRow = {
+  tenant_id: string
+  /** Empty if the entries have no user, or no key. */
+  user_id: string
+  api_key_id: string
+  chain: string
+  block: number
+  first_at: string
+  last_at: string
+  /** JSON: these entries by type and severity. */
+  groups: string
+}
+
+/** The billed requests of one user, key and model on one day: the sums over their receipts. */
+export type UsageDayRow = {
+  tenant_id: string
+  /** The UTC day on which the requests started: `2026-11-22`. */
+  day: string
+  /** The account that is billed. */
+  user_id: string
+  api_key_id: string
+  model: string
+  requests: number
+  input_tokens: number
+  output_tokens: number
+  /** The price of the tokens in nano-dollars, whether they were paid in dollars or in points. */
+  nanos: number
+  /** The part of `nanos` that was paid in dollars. */
+  billed_nanos: number
+  points: number
 }
 
 /** One event, stored before and after its delivery. */

@@ -1,62 +1,80 @@
-import { type Expression, type ExpressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
-import { engineOf } from '../../platform/db/engine.ts'
 import { type Page, pageOf } from '../../platform/db/list-page.ts'
-import type { EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
-
-/** The filter of a list of entries. Dates are ISO 8601 in UTC with milliseconds. Both ends of a range are inclusive. */
-export type EntryFilter = {
-  startDate?: string | undefined
-  endDate?: string | undefined
-  types?: readonly string[] | undefined
-  severity?: string | undefined
-  userId?: string | undefined
-  keyId?: string | undefined
-  result?: string | undefined
-  /** Excludes entries with this result. */
-  notResult?: string | undefined
-  complianceCategory?: string | undefined
-  operation?: string | undefined
-  /** The served or requested model. */
-  model?: string | undefined
-  requestId?: string | undefined
-  id?: string | undefined
-  /** Range of HTTP statuses. Both ends are inclusive. */
-  status?: { min: number; max: number } | undefined
-  search?: string | undefined
-  searchIn?: readonly SearchedPart[] | undefined
-}
-
-/** The fields that a search covers. `actor` means the ids of user and key. */
-export type SearchedPart = 'description' | 'operation' | 'endpoint' | 'type' | 'actor'
-
-const MEMBERS: Record<SearchedPart, readonly string[]> = {
-  // The description of a request is generated from these fields (entry-payload.ts).
-  description: ['description', 'requested_model', 'error'],
-  operation: ['operation'],
-  endpoint: ['endpoint'],
-  type: ['type'],
-  actor: ['user_id', 'key_id'],
-}
-
-const SEARCHED: readonly SearchedPart[] = ['description', 'operation', 'endpoint']
+import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
+import { countEntries, type EntryCount, type EntryFilter, matching } from './entry-filter.ts'
+import { readExtents } from './log-map.ts'
+import { openLogView } from './log-view.ts'
 
 export type EntryPage = Page & { sortOrder: 'asc' | 'desc' }
-export type EntryCount = { type: string | null; severity: string | null; count: number }
 
 /**
- * One page of a tenant's matching entries, ordered by age, and the total. Filters on payload fields exclude entries
- * whose payload was expunged.
- * @param total the number of matches, if known. If it is set, matches are not counted, and no query reads beyond the
- * last match.
+ * One page of entries, the number of all matching entries, and their number by type and severity. Both are null for
+ * expunged entries. If `estimated` is set, the numbers are estimates.
  */
-export const listEntries = (
-  db: Db,
-  tenantId: string,
-  filter: EntryFilter,
-  { sortOrder, ...page }: EntryPage,
-  total?: number,
-): Promise<{ rows: EvidenceEntryRow[]; total: number }> =>
+export type EntryList = { rows: EvidenceEntryRow[]; total: number; estimated: boolean; counts: EntryCount[] }
+
+/**
+ * Chains with more unsummarised entries are listed without summaries. This happens only after an upgrade from a version
+ * without summaries, until the daemon has summarised the log.
+ */
+const UNSUMMARISED_ENTRIES = 4_096
+/** Up to this number, unsummarised entries are counted one by one. Totals of longer logs are estimated. */
+const COUNTED_ENTRIES = 50_000
+/** Number of the newest entries by which an unsummarised log is estimated. */
+const SAMPLED_ENTRIES = 1_000
+
+/**
+ * One page of a tenant's matching entries, ordered by age. Filters on payload fields exclude entries whose payload was
+ * expunged. A page reads the summaries of the log (log-blocks.ts), the entries on the page, and few other entries.
+ */
+export async function listEntries(db: Db, tenantId: string, filter: EntryFilter, page: EntryPage): Promise<EntryList> {
+  if (filter.id !== undefined) return listFew(db, tenantId, filter, page)
+  if (filter.requestId !== undefined) {
+    const near = idsNear(filter.requestId)
+    const found = near && (await listFew(db, tenantId, { ...filter, ids: near }, page))
+    return found && found.total > 0 ? found : listFew(db, tenantId, filter, page)
+  }
+  const extents = await readExtents(db, tenantId)
+  const behind = extents.reduce((sum, { size, summarised }) => sum + size - summarised, 0)
+  if (behind > UNSUMMARISED_ENTRIES + extents.length * UNSUMMARISED_PER_CHAIN) {
+    return behind > COUNTED_ENTRIES
+      ? listUnsummarised(db, tenantId, filter, page, extents)
+      : listFew(db, tenantId, filter, page)
+  }
+  const view = await openLogView(db, tenantId, filter, extents)
+  const { total, estimated, counts } = view
+  const { limit, sortOrder } = page
+  const offset = (page.page - 1) * limit
+  if (offset >= total && !estimated) return { rows: [], total, estimated, counts }
+  if (estimated && sortOrder === 'asc') {
+    const { rows } = await pageBySql(db, tenantId, filter, page, Number.MAX_SAFE_INTEGER)
+    return { rows, total, estimated, counts }
+  }
+  // Entries are always read newest first, so an ascending page is read from the other end and reversed.
+  const isReversed = sortOrder === 'asc'
+  const length = isReversed ? Math.min(limit, total - offset) : limit
+  const from = isReversed ? total - offset - length : offset
+  const ids = length > 0 ? await view.newest(Math.max(0, from), length) : []
+  const rows = await findInOrder(db, isReversed ? ids.reverse() : ids)
+  return { rows, total, estimated, counts }
+}
+
+async function findInOrder(db: Db, ids: readonly string[]): Promise<EvidenceEntryRow[]> {
+  if (ids.length === 0) return []
+  const rows = await db.selectFrom('evidence_entries').selectAll().where('id', 'in', ids).execute()
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return ids.flatMap((id) => byId.get(id) ?? [])
+}
+
+/** Lists and counts the matches of a filter that reads few entries. */
+async function listFew(db: Db, tenantId: string, filter: EntryFilter, page: EntryPage): Promise<EntryList> {
+  const counts = await countEntries(db, tenantId, filter)
+  const total = counts.reduce((sum, { count }) => sum + count, 0)
+  const { rows } = await pageBySql(db, tenantId, filter, page, total)
+  return { rows, total, estimated: false, counts }
+}
+
+const pageBySql = (db: Db, tenantId: string, filter: EntryFilter, { sortOrder, ...page }: EntryPage, total: number) =>
   pageOf(matching(db, tenantId, filter).select('id'), {
     ...page,
     sortKeys: ['created_at', 'id'],
@@ -66,16 +84,39 @@ export const listEntries = (
     find: (ids) => db.selectFrom('evidence_entries').selectAll().where('id', 'in', ids).execute(),
   })
 
-/** Like `listEntries`, with counts by type and severity. Type and severity are null for expunged entries. */
-export async function listAndCountEntries(
+/** An incomplete last block of each chain is normal. */
+const UNSUMMARISED_PER_CHAIN = 256
+
+/** Lists a log that is not yet summarised. Its numbers are estimated from its newest entries. */
+async function listUnsummarised(
   db: Db,
   tenantId: string,
   filter: EntryFilter,
   page: EntryPage,
-): Promise<{ rows: EvidenceEntryRow[]; total: number; counts: EntryCount[] }> {
-  const counts = await countEntries(db, tenantId, filter)
-  const total = counts.reduce((sum, { count }) => sum + count, 0)
-  return { ...(await listEntries(db, tenantId, filter, page, total)), counts }
+  extents: readonly { size: number }[],
+): Promise<EntryList> {
+  const newest = await db
+    .selectFrom('evidence_entries')
+    .select('created_at')
+    .where('tenant_id', '=', tenantId)
+    .orderBy('created_at', 'desc')
+    .offset(SAMPLED_ENTRIES - 1)
+    .limit(1)
+    .executeTakeFirst()
+  const since = newest?.created_at ?? ''
+  const startDate = filter.startDate !== undefined && filter.startDate > since ? filter.startDate : since
+  const sampled = await countEntries(db, tenantId, { ...filter, startDate })
+  // More entries than SAMPLED_ENTRIES may have the time `since` or a later one.
+  const sample = (await countEntries(db, tenantId, { startDate: since })).reduce((sum, { count }) => sum + count, 0)
+  const factor = startDate === since ? extents.reduce((sum, { size }) => sum + size, 0) / sample : 1
+  const counts = sampled.map(({ count, ...kind }) => ({ ...kind, count: Math.round(count * factor) }))
+  const { rows } = await pageBySql(db, tenantId, filter, page, Number.MAX_SAFE_INTEGER)
+  const seen = (page.page - 1) * page.limit + rows.length
+  const total = Math.max(
+    seen,
+    counts.reduce((sum, { count }) => sum + count, 0),
+  )
+  return { rows, total, estimated: true, counts }
 }
 
 /** The first matching entries of one chain, by position, from `from` (inclusive) to `size` (exclusive). */
@@ -94,77 +135,24 @@ export const listChainEntries = (
     .limit(limit)
     .execute()
 
-function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
-  const type = sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
-  const facts = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])
-  // A second query groups the rows. If this query grouped them, SQLite would parse each payload twice.
-  return db
-    .with(
-      (name) => name('facts').materialized(),
-      () => facts,
-    )
-    .selectFrom('facts')
-    .select(['type', 'severity', sql<number>`count(*)`.as('count')])
-    .groupBy(['type', 'severity'])
-    .execute()
-}
+/** A request id contains the second in which it was created; so does the id of its entry. */
+const REQUEST_ID = /^req-([0-9a-f]{8})[0-9a-f]{16}$/
+/** Differences of the times in the two ids. */
+const ID_SECONDS = { before: 2, after: 60 }
 
-/**
- * Most entries belong to requests, and request ids have their own prefix. Their type is therefore known without parsing
- * the payload. Parsing payloads is the main cost of a list.
- */
-const isRequest = sql<SqlBool>`(substr(id, 1, 4) = 'jti-' and payload is not null)`
-const REQUEST_TYPE = 'api_access'
-
-type Builder = ExpressionBuilder<Tables, 'evidence_entries'>
-
-function matching(db: Db, tenantId: string, filter: EntryFilter) {
-  let found = db.selectFrom('evidence_entries').where('tenant_id', '=', tenantId)
-  if (filter.startDate !== undefined) found = found.where('created_at', '>=', filter.startDate)
-  if (filter.endDate !== undefined) found = found.where('created_at', '<=', filter.endDate)
-  if (filter.id !== undefined) found = found.where('id', '=', filter.id)
-  const { types } = filter
-  if (types !== undefined) {
-    const isNamed = (eb: Builder) => eb(member(db, 'type'), 'in', types)
-    found = found.where((eb) =>
-      types.includes(REQUEST_TYPE) ? eb.or([isRequest, isNamed(eb)]) : eb.and([eb.not(isRequest), isNamed(eb)]),
-    )
-  }
-  const equal = {
-    severity: filter.severity,
-    user_id: filter.userId,
-    key_id: filter.keyId,
-    result: filter.result,
-    compliance_category: filter.complianceCategory,
-    operation: filter.operation,
-    request_id: filter.requestId,
-  }
-  for (const [name, value] of Object.entries(equal)) {
-    if (value !== undefined) found = found.where(member(db, name), '=', value)
-  }
-  if (filter.notResult !== undefined) found = found.where(member(db, 'result'), '<>', filter.notResult)
-  const { model, status, search } = filter
-  if (model !== undefined) {
-    found = found.where(({ or, eb }) =>
-      or([eb(member(db, 'model'), '=', model), eb(member(db, 'requested_model'), '=', model)]),
-    )
-  }
-  if (status !== undefined) {
-    found = found.where(({ between }) => between(sql`cast(${member(db, 'status')} as integer)`, status.min, status.max))
-  }
-  if (search !== undefined) {
-    const parts = (filter.searchIn ?? SEARCHED).flatMap((part) => MEMBERS[part])
-    found = found.where(({ or }) => or(parts.map((part) => holds(member(db, part), search))))
-  }
-  return found
-}
-
-/** A property of an entry's payload, as text. `name` is never user input. */
-const member = (db: Db, name: string): RawBuilder<string | null> =>
-  sql<string | null>`${sql.raw(engineOf(db).jsonMember('payload', name))}`
-
-/** Whether `text` contains `part`, ignoring case. `%` and `_` are matched literally. */
-function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
-  const pattern = `%${part.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
-  return sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`
+/** The ranges of ids of entries that were created with this request. Undefined for an id without a time. */
+function idsNear(requestId: string): [from: string, to: string][] | undefined {
+  const hex = REQUEST_ID.exec(requestId)?.[1]
+  if (hex === undefined) return undefined
+  const seconds = Number.parseInt(hex, 16)
+  const [from, to] = [seconds - ID_SECONDS.before, seconds + ID_SECONDS.after]
+  const bundle = (at: number) =>
+    (at * 1000)
+      .toString(16)
+      .padStart(12, '0')
+      .replace(/^(.{8})/, 'jti-$1-')
+  return [
+    [bundle(from), bundle(to)],
+    [from.toString(16).padStart(8, '0'), to.toString(16).padStart(8, '0')],
+  ]
 }

@@ -27,8 +27,8 @@ export type LoggedPayload = {
   index?: string | null
   policy?: object
   attempts?: readonly LoggedAttempt[]
-  usage?: object
-  cost?: object
+  usage?: Readonly<Record<string, unknown>> | null
+  cost?: Readonly<Record<string, unknown>> | null
   inspection?: object
   times?: { started_at: string; first_token_ms: number | null; latency_ms: number }
 }

@@ -2,14 +2,16 @@ import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
 import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { payloadOf } from './entry-payload.ts'
+import { BLOCK_ENTRIES } from './log-blocks.ts'
+import { refreshBlocks } from './log-projector.ts'
 
 /** The maximum number of payloads that are expunged in one statement. */
 const EVIDENCE_EXPUNGE_ROWS = 500
 
-/** Categories whose payloads are never expunged. */
-const KEPT_CATEGORIES: ReadonlySet<string> = new Set(['authorization', 'security', 'pii', 'phi'])
-
-/** Expunges the payloads of old request entries. The hashes of these entries are kept, so the chains remain valid. */
+/**
+ * Expunges the payloads of old request entries, also of rejected requests. The hashes of these entries are kept, so the
+ * chains remain valid. The payloads of changes are never expunged.
+ */
 export type Retention = { run(): Promise<void> }
 
 /** @param days the age in days at which payloads are expunged. 0 means never. */
@@ -24,7 +26,7 @@ export function createRetention({ db, clock, days }: { db: Db; clock: Clock; day
     const after = seen.get(tenantId) ?? { created_at: '', id: '' }
     const rows = await db
       .selectFrom('evidence_entries')
-      .select(['id', 'created_at', 'chain', 'payload'])
+      .select(['id', 'created_at', 'chain', 'seq', 'payload'])
       .where('tenant_id', '=', tenantId)
       .where('created_at', '<', before)
       .where(({ eb, refTuple, tuple }) => eb(refTuple('created_at', 'id'), '>', tuple(after.created_at, after.id)))
@@ -32,13 +34,15 @@ export function createRetention({ db, clock, days }: { db: Db; clock: Clock; day
       .orderBy('id')
       .limit(EVIDENCE_EXPUNGE_ROWS)
       .execute()
-    const ids: string[] = []
-    for (const { id, chain, payload } of rows) {
-      // An unreadable payload is kept for investigation.
-      const category = payloadOf({ payload })?.compliance_category
-      if (chain !== CHANGES_CHAIN && category !== undefined && !KEPT_CATEGORIES.has(category)) ids.push(id)
+    // An unreadable payload is kept for investigation.
+    const old = rows.filter((row) => row.chain !== CHANGES_CHAIN && payloadOf(row) !== undefined)
+    if (old.length > 0) {
+      await db.transaction().execute(async (tx) => {
+        const ids = old.map(({ id }) => id)
+        await tx.updateTable('evidence_entries').set({ payload: null }).where('id', 'in', ids).execute()
+        for (const [chain, blocks] of blocksOf(old)) await refreshBlocks(tx, { tenantId, chain }, blocks)
+      })
     }
-    if (ids.length > 0) await db.updateTable('evidence_entries').set({ payload: null }).where('id', 'in', ids).execute()
     const last = rows.at(-1)
     if (last !== undefined) seen.set(tenantId, { created_at: last.created_at, id: last.id })
     return rows.length
@@ -54,4 +58,14 @@ export function createRetention({ db, clock, days }: { db: Db; clock: Clock; day
       }
     },
   }
+}
+
+/** The blocks of level 1 of these entries, by chain. */
+function blocksOf(entries: readonly { chain: string; seq: number }[]): Map<string, Set<number>> {
+  const byChain = new Map<string, Set<number>>()
+  for (const { chain, seq } of entries) {
+    const blocks = byChain.get(chain) ?? new Set()
+    byChain.set(chain, blocks.add(Math.floor(seq / BLOCK_ENTRIES)))
+  }
+  return byChain
 }

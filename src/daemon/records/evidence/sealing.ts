@@ -45,13 +45,15 @@ export type SealerDeps = {
   daemonId: string
   /** Called when a chain has grown so much that a checkpoint is due (EVIDENCE_CHECKPOINT). */
   onGrowth?(): void
+  /** Called after each commit with the entries that it has appended to a chain, in order. */
+  onStored?(tenantId: string, chain: string, entries: readonly EvidenceEntryRow[]): void
 }
 
 const OF_ALL = ['chain', 'commit_id'] as const
 /** If all entries of a batch belong to one tenant, these columns have the same value in all rows. */
 const OF_ONE_TENANT = ['chain', 'commit_id', 'tenant_id'] as const
 
-export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps): Sealer {
+export function createSealer({ db, clock, keys, daemonId, onGrowth, onStored }: SealerDeps): Sealer {
   let chain = `requests-${daemonId}`
   const heads = new LRUCache<string, ChainHead>({ max: EVIDENCE_HEADS })
 
@@ -74,7 +76,11 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth }: SealerDeps
         { table: 'evidence_commits', rows: [signCommit(commitId, entries, signer, nowMs)] },
       ],
       stored() {
-        for (const [tenantId, head] of known) heads.set(tenantId, head)
+        for (const [tenantId, head] of known) {
+          heads.set(tenantId, head)
+          const own = known.size === 1 ? entries : entries.filter((entry) => entry.tenant_id === tenantId)
+          onStored?.(tenantId, chain, own)
+        }
         if (grew) onGrowth?.()
       },
     }

@@ -1,7 +1,8 @@
 import { DAY_MS, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
-import { type EntryFilter, listChainEntries } from '../evidence/entry-list.ts'
+import type { EntryFilter } from '../evidence/entry-filter.ts'
+import { listChainEntries } from '../evidence/entry-list.ts'
 import { measureChains, readChain } from '../evidence/store.ts'
 
 /**

@@ -11,10 +11,11 @@ import {
   ListLogsQuery,
 } from '../../../shared/wire/logs.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { toPagination } from '../../platform/db/list-page.ts'
+import { type Page, toPagination } from '../../platform/db/list-page.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
-import { type EntryFilter, listAndCountEntries, listEntries } from '../evidence/entry-list.ts'
+import type { EntryFilter } from '../evidence/entry-filter.ts'
+import { listEntries } from '../evidence/entry-list.ts'
 import { payloadOf } from '../evidence/entry-payload.ts'
 import { windowOf } from '../evidence/log-window.ts'
 import { toLogEntry, type UserName } from './log-entry.ts'
@@ -46,9 +47,9 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
       async handle({ caller: { tenantId }, query }) {
         const { shown, filter } = windowOf(query, clock.now())
         const types = AUDIT_TYPES.filter((type) => query.type === undefined || type === query.type)
-        const { rows, total } =
+        const { rows, total, estimated } =
           types.length === 0
-            ? { rows: [], total: 0 }
+            ? { rows: [], total: 0, estimated: false }
             : await listEntries(
                 db,
                 tenantId,
@@ -60,7 +61,7 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
         )
         return reply(200, {
           success: true,
-          data: { logs, pagination: toPagination(query, total), dateRange: shown },
+          data: { logs, pagination: toLogPagination(query, total, estimated), dateRange: shown },
         } satisfies z.input<typeof ListAuditLogsResponse>)
       },
     }),
@@ -79,9 +80,9 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
           ...window.filter,
           ...(query.type !== undefined && { types: [query.type] }),
         }
-        const { rows, total, counts, position } =
+        const { rows, total, estimated, counts, position } =
           query.after === undefined
-            ? { ...(await listAndCountEntries(db, tenantId, filter, query)), position: undefined }
+            ? { ...(await listEntries(db, tenantId, filter, query)), position: undefined }
             : await newEntries(db, tenantId, filter, { after: query.after, limit: query.limit, nowMs: clock.now() })
         const countBy = (member: 'type' | 'severity') => {
           const sums: Record<string, number> = {}
@@ -97,7 +98,12 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
         }
         return reply(200, {
           success: true,
-          data: { logs, pagination: toPagination(query, total), summary, ...(position !== undefined && { position }) },
+          data: {
+            logs,
+            pagination: toLogPagination(query, total, estimated),
+            summary,
+            ...(position !== undefined && { position }),
+          },
         } satisfies z.input<typeof ListActivityLogsResponse>)
       },
     }),
@@ -122,8 +128,13 @@ async function newEntries(
     const { type = null, severity = null } = payloadOf(row) ?? {}
     return { type, severity, count: 1 }
   })
-  return { rows, total: rows.length, counts, position }
+  return { rows, total: rows.length, estimated: false, counts, position }
 }
+
+const toLogPagination = (page: Page, total: number, estimated: boolean) => ({
+  ...toPagination(page, total),
+  ...(estimated && { estimated }),
+})
 
 const toFilter = (query: ListLogsQuery): EntryFilter => ({
   severity: query.severity,

@@ -1,0 +1,172 @@
+// The parts of a tenant's log that overlap a period: summarised blocks, and ranges of entries that must be read.
+import type { Db } from '../../platform/db/db.ts'
+import {
+  BLOCK_ENTRIES,
+  BLOCKS_PER_PARENT,
+  type BlockGroup,
+  entriesIn,
+  type OwnedEntries,
+  parseGroups,
+  parseOwners,
+  TOP_LEVEL,
+} from './log-blocks.ts'
+import { measureChains } from './store.ts'
+
+/** Entries of a chain from `from` (inclusive) to `to` (exclusive). */
+export type EntryRange = { chain: string; from: number; to: number }
+
+/** A stored block without its groups. */
+export type BlockBounds = { chain: string; level: number; block: number; first_at: string; last_at: string }
+
+export type Period = { startDate?: string | undefined; endDate?: string | undefined }
+
+/** The entries of each chain: how many exist, and how many of them the complete blocks of level 1 contain. */
+export type ChainExtent = { chain: string; size: number; summarised: number }
+
+export async function readExtents(db: Db, tenantId: string): Promise<ChainExtent[]> {
+  const positions = await db.selectFrom('log_positions').selectAll().where('tenant_id', '=', tenantId).execute()
+  const sizes = new Map(positions.map(({ chain, size }) => [chain, size]))
+  return (await measureChains(db, tenantId)).map(({ chain, size }) => {
+    const known = Math.min(size, sizes.get(chain) ?? 0)
+    return { chain, size, summarised: known - (known % BLOCK_ENTRIES) }
+  })
+}
+
+/** The ranges of the entries that no block contains. */
+export const tailsOf = (extents: readonly ChainExtent[]): EntryRange[] =>
+  extents.flatMap(({ chain, size, summarised }) => (size > summarised ? [{ chain, from: summarised, to: size }] : []))
+
+/** Blocks of one level of a chain, from `from` (inclusive) to `to` (exclusive). */
+type BlockRange = { chain: string; level: number; from: number; to: number }
+
+/** The largest stored blocks that together contain all summarised entries, as far as they overlap a period. */
+export const readTopBlocks = (
+  db: Db,
+  tenantId: string,
+  extents: readonly ChainExtent[],
+  period: Period,
+): Promise<BlockBounds[]> =>
+  readBounds(
+    db,
+    tenantId,
+    period,
+    extents.flatMap(({ chain, summarised }) => {
+      const ranges: BlockRange[] = []
+      let from = 0
+      for (let level = TOP_LEVEL; level > 0; level--) {
+        const to = Math.floor(summarised / entriesIn(level))
+        ranges.push({ chain, level, from, to })
+        from = to * BLOCKS_PER_PARENT
+      }
+      return ranges
+    }),
+  )
+
+/** The blocks that these blocks above level 1 contain, as far as they overlap a period. */
+export const readChildren = (
+  db: Db,
+  tenantId: string,
+  blocks: readonly BlockBounds[],
+  period: Period,
+): Promise<BlockBounds[]> =>
+  readBounds(
+    db,
+    tenantId,
+    period,
+    blocks.map(({ chain, level, block }) => ({
+      chain,
+      level: level - 1,
+      from: block * BLOCKS_PER_PARENT,
+      to: (block + 1) * BLOCKS_PER_PARENT,
+    })),
+  )
+
+async function readBounds(
+  db: Db,
+  tenantId: string,
+  { startDate, endDate }: Period,
+  ranges: readonly BlockRange[],
+): Promise<BlockBounds[]> {
+  let query = db
+    .selectFrom('log_blocks')
+    .select(['chain', 'level', 'block', 'first_at', 'last_at'])
+    .where('tenant_id', '=', tenantId)
+  if (startDate !== undefined) query = query.where('last_at', '>=', startDate)
+  if (endDate !== undefined) query = query.where('first_at', '<=', endDate)
+  // One query for each range: the engines read a range of the key, but not several ranges joined by `or`.
+  const found = await Promise.all(
+    ranges.flatMap(({ chain, level, from, to }) =>
+      from === to
+        ? []
+        : query
+            .where('chain', '=', chain)
+            .where('level', '=', level)
+            .where('block', '>=', from)
+            .where('block', '<', to)
+            .execute(),
+    ),
+  )
+  return found.flat()
+}
+
+/** Maximum number of blocks whose groups one statement reads. */
+const BLOCKS_PER_READ = 200
+
+/** The groups of these blocks, in the same order. A block that was removed in the meantime has no groups. */
+export async function readGroups(
+  db: Db,
+  tenantId: string,
+  blocks: readonly BlockBounds[],
+): Promise<(readonly BlockGroup[])[]> {
+  const byName = new Map<string, readonly BlockGroup[]>()
+  const nameOf = ({ chain, level, block }: Pick<BlockBounds, 'chain' | 'level' | 'block'>) =>
+    `${chain} ${level} ${block}`
+  const lists = new Map<string, BlockBounds[]>()
+  for (const bounds of blocks) {
+    const name = `${bounds.chain} ${bounds.level}`
+    const list = lists.get(name)
+    if (list) list.push(bounds)
+    else lists.set(name, [bounds])
+  }
+  for (const list of lists.values()) {
+    for (let from = 0; from < list.length; from += BLOCKS_PER_READ) {
+      const part = list.slice(from, from + BLOCKS_PER_READ)
+      const { chain, level } = part[0] as BlockBounds
+      const rows = await db
+        .selectFrom('log_blocks')
+        .select(['block', 'groups'])
+        .where('tenant_id', '=', tenantId)
+        .where('chain', '=', chain)
+        .where('level', '=', level)
+        .where(
+          'block',
+          'in',
+          part.map(({ block }) => block),
+        )
+        .execute()
+      for (const { block, groups } of rows) byName.set(nameOf({ chain, level, block }), parseGroups(groups))
+    }
+  }
+  return blocks.map((block) => byName.get(nameOf(block)) ?? [])
+}
+
+/** The entries of a user or key in these blocks of level 1. */
+export async function readOwnersIn(
+  db: Db,
+  tenantId: string,
+  blocks: readonly BlockBounds[],
+): Promise<{ bounds: BlockBounds; owners: OwnedEntries[] }[]> {
+  const found = await Promise.all(
+    blocks.map(({ chain, block }) =>
+      db
+        .selectFrom('log_blocks')
+        .select('owners')
+        .where('tenant_id', '=', tenantId)
+        .where('chain', '=', chain)
+        .where('level', '=', 1)
+        .where('block', '=', block)
+        .executeTakeFirst(),
+    ),
+  )
+  return blocks.map((bounds, at) => ({ bounds, owners: parseOwners(found[at]?.owners || '[]') }))
+}

@@ -1,0 +1,72 @@
+// The route that reports the usage of a tenant.
+import type { z } from 'zod'
+import { invalidField } from '../../../shared/errors.ts'
+import { LOG_WINDOW_DAYS } from '../../../shared/spec-limits.ts'
+import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
+import { ReportUsageQuery, ReportUsageResponse, type UsageGroup } from '../../../shared/wire/usage.ts'
+import type { Db } from '../../platform/db/db.ts'
+import { type Route, reply, route } from '../../platform/http/route.ts'
+import { AMOUNTS, DAY_CHARS } from './usage-days.ts'
+
+/** Maximum number of rows of a report. */
+const USAGE_ROWS = 10_000
+const NANOS_PER_DOLLAR = 1e9
+
+const COLUMNS = { day: 'day', user: 'user_id', key: 'api_key_id', model: 'model' } as const satisfies Record<
+  UsageGroup,
+  string
+>
+
+export function usageRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/api/admin/usage',
+      access: 'analytics',
+      rate: 'read',
+      errors: 'structured',
+      tags: ['Usage'],
+      summary: 'Sum billed requests, tokens, points and dollars by day, user, key or model',
+      query: ReportUsageQuery,
+      responses: { 200: { description: 'The sums, ordered by the groups', schema: ReportUsageResponse } },
+      async handle({ caller: { tenantId }, query }) {
+        const { startDate, endDate, groupBy, userId, apiKeyId, model } = query
+        const end = endDate ?? isoTime(clock.now()).slice(0, DAY_CHARS)
+        const start = startDate ?? isoTime(Date.parse(end) - (LOG_WINDOW_DAYS - 1) * DAY_MS).slice(0, DAY_CHARS)
+        if (start > end) throw invalidField('startDate', 'startDate must not be after endDate.', start)
+        const columns = groupBy.map((group) => COLUMNS[group])
+        let sums = db
+          .selectFrom('usage_days')
+          .select(columns)
+          .select(({ fn }) => AMOUNTS.map((amount) => fn.sum<number>(amount).as(amount)))
+          .where('tenant_id', '=', tenantId)
+          .where('day', '>=', start)
+          .where('day', '<=', end)
+          .groupBy(columns)
+          .limit(USAGE_ROWS + 1)
+        for (const column of columns) sums = sums.orderBy(column)
+        if (userId !== undefined) sums = sums.where('user_id', '=', userId)
+        if (apiKeyId !== undefined) sums = sums.where('api_key_id', '=', apiKeyId)
+        if (model !== undefined) sums = sums.where('model', '=', model)
+        const rows = await sums.execute()
+        return reply(200, {
+          success: true,
+          period: { startDate: start, endDate: end },
+          rows: rows.slice(0, USAGE_ROWS).map((row) => ({
+            ...(row.day !== undefined && { day: row.day }),
+            ...(row.user_id !== undefined && { userId: row.user_id }),
+            ...(row.api_key_id !== undefined && { apiKeyId: row.api_key_id }),
+            ...(row.model !== undefined && { model: row.model }),
+            requests: row.requests,
+            inputTokens: row.input_tokens,
+            outputTokens: row.output_tokens,
+            points: row.points,
+            dollars: row.billed_nanos / NANOS_PER_DOLLAR,
+            listPrice: row.nanos / NANOS_PER_DOLLAR,
+          })),
+          truncated: rows.length > USAGE_ROWS,
+        } satisfies z.input<typeof ReportUsageResponse>)
+      },
+    }),
+  ]
+}
