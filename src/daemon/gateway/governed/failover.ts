@@ -36,7 +36,7 @@ export type Opened<Begun> = {
 
 export type Failover = {
   breaker: Breaker
-  /** One gate per provider. Each key has its own queue in the gate. */
+  /** One gate per provider. Tenants take turns in the gate, and so do the keys of a tenant. */
   providerGates: Gates
   /** How often the same model is retried before the next model is tried. */
   sameModelRetries: number
@@ -172,7 +172,7 @@ async function tryModel<Begun>(
   const { modelId, provider } = attempt
   const queuedMs = clock.monotonic()
   try {
-    const turn = providerGates.enter(provider.name, keyId, signal)
+    const turn = providerGates.enter(provider.name, { tenantId, keyId }, signal)
     if (turn) await turn
   } catch (error) {
     if (isOverloaded(error)) {
