@@ -17,6 +17,7 @@ modes
   ingest            chat latency while large and hostile files are indexed; speed and memory of indexing
   vectors           search in 100,000 vectors on SQLite, with and without sqlite-vec
   guards            CPU of streams with and without output guards, delay of the first token
+  stalls            how long the most expensive requests and answers block the event loop
   builds            this build compared with other builds (--against DIR): CPU per request and chunk
   profile           CPU of the gateway by module and function, at 50 connections
 
@@ -47,6 +48,7 @@ const MODES = {
   ingest: async () => (await import('./ingest.mjs')).benchIngest,
   vectors: async () => (await import('./vectors.mjs')).benchVectors,
   guards: async () => (await import('./guards.mjs')).benchGuards,
+  stalls: async () => (await import('./stalls.mjs')).benchStalls,
   builds: async () => (await import('./builds.mjs')).benchBuilds,
   profile: async () => (await import('./profile.mjs')).profileGateway,
 }

@@ -5,7 +5,7 @@ import { Agent, request as send } from 'undici'
 import { afterAll, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
 import type { Config } from '../src/daemon/config/config.ts'
-import { DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
+import { DEFAULT_CONCURRENCY, DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
 import { licensePools } from '../src/daemon/metering/config.ts'
 import type { ProviderConfig } from '../src/daemon/models/config.ts'
 import type { StoreTimeouts } from '../src/daemon/platform/db/database.ts'
@@ -77,7 +77,8 @@ export type GatewayOptions = {
   trustedProxies?: readonly string[]
   scripts?: Config['scripts']
   failover?: Config['failover']
-  concurrency?: Config['concurrency']
+  /** Limits that are not given have their default values. */
+  concurrency?: Partial<Config['concurrency']>
   /** Limits of the compatibility surfaces. `limits` above are those of connections. */
   requestLimits?: Partial<Config['limits']>
   knowledge?: Config['knowledge']
@@ -250,7 +251,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.points && { points: options.points }),
     ...(options.scripts && { scripts: options.scripts }),
     ...(options.failover && { failover: options.failover }),
-    ...(options.concurrency && { concurrency: options.concurrency }),
+    ...(options.concurrency && { concurrency: { ...DEFAULT_CONCURRENCY, ...options.concurrency } }),
     ...(options.requestLimits && { limits: { ...DEFAULT_LIMITS, ...options.requestLimits } }),
     ...(options.knowledge && { knowledge: options.knowledge }),
     ...(options.evidence && { evidence: { ...DEFAULT_EVIDENCE, ...options.evidence } }),

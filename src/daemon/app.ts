@@ -129,7 +129,9 @@ export async function startApp(
     ]
     const bodies = new BodyMemory(config.limits?.bodyMemoryBytes ?? defaultBodyMemory())
     const { listen } = config
-    const server = open(await http.listen({ routes, authenticate, limiter, clock, log, listen, limits, bodies }))
+    const { modelRequestsPerTenant } = gateway
+    const ofServer = { authenticate, limiter, clock, log, listen, limits, bodies, modelRequestsPerTenant }
+    const server = open(await http.listen({ ...ofServer, routes }))
     await lock?.describe({ url: server.url })
     const jobs = [models, records, metering, safety, webhooks, knowledge, gateway].flatMap((room) => room.jobs)
     const schedule = startSchedule(jobs, { log, ...(cron && { cron }) })

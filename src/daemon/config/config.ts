@@ -142,6 +142,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     discoverLocal: settings.discover_local ?? true,
     failover: { sameModelRetries: settings.failover?.same_model_retries ?? SAME_MODEL_RETRIES.default },
     concurrency: {
+      perTenant: settings.concurrency?.per_tenant ?? DEFAULT_CONCURRENCY.perTenant,
       perKey: settings.concurrency?.per_key ?? DEFAULT_CONCURRENCY.perKey,
       waitingPerKey: settings.concurrency?.waiting_per_key ?? DEFAULT_CONCURRENCY.waitingPerKey,
       perProvider: settings.concurrency?.per_provider ?? DEFAULT_CONCURRENCY.perProvider,

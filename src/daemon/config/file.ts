@@ -80,7 +80,12 @@ export type FileSettings = {
   discover_local?: boolean | undefined
   failover?: { same_model_retries?: number | undefined } | null | undefined
   concurrency?:
-    | { per_key?: number | undefined; waiting_per_key?: number | undefined; per_provider?: number | undefined }
+    | {
+        per_tenant?: number | undefined
+        per_key?: number | undefined
+        waiting_per_key?: number | undefined
+        per_provider?: number | undefined
+      }
     | null
     | undefined
   limits?: LimitSettings | null | undefined
@@ -189,8 +194,13 @@ function rootSchema(sources: ConfigSources, path: string) {
       discover_local: z.boolean({ error: 'must be true or false' }).optional(),
       failover: section({ same_model_retries: retries.optional() }, 'must contain same_model_retries: 1').nullish(),
       concurrency: section(
-        { per_key: places.optional(), waiting_per_key: places.optional(), per_provider: places.optional() },
-        'must contain per_key, waiting_per_key or per_provider, such as per_key: 100',
+        {
+          per_tenant: places.optional(),
+          per_key: places.optional(),
+          waiting_per_key: places.optional(),
+          per_provider: places.optional(),
+        },
+        'must contain per_tenant, per_key, waiting_per_key or per_provider, such as per_key: 100',
       ).nullish(),
       limits: section(
         {

@@ -3,15 +3,26 @@ import { COMPAT_BODY_BYTES, COMPAT_JSON_DEPTH, STALL_TIMEOUT_MS } from '../../sh
 
 /** Maximum number of running chats and of waiting chats, per key. */
 const KEY_CHATS = { running: 100, waiting: 200 } as const
+/** Maximum number of running chats per tenant. Ten keys at their limit reach it. */
+const TENANT_CHATS = 1_000
 
-/** Limits of concurrent chats per key and of concurrent calls per provider. 0 means unlimited. */
-export type ConcurrencyLimits = { perKey: number; waitingPerKey: number; perProvider: number }
+/** Limits of concurrent chats per tenant and per key, and of concurrent calls per provider. 0 means unlimited. */
+export type ConcurrencyLimits = { perTenant: number; perKey: number; waitingPerKey: number; perProvider: number }
 
 export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
+  perTenant: TENANT_CHATS,
   perKey: KEY_CHATS.running,
   waitingPerKey: KEY_CHATS.waiting,
   perProvider: 0,
 }
+
+/**
+ * Maximum number of requests of a tenant that the daemon accepts at once: as many may wait as may run. This limit
+ * includes requests that are still sending their body and repeats that wait for the first response. Infinity means
+ * unlimited.
+ */
+export const acceptedPerTenant = ({ perTenant }: ConcurrencyLimits): number =>
+  perTenant === 0 ? Infinity : 2 * perTenant
 
 /** Limits of the compatibility surfaces, `/v1/*` and `/api/external/v1/*`, and the timeouts of every chat. */
 export type RequestLimits = {

@@ -8,8 +8,15 @@ import { createGates } from '../platform/concurrency/gates.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import { chatRoutes } from './chat/routes.ts'
-import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type RequestLimits } from './config.ts'
+import {
+  acceptedPerTenant,
+  type ConcurrencyLimits,
+  DEFAULT_CONCURRENCY,
+  DEFAULT_LIMITS,
+  type RequestLimits,
+} from './config.ts'
 import { discoveryRoutes } from './discovery/routes.ts'
+import { createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
 import { createIdempotency, purgeExpired } from './governed/idempotency.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
@@ -18,7 +25,13 @@ import { openAiRoutes } from './surfaces/openai/routes.ts'
 /** Maximum time that a request waits for a slot. */
 export const TURN_WAIT_MS = 10_000
 
-export type GatewayRoom = { routes: Route[]; jobs: Job[]; close(): Promise<void> }
+export type GatewayRoom = {
+  routes: Route[]
+  jobs: Job[]
+  /** Maximum number of concurrent requests of one tenant that the server accepts on routes that call models. */
+  modelRequestsPerTenant: number
+  close(): Promise<void>
+}
 
 type GatewayConfig = {
   failover?: { sameModelRetries: number } | undefined
@@ -30,7 +43,7 @@ type GatewayConfig = {
 /** @param deps the capabilities of the lower modules that chats need */
 export function openGateway(
   { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points }: GatewayConfig,
-  deps: Omit<GovernedDeps, 'idempotency' | 'keyGates' | 'failover' | 'limits'> & { limiter: RateLimiter },
+  deps: Omit<GovernedDeps, 'idempotency' | 'callerGate' | 'failover' | 'limits'> & { limiter: RateLimiter },
 ): GatewayRoom {
   const { db, clock, log, policies, limiter } = deps
   const idempotency = createIdempotency({ db, clock, log })
@@ -48,19 +61,20 @@ export function openGateway(
       ...messagesRoutes(governed),
     ],
     jobs: [{ name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) }],
+    modelRequestsPerTenant: acceptedPerTenant(concurrency),
     close: async () => idempotency.close(),
   }
 }
 
 /** Limits the load on this daemon and on the providers, and skips models that are down. */
 function createLoadAndFailover(
-  { perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
+  { perTenant, perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
   sameModelRetries: number,
   clock: Clock,
-): Pick<GovernedDeps, 'keyGates' | 'failover'> {
+): Pick<GovernedDeps, 'callerGate' | 'failover'> {
   const waits = { waitingPerQueue: waitingPerKey, waitMs: TURN_WAIT_MS }
   return {
-    keyGates: createGates({ ...waits, slots: perKey }, clock, `this key may run ${perKey}`),
+    callerGate: createCallerGate({ perTenant, perKey }, waits, clock),
     failover: {
       breaker: createBreaker({ clock }),
       providerGates: createGates({ ...waits, slots: perProvider }, clock, `this provider may run ${perProvider}`),

@@ -126,7 +126,10 @@ export type EmbedCall = {
   attemptMs: number
 }
 
-export type Embeddings = { vectors: number[][]; usage: TokenUsage | undefined }
+/** The type depends on the provider's format: base64 is decoded to 32-bit floats. */
+export type Vector = readonly number[] | Float32Array
+
+export type Embeddings = { vectors: Vector[]; usage: TokenUsage | undefined }
 
 export type RerankCall = {
   /** The provider's name of the model, without `<provider>/`. */

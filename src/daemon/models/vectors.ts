@@ -1,21 +1,31 @@
-import type { Embeddings, TokenUsage } from './provider.ts'
+import { runToEnd } from '../platform/pacing.ts'
+import type { Embeddings, TokenUsage, Vector } from './provider.ts'
 import { unreadableError } from './providers/stream/failure.ts'
 
 /**
  * Returns the vectors of an answer, one per text, in the order of the texts.
  * @throws ProviderError if a vector is missing, invalid, or of another length
  */
-export function toVectors(answered: unknown, count: number): Embeddings['vectors'] {
+export const toVectors = (answered: unknown, count: number): Embeddings['vectors'] =>
+  runToEnd(checkingVectors(answered, count))
+
+/** Like `toVectors`, but yields after each vector, because an answer may contain millions of numbers. */
+export function* checkingVectors(answered: unknown, count: number): Generator<void, Embeddings['vectors']> {
   if (!Array.isArray(answered) || answered.length !== count) throw unreadableError('a wrong number of vectors')
-  const vectors = answered.map(toVector)
+  const vectors: Vector[] = []
+  for (const value of answered) {
+    if (!isVector(value)) throw unreadableError('a vector of an unknown kind')
+    vectors.push(value)
+    yield
+  }
   if (vectors.some(({ length }) => length !== vectors[0]?.length)) throw unreadableError('vectors of different lengths')
   return vectors
 }
 
-function toVector(value: unknown): number[] {
-  const isVector = Array.isArray(value) && value.length > 0 && value.every((one) => Number.isFinite(one))
-  if (!isVector) throw unreadableError('a vector of an unknown kind')
-  return value
+function isVector(value: unknown): value is Vector {
+  if (!(Array.isArray(value) || value instanceof Float32Array) || value.length === 0) return false
+  for (const one of value) if (!Number.isFinite(one)) return false
+  return true
 }
 
 /** Returns the usage of embedded texts. Returns undefined if the provider sent no count. */

@@ -51,7 +51,7 @@ describe('defaults', () => {
       licenses: { Essential: 0, Growth: 0, Ultra: 0, 'Early Access': 0 },
       discoverLocal: true,
       failover: { sameModelRetries: 0 },
-      concurrency: { perKey: 100, waitingPerKey: 200, perProvider: 0 },
+      concurrency: { perTenant: 1000, perKey: 100, waitingPerKey: 200, perProvider: 0 },
       limits: DEFAULT_LIMITS,
       evidence: { receipts: true, retentionDays: 365 },
     })
@@ -393,9 +393,11 @@ describe('limits of the compatibility surfaces', () => {
 
 describe('failover and concurrency', () => {
   test('are read from the file, with defaults for the rest', () => {
-    const config = good(yaml('failover: {same_model_retries: 1}\nconcurrency: {per_key: 0, per_provider: 50}'))
+    const config = good(
+      yaml('failover: {same_model_retries: 1}\nconcurrency: {per_tenant: 500, per_key: 0, per_provider: 50}'),
+    )
     expect(config.failover).toEqual({ sameModelRetries: 1 })
-    expect(config.concurrency).toEqual({ perKey: 0, waitingPerKey: 200, perProvider: 50 })
+    expect(config.concurrency).toEqual({ perTenant: 500, perKey: 0, waitingPerKey: 200, perProvider: 50 })
   })
 
   test.each([
@@ -404,7 +406,7 @@ describe('failover and concurrency', () => {
     ['failover: {retries: 1}', 'failover.retries: unknown key'],
     ['concurrency: {per_key: 1.5}', 'concurrency.per_key: must be a whole number of requests'],
     ['concurrency: {per_provider: -1}', 'concurrency.per_provider: must not be negative'],
-    ['concurrency: 5', 'concurrency: must contain per_key, waiting_per_key or per_provider'],
+    ['concurrency: 5', 'concurrency: must contain per_tenant, per_key, waiting_per_key or per_provider'],
   ])('%s', (text, fault) => {
     expect(faults(yaml(text))).toEqual([expect.stringContaining(fault)])
   })

@@ -28,14 +28,13 @@ type Checks = PolicyCheckResponse['checks']
  * stores nothing.
  */
 export async function checkPolicy(body: unknown, asked: Asked, deps: GovernedDeps): Promise<PolicyCheckResponse> {
-  const { keyId, isOperator } = asked.caller
   // The guards need as much time as in a chat, so a dry run waits in the same queue as chats.
-  const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, asked.signal)
+  const turn = deps.callerGate.enter(asked.caller, asked.signal)
   if (turn) await turn
   try {
     return await checkAll(body, asked, deps)
   } finally {
-    if (!isOperator) deps.keyGates.leave(keyId)
+    deps.callerGate.leave(asked.caller)
   }
 }
 

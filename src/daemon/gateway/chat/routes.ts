@@ -28,6 +28,7 @@ export function chatRoutes(deps: GovernedDeps): Route[] {
       bodyRequired: true,
       bodyLimit: CHAT_BODY_BYTES,
       hashesBody: true,
+      callsModels: true,
       takesIdempotencyKey: true,
       responses: {
         200: { description: 'The answer', schema: ChatResponse, stream: ChatFrame },
@@ -52,6 +53,7 @@ export function chatRoutes(deps: GovernedDeps): Route[] {
       errors: 'flat',
       summary: 'Check a chat request without calling a model',
       tags: ['Chat'],
+      callsModels: true,
       body: PolicyCheckRequest,
       bodyLimit: CHAT_BODY_BYTES,
       responses: {

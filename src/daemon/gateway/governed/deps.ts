@@ -4,13 +4,13 @@ import type { Authenticator } from '../../identity/keys/authenticate.ts'
 import type { Search } from '../../knowledge/search/search.ts'
 import type { Billing } from '../../metering/usage/billing.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
-import type { Gates } from '../../platform/concurrency/gates.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Ledger } from '../../records/ledger/ledger.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import type { PolicyCatalogue } from '../../safety/policies/policies.ts'
 import type { RequestLimits } from '../config.ts'
+import type { CallerGate } from './caller-gate.ts'
 import type { Failover } from './failover.ts'
 import type { Idempotency } from './idempotency.ts'
 
@@ -34,8 +34,8 @@ export type GovernedDeps = {
   clock: Clock
   log: Log
   failover: Failover
-  /** One gate for each key. */
-  keyGates: Gates
+  /** Limits the requests that run simultaneously, per key and per tenant. */
+  callerGate: CallerGate
   /** The limits of the compatibility surfaces. */
   limits: RequestLimits
 }

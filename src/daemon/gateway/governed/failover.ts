@@ -39,7 +39,7 @@ export type Opened<Begun> = {
 
 export type Failover = {
   breaker: Breaker
-  /** One gate per provider. Each key has its own queue in the gate. */
+  /** One gate per provider. Tenants take turns in the gate, and so do the keys of a tenant. */
   providerGates: Gates
   /** The number of retries of a model before the gateway tries the next model. */
   sameModelRetries: number
@@ -177,7 +177,7 @@ async function tryModel<Begun>(
   const { modelId, provider } = attempt
   const queuedMs = clock.monotonic()
   try {
-    const turn = providerGates.enter(provider.name, keyId, signal)
+    const turn = providerGates.enter(provider.name, { tenantId, keyId }, signal)
     if (turn) await turn
   } catch (error) {
     if (isOverloaded(error)) {

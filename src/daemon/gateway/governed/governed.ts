@@ -80,17 +80,16 @@ type AdmittedRequest<Input> = {
   replay: ReplaySlot | undefined
 }
 
-/** Runs an admitted request in a slot of its key. */
+/** Runs an admitted request in a slot of its key and of its tenant. */
 async function answer<Input extends GovernedInput, Prepared, Begun>(
   operation: Operation<Input, Prepared, Begun>,
   request: AdmittedRequest<Input>,
   deps: GovernedDeps,
 ): Promise<Reply | undefined> {
   const { context, trail } = request
-  const { keyId, isOperator } = context.caller
   try {
-    const turn = isOperator ? undefined : deps.keyGates.enter(keyId, keyId, context.signal)
-    if (turn) await turn // queued: the key has reached its limit of running requests
+    const turn = deps.callerGate.enter(context.caller, context.signal)
+    if (turn) await turn // queued: the key or its tenant has reached its limit of running requests
   } catch (error) {
     throw trail.incidents.length === 0 ? error : await refuse(trail, error, context, deps)
   }
@@ -102,7 +101,7 @@ async function answer<Input extends GovernedInput, Prepared, Begun>(
   } finally {
     // Before the rejection is recorded, so that the next request does not wait for that commit.
     await produced.payment?.release()
-    if (!isOperator) deps.keyGates.leave(keyId)
+    deps.callerGate.leave(context.caller)
   }
   throw await refuse(produced.trail, produced.error, context, deps)
 }

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import type { TokenUsage } from '../../models/provider.ts'
 import { reply } from '../../platform/http/route.ts'
 import type { Delivery } from './operation.ts'
@@ -6,12 +6,31 @@ import type { Delivery } from './operation.ts'
 /** The delivery of a complete result without text, as one JSON body. */
 export function jsonDelivery(value: object, usage: TokenUsage): Delivery {
   const body = JSON.stringify(value)
+  return deliveryOf(body, hash('sha256', body, 'hex'), usage)
+}
+
+/**
+ * Like `jsonDelivery`, but yields after each part, because serialising a large result takes long.
+ * @param parts the JSON text, in order
+ */
+export function* jsonPartsDelivery(parts: Iterable<string>, usage: TokenUsage): Generator<void, Delivery> {
+  const sha256 = createHash('sha256')
+  const texts: string[] = []
+  for (const part of parts) {
+    sha256.update(part)
+    texts.push(part)
+    yield
+  }
+  return deliveryOf(texts.join(''), sha256.digest('hex'), usage)
+}
+
+function deliveryOf(body: string, sha256: string, usage: TokenUsage): Delivery {
   return {
     outcome: 'complete',
     usage,
     incidents: [],
     broken: undefined,
-    response: { status: 200, contentType: 'application/json', body, sha256: hash('sha256', body, 'hex') },
+    response: { status: 200, contentType: 'application/json', body, sha256 },
     send: () => reply(200, body),
     // No byte has been sent yet, so the error itself becomes the response.
     fail() {},

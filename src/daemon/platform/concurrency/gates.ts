@@ -8,13 +8,19 @@ const TURN_RETRY_AFTER_SECONDS = 2
 export type GateLimits = {
   /** The number of slots of each gate; 0 means unlimited. */
   slots: number
-  /** The maximum number of waiting callers in each queue of a gate. */
+  /** The maximum number of waiting requests per key and gate. */
   waitingPerQueue: number
   /** The maximum time that a caller waits, in milliseconds. */
   waitMs: number
 }
 
-/** Named gates with the same limits. Each gate serves its queues round-robin. */
+/** The waiter's queue. Each key has one queue, and the queues of a tenant share the tenant's turn. */
+export type Waiter = { tenantId: string; keyId: string }
+
+/**
+ * Named gates with the same limits. Each gate serves tenants round-robin, and the keys of each tenant round-robin. So
+ * additional keys do not increase the share of a tenant.
+ */
 export type Gates = {
   /**
    * Takes a slot. Returns undefined if a slot is free; otherwise the promise resolves once the caller has a slot. When
@@ -22,7 +28,7 @@ export type Gates = {
    * @throws OVERLOADED if the queue is full. The promise rejects with OVERLOADED after `waitMs`, and with the signal's
    * reason on abort.
    */
-  enter(gate: string, queueName: string, signal: AbortSignal): Promise<void> | undefined
+  enter(gate: string, waiter: Waiter, signal: AbortSignal): Promise<void> | undefined
   leave(gate: string): void
   /** The number of gates in use. The memory use grows with this number. */
   readonly busy: number
@@ -31,31 +37,33 @@ export type Gates = {
 type Waiting = { letIn(): void }
 type Gate = {
   inside: number
-  /** Contains only queues with a waiting caller, in the order in which they are served. */
-  queues: Map<string, Waiting[]>
+  /** By tenant. Contains only tenants with a waiting request, in the order in which they are served. */
+  tenants: Map<string, Queues>
 }
+/** By key. Contains only keys with a waiting request, in the order in which they are served. */
+type Queues = Map<string, Waiting[]>
 
 /** @param what the part of the error message before "at once", such as "this key may run 100 chats" */
 export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, clock: Clock, what: string): Gates {
   const gates = new Map<string, Gate>()
 
-  function enter(name: string, queueName: string, signal: AbortSignal): Promise<void> | undefined {
+  function enter(name: string, waiter: Waiter, signal: AbortSignal): Promise<void> | undefined {
     if (slots === 0) return undefined
     const gate = gates.get(name)
     if (!gate) {
-      gates.set(name, { inside: 1, queues: new Map() })
+      gates.set(name, { inside: 1, tenants: new Map() })
       return undefined
     }
     if (gate.inside < slots) {
       gate.inside += 1
       return undefined
     }
-    const queue = gate.queues.get(queueName) ?? []
-    if (queue.length >= waitingPerQueue) throw overloaded(`${what} at once, and the queue is full`)
-    return signal.aborted ? Promise.reject(signal.reason) : wait(gate, queueName, queue, signal)
+    const queued = gate.tenants.get(waiter.tenantId)?.get(waiter.keyId)?.length ?? 0
+    if (queued >= waitingPerQueue) throw overloaded(`${what} at once, and the queue is full`)
+    return signal.aborted ? Promise.reject(signal.reason) : wait(gate, waiter, signal)
   }
 
-  function wait(gate: Gate, queueName: string, queue: Waiting[], signal: AbortSignal): Promise<void> {
+  function wait({ tenants }: Gate, { tenantId, keyId }: Waiter, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
         letIn() {
@@ -66,8 +74,11 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
       const timer = clock.after(waitMs, () => giveUp(overloaded(`${what} at once, and no slot became free in time`)))
       const onAbort = () => giveUp(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
+      const queues: Queues = tenants.get(tenantId) ?? new Map()
+      const queue = queues.get(keyId) ?? []
       queue.push(waiting)
-      gate.queues.set(queueName, queue)
+      queues.set(keyId, queue)
+      tenants.set(tenantId, queues)
 
       function stopWaiting(): void {
         timer.cancel()
@@ -76,7 +87,8 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
       function giveUp(reason: unknown): void {
         stopWaiting()
         queue.splice(queue.indexOf(waiting), 1)
-        if (queue.length === 0) gate.queues.delete(queueName)
+        if (queue.length === 0) queues.delete(keyId)
+        if (queues.size === 0) tenants.delete(tenantId)
         reject(reason)
       }
     })
@@ -85,15 +97,10 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
   function leave(name: string): void {
     const gate = gates.get(name)
     if (!gate) return
-    const [next] = gate.queues
+    const next = takeNext(gate)
     if (next) {
-      const [queueName, queue] = next
-      gate.queues.delete(queueName)
-      const first = queue.shift()
-      // Round-robin: moves the queue to the end.
-      if (queue.length > 0) gate.queues.set(queueName, queue)
-      // Passes the slot directly to the next waiting caller, so that a new caller cannot take the slot first.
-      first?.letIn()
+      // Passes the slot directly to the next waiting request, so that a new request cannot take the slot first.
+      next.letIn()
       return
     }
     gate.inside -= 1
@@ -107,6 +114,22 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
       return gates.size
     },
   }
+}
+
+/** Removes the request whose turn it is. Moves its tenant, and its key within the tenant, to the end. */
+function takeNext({ tenants }: Gate): Waiting | undefined {
+  const [tenant] = tenants
+  if (!tenant) return undefined
+  const [tenantId, queues] = tenant
+  const [key] = queues
+  if (!key) return undefined
+  const [keyId, queue] = key
+  const first = queue.shift()
+  queues.delete(keyId)
+  if (queue.length > 0) queues.set(keyId, queue)
+  tenants.delete(tenantId)
+  if (queues.size > 0) tenants.set(tenantId, queues)
+  return first
 }
 
 const overloaded = (what: string) =>

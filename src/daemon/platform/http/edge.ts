@@ -31,9 +31,14 @@ import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead, type Target } from './request-head.ts'
 import { type ErrorShape, endpointOf, type RateClass, type Reply, type Route } from './route.ts'
 import type { Router } from './router.ts'
+import { TenantShares } from './tenant-shares.ts'
 
 /** Maximum number of concurrent requests; further requests get 503. */
 const RUNNING_REQUESTS = 10_000
+/** This share of the concurrent requests is reserved for routes that call no model, such as administration. */
+const RESERVED_SHARE = 0.1
+/** Maximum number of concurrent requests of one tenant to routes that call no model: half of the reserve. */
+const TENANT_OTHER_REQUESTS = 500
 /** Bodies larger than this are parsed one at a time, in steps that yield to other requests. */
 const LARGE_BODY_BYTES = 1_048_576
 /** Maximum time that aborted requests may take to end after the drain timeout. */
@@ -48,6 +53,8 @@ export type EdgeOptions = {
   log: Log
   /** Maximum number of concurrent requests; default RUNNING_REQUESTS. */
   runningMax?: number | undefined
+  /** Maximum number of concurrent requests of one tenant to routes that call models; default: unlimited. */
+  modelRequestsPerTenant?: number | undefined
   /** Limits the memory of all request bodies; default `defaultBodyMemory`. */
   bodies?: BodyMemory
 }
@@ -62,6 +69,8 @@ export class Edge {
   readonly #bodies: BodyMemory
   readonly #largeBodies = new CooperativeQueue()
   readonly #running = new RunningExchanges()
+  readonly #shares: Record<'models' | 'other', TenantShares>
+  #modelRequests = 0
   readonly #connections = new WeakMap<Socket, AbortController>()
   /** Connections whose request head was rejected. Node may have parsed further requests from the same bytes. */
   readonly #ending = new WeakSet<Socket>()
@@ -71,6 +80,10 @@ export class Edge {
   constructor(options: EdgeOptions) {
     this.#options = options
     this.#bodies = options.bodies ?? new BodyMemory(defaultBodyMemory())
+    this.#shares = {
+      models: new TenantShares(options.modelRequestsPerTenant ?? Infinity),
+      other: new TenantShares(TENANT_OTHER_REQUESTS),
+    }
     // Every running request may add a listener, and Node would warn of a leak above ten listeners.
     setMaxListeners(0, this.#shutdown.signal)
   }
@@ -98,7 +111,9 @@ export class Edge {
       const { route, params } = router.match(method, path)
       shape = route.errors
       if (expects === 'something unknown') throw unknownExpectation()
-      if (route.access !== 'none') this.#refuseWhenBusy()
+      if (route.access !== 'none') this.#refuseWhenBusy(route)
+      exchange.callsModels = route.callsModels === true
+      if (exchange.callsModels) this.#modelRequests += 1
       exchange.params = params
       exchange.endpoint = endpointOf(route)
       exchange.access = route.access
@@ -110,6 +125,8 @@ export class Edge {
       await this.#fail(exchange, error, shape ?? (requestedPath ? router.shapeOf(method, requestedPath) : 'flat'))
     } finally {
       exchange.bodyShare?.release()
+      exchange.tenantShare?.leave(exchange.caller.tenantId)
+      if (exchange.callsModels) this.#modelRequests -= 1
       this.#running.remove(exchange)
       if (this.#running.count === 0) this.#onIdle?.()
     }
@@ -126,9 +143,11 @@ export class Edge {
   }
 
   /** Probes are always handled. Other requests are handled only while there is capacity. */
-  #refuseWhenBusy(): void {
+  #refuseWhenBusy({ callsModels }: Route): void {
     if (this.draining) throw shuttingDown()
-    if (this.#running.count <= (this.#options.runningMax ?? RUNNING_REQUESTS)) return
+    const { runningMax = RUNNING_REQUESTS } = this.#options
+    const modelsMax = runningMax - Math.floor(runningMax * RESERVED_SHARE)
+    if (this.#running.count <= runningMax && !(callsModels && this.#modelRequests >= modelsMax)) return
     throw new GatewayError('OVERLOADED', 'Too many requests are running. Retry in a moment.', {
       retryAfterSeconds: 1,
     })
@@ -151,6 +170,7 @@ export class Edge {
     if (route.access === 'none') return this.#handOver(route, search, exchange)
     const { authenticate, limiter } = this.#options
     exchange.caller = await authenticate(exchange.request)
+    this.#enterShare(route, exchange)
     const admission = await limiter.admit(exchange.caller, ratedRoute(route, exchange.request))
     exchange.admission = admission
     if (admission.refusal) throw admission.refusal
@@ -161,6 +181,15 @@ export class Edge {
       // The request counts regardless of its response status, and the counter is durable before the response is sent.
       await admission.finish()
     }
+  }
+
+  /** @throws OVERLOADED if the tenant has too many requests of this kind. The operator is exempt. */
+  #enterShare({ callsModels }: Route, exchange: Exchange): void {
+    const { tenantId, isOperator } = exchange.caller
+    if (isOperator) return
+    const share = callsModels ? this.#shares.models : this.#shares.other
+    share.enter(tenantId)
+    exchange.tenantShare = share
   }
 
   async #handOver(route: Route, search: string, exchange: Exchange): Promise<Reply | undefined> {

@@ -7,6 +7,7 @@ import { type Caller, NOBODY } from './caller.ts'
 import type { RequestAborted } from './request-aborted.ts'
 import type { Access, RequestContext } from './route.ts'
 import { type EventStream, openEventStream } from './sse.ts'
+import type { TenantShares } from './tenant-shares.ts'
 
 /** The header with the evidence id, set on every response to a request that leaves evidence. */
 export const BUNDLE_ID_HEADER = 'x-smltp-bundle-id'
@@ -31,6 +32,10 @@ export class Exchange implements RequestContext {
   isLast = false
   /** The memory that is reserved for the request's body, once the body is read. */
   bodyShare: BodyShare | undefined
+  /** True while the request counts as one that calls models. */
+  callsModels = false
+  /** Set while the request counts towards its tenant's share of the concurrent requests. */
+  tenantShare: TenantShares | undefined
   /** The request's index among the running requests. */
   slot = -1
   readonly shutdown: AbortSignal

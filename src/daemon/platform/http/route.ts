@@ -103,6 +103,8 @@ export type Route = {
    * routes.
    */
   unnamedParameters?: true
+  /** The route calls models, so it may not use the capacity that is reserved for other routes. */
+  callsModels?: true
   /** The route supports the Idempotency-Key header. */
   takesIdempotencyKey?: true
   /** Schemas of the documented responses, by status. They are shown in /openapi.json and checked by the tests. */

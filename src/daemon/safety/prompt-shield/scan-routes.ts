@@ -80,6 +80,7 @@ export function scanRoutes({
     route({
       ...common,
       path: '/api/external/prompt-shield/scan',
+      callsModels: true,
       summary: 'Scan a prompt for attacks',
       body: ShieldScanRequest,
       bodyRequired: true,
@@ -113,6 +114,7 @@ export function scanRoutes({
     route({
       ...common,
       path: '/api/external/prompt-shield/scan-output',
+      callsModels: true,
       summary: "Scan an answer for leaks of the system prompt and of this key's canaries",
       body: ShieldOutputRequest,
       bodyRequired: true,
@@ -149,6 +151,7 @@ export function scanRoutes({
     route({
       ...common,
       path: '/api/external/prompt-shield/scan-conversation',
+      callsModels: true,
       summary: 'Scan the messages of a user for attacks, one by one and as a conversation',
       body: ShieldConversationRequest,
       responses: { 200: { description: 'The result of the scan', schema: ShieldConversationResponse }, ...failures },

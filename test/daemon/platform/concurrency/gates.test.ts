@@ -4,14 +4,15 @@ import { createGates, type GateLimits } from '../../../../src/daemon/platform/co
 import { GatewayError } from '../../../../src/shared/errors.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 
+const A = { tenantId: 'a', keyId: 'a' }
 const never = new AbortController().signal
 
 function gatesOf(limits: Partial<GateLimits> = {}) {
   const clock = createFakeClock()
   const gates = createGates({ slots: 1, waitingPerQueue: 10, waitMs: 1000, ...limits }, clock, 'this may be asked once')
   const letIn: string[] = []
-  const enter = async (queue: string, name = queue, signal = never) => {
-    await gates.enter('gate', queue, signal)
+  const enter = async (tenantId: string, name = tenantId, signal = never, keyId = tenantId) => {
+    await gates.enter('gate', { tenantId, keyId }, signal)
     letIn.push(name)
   }
   return { clock, gates, letIn, enter }
@@ -23,15 +24,15 @@ const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 describe('a gate', () => {
   test('admits up to its limit at once', () => {
     const { gates } = gatesOf({ slots: 2 })
-    expect(gates.enter('gate', 'a', never)).toBeUndefined()
-    expect(gates.enter('gate', 'a', never)).toBeUndefined()
-    expect(gates.enter('other', 'a', never)).toBeUndefined()
-    expect(gates.enter('gate', 'a', never)).toBeInstanceOf(Promise)
+    expect(gates.enter('gate', A, never)).toBeUndefined()
+    expect(gates.enter('gate', A, never)).toBeUndefined()
+    expect(gates.enter('other', A, never)).toBeUndefined()
+    expect(gates.enter('gate', A, never)).toBeInstanceOf(Promise)
   })
 
   test('without a limit admits everyone and stores nothing', () => {
     const { gates } = gatesOf({ slots: 0 })
-    for (let at = 0; at < 1000; at++) expect(gates.enter('gate', 'a', never)).toBeUndefined()
+    for (let at = 0; at < 1000; at++) expect(gates.enter('gate', A, never)).toBeUndefined()
     gates.leave('gate')
     expect(gates.busy).toBe(0)
   })
@@ -45,6 +46,25 @@ describe('a gate', () => {
     }
     await settled()
     expect(letIn).toEqual(['a0', 'a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
+  })
+
+  test('admits tenants in turn, and the keys of each tenant in turn', async () => {
+    const { gates, letIn, enter } = gatesOf()
+    await enter('a', 'first')
+    for (let key = 0; key < 5; key++) {
+      void enter('a', `a key ${key}, 0`, never, `${key}`)
+      void enter('a', `a key ${key}, 1`, never, `${key}`)
+    }
+    void enter('b', 'b 0')
+    void enter('b', 'b 1')
+    for (let left = 0; left < 8; left++) {
+      gates.leave('gate')
+      await settled()
+    }
+    expect(letIn).toEqual([
+      'first',
+      ...['a key 0, 0', 'b 0', 'a key 1, 0', 'b 1', 'a key 2, 0', 'a key 3, 0', 'a key 4, 0', 'a key 0, 1'],
+    ])
   })
 
   test('rejects one more than may wait in a lane with 503 and a Retry-After, and no other lane', async () => {
@@ -88,7 +108,8 @@ describe('a gate', () => {
   test('never exceeds its limit, never has a free slot while someone waits, and ends empty', async () => {
     const step = fc.record({
       kind: fc.constantFrom('enter', 'enter', 'enter', 'leave', 'leave', 'abort', 'wait'),
-      queue: fc.constantFrom('a', 'b', 'c'),
+      tenantId: fc.constantFrom('a', 'b'),
+      keyId: fc.constantFrom('a', 'b', 'c'),
     })
     const property = fc.asyncProperty(
       fc.integer({ min: 1, max: 3 }),
@@ -97,11 +118,11 @@ describe('a gate', () => {
         const { clock, gates } = gatesOf({ slots, waitingPerQueue: 3 })
         let inside = 0
         const waiting = new Set<AbortController>()
-        for (const { kind, queue } of steps) {
+        for (const { kind, tenantId, keyId } of steps) {
           if (kind === 'enter') {
             const leaver = new AbortController()
             try {
-              const turn = gates.enter('gate', queue, leaver.signal)
+              const turn = gates.enter('gate', { tenantId, keyId }, leaver.signal)
               if (!turn) inside += 1
               else {
                 waiting.add(leaver)

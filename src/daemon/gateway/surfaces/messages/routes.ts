@@ -65,6 +65,7 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       body: MessagesRequest,
       ...bodyLimits,
       hashesBody: true,
+      callsModels: true,
       takesIdempotencyKey: true,
       responses: { 200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent }, ...FAILURES },
       handle(context) {
@@ -83,6 +84,7 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       body: CountTokensRequest,
       ...bodyLimits,
       hashesBody: true,
+      callsModels: true,
       takesIdempotencyKey: true,
       responses: { 200: { description: 'The number of input tokens', schema: CountTokensResponse }, ...FAILURES },
       handle(context) {

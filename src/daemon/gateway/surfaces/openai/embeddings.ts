@@ -7,10 +7,12 @@ import {
 } from '../../../../shared/wire/openai.ts'
 import { textOf } from '../../../models/conversation.ts'
 import { type Embeddings, ProviderError, type TokenUsage } from '../../../models/provider.ts'
+import { createPacer, runInSlices } from '../../../platform/pacing.ts'
+import { toBase64 } from '../../../platform/text/floats.ts'
 import { requireModel } from '../../chat/input.ts'
 import { countBilledTokens } from '../../governed/count-tokens.ts'
 import type { GovernedInput } from '../../governed/input.ts'
-import { jsonDelivery } from '../../governed/json-delivery.ts'
+import { jsonPartsDelivery } from '../../governed/json-delivery.ts'
 import type { Operation } from '../../governed/operation.ts'
 
 export type EmbeddingsInput = GovernedInput & Pick<EmbeddingsRequest, 'dimensions' | 'encoding_format'>
@@ -44,7 +46,8 @@ export const EMBEDDINGS: Operation<EmbeddingsInput, undefined, Embeddings> = {
     opened.close(undefined)
     const output = { usage: begun.usage, isFinal: true, generated: '' }
     const usage = await countBilledTokens(running, opened, 0, output, deps)
-    return jsonDelivery(toResponse(begun, attempt.modelId, usage, running.screened.input), usage)
+    const parts = responseParts(begun, attempt.modelId, usage, running.screened.input)
+    return await runInSlices(jsonPartsDelivery(parts, usage), createPacer())
   },
 }
 
@@ -67,25 +70,23 @@ export function toEmbeddingsInput(request: EmbeddingsRequest): EmbeddingsInput {
   }
 }
 
-const toResponse = (
-  { vectors }: Embeddings,
+/** The JSON of an EmbeddingsResponse, with one part per vector. */
+export function* responseParts(
+  { vectors }: Pick<Embeddings, 'vectors'>,
   model: string,
-  { inputTokens, outputTokens }: TokenUsage,
+  { inputTokens, outputTokens }: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>,
   { encoding_format: format }: Pick<EmbeddingsInput, 'encoding_format'>,
-): EmbeddingsResponse => ({
-  object: 'list',
-  data: vectors.map((vector, index) => ({
-    object: 'embedding',
-    index,
-    embedding: format === 'base64' ? toBase64(vector) : vector,
-  })),
-  model,
-  usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + outputTokens },
-})
-
-/** 32-bit floats, little-endian. */
-function toBase64(vector: readonly number[]): string {
-  const bytes = Buffer.alloc(vector.length * 4)
-  vector.forEach((value, at) => void bytes.writeFloatLE(value, at * 4))
-  return bytes.toString('base64')
+): Generator<string, void> {
+  type Response = EmbeddingsResponse
+  let separator = '{"object":"list","data":['
+  for (const [index, vector] of vectors.entries()) {
+    const embedding = format === 'base64' ? toBase64(vector) : Array.from(vector)
+    yield separator + JSON.stringify({ object: 'embedding', index, embedding } satisfies Response['data'][number])
+    separator = ','
+  }
+  const rest: Omit<Response, 'object' | 'data'> = {
+    model,
+    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + outputTokens },
+  }
+  yield `],${JSON.stringify(rest).slice(1)}`
 }

@@ -78,6 +78,7 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       body: OpenAiChatRequest,
       ...bodyLimits,
       hashesBody: true,
+      callsModels: true,
       takesIdempotencyKey: true,
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
@@ -96,6 +97,7 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       body: EmbeddingsRequest,
       ...bodyLimits,
       hashesBody: true,
+      callsModels: true,
       takesIdempotencyKey: true,
       responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
       handle: (context) => governed(EMBEDDINGS, toEmbeddingsInput(context.body), context, deps),

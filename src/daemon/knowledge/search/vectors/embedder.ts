@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock, Timer } from '../../../../shared/time.ts'
+import type { Vector } from '../../../models/provider.ts'
 import { ProviderError } from '../../../models/provider.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import { engineOf } from '../../../platform/db/engine.ts'
@@ -196,7 +197,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     }
   }
 
-  async function embed(texts: readonly string[]): Promise<number[][]> {
+  async function embed(texts: readonly string[]): Promise<Vector[]> {
     const limits = { work: 'passages', attemptMs: EMBEDDING_ATTEMPT_MS } as const
     const vectors = await embedTexts(model, texts, limits, deps, stopping.signal)
     const length = vectors[0]?.length ?? 0

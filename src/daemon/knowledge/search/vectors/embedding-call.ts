@@ -1,5 +1,5 @@
 import { EMBEDDING_DIMENSIONS } from '../../../../shared/spec-limits.ts'
-import { ProviderError } from '../../../models/provider.ts'
+import { ProviderError, type Vector } from '../../../models/provider.ts'
 import type { ProviderRegistry } from '../../../models/registry.ts'
 import type { SemanticMetrics, SemanticWork } from './metrics.ts'
 import type { EmbeddingModel } from './models.ts'
@@ -21,7 +21,7 @@ export async function embedTexts(
   { work, attemptMs }: { work: SemanticWork; attemptMs: number },
   { providers, metrics }: EmbeddingDeps,
   signal: AbortSignal,
-): Promise<number[][]> {
+): Promise<Vector[]> {
   const found = providers.find(id)
   if (!found?.provider.embed) throw new EmbeddingFault(`no configured provider offers embeddings with the model ${id}`)
   const asked = requestedDimensions === 0 ? undefined : requestedDimensions

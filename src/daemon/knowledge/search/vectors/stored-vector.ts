@@ -1,12 +1,14 @@
+import type { Vector } from '../../../models/provider.ts'
 import type { Engine } from '../../../platform/db/engine.ts'
 import { signatureOf } from './signature.ts'
 import type { UnitVector } from './unit-vector.ts'
 
 /** Scales a vector to length 1. Returns undefined for a zero vector. */
-export function toUnitVector(numbers: readonly number[]): UnitVector | undefined {
+export function toUnitVector(numbers: Vector): UnitVector | undefined {
   // Divide by the largest number first, because the square of a very large or very small number exceeds a double's
   // range.
-  const largest = numbers.reduce((most, number) => Math.max(most, Math.abs(number)), 0)
+  let largest = 0
+  for (const number of numbers) largest = Math.max(largest, Math.abs(number))
   if (!(largest > 0 && largest < Number.POSITIVE_INFINITY)) return undefined
   let sum = 0
   for (const number of numbers) sum += (number / largest) ** 2

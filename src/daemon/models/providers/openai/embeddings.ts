@@ -1,6 +1,7 @@
+import { floatsOf } from '../../../platform/text/floats.ts'
 import { isObject } from '../../../platform/text/json.ts'
 import type { EmbedCall, Embeddings } from '../../provider.ts'
-import { toVectors } from '../../vectors.ts'
+import { checkingVectors } from '../../vectors.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
 import type { Profile } from './profiles.ts'
 import { toTokenUsage } from './usage.ts'
@@ -20,30 +21,24 @@ export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCal
 }
 
 /**
- * Returns the vectors of an answer, one per text, in the order of the texts. Floats are accepted too, because some
+ * Returns the vectors of an answer, one per text, in the order of the texts. Yields after each vector. Floats are accepted too, because some
  * servers do not support base64.
  * @throws ProviderError if a vector is missing, is duplicated, or has another length than the rest
  */
-export function toEmbeddings(body: unknown, count: number): Embeddings {
+export function* toEmbeddings(body: unknown, count: number): Generator<void, Embeddings> {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   if (body.error !== undefined && body.error !== null) throw reportedError(body.error)
   if (!Array.isArray(body.data) || body.data.length !== count) throw unreadableError('a wrong number of vectors')
   const vectors = new Map<unknown, unknown>()
-  body.data.forEach((entry, position) => {
+  for (const [position, entry] of body.data.entries()) {
     if (!isObject(entry)) throw unreadableError('a vector of an unknown kind')
     vectors.set(entry.index ?? position, decoded(entry.embedding))
-  })
+    yield
+  }
   const ordered = Array.from({ length: count }, (_, index) => vectors.get(index))
   // Embeddings have no completion tokens.
   const usage = isObject(body.usage) ? toTokenUsage({ completion_tokens: 0, ...body.usage }) : undefined
-  return { vectors: toVectors(ordered, count), usage }
+  return { vectors: yield* checkingVectors(ordered, count), usage }
 }
 
-const decoded = (embedding: unknown): unknown =>
-  typeof embedding === 'string' ? floatsOf(Buffer.from(embedding, 'base64')) : embedding
-
-/** Little-endian, four bytes each. */
-function floatsOf(bytes: Buffer): number[] | undefined {
-  if (bytes.length % 4 !== 0) return undefined
-  return Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readFloatLE(at * 4))
-}
+const decoded = (embedding: unknown): unknown => (typeof embedding === 'string' ? floatsOf(embedding) : embedding)

@@ -1,4 +1,5 @@
 // The HTTP calls of OpenAI, Azure OpenAI and compatible servers.
+import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
@@ -95,7 +96,7 @@ function speakOpenAi(
       const path = toPath(call.model, '/embeddings')
       const request = { path, headers: headersOf(call), body, governed: governed(call, body) }
       const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
-      return toEmbeddings(answer, call.input.length)
+      return runInSlices(toEmbeddings(answer, call.input.length), createPacer())
     },
     async rerank(call, signal) {
       const body = JSON.stringify(toRerankRequest(call))

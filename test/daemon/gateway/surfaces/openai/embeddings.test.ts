@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { responseParts } from '../../../../../src/daemon/gateway/surfaces/openai/embeddings.ts'
 import type { ProviderConfig } from '../../../../../src/daemon/models/config.ts'
 import { ATTEMPT_TIMEOUT_MS } from '../../../../../src/shared/spec-limits.ts'
 import { addKey, addUser } from '../../../../accounts.ts'
@@ -200,4 +201,24 @@ describe('providers with their own interface', () => {
     await gateway.close()
     await upstream.close()
   })
+})
+
+test('a large answer is rendered in steps of one vector, in both formats', () => {
+  const vectors = Array.from({ length: 100 }, (_, index) => Float32Array.of(index, 0.1))
+  for (const encoding_format of [undefined, 'float', 'base64'] as const) {
+    const parts = [
+      ...responseParts({ vectors }, 'test/small', { inputTokens: 7, outputTokens: 0 }, { encoding_format }),
+    ]
+    expect(parts).toHaveLength(vectors.length + 1)
+    expect(JSON.parse(parts.join(''))).toEqual({
+      object: 'list',
+      data: vectors.map((vector, index) => ({
+        object: 'embedding',
+        index,
+        embedding: encoding_format === 'base64' ? Buffer.from(vector.buffer).toString('base64') : Array.from(vector),
+      })),
+      model: 'test/small',
+      usage: { prompt_tokens: 7, total_tokens: 7 },
+    })
+  }
 })

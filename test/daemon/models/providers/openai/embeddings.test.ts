@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { EmbedCall, Provider } from '../../../../../src/daemon/models/provider.ts'
 import { toEmbeddings } from '../../../../../src/daemon/models/providers/openai/embeddings.ts'
 import { openAiProvider } from '../../../../../src/daemon/models/providers/openai/provider.ts'
+import { runToEnd } from '../../../../../src/daemon/platform/pacing.ts'
 import { createFakeClock, type FakeClock } from '../../../../fake-clock.ts'
 import { hang, replyJson, startUpstream, type Upstream } from '../../../../upstream.ts'
 
@@ -38,10 +39,7 @@ test('texts become vectors in order, read from base64', async () => {
   const { data, usage } = answer(base64(0.5, -1), base64(0.25, 2))
   upstream.script(replyJson({ data: data.reverse(), usage }))
   expect(await embed({ model: 'small', input: ['a', 'b'], dimensions: 2, user: 'u' })).toEqual({
-    vectors: [
-      [0.5, -1],
-      [0.25, 2],
-    ],
+    vectors: [Float32Array.of(0.5, -1), Float32Array.of(0.25, 2)],
     usage: {
       inputTokens: 6,
       outputTokens: 0,
@@ -80,10 +78,19 @@ test('any vectors survive base64 unchanged', () => {
       (size, all) => {
         const vectors = all.map((values) => values.slice(0, size))
         const body = answer(...vectors.map((values) => base64(...values)))
-        expect(toEmbeddings(body, vectors.length).vectors).toEqual(vectors)
+        const read = runToEnd(toEmbeddings(body, vectors.length)).vectors
+        expect(read.map((vector) => Array.from(vector))).toEqual(vectors)
       },
     ),
   )
+})
+
+test('many vectors are read and checked in steps, so that other work runs in between', () => {
+  const count = 100
+  const work = toEmbeddings(answer(...Array.from({ length: count }, () => base64(0.5, -1))), count)
+  let steps = 0
+  while (!work.next().done) steps += 1
+  expect(steps).toBeGreaterThanOrEqual(2 * count)
 })
 
 test.each([
@@ -107,7 +114,7 @@ test.each([
   ['no list', { data: {} }, 1],
   ['an error', { error: { message: 'no', code: 'boom' } }, 1],
 ])('%s is a failure', (_, body, count) => {
-  expect(() => toEmbeddings(body, count)).toThrow(expect.objectContaining({ name: 'ProviderError' }))
+  expect(() => runToEnd(toEmbeddings(body, count))).toThrow(expect.objectContaining({ name: 'ProviderError' }))
 })
 
 test('a rejection has its reason, and a silent server is a timeout', async () => {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import type { ToolCall } from '../../../../../src/daemon/models/conversation.ts'
 import { toEmbeddings } from '../../../../../src/daemon/models/providers/openai/embeddings.ts'
 import { statusError } from '../../../../../src/daemon/models/providers/stream/failure.ts'
+import { runToEnd } from '../../../../../src/daemon/platform/pacing.ts'
 import { splitAt } from '../../../../upstream.ts'
 import { fixtures, type Played, playBody, playStream } from './playback.ts'
 
@@ -232,7 +233,7 @@ test('every recorded embedding answer gives vectors of one length, and its cost'
   const answers = manifest.filter(({ api, provider, status }) => isEmbedding(api, provider) && status === 200)
   for (const { id, file } of answers) {
     const body = JSON.parse(readFileSync(join(evalDir, file), 'utf8')) as { data: unknown[] }
-    const { vectors, usage } = toEmbeddings(body, body.data.length)
+    const { vectors, usage } = runToEnd(toEmbeddings(body, body.data.length))
     expect({ id, lengths: new Set(vectors.map(({ length }) => length)).size }).toEqual({ id, lengths: 1 })
     expect({ id, input: usage?.inputTokens }).toEqual({ id, input: expect.any(Number) })
     expect(usage?.outputTokens).toBe(0)
