@@ -73,6 +73,7 @@ export type GatewayOptions = {
   points?: Config['points']
   trustedProxies?: readonly string[]
   scripts?: Config['scripts']
+  /** By default without retries, so that each failure of a script is one call. */
   failover?: Config['failover']
   concurrency?: Config['concurrency']
   /** Limits of the compatibility surfaces. `limits` above are those of connections. */
@@ -244,7 +245,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     trustedProxies: options.trustedProxies,
     ...(options.points && { points: options.points }),
     ...(options.scripts && { scripts: options.scripts }),
-    ...(options.failover && { failover: options.failover }),
+    failover: options.failover ?? { sameModelRetries: 0 },
     ...(options.concurrency && { concurrency: options.concurrency }),
     ...(options.requestLimits && { limits: { ...DEFAULT_LIMITS, ...options.requestLimits } }),
     ...(options.knowledge && { knowledge: options.knowledge }),

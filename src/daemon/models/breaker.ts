@@ -6,7 +6,7 @@ import { type FailureReason, isOperatorReason, isTrigger, OPERATOR_REASONS } fro
 export const CIRCUIT_FAILURES = 5
 export const CIRCUIT_WINDOW_MS = 60_000
 /** The wait before an open circuit is probed. It starts at `min` and doubles after each probe, up to `max`. */
-export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
+export const CIRCUIT_PROBE_MS = { min: 5_000, max: 10_000 } as const
 /** Maximum number of circuits. Above this number, the least recently used circuit is evicted. */
 const CIRCUITS_KEPT = 10_000
 
@@ -80,6 +80,8 @@ export type Breaker = {
    * may be called. Other failures than `triggers` are ignored, because the caller does not accept a fallback for them.
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
+  /** Whether the circuit of a model is open, also while a probe is running. */
+  isDown(tenantId: string, modelId: string): boolean
   firstToken(tenantId: string, modelId: string): void
   /** Removes the entry of a model. Call this after a complete answer. */
   succeeded(tenantId: string, modelId: string): void
@@ -101,6 +103,7 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
       if (circuit !== known) circuits.set(key, circuit)
       return skip ? known.reason : undefined
     },
+    isDown: (tenantId, modelId) => circuits.peek(keyOf(tenantId, modelId))?.probeAtMs !== undefined,
     firstToken(tenantId, modelId) {
       if (circuits.size === 0) return
       const key = keyOf(tenantId, modelId)
@@ -121,4 +124,10 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
 }
 
 /** A breaker that never opens. For calls whose results say nothing about the health of a model. */
-export const NO_BREAKER: Breaker = { skips: () => undefined, firstToken() {}, succeeded() {}, failed() {} }
+export const NO_BREAKER: Breaker = {
+  skips: () => undefined,
+  isDown: () => false,
+  firstToken() {},
+  succeeded() {},
+  failed() {},
+}
