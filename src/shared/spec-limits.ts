@@ -29,7 +29,7 @@ export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
 // the chain, `default` to all earlier models.
 /** The default applies only to non-streaming answers. A stream has a total timeout only if the request sets one. */
 export const ATTEMPT_TIMEOUT_MS = { min: 1_000, max: 300_000, default: 120_000, last: 600_000 } as const
-export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 15_000, last: 300_000 } as const
+export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 12_000, last: 300_000 } as const
 /** Maximum pause between two chunks of a running stream. */
 export const STALL_TIMEOUT_MS = 300_000
 

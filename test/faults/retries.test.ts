@@ -108,7 +108,7 @@ function triesOf({ expected, mode, fault, models: [faulty] }: Run, { attempts }:
   if (mode === 'held' && 'breaks' in (fault.streamed?.expected ?? {})) return 1
   const [first] = attempts
   expect(first).toMatchObject({ model: faulty, status: 'failed' })
-  return (first?.latency_ms ?? 0) + RETRY_PAUSE_MS < FIRST_TOKEN_MS ? 2 : 1
+  return (first?.latency_ms ?? 0) + Math.max(RETRY_PAUSE_MS, 1000 * (waitSeconds ?? 0)) < FIRST_TOKEN_MS ? 2 : 1
 }
 
 /** A retry must start before this time. */

@@ -23,7 +23,7 @@ import type { Facts, Stage } from './trail.ts'
 /** The pause before a retry, unless Retry-After is longer. */
 export const RETRY_PAUSE_MS = 250
 /** A model that sends a longer Retry-After is not retried, because a fallback answers earlier. */
-export const RETRY_AFTER_MAX_SECONDS = 1
+export const RETRY_AFTER_MAX_SECONDS = 2
 /** A retry starts at most this long after the first call. A model that is silent for longer has stalled. */
 export const RETRY_WITHIN_MS = FIRST_TOKEN_TIMEOUT_MS.default
 /** The statuses of a server that may answer the next call. */

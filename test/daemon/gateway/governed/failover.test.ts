@@ -321,9 +321,9 @@ describe('failover.same_model_retries', () => {
   })
 
   test.each([
-    ['the wait is longer than a second', limited('2')],
+    ['the wait is longer than two seconds', limited('3')],
     ['a rate limit names no wait', replyJson({ error: {} }, { status: 429 })],
-    ['a server that is down names a wait', replyJson({ error: {} }, { status: 503, headers: { 'retry-after': '2' } })],
+    ['a server that is down names a wait', replyJson({ error: {} }, { status: 503, headers: { 'retry-after': '3' } })],
     ['the server timed out', replyJson({ error: {} }, { status: 504 })],
     ['our credentials are refused', replyJson({ error: {} }, { status: 401 })],
   ])('fails over at once when %s', async (_why, script) => {
