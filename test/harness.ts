@@ -76,6 +76,7 @@ export type GatewayOptions = {
   points?: Config['points']
   trustedProxies?: readonly string[]
   scripts?: Config['scripts']
+  /** By default without retries, so that each failure of a script is one call. */
   failover?: Config['failover']
   /** Limits that are not given have their default values. */
   concurrency?: Partial<Config['concurrency']>
@@ -250,7 +251,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.proxies && { proxies: options.proxies }),
     ...(options.points && { points: options.points }),
     ...(options.scripts && { scripts: options.scripts }),
-    ...(options.failover && { failover: options.failover }),
+    failover: options.failover ?? { sameModelRetries: 0 },
     ...(options.concurrency && { concurrency: { ...DEFAULT_CONCURRENCY, ...options.concurrency } }),
     ...(options.requestLimits && { limits: { ...DEFAULT_LIMITS, ...options.requestLimits } }),
     ...(options.knowledge && { knowledge: options.knowledge }),

@@ -29,7 +29,7 @@ export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
 // the chain, `default` to all earlier models.
 /** The default applies only to non-streaming answers. A stream has a total timeout only if the request sets one. */
 export const ATTEMPT_TIMEOUT_MS = { min: 1_000, max: 300_000, default: 120_000, last: 600_000 } as const
-export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 30_000, last: 300_000 } as const
+export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 12_000, last: 300_000 } as const
 /** The maximum pause between two chunks of a running stream. */
 export const STALL_TIMEOUT_MS = 300_000
 
@@ -131,7 +131,7 @@ export const EMBEDDING_INPUTS = 2_048
 
 // Failover. All ours.
 /** The number of retries of one model before the next model is called. */
-export const SAME_MODEL_RETRIES = { max: 3, default: 0 } as const
+export const SAME_MODEL_RETRIES = { max: 3, default: 1 } as const
 
 // Billing. All ours.
 /** Maximum monthly budget in dollars. Converted to nano-dollars, it is still a safe integer. */

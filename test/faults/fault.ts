@@ -8,9 +8,9 @@ export type Expected =
   | { answers: string | RegExp; finish?: 'stop' | 'length' | 'content_filter' }
   /**
    * The model fails before its first text. The request continues with the next model, or fails without one. `ours`: our
-   * own configuration is wrong, so the model is not retried.
+   * own configuration is wrong, so the model is not retried. `transient`: a status after which it is retried.
    */
-  | { fails: FailureReason; ours?: true; retryAfter?: readonly [min: number, max: number] }
+  | { fails: FailureReason; ours?: true; transient?: true; retryAfter?: readonly [min: number, max: number] }
   /**
    * The model rejects the request as the caller's fault, and no other model is tried. Exceptions: an earlier model was
    * down, or the reason is `context_length`, because the next model may accept a longer prompt.

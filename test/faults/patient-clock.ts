@@ -13,13 +13,14 @@ export type PatientClock = FakeClock & {
   during<T>(work: Promise<T>, isQuiet: () => boolean): Promise<T>
 }
 
-export function createPatientClock(): PatientClock {
+/** @param isOfRequest whether a timer of `ms` belongs to a request. Other timers belong to background work. */
+export function createPatientClock(isOfRequest = (ms: number): boolean => ms <= REQUEST_MS): PatientClock {
   const fake = createFakeClock()
   const dueTimes = new Set<{ atMs: number }>()
   let added = deferred()
 
   const after: Clock['after'] = (ms, run) => {
-    if (ms > REQUEST_MS) return fake.after(ms, run)
+    if (!isOfRequest(ms)) return fake.after(ms, run)
     const due = { atMs: fake.monotonic() + ms }
     dueTimes.add(due)
     added.resolve()

@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer, type Server } from 'node:net'
-import { type Gateway, type GatewayOptions, startGateway, upstreamProvider } from '../harness.ts'
+import { type Answer, type Gateway, type GatewayOptions, startGateway, upstreamProvider } from '../harness.ts'
 import { sharedResources } from '../shared-resources.ts'
 import type { Place } from './fault.ts'
 import { createPatientClock, type PatientClock, REQUEST_MS } from './patient-clock.ts'
@@ -27,21 +27,25 @@ export type Seen = AnswerContent & {
 /** The timeout of each model for its answer. Its first token must arrive within half of that. */
 export const TIMEOUT_MS = REQUEST_MS
 
+type Timed = { answer: Answer; ms: number }
+
 export type Stage = {
   gateway: Gateway
   raw: RawUpstream
+  clock: PatientClock
   /**
    * Sends a request to these models in order. One request at a time, because time stands still while a request runs.
    */
   ask(models: readonly string[], mode: Mode, surface?: SurfaceName): Promise<Seen>
+  /** Sends this body as one request, and returns the duration on the fake clock. */
+  send(surface: SurfaceName, body: object): Promise<Timed>
   /** Resolves when the gateway has closed all connections to the upstream. */
   allClosed(): Promise<void>
   close(): Promise<void>
 }
 
 /** Opens the raw upstream, addresses with other faults, and a gateway with all of them as providers. */
-export async function openStage(options: GatewayOptions = {}): Promise<Stage> {
-  const clock = createPatientClock()
+export async function openStage(options: GatewayOptions = {}, clock = createPatientClock()): Promise<Stage> {
   const wire = watchWire()
   const raw = await startRawUpstream({ clock })
   const slammer = createServer((socket) => void socket.on('error', () => {}).resetAndDestroy())
@@ -64,10 +68,13 @@ export async function openStage(options: GatewayOptions = {}): Promise<Stage> {
     ...options,
   })
   sharedResources.add(gateway)
+  const deps = { gateway, clock, raw, wire }
   return {
     gateway,
     raw,
-    ask: (models, mode, surface = 'classic') => ask({ gateway, clock, raw, wire }, surface, { models, mode }),
+    clock,
+    ask: (models, mode, surface = 'classic') => ask(deps, surface, { models, mode }),
+    send: (surface, body) => send(deps, surface, body),
     async allClosed() {
       clock.advance(MINUTE_MS)
       await raw.allClosed()
@@ -93,27 +100,33 @@ const MINUTE_MS = 60_000
 /** The name of a model at the raw upstream. */
 export const nameOf = (modelId: string) => modelId.slice(modelId.indexOf('/') + 1)
 
-async function ask(
-  { gateway, clock, raw, wire }: Pick<Stage, 'gateway' | 'raw'> & { clock: PatientClock; wire: Wire },
-  surface: SurfaceName,
-  { models, mode }: { models: readonly string[]; mode: Mode },
-): Promise<Seen> {
+type Deps = Pick<Stage, 'gateway' | 'raw' | 'clock'> & { wire: Wire }
+
+async function send({ gateway, clock, raw, wire }: Deps, surface: SurfaceName, body: object): Promise<Timed> {
   const gatewayPort = Number(new URL(gateway.url).port)
   const isQuiet = () => {
     const open = [...wire.open()]
     return !raw.hasOrphan(open) && open.every((one) => one.remotePort === gatewayPort || raw.isQuiet(one))
   }
-  const { path, toBody, readStream, readBody } = SURFACES[surface]
+  const startedMs = clock.monotonic()
+  const answer = await clock.during(gateway.call('POST', SURFACES[surface].path, body), isQuiet)
+  return { answer, ms: clock.monotonic() - startedMs }
+}
+
+async function ask(
+  deps: Deps,
+  surface: SurfaceName,
+  { models, mode }: { models: readonly string[]; mode: Mode },
+): Promise<Seen> {
+  const { toBody, readStream, readBody } = SURFACES[surface]
   const body = toBody({
     stream: mode !== 'whole',
     models: models.map((model) => ({ model, timeout_ms: TIMEOUT_MS, first_token_timeout_ms: TIMEOUT_MS / 2 })),
     ...(mode === 'held' && { redundancy: { commit: 'complete' } }),
   })
-  const startedMs = clock.monotonic()
-  const answer = await clock.during(gateway.call('POST', path, body), isQuiet)
-  const ms = clock.monotonic() - startedMs
+  const { answer, ms } = await send(deps, surface, body)
   // Ends background work of the daemon, and starts the next minute of the key's rate limit.
-  clock.advance(MINUTE_MS)
+  deps.clock.advance(MINUTE_MS)
   const isStream = String(answer.headers['content-type']).startsWith('text/event-stream')
   const said = isStream ? readStream(answer.text) : readBody(answer.body)
   return {

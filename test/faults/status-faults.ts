@@ -2,6 +2,7 @@ import { both, type Expected, type Fault } from './fault.ts'
 import { bytes, flood, head, json, reply } from './plays.ts'
 
 const failed: Expected = { fails: 'server_error' }
+const transient: Expected = { fails: 'server_error', transient: true }
 const ours: Expected = { fails: 'server_error', ours: true }
 const refused: Expected = { refuses: 'bad_request' }
 
@@ -13,10 +14,8 @@ const STATUSES: [number, Expected][] = [
   ...[400, 413, 415, 422].map((status): [number, Expected] => [status, refused]),
   ...[405, 406, 409, 411, 414, 418, 423, 425, 431, 451, 498, 499].map((status): [number, Expected] => [status, failed]),
   [408, { fails: 'timeout' }],
-  ...[424, 500, 501, 502, 503, 504, 505, 507, 520, 522, 524, 529, 599, 999].map((status): [number, Expected] => [
-    status,
-    failed,
-  ]),
+  ...[500, 502, 503].map((status): [number, Expected] => [status, transient]),
+  ...[424, 501, 504, 505, 507, 520, 522, 524, 529, 599, 999].map((status): [number, Expected] => [status, failed]),
 ]
 
 const message = { error: { message: 'secret detail', type: 'some_error' } }
@@ -33,16 +32,16 @@ const statuses: Fault[] = STATUSES.map(([status, expected]) =>
 )
 
 const bodies: Fault[] = [
-  both('a 500 with a page', reply(500, page, { 'content-type': 'text/html' }), failed),
+  both('a 500 with a page', reply(500, page, { 'content-type': 'text/html' }), transient),
   both('a 400 with a page', reply(400, page, { 'content-type': 'text/html' }), refused),
-  both('a 503 without a body', reply(503, ''), failed),
-  both('a 500 that breaks off', bytes([head(500, { 'content-length': '100' }), '{"error":']), failed),
-  both('a 500 that does not end', bytes([head(500, { 'content-length': '100' }), '{"error":'], 'silence'), failed),
-  both('a 500 with a body without end', flood([head(500)], 'x'.repeat(65_536)), failed),
-  both('a 502 with half a JSON', reply(502, '{"error": {"mess'), failed),
-  both('a 500 whose error is a list', json([message], 500), failed),
-  both('a 500 whose error is a text', json({ error: 'secret detail' }, 500), failed),
-  both('a 500 whose body is null', json(null, 500), failed),
+  both('a 503 without a body', reply(503, ''), transient),
+  both('a 500 that breaks off', bytes([head(500, { 'content-length': '100' }), '{"error":']), transient),
+  both('a 500 that does not end', bytes([head(500, { 'content-length': '100' }), '{"error":'], 'silence'), transient),
+  both('a 500 with a body without end', flood([head(500)], 'x'.repeat(65_536)), transient),
+  both('a 502 with half a JSON', reply(502, '{"error": {"mess'), transient),
+  both('a 500 whose error is a list', json([message], 500), transient),
+  both('a 500 whose error is a text', json({ error: 'secret detail' }, 500), transient),
+  both('a 500 whose body is null', json(null, 500), transient),
 ]
 
 const coded = (name: string, status: number, code: string, expected: Expected): Fault =>
@@ -109,6 +108,7 @@ const rateLimits: Fault[] = [
 const outages: Fault[] = [
   both('a 503 with a wait', json(message, 503, { 'retry-after': '20' }), {
     fails: 'server_error',
+    transient: true,
     retryAfter: [20, 20],
   }),
 ]

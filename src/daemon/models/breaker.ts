@@ -6,10 +6,8 @@ import { type FailureReason, isOperatorReason, isTrigger, OPERATOR_REASONS } fro
 export const CIRCUIT_FAILURES = 5
 export const CIRCUIT_WINDOW_MS = 60_000
 /** The time before an open circuit is probed. The time starts at `min` and doubles after each probe, up to `max`. */
-export const CIRCUIT_PROBE_MS = { min: 5_000, max: 30_000 } as const
-/**
- * The maximum number of circuits. If it is exceeded, the least recently used circuit is evicted.
- */
+export const CIRCUIT_PROBE_MS = { min: 5_000, max: 10_000 } as const
+/** The maximum number of circuits. If it is exceeded, the least recently used circuit is evicted. */
 const CIRCUITS_KEPT = 10_000
 
 /**
@@ -83,6 +81,8 @@ export type Breaker = {
    * for them.
    */
   skips(tenantId: string, modelId: string, triggers: ReadonlySet<string>): FailureReason | undefined
+  /** Whether the circuit of a model is open, also while a probe is running. */
+  isDown(tenantId: string, modelId: string): boolean
   firstToken(tenantId: string, modelId: string): void
   /** Removes the entry of a model. Call this after a complete answer. */
   succeeded(tenantId: string, modelId: string): void
@@ -104,6 +104,7 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
       if (circuit !== known) circuits.set(key, circuit)
       return skip ? known.reason : undefined
     },
+    isDown: (tenantId, modelId) => circuits.peek(keyOf(tenantId, modelId))?.probeAtMs !== undefined,
     firstToken(tenantId, modelId) {
       if (circuits.size === 0) return
       const key = keyOf(tenantId, modelId)
@@ -124,4 +125,10 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
 }
 
 /** A breaker that never opens. For calls whose results say nothing about the health of a model. */
-export const NO_BREAKER: Breaker = { skips: () => undefined, firstToken() {}, succeeded() {}, failed() {} }
+export const NO_BREAKER: Breaker = {
+  skips: () => undefined,
+  isDown: () => false,
+  firstToken() {},
+  succeeded() {},
+  failed() {},
+}

@@ -50,7 +50,7 @@ describe('defaults', () => {
       drainTimeoutMs: 25_000,
       licenses: { Essential: 0, Growth: 0, Ultra: 0, 'Early Access': 0 },
       discoverLocal: true,
-      failover: { sameModelRetries: 0 },
+      failover: { sameModelRetries: 1 },
       concurrency: { perTenant: 1000, perKey: 100, waitingPerKey: 200, perProvider: 0 },
       limits: DEFAULT_LIMITS,
       evidence: { receipts: true, retentionDays: 365 },
@@ -394,9 +394,9 @@ describe('limits of the compatibility surfaces', () => {
 describe('failover and concurrency', () => {
   test('are read from the file, with defaults for the rest', () => {
     const config = good(
-      yaml('failover: {same_model_retries: 1}\nconcurrency: {per_tenant: 500, per_key: 0, per_provider: 50}'),
+      yaml('failover: {same_model_retries: 0}\nconcurrency: {per_tenant: 500, per_key: 0, per_provider: 50}'),
     )
-    expect(config.failover).toEqual({ sameModelRetries: 1 })
+    expect(config.failover).toEqual({ sameModelRetries: 0 })
     expect(config.concurrency).toEqual({ perTenant: 500, perKey: 0, waitingPerKey: 200, perProvider: 50 })
   })
 

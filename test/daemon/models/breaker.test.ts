@@ -30,6 +30,18 @@ describe('a model that keeps failing', () => {
     expect(failing(CIRCUIT_FAILURES, reason).skips()).toBe(true)
   })
 
+  test('is down from the fifth failure until the first token of a probe', () => {
+    const { clock, breaker, skips } = failing(CIRCUIT_FAILURES - 1)
+    const isDown = () => breaker.isDown('t', 'p/m')
+    expect(isDown()).toBe(false)
+    breaker.failed('t', 'p/m', 'server_error')
+    expect([isDown(), breaker.isDown('other', 'p/m')]).toEqual([true, false])
+    clock.advance(CIRCUIT_PROBE_MS.min)
+    expect([skips(), isDown()]).toEqual([false, true])
+    breaker.firstToken('t', 'p/m')
+    expect(isDown()).toBe(false)
+  })
+
   test.each(['rate_limit', 'bad_request', 'context_length', 'content_filter', 'aborted'] as const)(
     'is not marked as down by %s',
     (reason) => {
@@ -65,7 +77,7 @@ describe('a model that keeps failing', () => {
     expect(breaker.skips('t', 'p/m', new Set(['timeout']))).toBe('timeout')
   })
 
-  test('is probed by one request after 5 s, then 10, 20, 30 and 30 s later', () => {
+  test('is probed by one request after 5 s, then every 10 s', () => {
     const { clock, breaker, skips } = failing(CIRCUIT_FAILURES)
     const waits: number[] = []
     for (let probe = 0, startMs = 0; probe < 5; probe++) {
@@ -75,10 +87,10 @@ describe('a model that keeps failing', () => {
       expect(skips()).toBe(true)
       breaker.failed('t', 'p/m', 'server_error')
     }
-    expect(waits).toEqual([5_000, 10_000, 20_000, 30_000, 30_000])
+    expect(waits).toEqual([5_000, 10_000, 10_000, 10_000, 10_000])
   })
 
-  test.each(OPERATOR_REASONS)('by %s is probed every 30 s where a server error would fail over', (reason) => {
+  test.each(OPERATOR_REASONS)('by %s is probed every 10 s where a server error would fail over', (reason) => {
     const { clock, breaker, skips } = failing(CIRCUIT_FAILURES, reason)
     expect(breaker.skips('t', 'p/m', new Set(['server_error']))).toBe(reason)
     expect(breaker.skips('t', 'p/m', new Set(['timeout', 'rate_limit', 'connection_error']))).toBeUndefined()
@@ -125,7 +137,7 @@ describe('for any sequence of results', () => {
     fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 40_000 }) }),
   )
 
-  test('a model is probed at least every 30 s, opens only after five failures, and uses little memory', () => {
+  test('a model is probed at least every 10 s, opens only after five failures, and uses little memory', () => {
     const property = fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       let circuit: Circuit | undefined
       let nowMs = 0

@@ -1,6 +1,7 @@
 // Tries the models of a chain until one answers. This file is long, because retries, failover and their limits depend
 // on each other.
 import { GatewayError } from '../../../shared/errors.ts'
+import { FIRST_TOKEN_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { Breaker } from '../../models/breaker.ts'
@@ -19,8 +20,14 @@ import type { Entitlement } from '../../records/evidence/entitlement.ts'
 import type { Attempt, Chain } from './chain.ts'
 import type { Facts, Stage } from './trail.ts'
 
-/** The pause before a retry of a model that sent no Retry-After. */
+/** The pause before a retry, unless Retry-After is longer. */
 export const RETRY_PAUSE_MS = 250
+/** A model that sends a longer Retry-After is not retried, because a fallback answers earlier. */
+export const RETRY_AFTER_MAX_SECONDS = 2
+/** A retry starts at most this long after the first call. A model that is silent for longer has stalled. */
+export const RETRY_WITHIN_MS = FIRST_TOKEN_TIMEOUT_MS.default
+/** The statuses of a server that may answer the next call. */
+const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([500, 502, 503])
 
 /** A result that has begun. After this point, the gateway must not try another model. */
 export type Opened<Begun> = {
@@ -100,36 +107,29 @@ export async function runChain<Begun>(request: ChainRun<Begun>, deps: FailoverDe
 }
 
 async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Opened<Begun>> {
-  const { chain, caller, attempts } = run
+  const { chain, attempts } = run
   const failures: ProviderError[] = []
-  const last = chain.attempts.at(-1)
-  for (const attempt of chain.attempts) {
-    const { modelId } = attempt
+  for (const attempt of modelsToTry(run, deps)) {
     const othersFailed = attempts.length > 0
-    // The last model is tried even if its breaker is open, because the alternative is an error.
-    const downFor = attempt !== last && deps.failover.breaker.skips(caller.tenantId, modelId, chain.triggers)
-    if (downFor) {
-      addAttempt(run, attempt, { reason: 'circuit_open', latencyMs: 0 }, deps.log, { circuit_reason: downFor })
-      continue
-    }
-    let result: Opened<Begun> | ProviderError
+    let result: Opened<Begun> | Failed
     try {
-      result = await (deps.failover.sameModelRetries === 0
-        ? tryModel(attempt, attempt.timeouts, run, deps)
-        : tryWithRetries(attempt, run, deps))
+      const startedMs = deps.clock.monotonic()
+      result = await tryModel(attempt, attempt.timeouts, run, deps)
+      if ('failure' in result) result = await retryModel(attempt, result, startedMs, run, deps)
     } catch (error) {
       // The next model's provider may have capacity.
-      if (attempt !== last && isOverloaded(error)) continue
+      if (attempt !== chain.attempts.at(-1) && isOverloaded(error)) continue
       throw error
     }
-    if (!(result instanceof ProviderError)) return result
-    failures.push(result)
-    if (isCallersFault(result)) {
+    if (!('failure' in result)) return result
+    const { failure } = result
+    failures.push(failure)
+    if (isCallersFault(failure)) {
       // A rejection by a fallback must not hide that the earlier models were down.
-      if (othersFailed || result.reason === 'context_length') continue
-      throw rejected(modelId, result)
+      if (othersFailed || failure.reason === 'context_length') continue
+      throw rejected(attempt.modelId, failure)
     }
-    if (!isTrigger(result.reason, chain.triggers)) break
+    if (!isTrigger(failure.reason, chain.triggers)) break
   }
   // The request counts as rejected only if every model rejected it, because a skipped model might have answered.
   const [first] = failures
@@ -139,39 +139,80 @@ async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Ope
 }
 
 /**
- * Tries one model. Retries the model as long as a retry may help and the timeout leaves enough time for the pause.
- * Returns the last failure.
+ * Yields the models of the chain in order, without those that are down. At the end it yields the skipped models whose
+ * probe has become due meanwhile, because the alternative is an error.
  */
-async function tryWithRetries<Begun>(
-  attempt: Attempt,
+function* modelsToTry<Begun>(
   run: Run<Begun>,
-  deps: FailoverDeps,
-): Promise<Opened<Begun> | ProviderError> {
-  const { clock, failover } = deps
-  let { timeouts } = attempt
-  // Without a total timeout, the retries of a stream share the first-token timeout.
-  const limit = Number.isFinite(timeouts.attemptMs) ? 'attemptMs' : 'firstTokenMs'
-  const endMs = clock.monotonic() + timeouts[limit]
-  for (let retriesLeft = failover.sameModelRetries; ; retriesLeft--) {
-    const result = await tryModel(attempt, timeouts, run, deps)
-    if (!(result instanceof ProviderError) || retriesLeft === 0 || !mayHelp(result, run.chain)) return result
-    const pauseMs = Math.max(RETRY_PAUSE_MS, 1000 * (result.retryAfterSeconds ?? 0))
-    const leftMs = endMs - clock.monotonic() - pauseMs
-    if (leftMs <= 0) return result
-    await pause(pauseMs, clock, run.signal)
-    timeouts = { ...timeouts, [limit]: leftMs }
+  { log, failover: { breaker } }: FailoverDeps,
+): Generator<Attempt, void, void> {
+  const { chain, caller } = run
+  const downFor = ({ modelId }: Attempt) => breaker.skips(caller.tenantId, modelId, chain.triggers)
+  const last = chain.attempts.at(-1)
+  const skipped: Attempt[] = []
+  for (const attempt of chain.attempts) {
+    // The last model is tried even if its breaker is open, because the alternative is an error.
+    const reason = attempt !== last && downFor(attempt)
+    if (reason) {
+      addAttempt(run, attempt, { reason: 'circuit_open', latencyMs: 0 }, log, { circuit_reason: reason })
+      skipped.push(attempt)
+    } else yield attempt
   }
+  for (const attempt of skipped) if (!downFor(attempt)) yield attempt
 }
 
-/** A retry cannot help if the operator must act or the request is invalid. */
-const mayHelp = ({ reason, alarm }: ProviderError, { triggers }: Chain) => !alarm && isTrigger(reason, triggers)
+/**
+ * Retries a model after a failure that may pass quickly. The retries share the time limits of the first call.
+ * @param startedMs when the first call began
+ * @returns the last failure if no retry answered
+ */
+async function retryModel<Begun>(
+  attempt: Attempt,
+  first: Failed,
+  startedMs: number,
+  run: Run<Begun>,
+  deps: FailoverDeps,
+): Promise<Opened<Begun> | Failed> {
+  const { clock, failover } = deps
+  const { attemptMs, firstTokenMs, stallMs } = attempt.timeouts
+  const limitMs = Math.min(attemptMs, firstTokenMs, RETRY_WITHIN_MS)
+  let last = first
+  for (let retriesLeft = failover.sameModelRetries; retriesLeft > 0; retriesLeft--) {
+    // A model that is down gets only probes.
+    if (!mayHelp(last, run.chain) || failover.breaker.isDown(run.caller.tenantId, attempt.modelId)) break
+    const pauseMs = Math.max(RETRY_PAUSE_MS, 1000 * (last.failure.retryAfterSeconds ?? 0))
+    const usedMs = clock.monotonic() - startedMs + pauseMs
+    if (usedMs >= limitMs) break
+    await pause(pauseMs, clock, run.signal)
+    const timeouts = { attemptMs: attemptMs - usedMs, firstTokenMs: firstTokenMs - usedMs, stallMs }
+    const result = await tryModel(attempt, timeouts, run, deps)
+    if (!('failure' in result)) return result
+    last = result
+  }
+  return last
+}
+
+/**
+ * Whether the same model may answer the next call. Timeouts are excluded, because a retry would multiply the wait. An
+ * answer that broke after its first output is excluded, because generating it again takes as long as a fallback.
+ */
+function mayHelp({ failure, hadOutput }: Failed, { triggers }: Chain): boolean {
+  const { reason, upstreamStatus, retryAfterSeconds, alarm } = failure
+  if (hadOutput || alarm || !isTrigger(reason, triggers)) return false
+  if (reason === 'rate_limit') return retryAfterSeconds !== undefined && retryAfterSeconds <= RETRY_AFTER_MAX_SECONDS
+  if ((retryAfterSeconds ?? 0) > RETRY_AFTER_MAX_SECONDS) return false
+  return reason === 'connection_error' || (reason === 'server_error' && TRANSIENT_STATUSES.has(upstreamStatus))
+}
+
+/** A failed call. `hadOutput` is whether the model had already sent a part of its answer. */
+type Failed = { failure: ProviderError; hadOutput: boolean }
 
 async function tryModel<Begun>(
   attempt: Attempt,
   timeouts: ProviderCall['timeouts'],
   run: Run<Begun>,
   { clock, log, failover: { breaker, providerGates } }: FailoverDeps,
-): Promise<Opened<Begun> | ProviderError> {
+): Promise<Opened<Begun> | Failed> {
   const { caller, attempts, heads, entitlements, begin, entitle, signal } = run
   const { tenantId, keyId } = caller
   const { modelId, provider } = attempt
@@ -190,6 +231,7 @@ async function tryModel<Begun>(
   const at = attempts.length
   let firstTokenMs = 0
   let endCall = () => {}
+  let hadOutput = false
   try {
     const terms: AttemptTerms = {
       timeouts,
@@ -200,6 +242,7 @@ async function tryModel<Begun>(
         heads[at] = head
       },
       onFirstOutput() {
+        hadOutput = true
         firstTokenMs = Math.round(clock.monotonic() - startedMs)
         breaker.firstToken(tenantId, modelId)
       },
@@ -241,7 +284,7 @@ async function tryModel<Begun>(
     if (provider_message !== undefined) {
       log.debug({ request_id: run.requestId, model: modelId, provider_message }, 'message of the provider')
     }
-    return failure
+    return { failure, hadOutput }
   }
 }
 

@@ -50,7 +50,7 @@ test('a stream has no total timeout, unless the request or the operator sets one
     plan({ model: 'p/a', ...body }, {}, { stream: true, limits }).attempts.map(({ timeouts }) => timeouts)
   const unlimited = { attemptMs: Number.POSITIVE_INFINITY, firstTokenMs: 300_000, stallMs: 300_000 }
   expect(streamed({})).toEqual([unlimited])
-  expect(streamed({ fallback_models: ['p/b'] })).toEqual([{ ...unlimited, firstTokenMs: 30_000 }, unlimited])
+  expect(streamed({ fallback_models: ['p/b'] })).toEqual([{ ...unlimited, firstTokenMs: 12_000 }, unlimited])
   expect(streamed({ redundancy: { timeout_ms: 5000 } })).toEqual([
     { ...unlimited, attemptMs: 5000, firstTokenMs: 5000 },
   ])
@@ -66,7 +66,7 @@ test('a stream has no total timeout, unless the request or the operator sets one
 test('a model that may think silently has more time for the first token, unless a fallback waits', () => {
   const firstTokens = (body: object, settings: object = {}) =>
     plan(body, settings).attempts.map(({ timeouts }) => timeouts.firstTokenMs)
-  expect(firstTokens({ models: ['p/a', 'p/b', 'p/a'] })).toEqual([30_000, 300_000])
+  expect(firstTokens({ models: ['p/a', 'p/b', 'p/a'] })).toEqual([12_000, 300_000])
   expect(firstTokens({ model: 'p/a', redundancy: { timeout_ms: 200_000 } })).toEqual([200_000])
   expect(firstTokens({ model: 'p/a', redundancy: { first_token_timeout_ms: 4000 } })).toEqual([4000])
   const failoverDefaults = { models: ['p/a', 'p/b'], first_token_timeout_ms: 900 }

@@ -303,12 +303,12 @@ describe('failover.same_model_retries', () => {
   test('retries a model after the requested wait, and lists both attempts', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ clock, failover })
-    gateway.upstream.script(limited('3'), whole('second try'))
+    gateway.upstream.script(limited('1'), whole('second try'))
     const answer = gateway.chat(chain)
     await gateway.upstream.nextRequest()
-    await untilWaiting(clock, 3_000)
+    await untilWaiting(clock, 1_000)
     expect(asked(gateway)).toEqual(['a'])
-    clock.advance(3_000)
+    clock.advance(1_000)
     const { body } = await answer
     expect(body.metadata.failover).toEqual({
       occurred: false,
@@ -321,7 +321,10 @@ describe('failover.same_model_retries', () => {
   })
 
   test.each([
-    ['the wait exceeds its timeout', limited('200')],
+    ['the wait is longer than two seconds', limited('3')],
+    ['a rate limit names no wait', replyJson({ error: {} }, { status: 429 })],
+    ['a server that is down names a wait', replyJson({ error: {} }, { status: 503, headers: { 'retry-after': '3' } })],
+    ['the server timed out', replyJson({ error: {} }, { status: 504 })],
     ['our credentials are refused', replyJson({ error: {} }, { status: 401 })],
   ])('fails over at once when %s', async (_why, script) => {
     const gateway = await startGateway({ failover })
@@ -330,14 +333,53 @@ describe('failover.same_model_retries', () => {
     expect([body.metadata.served_model, asked(gateway)]).toEqual(['test/b', ['a', 'b']])
   })
 
+  test('leaves no more time for the first token than one call has', async () => {
+    const clock = createFakeClock()
+    const gateway = await startGateway({ clock, failover })
+    gateway.upstream.script(down, hang, streamed('from b'))
+    const answer = gateway.stream({ ...chain, redundancy: { first_token_timeout_ms: 2_000 } })
+    await gateway.upstream.nextRequest()
+    await untilWaiting(clock, 250)
+    clock.advance(250)
+    const silent = await gateway.upstream.nextRequest()
+    clock.advance(1_750)
+    await silent.aborted
+    expect(textOf((await answer).frames)).toBe('from b')
+    expect(asked(gateway)).toEqual(['a', 'a', 'b'])
+  })
+
+  test('is not applied to a model whose circuit is open', async () => {
+    const clock = createFakeClock()
+    const gateway = await startGateway({ clock, failover })
+    byModel(gateway, { a: down, b: whole('from b') })
+    for (const retries of [1, 1, 0]) {
+      const answer = gateway.chat(chain)
+      await gateway.upstream.nextRequest()
+      if (retries > 0) {
+        await untilWaiting(clock, 250)
+        clock.advance(250)
+        await gateway.upstream.nextRequest()
+      }
+      await gateway.upstream.nextRequest()
+      expect((await answer).body.metadata.served_model).toBe('test/b')
+    }
+    // The fifth failure opened the circuit. The probe is a single call.
+    clock.advance(5_000)
+    expect((await gateway.chat(chain)).body.metadata.failover?.attempts).toMatchObject([
+      { model: 'test/a', reason: 'server_error' },
+      { model: 'test/b', status: 'served' },
+    ])
+    expect(asked(gateway).join('')).toBe('aabaababab')
+  })
+
   test('ends when the client disconnects', async () => {
     const clock = createFakeClock()
     const gateway = await startGateway({ clock, failover })
-    gateway.upstream.script(limited('3'))
+    gateway.upstream.script(limited('1'))
     const leave = new AbortController()
     const answer = gateway.chat({ prompt: 'hi' }, { signal: leave.signal })
     await gateway.upstream.nextRequest()
-    await untilWaiting(clock, 3_000)
+    await untilWaiting(clock, 1_000)
     leave.abort()
     await expect(answer).rejects.toThrow()
     await gateway.close()
@@ -377,18 +419,46 @@ describe('a model that is down', () => {
     expect(asked(gateway)).toEqual(['a'])
   })
 
-  test('gets requests again within 30 s of its recovery', async () => {
+  test('is probed at the end of the chain if its probe became due meanwhile', async () => {
+    const { clock, gateway } = await broken()
+    byModel(gateway, { a: whole('a is back'), b: hang })
+    const answer = gateway.chat({ ...chain, redundancy: { timeout_ms: 5_000 } })
+    const silent = await gateway.upstream.nextRequest()
+    clock.advance(5_000)
+    await silent.aborted
+    expect((await answer).body.metadata).toMatchObject({
+      served_model: 'test/a',
+      failover: {
+        occurred: false,
+        attempts: [
+          { model: 'test/a', reason: 'circuit_open', latency_ms: 0 },
+          { model: 'test/b', reason: 'timeout', latency_ms: 5_000 },
+          { model: 'test/a', status: 'served' },
+        ],
+      },
+    })
+    expect(asked(gateway)).toEqual(['b', 'a'])
+  })
+
+  test('is not called again at the end of the chain before its probe is due', async () => {
+    const { gateway } = await broken()
+    byModel(gateway, { a: whole('a is back'), b: down })
+    expect((await gateway.chat(chain)).status).toBe(502)
+    expect(asked(gateway)).toEqual(['b'])
+  })
+
+  test('gets requests again within 10 s of its recovery', async () => {
     const { clock, gateway } = await broken()
     for (let second = 0; second < 60; second++) {
       clock.advance(1_000)
       await gateway.chat(chain)
     }
-    // 5, 15 and 35 s after it was marked as down.
-    expect(asked(gateway).filter((model) => model === 'a')).toHaveLength(3)
+    // After 5 s, and then every 10 s.
+    expect(asked(gateway).filter((model) => model === 'a')).toHaveLength(6)
     byModel(gateway, { a: whole('a is back'), b: whole('from b') })
     let seconds = 0
     for (; (await gateway.chat(chain)).body.metadata.served_model !== 'test/a'; seconds++) clock.advance(1_000)
-    expect(seconds).toBeLessThanOrEqual(30)
+    expect(seconds).toBeLessThanOrEqual(10)
     expect((await gateway.chat(chain)).body.metadata.served_model).toBe('test/a')
   })
 })
