@@ -224,8 +224,6 @@ export class ProviderError extends Error {
    * OPERATOR_REASONS and for redirects.
    */
   readonly alarm: boolean
-  /** The provider's own message, cleaned (`toProviderMessage`). Only for operators: it may quote the request. */
-  readonly providerMessage: string | undefined
 
   constructor(
     reason: FailureReason,
@@ -235,11 +233,9 @@ export class ProviderError extends Error {
       upstreamStatus?: number
       retryAfterSeconds?: number | undefined
       alarm?: boolean
-      providerMessage?: string | undefined
     } = {},
   ) {
     super(message, options)
-    this.providerMessage = options.providerMessage
     this.reason = reason
     this.outcome = options.outcome ?? (reason === 'aborted' ? 'aborted' : 'error')
     this.upstreamStatus = options.upstreamStatus

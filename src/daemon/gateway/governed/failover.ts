@@ -280,10 +280,6 @@ async function tryModel<Begun>(
     }
     breaker.failed(tenantId, modelId, failure.reason)
     addAttempt(run, attempt, { reason, latencyMs, alarm: failure.alarm }, log, { detail: failure.message })
-    const { providerMessage: provider_message } = failure
-    if (provider_message !== undefined) {
-      log.debug({ request_id: run.requestId, model: modelId, provider_message }, 'message of the provider')
-    }
     return { failure, hadOutput }
   }
 }

@@ -426,14 +426,3 @@ test.each(['test/any', 'local/extract'])(
     ])
   },
 )
-
-test("the provider's message is in the log at level debug, without keys, and in no response", async () => {
-  const gateway = await startGateway()
-  const message = `Incorrect API key provided: sk-upstream-secret. ${'Find your key. '.repeat(100)}`
-  gateway.upstream.script(replyJson({ error: { message, code: 'invalid_api_key' } }, { status: 401 }))
-  const { status, text } = await gateway.chat({ prompt: 'hi' })
-  expect([status, text.includes('Find your key')]).toEqual([502, false])
-  const lines = gateway.log.filter(({ facts }) => JSON.stringify(facts).includes('Find your key'))
-  const provider_message = expect.stringMatching(/^Incorrect API key provided: \[key\] Find your key\. .{200,}…$/)
-  expect(lines).toMatchObject([{ level: 'debug', facts: { model: 'test/any', provider_message } }])
-})

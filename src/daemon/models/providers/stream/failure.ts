@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '../../../platform/text/json.ts'
 import { type FailureReason, isOperatorReason, type OperatorReason, ProviderError } from '../../provider.ts'
-import { toProviderMessage } from './provider-message.ts'
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 
 /**
@@ -17,8 +16,6 @@ type ErrorDetails = {
   message: string
   /** Names and message. */
   words: string
-  /** The message for operators. */
-  shownMessage: string | undefined
   /** The exhausted quotas that Google names, in lower case. */
   quotaIds: string
   retryAfterSeconds: number | undefined
@@ -95,7 +92,6 @@ export function statusError(status: number, headers: IncomingHttpHeaders, body: 
     retryAfterSeconds: retryAfterSeconds(headers, nowMs) ?? limitSeconds,
     // A model API never redirects, so the configured address is wrong.
     alarm: isOperatorReason(reason) || status < 400,
-    providerMessage: details.shownMessage,
   })
 }
 
@@ -110,7 +106,6 @@ export function reportedError(error: unknown): ProviderError {
     status !== undefined && status >= 400 && status < 600 ? statusReason(status, details) : wordsReason(details)
   return new ProviderError(reason, `The provider reported an error in its answer${shown(details.code)}.`, {
     retryAfterSeconds: isOperatorReason(reason) ? undefined : details.retryAfterSeconds,
-    providerMessage: details.shownMessage,
   })
 }
 
@@ -206,15 +201,13 @@ function errorDetails(body: unknown, errorType?: string | string[], nowMs = Numb
   const names = [error.code, error.type, error.status, String(errorType ?? '').split(':')[0]]
   const google = googleDetails(error.details)
   const all = joined([...names, inner, reasons, ...google.reasons])
-  const texts = [error.message, error.detail]
-  const message = joined(texts)
+  const message = joined([error.message, error.detail])
   return {
     code: names.filter((name) => typeof name === 'string').find((name) => name !== '' && !/^\d+$/.test(name)),
     status: names.map(Number).find((name) => Number.isInteger(name) && name >= 100 && name < 600),
     names: all,
     message,
     words: `${all} ${message}`,
-    shownMessage: toProviderMessage(texts.filter((text) => typeof text === 'string').join(' ')),
     quotaIds: joined(google.quotaIds),
     retryAfterSeconds: retryInfoSeconds(error.details) ?? passedOnSeconds(error.metadata, nowMs),
   }
