@@ -35,7 +35,7 @@ export type Operation<Input extends GovernedInput, Prepared, Begun> = {
   readonly sparesBreaker?: true
   /** Collects what a model call needs, such as passages of a knowledge base. */
   prepare(screened: Screened<Input>, deps: GovernedDeps): Stage<Prepared> | Promise<Stage<Prepared>>
-  /** The maximum cost of the request. */
+  /** Returns the order that determines the maximum cost of the request. */
   orderOf(screened: Screened<Input>, prepared: Prepared, requestId: string, deps: GovernedDeps): Order
   /**
    * Calls one model. Resolves at the commit point. After this point, no other model is tried.
