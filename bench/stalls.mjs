@@ -1,6 +1,6 @@
 // Measures how long expensive requests and answers block the event loop. Each case reports three figures: the longest
-// turn of the daemon's main thread in CPU time, the event loop delay, and the latency of `/livez` during the case. Run:
-// npm run bench -- stalls
+// turn of the daemon's main thread in CPU time, the event loop delay, and the latency of `/livez` during the case.
+// Run: npm run bench -- stalls
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'

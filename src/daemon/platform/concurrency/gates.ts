@@ -43,7 +43,7 @@ type Gate = {
 /** By key. Contains only keys with a waiting request, in the order in which they are served. */
 type Queues = Map<string, Waiting[]>
 
-/** @param what begins the error message, such as "this key may run 100 chats"; the message continues with "at once" */
+/** @param what the beginning of the error message, such as "this key may run 100 chats"; "at once" follows */
 export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, clock: Clock, what: string): Gates {
   const gates = new Map<string, Gate>()
 
