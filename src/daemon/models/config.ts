@@ -86,7 +86,7 @@ export type ScriptStep =
   | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }
   /** The connection breaks. */
   | { break: true }
-  /** No output follows until a timeout expires or the client disconnects. */
+  /** Sends no further output until a timeout expires or the client disconnects. */
   | { stall: true }
 
 /** Scripts by name. */

@@ -156,7 +156,7 @@ const failoverOf = ({ sparesBreaker }: { sparesBreaker?: true }, deps: GovernedD
 const billingOf = ({ isFree }: { isFree?: true }, { billing, clock }: GovernedDeps): Billing =>
   isFree ? unbilled(billing, clock) : billing
 
-/** Every call to a model needs an entitlement for its exact body. The receipt lists them. */
+/** Every call to a model needs an entitlement for its exact body. The receipt lists the entitlements. */
 function chainRunOf<Input extends GovernedInput, Prepared, Begun>(
   operation: Operation<Input, Prepared, Begun>,
   running: Running<Input, Prepared>,

@@ -20,7 +20,7 @@ import type { Stage } from './trail.ts'
  * `Input` is the well-formed request. `Prepared` contains what a model call needs. `Begun` is a result that has begun.
  */
 export type Operation<Input extends GovernedInput, Prepared, Begun> = {
-  /** The name that evidence records. */
+  /** The operation's name in the evidence. */
   readonly name: RequestFacts['operation']
   /** The route in incidents and Idempotency-Keys. */
   readonly path: string

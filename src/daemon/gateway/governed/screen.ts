@@ -22,7 +22,7 @@ export type Screened<Input extends GovernedInput = GovernedInput> = Admitted & {
   guarded: GuardedRequest
   /** The origin that is recorded with incidents. */
   origin: IncidentOrigin
-  /** How many tool results were replaced by a notice. */
+  /** The number of tool results that were replaced by a notice. */
   withheldToolResults: number
 }
 

@@ -9,8 +9,8 @@ import type { AppliedPolicy } from '../../safety/policies/policies.ts'
 
 /**
  * The facts of a request so far. A trail is immutable: each stage returns the facts that it found, and `withFacts`
- * returns a new trail with these facts. Each request has exactly one log entry. `finish` creates this entry from the
- * trail.
+ * returns a new trail with these facts. Each request has exactly one log entry. `finish` creates this log entry from
+ * the trail.
  */
 export type Trail = Readonly<Omit<RequestFacts, 'policy' | 'incidents'>> & {
   readonly policy: AppliedPolicy | undefined

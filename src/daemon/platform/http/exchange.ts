@@ -54,8 +54,8 @@ export class Exchange implements RequestContext {
     this.bodyHeldBack = bodyHeldBack
     this.shutdown = shutdown
     this.#connection = connection
-    // 'error' is ignored, because 'close' also signals a broken socket. Without a listener, 'error' would end the
-    // process.
+    // `error` is ignored, because `close` also signals a broken socket. Without a listener, an `error` event would end
+    // the process.
     response.on('error', ignore)
     request.on('error', ignore)
   }
