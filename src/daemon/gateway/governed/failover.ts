@@ -79,10 +79,7 @@ export type ChainRun<Begun> = {
   signal: AbortSignal
 }
 
-/**
- * A run, and its attempts so far. Each attempt is added when it ends. `attempts` and the lists beside it use the same
- * indexes.
- */
+/** A run, and its attempts so far. Each attempt is added when it ends. All three lists use the same indexes. */
 type Run<Begun> = ChainRun<Begun> & {
   attempts: FailoverAttempt[]
   /** Undefined if the attempt received no HTTP response. */
