@@ -1,5 +1,5 @@
-// Measures how long requests and answers that are expensive to process block the event loop. Each case reports the
-// longest turn in CPU time of the daemon's main thread, the event loop delay, and the latency of /livez in the meantime.
+// Measures how long expensive requests and answers block the event loop. Each case reports three figures: the longest
+// turn of the daemon's main thread in CPU time, the event loop delay, and the latency of `/livez` during the case.
 // Run: npm run bench -- stalls
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import http from 'node:http'
@@ -111,7 +111,7 @@ const CASES = [
   },
 ]
 
-/** An upstream that sends `shape.answer` as raw bytes. */
+/** Starts an upstream that sends `shape.answer`, a complete response in raw bytes. */
 function startUpstream() {
   const shape = { answer: undefined }
   const server = http.createServer((request, reply) => {
@@ -135,7 +135,7 @@ async function startGateway(session, upstream) {
   return { child, key, url, files }
 }
 
-/** Returns the figures of both modules since the previous call. */
+/** Returns the figures that both modules collected since the previous call. */
 async function readLoop({ child, files }) {
   for (const file of Object.values(files)) rmSync(file, { force: true })
   process.kill(child.pid, 'SIGUSR2')
@@ -144,7 +144,7 @@ async function readLoop({ child, files }) {
   return { turnMs: read(files.turns).maxMs, delay: read(files.delay) }
 }
 
-/** Requests /livez until the returned function is called, which returns the sorted latencies. */
+/** Requests `/livez` until the returned function is called. That function returns the sorted latencies. */
 function startPings(url) {
   const pings = []
   let isOver = false
@@ -191,7 +191,7 @@ export async function benchStalls({ rounds, quick, noBuild, dataDir }) {
   try {
     await withSession({ dataDir }, async (session) => {
       const gateway = await startGateway(session, upstream)
-      // Warm-up: V8 compiles the functions.
+      // Warm-up, so that V8 compiles the functions.
       for (const kase of cases) await measure(gateway, upstream, kase)
       for (let round = 0; round < (rounds ?? (quick ? QUICK_ROUNDS : FULL_ROUNDS)); round++) {
         for (const kase of cases) runs.push(await measure(gateway, upstream, kase))

@@ -3,7 +3,7 @@ import { COMPAT_BODY_BYTES, COMPAT_JSON_DEPTH, STALL_TIMEOUT_MS } from '../../sh
 
 /** Maximum number of running chats and of waiting chats, per key. */
 const KEY_CHATS = { running: 100, waiting: 200 } as const
-/** Maximum number of running chats per tenant. Ten keys at their limit reach it. */
+/** Maximum number of running chats per tenant. Ten keys at their own limit reach the tenant's limit. */
 const TENANT_CHATS = 1_000
 
 /** Limits of concurrent chats per tenant and per key, and of concurrent calls per provider. 0 means unlimited. */
@@ -17,8 +17,8 @@ export const DEFAULT_CONCURRENCY: ConcurrencyLimits = {
 }
 
 /**
- * Maximum number of requests of a tenant that the daemon accepts at once: as many may wait as may run. This limit
- * includes requests that are still sending their body and repeats that wait for the first response. Infinity means
+ * Maximum number of requests that the daemon accepts from a tenant at once: as many requests may wait as may run. This
+ * limit includes requests whose body is still arriving, and retries that wait for the first response. Infinity means
  * unlimited.
  */
 export const acceptedPerTenant = ({ perTenant }: ConcurrencyLimits): number =>

@@ -40,7 +40,7 @@ type GatewayConfig = {
   points?: PointAllowances | undefined
 }
 
-/** @param deps the capabilities of the lower modules that chats need */
+/** @param deps the capabilities that chats need from the lower modules */
 export function openGateway(
   { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points }: GatewayConfig,
   deps: Omit<GovernedDeps, 'idempotency' | 'callerGate' | 'failover' | 'limits'> & { limiter: RateLimiter },

@@ -29,7 +29,7 @@ export type Circuit = {
 }
 
 /**
- * Returns the circuit after a failure that indicates that the model is down. If the circuit was already open, the
+ * Returns the circuit after a failure that indicates an outage of the model. If the circuit was already open, the
  * failed request was a probe, or began before the circuit opened. If only the operator can fix the failure, the wait
  * between probes is the maximum.
  */
@@ -65,8 +65,8 @@ export function admit(circuit: Circuit, nowMs: number): { skip: boolean; circuit
 }
 
 /**
- * Failures that indicate that the model is down. Rate limits and rejected requests are not listed, because the model is
- * up. A rejected API key is listed, so that requests do not repeat a call that is known to fail.
+ * Failures that indicate that the model is down. Rate limits and rejected requests are not listed, because they show
+ * that the model is up. A rejected API key is listed, so that requests do not repeat a call that is known to fail.
  */
 const DOWN: ReadonlySet<FailureReason> = new Set(['connection_error', 'server_error', 'timeout', ...OPERATOR_REASONS])
 
@@ -90,7 +90,7 @@ export type Breaker = {
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
-  // Contains only failing models. Usually no model is failing: the empty map then saves each request four lookups.
+  // Contains only failing models. Fast path: the map is usually empty, which saves each request four lookups.
   const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_KEPT })
   const keyOf = (tenantId: string, modelId: string) => `${tenantId} ${modelId}`
 
@@ -115,7 +115,7 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
       if (circuits.size > 0) circuits.delete(keyOf(tenantId, modelId))
     },
     failed(tenantId, modelId, reason) {
-      // The client disconnected, so the outcome reveals nothing about the model.
+      // The client disconnected, so the outcome does not show whether the model is healthy.
       if (reason === 'aborted') return
       const key = keyOf(tenantId, modelId)
       if (DOWN.has(reason)) circuits.set(key, afterFailure(circuits.get(key), reason, clock.monotonic()))
@@ -124,7 +124,7 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
   }
 }
 
-/** A breaker that never opens. For calls whose results say nothing about the health of a model. */
+/** A breaker that never opens. Used for calls whose results do not show whether a model is healthy. */
 export const NO_BREAKER: Breaker = {
   skips: () => undefined,
   isDown: () => false,

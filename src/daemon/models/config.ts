@@ -14,7 +14,7 @@ export type EndpointConfig = {
   baseUrl: string
   apiKey: string | undefined
   headers: Readonly<Record<string, string>>
-  /** The offered models, by their names at the upstream. Undefined: any name is passed on. */
+  /** The offered models, by their names at the upstream. Undefined: the provider accepts any name. */
   models: readonly string[] | undefined
   /**
    * The region where data is processed, such as `eu` or `eu-west-1`. Policies with a residency requirement check this
@@ -23,7 +23,9 @@ export type EndpointConfig = {
   region?: string | undefined
   /** Azure OpenAI only: the dated API version. Undefined: the undated API. */
   apiVersion?: string | undefined
-  /** The URL of the proxy for all calls, or null for direct calls. Undefined: the proxy of the environment. */
+  /**
+   * The URL of the proxy for all calls, or null for direct calls. Undefined: the proxy from the environment variables.
+   */
   proxy?: string | null | undefined
   /** Certificate authorities in PEM, which replace the system's list. */
   ca?: string | undefined
@@ -84,7 +86,7 @@ export type ScriptStep =
   | { fail: (typeof SCRIPT_FAILURES)[number]; retry_after?: number | undefined }
   /** The connection breaks. */
   | { break: true }
-  /** No output follows until a timeout expires or the client disconnects. */
+  /** Sends no further output until a timeout expires or the client disconnects. */
   | { stall: true }
 
 /** Scripts by name. */

@@ -9,11 +9,11 @@ export const PROVIDER_HEAD_BYTES = 32_768
 export const PROVIDER_CONNECT_TIMEOUT_MS = 10_000
 /** How long an idle connection is kept, unless the server names a time. */
 export const PROVIDER_IDLE_CONNECTION_MS = 30_000
-/** The longest time for which an idle connection is kept at the server's request. */
+/** The maximum time for which an idle connection is kept, even if the server names a longer time. */
 export const PROVIDER_IDLE_MAX_MS = 60_000
-/** Connections are not reused this long before the time at which the server closed one under a call. */
+/** A connection is no longer reused this long before it reaches the server's learned idle limit (`ReuseLimit`). */
 const REUSE_MARGIN_MS = 1_000
-/** How long that time is remembered. */
+/** How long the learned idle limit is remembered. */
 const REUSE_LIMIT_KEPT_MS = 600_000
 
 /** The dependencies of every provider that is called over HTTP. */
@@ -24,7 +24,7 @@ export type ProviderDeps = {
 }
 
 export type PoolOptions = {
-  /** Default: one lookup by the system for each connection. */
+  /** Default: the system resolves the name again for each connection. */
   resolve?: ResolveHost | undefined
   /** The URL of an http or https proxy. */
   proxy?: string | undefined
@@ -37,16 +37,16 @@ export type PoolOptions = {
 export type SocketWatch = {
   /** Called when the server ends the socket. A paused call must then resume and must not pause again. */
   onEnd: (() => void) | undefined
-  /** Set by the connection. Call it when the call has ended. */
+  /** Set by the connection. Call this function when the call has ended. */
   onFree?: (() => void) | undefined
 }
 
 const incomplete = new WeakSet<Error>()
 
 /**
- * Whether a call that failed with this error may be sent once more. This is true only if a reused connection died before
- * it received a byte of the response, and before the whole request was handed to the operating system. Then the server
- * never had the whole request, so it cannot have processed it (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+ * Whether a call that failed with this error may be sent once more. This requires a reused connection that died before
+ * it received a byte of the response, and before the operating system accepted the whole request. The server received
+ * only a part of the request, so it cannot have processed it (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
  */
 export const wasIncomplete = (error: Error): boolean => incomplete.has(error)
 
@@ -56,7 +56,8 @@ export type PooledCall = Dispatcher.DispatchOptions & { watch: SocketWatch }
 /**
  * Opens the HTTP/1.1 connections to the server of `url`. The pool lives as long as the provider. Each connection
  * carries one call at a time, because a stream may take minutes. The number of connections is unlimited, because
- * `platform/concurrency/gates.ts` limits the calls. A call is sent once, see `wasIncomplete`.
+ * `platform/concurrency/gates.ts` limits the calls. Each call is sent only once; `wasIncomplete` describes the
+ * exception.
  *
  * A proxy opens a tunnel to an https server. Requests to an http server are sent to the proxy itself.
  */
@@ -75,7 +76,7 @@ export function openPool(
     allowH2: false,
     maxHeaderSize: PROVIDER_HEAD_BYTES,
     connect: forward ? buildConnector(toHost) : via ? tunnelThrough(via, toHost, toServer) : toServer,
-    // undici subtracts 2 seconds from a time that the server names.
+    // If the server names an idle time, undici subtracts 2 seconds from it.
     keepAliveTimeout: PROVIDER_IDLE_CONNECTION_MS,
     keepAliveMaxTimeout: PROVIDER_IDLE_MAX_MS,
     // `stream/silence.ts` limits each call, on the daemon's clock.
@@ -85,24 +86,24 @@ export function openPool(
   })
 }
 
-/** How requests are sent to a proxy that forwards them: with the URL of their server (RFC 9112 §3.2.2). */
+/** For a forwarding proxy: each request contains the full URL of its server (RFC 9112 §3.2.2). */
 type Forward = { origin: string; headers: Record<string, string> }
 
-/** The pool passes on the `connect` option. */
+/** The pool passes its `connect` option to each connection. */
 type ConnectionOptions = Client.Options & { connect: buildConnector.connector }
 
 /**
  * Works around faults of undici 7 (undici 8 needs Node 22):
  * - If a server closes a connection while its response is paused, undici throws in a socket event. This ends the
- *   process (nodejs/undici#5360). So the call is resumed before undici handles the end.
+ *   process (nodejs/undici#5360). The call is therefore resumed before undici handles the end.
  * - undici treats a connection reset as the normal end of a response without a length. It also fails calls that still
- *   wait for the connection. So every error is passed to undici as recoverable. undici then fails only the call that
- *   was sent.
+ *   wait for the connection. Every error is therefore passed to undici as recoverable. undici then fails only the call
+ *   that was sent.
  */
 class Connection extends Client {
   #watch: SocketWatch | undefined
   #socket: Socket | undefined
-  /** Whether the socket has carried an earlier call than the current one. */
+  /** Whether the socket carried another call before the current call. */
   #isReused = false
   /** The bytes that the socket had received and sent when the current call was dispatched. */
   #before = { read: 0, written: 0 }
@@ -135,7 +136,7 @@ class Connection extends Client {
             if (this.#socket === socket) this.#noteDeath(socket, error)
             if (code !== CLOSED_BY_UNDICI) error.code = RECOVERABLE
           })
-          // This call adds undici's own listeners. These listeners read the changed code.
+          // `done` adds undici's own listeners, which read the changed code.
           done(...result)
           socket.on('error', (error: NodeJS.ErrnoException) => {
             if (code === undefined) delete error.code
@@ -153,7 +154,7 @@ class Connection extends Client {
 
   override dispatch(call: PooledCall, handler: Dispatcher.DispatchHandler): boolean {
     const socket = this.#socket
-    // undici then opens another connection for this call.
+    // After this, undici opens another connection for the call.
     if (socket && this.#isFree && !this.#reuse.isAllowed(this.#freeAt)) socket.destroy()
     this.#isReused = socket !== undefined
     this.#before = { read: socket?.bytesRead ?? 0, written: socket?.bytesWritten ?? 0 }
@@ -167,7 +168,7 @@ class Connection extends Client {
     const { read, written } = this.#before
     if (this.#isFree || !this.#isReused || !CLOSED_BY_SERVER.has(error.code) || socket.bytesRead !== read) return
     const isWriteError = error.syscall === 'write'
-    // If the call was not begun, undici sends it on another connection.
+    // If no byte of the call was written, undici sends the call on another connection.
     if (!isWriteError && socket.bytesWritten === written) return
     this.#reuse.learn(this.#freeAt)
     if (isWriteError || socket.writableLength > 0) incomplete.add(error)
@@ -175,8 +176,8 @@ class Connection extends Client {
 }
 
 /**
- * The time for which a server keeps idle connections, if it does not name it. It is known after the server closed a
- * reused connection under a call. All connections of a pool share it.
+ * The learned idle limit of a server: how long it keeps idle connections, if it names no time. The pool learns the
+ * limit when the server closes a reused connection during a call. All connections of a pool share the limit.
  */
 class ReuseLimit {
   readonly now: () => number
@@ -187,13 +188,16 @@ class ReuseLimit {
     this.now = now
   }
 
-  /** Whether a connection may be reused that is free since `freeAt`. */
+  /** Whether a connection that has been idle since `freeAt` may be reused. */
   isAllowed(freeAt: number): boolean {
     const now = this.now()
     return now >= this.#knownUntil || now - freeAt < this.#idleMs
   }
 
-  /** Call it when the server has closed a connection that was free since `freeAt`, under a call. */
+  /**
+   * Call this when the server closes a connection while a call is in flight on it. `freeAt`: since when it had been
+   * idle.
+   */
   learn(freeAt: number): void {
     const now = this.now()
     const idleMs = now - freeAt - REUSE_MARGIN_MS
@@ -204,7 +208,7 @@ class ReuseLimit {
 
 const CLOSED_BY_UNDICI = 'UND_ERR_INFO'
 const RECOVERABLE = 'UND_ERR_SOCKET'
-/** undici's code is for a FIN. */
+/** `UND_ERR_SOCKET` is undici's code for a FIN. */
 const CLOSED_BY_SERVER: ReadonlySet<string | undefined> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
 const forwarded = (call: PooledCall, { origin, headers }: Forward): PooledCall => ({
@@ -222,7 +226,7 @@ function readProxy(text: string): Proxy {
   return { origin, headers }
 }
 
-/** Connects to a server through a tunnel of the proxy (RFC 9110 §9.3.6). */
+/** Connects to a server through a proxy's tunnel (RFC 9110 §9.3.6). */
 function tunnelThrough(
   { origin, headers }: Proxy,
   toProxy: buildConnector.BuildOptions,
@@ -231,7 +235,7 @@ function tunnelThrough(
   return (to, done) => {
     const host = to.hostname.includes(':') ? `[${to.hostname}]` : to.hostname
     const target = `${host}:${to.port || 443}`
-    // A client of its own, because the tunnel takes its connection.
+    // Uses a separate client, because the tunnel takes over the client's connection.
     const client = new Client(origin, {
       connect: toProxy,
       headersTimeout: PROVIDER_CONNECT_TIMEOUT_MS,

@@ -15,7 +15,10 @@ export type ProxySettings = {
   except?: readonly string[] | undefined
 }
 
-/** Returns the proxy for calls to `url`. Undefined for a direct call. Loopback addresses are always called directly. */
+/**
+ * Returns the proxy for calls to `url`. Returns undefined for a direct call. Loopback addresses are always called
+ * directly.
+ */
 export function proxyFor(url: URL, { http, https, except = [] }: ProxySettings): string | undefined {
   const host = bare(url.hostname.toLowerCase()).replace(/\.$/, '')
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
@@ -32,7 +35,7 @@ function covers(entry: string, host: string, port: string): boolean {
   return wanted !== '' && (host === wanted || (isIP(host) === 0 && host.endsWith(`.${wanted}`)))
 }
 
-/** A single address is a block, too. */
+/** A single address also counts as a block. */
 function isInBlock(host: string, block: string): boolean {
   const [address = '', prefix] = block.split('/')
   const family = isIP(address)

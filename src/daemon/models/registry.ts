@@ -15,13 +15,13 @@ import { type ProxySettings, proxyFor } from './proxy.ts'
 export type ProviderRegistry = {
   /**
    * For a model id `<provider>/<model>`, finds the provider, the model's name at the provider, and the location of the
-   * model's calls. Undefined if the model is not offered.
+   * model's calls. Returns undefined if the model is not offered.
    */
   find(modelId: string): { provider: Provider; model: string; location: CallLocation } | undefined
   /**
    * Lists the model ids that a key with this allowlist may request. Without an allowlist, lists the ids that any key
-   * may request. `<provider>/*` means that the provider accepts any name. If the allowlist names single models of such
-   * a provider, these are listed instead.
+   * may request. `<provider>/*` means that the provider accepts any name. If the allowlist names single models of this
+   * provider, these models are listed instead.
    */
   describe(allowedModels?: readonly string[]): string[]
   close(): Promise<void>

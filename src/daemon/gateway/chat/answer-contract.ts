@@ -20,7 +20,7 @@ export type Finish = (typeof FINISH_REASONS)[number]
 
 /**
  * Renders one answer for the client. `add` receives the parts as they arrive. `close` renders the end of the answer.
- * `send` sends it, and must be called only after the commit.
+ * `send` sends the rendered end, and must be called only after the commit.
  */
 export type Answer = {
   /** Returns false if the client is slow: await `drained` before the next `add`. */

@@ -41,7 +41,7 @@ export function createAnswerItems(): { readonly all: readonly AnswerItem[]; add(
   }
 }
 
-/** Adds a part to `step`. Begins a new step if `step` is undefined, sealed or from another origin. */
+/** Adds a part to `step`. If `step` is undefined, sealed or from another origin, begins a new step. */
 export const withPart = (step: Reasoning | undefined, part: ReasoningPart): Reasoning => ({
   origin: part.origin ?? '',
   text: step && goesOn(step, part) ? step.text + part.text : part.text,

@@ -58,7 +58,7 @@ export async function beginAnswer(
     return { firstBatch, rest: batches, limit }
   } catch (error) {
     const { reason } = signal
-    // The client has disconnected, but the model generated the buffered text, so it is billed like every answer.
+    // The client has disconnected. The buffered text is billed like every answer, because the model generated it.
     if (firstBatch && reason instanceof RequestAborted && reason.by === 'client')
       return { firstBatch, rest: brokenBy(reason), limit }
     throw error
@@ -76,7 +76,7 @@ function bufferedBytes(commit: CommitPoint, { stream }: Call): number {
   return commit === 'complete' ? BUFFERED_ANSWER_BYTES : 0
 }
 
-// Copied member by member: object spread costs more than the rest of this function.
+// Copies each member explicitly: object spread costs more than the rest of this function.
 function toProviderCall(
   call: Call,
   { model }: Attempt,

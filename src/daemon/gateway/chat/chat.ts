@@ -91,7 +91,7 @@ async function deliver(
     },
   }
 
-  /** The full output to the client of a broken answer: the frames of the stream, or the error response. */
+  /** For a broken answer, the full output to the client: the frames of the stream, or the error response. */
   function toBrokenResponse(failure: unknown, refusal: unknown): Delivery['response'] {
     const contentType = 'application/json'
     if (isOfClient(failure)) {

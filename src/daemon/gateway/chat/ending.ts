@@ -29,7 +29,7 @@ export async function readAnswer(
 ): Promise<Ending> {
   const output: AnswerSoFar = { usage: undefined, isFinal: false, generated: '' }
   let failure: unknown
-  // Backpressure is not needed here: guards buffer little output, so the backlog of a slow client stays bounded.
+  // Backpressure is not needed here: guards buffer little output, so the backlog for a slow client stays bounded.
   let refused: { error: unknown } | undefined
   const quiet = guard.whenQuiet(
     (parts) => answer.add(parts),
@@ -61,8 +61,8 @@ export async function readAnswer(
 }
 
 /**
- * Flushes the output of a broken answer that the guards have buffered. Returns the error if this output is blocked or a
- * guard fails.
+ * After a broken answer, flushes the output that the guards have buffered. Returns the error if this output is blocked
+ * or a guard fails.
  */
 async function flushGuard(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Promise<unknown> {
   try {
@@ -124,8 +124,8 @@ function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedV
 }
 
 /**
- * Returns the error response for a broken answer. It is used if no byte was sent yet, and for requests that wait for
- * the replay.
+ * Returns the error response for a broken answer. This response is used if no byte was sent yet, and for requests that
+ * wait for the replay.
  */
 export function toRefusal(failure: unknown, opened: Opened<Begun>, traceId: string): unknown {
   if (failure instanceof OutputBlocked) {

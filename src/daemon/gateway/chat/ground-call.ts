@@ -23,7 +23,7 @@ export type Grounded = {
 
 type GroundDeps = Pick<GovernedDeps, 'search' | 'guards' | 'clock'>
 
-/** Retrieves passages for the last user turn. Retrieves none for Zero-Knowledge or `use_rag: false`. */
+/** Retrieves passages for the last user turn. Skips retrieval for Zero-Knowledge or `use_rag: false`. */
 export async function groundCall(screened: Screened<ChatInput>, deps: GroundDeps): Promise<Stage<Grounded>> {
   const { conversation, index, caller, input, origin } = screened
   if (index.id === undefined || !input.useRag) {
@@ -63,7 +63,7 @@ export async function groundCall(screened: Screened<ChatInput>, deps: GroundDeps
   }
 }
 
-// Copied member by member: object spread costs more than the rest of this function.
+// Copies each member explicitly: object spread costs more than the rest of this function.
 function callWith(
   { conversation: { messages }, options, policy, input }: Screened<ChatInput>,
   system: string,

@@ -13,7 +13,7 @@ export type ChatInput = GovernedInput & {
   useRag: boolean
   /** Undefined: the model's own default. */
   temperature: number | undefined
-  /** True if the gateway set the temperature, because the request has none. */
+  /** True if the request has no temperature, so the gateway set one. */
   temperatureIsDefault?: boolean
   /** Undefined: the request sets no limit. */
   maxTokens: number | undefined
@@ -121,6 +121,6 @@ function sized(field: string, conversation: Conversation): Conversation {
   return conversation
 }
 
-/** Returns the generation options. Undefined if none is set. */
+/** Returns the generation options. Returns undefined if no option is set. */
 export const askedOptions = (options: GenerationOptions): GenerationOptions | undefined =>
   Object.values(options).some((value) => value !== undefined) ? options : undefined

@@ -1,4 +1,4 @@
-// The output limit of one attempt, and the changes to the request that the client must learn of.
+// Computes the output limit of one attempt, and the changes to the request that are reported to the client.
 import type { Change } from '../../../shared/wire/chat.ts'
 import { inputOf, type Order } from '../../metering/usage/billing.ts'
 import type { GenerationOptions } from '../../models/conversation.ts'
@@ -70,7 +70,10 @@ export function changesOf(
   return changes
 }
 
-/** The minimum number of output tokens for the requested reasoning, or 0 without reasoning or without a minimum. */
+/**
+ * The minimum number of output tokens for the requested reasoning. 0 if no reasoning is requested, or it has no
+ * minimum.
+ */
 function thinkingTokensOf({ provider, model }: Attempt, { options = {} }: Call): number {
   const { reasoningEffort, noReasoning } = options
   const thinks = reasoningEffort !== undefined && reasoningEffort !== 'none' && !noReasoning

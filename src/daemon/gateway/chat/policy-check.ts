@@ -166,7 +166,7 @@ async function checkAll(
 }
 
 const SKIPPED = { skipped: true } as const
-/** The results for checks that did not run, because an earlier check failed or the check does not apply. */
+/** The results for skipped checks: an earlier check failed, or the check does not apply. */
 const NOT_CHECKED: Checks = {
   input: { passed: true },
   model_access: SKIPPED,

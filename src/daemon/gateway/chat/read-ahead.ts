@@ -3,7 +3,8 @@ import { type ChatPart, ProviderError } from '../../models/provider.ts'
 /**
  * Appends parts to `held` until the answer is complete or `held` exceeds `limitBytes`. If the last part in `held` is
  * not `end`, the answer is too long to buffer and must be sent before it is complete.
- * @throws ProviderError if the answer breaks off earlier; `held` then contains the parts until the failure
+ * @throws ProviderError if the answer breaks off earlier; `held` then contains the parts that arrived before the
+ * failure
  */
 export async function readAhead(
   held: ChatPart[],

@@ -4,16 +4,21 @@ import type { RequestContext } from '../../platform/http/route.ts'
 import type { EventStream } from '../../platform/http/sse.ts'
 import type { Answer, AnswerFault, Finish, Rendered } from './answer-contract.ts'
 
-/** Maximum backlog of a client whose response is stored. The limit prevents replays from waiting for a slow client. */
+/**
+ * Maximum backlog for a client whose response is stored for replay. The limit prevents replays from waiting for a slow
+ * client.
+ */
 const IDEMPOTENCY_BACKLOG_BYTES = 1_048_576
 
 /** Renders a stream in the format of a surface. Returns complete frames as text, and keeps state between calls. */
 export type StreamWording = {
-  /** Returns frames for these parts. Empty if the surface does not show them. */
+  /** Returns frames for these parts. Returns an empty text if the surface does not show these parts. */
   say(parts: readonly ChatPart[]): string
-  /** Returns the last frames of a complete answer. If no part was shown, the result also contains the first frames. */
+  /** Returns the final frames of a complete answer. If no part was shown yet, the opening frames come first. */
   end(finish: Finish, usage: TokenUsage): string
-  /** Returns the last frames of a broken answer. They must be clearly different from the end of a complete answer. */
+  /**
+   * Returns the final frames of a broken answer. These frames must differ clearly from the end of a complete answer.
+   */
   fail(fault: AnswerFault): string
 }
 
@@ -38,8 +43,8 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
       left.add(frames)
       if (!keep) return stream.write(frames)
       transcript += frames
-      // There is no backpressure, because other requests may wait for this answer. If a client's backlog is too large,
-      // the client is disconnected and gets the answer by retrying.
+      // Backpressure is not applied, because other requests may wait for this answer. If a client's backlog becomes too
+      // large, the client is disconnected and can retry to get the answer.
       if (context.response.writableLength > IDEMPOTENCY_BACKLOG_BYTES) context.response.destroy()
       else stream.write(frames)
       return true

@@ -22,8 +22,8 @@ export type UsageFacts = {
 }
 
 /**
- * Returns the body of GET /usage. Points and dollars are the usage of the key's owner by finished requests. The limits
- * are the effective limits. The operator key has no limits.
+ * Returns the body of GET /usage. Points and dollars show what the finished requests of the key's owner have used. The
+ * limits are the effective limits. The operator key has no limits.
  */
 export function toUsage(
   { keyName, expiresAt, isOperator, settings, userUsageByModel }: Caller,

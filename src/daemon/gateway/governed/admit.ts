@@ -16,7 +16,7 @@ import { type Chain, planChain } from './chain.ts'
 import type { GovernedInput } from './input.ts'
 import type { Facts, Stage } from './trail.ts'
 
-/** The resolved names of a request. Its key may use all of them. */
+/** The resolved names of a request. Its key is allowed to use all of them. */
 export type Admitted = {
   caller: Caller
   /** The account to bill. */

@@ -10,8 +10,8 @@ import type { ConcurrencyLimits } from '../config.ts'
  */
 export type CallerGate = {
   /**
-   * Returns undefined if both slots are free; otherwise the promise resolves once the caller has both. The caller must
-   * call `leave` afterwards.
+   * Returns undefined if both slots are free. Otherwise, the promise resolves once the caller has both slots. The
+   * caller must call `leave` afterwards.
    * @throws OVERLOADED if a queue is full. The promise rejects with OVERLOADED if a queue becomes full or no slot
    * becomes free in time, and with the signal's reason on abort.
    */
@@ -30,7 +30,7 @@ export function createCallerGate(
   const keys = createGates({ ...waits, slots: perKey }, clock, `this key may run ${perKey}`)
   const tenants = createGates({ ...waits, slots: perTenant }, clock, `this tenant may run ${perTenant}`)
 
-  /** Takes the slot of the tenant. Releases the slot of the key if that fails. */
+  /** Takes the slot of the tenant. If this fails, releases the slot of the key. */
   function enterTenant(caller: GateCaller, signal: AbortSignal): Promise<void> | undefined {
     try {
       return tenants.enter(caller.tenantId, caller, signal)?.catch((error: unknown) => leaveKey(keys, caller, error))

@@ -43,11 +43,11 @@ const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
 
 /**
  * Builds the chain of a request from `models`, or from `model` and `fallback_models`, or from `model` and its
- * successors in the key's `failoverDefaults`. The first of these that is given applies. Duplicates are removed.
- * Precedence of timeouts: the entry, `redundancy`, the key, the operator. A stream has no total timeout by default,
- * only a limit on silence, unless it is buffered until complete.
- * @throws VALIDATION_ERROR (`Invalid model`) listing the configured models; INSUFFICIENT_PERMISSIONS if the key may not
- * use every model of the chain
+ * successors in the key's `failoverDefaults`. The first value that is set takes precedence. Duplicates are removed.
+ * Precedence of timeouts: the entry, `redundancy`, the key, the operator. By default, a stream has a limit on silence
+ * but no total timeout. A stream that is buffered until complete has both.
+ * @throws VALIDATION_ERROR (`Invalid model`) listing the configured models; INSUFFICIENT_PERMISSIONS if the key is not
+ * allowed to use every model of the chain
  */
 export function planChain(
   request: ChainRequest,
@@ -63,7 +63,7 @@ export function planChain(
   const attempts = distinct.map((entry): Attempt => {
     const found = usableModel(entry.model, registry, settings.allowedModels)
     // The last model has no fallback, and some models reason for a long time without output. An early timeout would
-    // only lose the answer.
+    // lose the answer without any benefit.
     const patience = entry === distinct.at(-1) ? 'last' : 'default'
     const wholeMs = limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
     const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs

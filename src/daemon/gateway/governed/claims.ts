@@ -47,8 +47,7 @@ export type Claims = {
 export type ClaimsDeps = { db: Db; clock: Clock; log: Pick<Log, 'warn'> }
 
 /**
- * With SQLite there is only one daemon. The daemon tracks its requests in memory, so no claim is written before the
- * answer.
+ * SQLite allows only one daemon. The daemon tracks its requests in memory, so no claim is written before the answer.
  */
 export const createClaims = (deps: ClaimsDeps): Claims =>
   engineOf(deps.db).name === 'sqlite' ? soleClaims(deps) : sharedClaims(deps)
@@ -67,13 +66,13 @@ function soleClaims({ db }: ClaimsDeps): Claims {
 }
 
 // The row of an Idempotency-Key on a shared store:
-//   absent, expired or lease over -> claimed: `take` inserts it or takes it over; only one daemon succeeds.
+//   absent, expired or lease over -> claimed: `take` inserts the row or takes it over; only one daemon succeeds.
 //   claimed -> claimed: `renewal` extends the lease while the request runs.
 //   claimed -> answered: the commit of the bill replaces the claim by the answer. It stores nothing if the claim was
 //     taken over in the meantime (ClaimLostError).
 //   claimed -> absent: the request ended without an answer.
-//   answered -> absent: it expired and was purged.
-// Other daemons poll until a row is no longer claimed, then read it again.
+//   answered -> absent: the answer expired and was purged.
+// Other daemons poll while a row is claimed, then read the row again.
 function sharedClaims({ db, clock, log }: ClaimsDeps): Claims {
   /** Request ids of this daemon's claims. */
   const held = new Set<string>()

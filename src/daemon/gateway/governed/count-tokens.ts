@@ -7,7 +7,7 @@ import type { GovernedInput } from './input.ts'
 import type { Running } from './operation.ts'
 
 /**
- * Returns the tokens to bill. Logs counts of the provider that are too high to bill.
+ * Returns the tokens to bill. Logs the provider's counts if they are too high to bill.
  * @param maxTokens the limit that was sent to the model
  */
 export async function countBilledTokens(

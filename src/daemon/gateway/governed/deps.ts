@@ -1,4 +1,4 @@
-// The resources of governed operations. The gateway module passes them in.
+// The resources of governed operations. The gateway module provides these resources.
 import type { Clock } from '../../../shared/time.ts'
 import type { Authenticator } from '../../identity/keys/authenticate.ts'
 import type { Search } from '../../knowledge/search/search.ts'
@@ -29,7 +29,7 @@ export type GovernedDeps = {
    * entry.
    */
   isAccepted: Authenticator['isAccepted']
-  /** Whether receipts are served. If so, answers contain the URL of their receipt. */
+  /** Whether receipts are served. If they are served, answers contain the URL of their receipt. */
   receipts: boolean
   clock: Clock
   log: Log

@@ -26,10 +26,10 @@ export const RETRY_PAUSE_MS = 250
 export const RETRY_AFTER_MAX_SECONDS = 2
 /** A retry starts at most this long after the first call. A model that is silent for longer has stalled. */
 export const RETRY_WITHIN_MS = FIRST_TOKEN_TIMEOUT_MS.default
-/** The statuses of a server that may answer the next call. */
+/** Transient statuses: the server may answer the next call. */
 const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([500, 502, 503])
 
-/** A result that has begun. After this point, the gateway must not try another model. */
+/** A result that has begun. The gateway must no longer try another model. */
 export type Opened<Begun> = {
   attempt: Attempt
   /** All attempts of the chain so far. The last attempt produced the result. */
@@ -54,13 +54,13 @@ export type Failover = {
 
 export type FailoverDeps = { clock: Clock; log: Log; failover: Failover }
 
-/** What applies to one attempt. */
+/** The timeouts, entitlement and callbacks of one attempt. */
 export type AttemptTerms = Pick<ProviderCall, 'timeouts'> & {
   entitle: Entitle
   onHead: OnHead
-  /** Call it when the first output has arrived. The model is then known to be healthy. */
+  /** Call this when the first output has arrived, which shows that the model is healthy. */
   onFirstOutput(): void
-  /** Sets what ends the call. It runs if the attempt fails, and when the result is closed. */
+  /** Sets the function that ends the call. This function runs if the attempt fails, and when the result is closed. */
   onClose(end: () => void): void
 }
 
@@ -74,15 +74,15 @@ export type ChainRun<Begun> = {
    * @throws ProviderError if another model may be tried
    */
   begin(attempt: Attempt, terms: AttemptTerms): Promise<Begun>
-  /** Creates the entitlement of an attempt. @param at index of the attempt in the chain's attempts */
+  /** Creates an attempt's entitlement. @param at index of the attempt in the chain's attempts */
   entitle(attempt: Attempt, at: number, created: (entitlement: Entitlement) => void): Entitle
   signal: AbortSignal
 }
 
-/** A run, and its attempts so far. Each attempt is added when it ends. The lists have the same indexes. */
+/** A run, and its attempts so far. Each attempt is added when it ends. All three lists use the same indexes. */
 type Run<Begun> = ChainRun<Begun> & {
   attempts: FailoverAttempt[]
-  /** Undefined for an attempt without an HTTP response. */
+  /** Undefined if the attempt received no HTTP response. */
   heads: (ProviderHead | undefined)[]
   entitlements: (Entitlement | undefined)[]
 }
@@ -90,10 +90,10 @@ type Run<Begun> = ChainRun<Begun> & {
 /**
  * Tries the models of the chain in order until one reaches its commit point. Each model has its own timeouts. Time in
  * the provider's queue does not count towards the timeouts. If the first model rejects the request, the rejection is
- * returned. After an earlier model failed, a rejection counts as one more failure. A prompt that is too long for one
- * model is sent to the next model, regardless of the triggers.
+ * returned. If an earlier model failed, a rejection counts as one more failure. A prompt that is too long for one model
+ * is sent to the next model, regardless of the triggers.
  *
- * The facts contain every attempt, also after a failure. The refusal is a GatewayError if no model of the chain
+ * The facts contain every attempt, even if all attempts failed. The refusal is a GatewayError if no model of the chain
  * answered, the request itself is invalid, or the last provider is overloaded; otherwise the signal's reason.
  */
 export async function runChain<Begun>(request: ChainRun<Begun>, deps: FailoverDeps): Promise<Stage<Opened<Begun>>> {
@@ -125,13 +125,14 @@ async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Ope
     const { failure } = result
     failures.push(failure)
     if (isCallersFault(failure)) {
-      // A rejection by a fallback must not hide that the earlier models were down.
+      // A fallback's rejection must not hide that the earlier models were down.
       if (othersFailed || failure.reason === 'context_length') continue
       throw rejected(attempt.modelId, failure)
     }
     if (!isTrigger(failure.reason, chain.triggers)) break
   }
-  // The request counts as rejected only if every model rejected it, because a skipped model might have answered.
+  // The request counts as rejected only if every model of the chain rejected it, because a skipped model might have
+  // answered.
   const [first] = failures
   const wereAsked = failures.length === chain.attempts.length
   if (first && wereAsked && failures.every(isCallersFault)) throw rejected(chain.attempts[0].modelId, first)
@@ -139,8 +140,8 @@ async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Ope
 }
 
 /**
- * Yields the models of the chain in order, without those that are down. At the end it yields the skipped models whose
- * probe has become due meanwhile, because the alternative is an error.
+ * Yields the models of the chain in order, without those that are down. At the end, yields the skipped models whose
+ * probe has become due in the meantime, because the alternative is an error.
  */
 function* modelsToTry<Begun>(
   run: Run<Begun>,
@@ -162,7 +163,7 @@ function* modelsToTry<Begun>(
 }
 
 /**
- * Retries a model after a failure that may pass quickly. The retries share the time limits of the first call.
+ * Retries a model after a failure that is probably transient. The retries share the time limits of the first call.
  * @param startedMs when the first call began
  * @returns the last failure if no retry answered
  */
@@ -193,7 +194,7 @@ async function retryModel<Begun>(
 }
 
 /**
- * Whether the same model may answer the next call. Timeouts are excluded, because a retry would multiply the wait. An
+ * Whether a retry of the same model may succeed. Timeouts are excluded, because a retry would multiply the wait. An
  * answer that broke after its first output is excluded, because generating it again takes as long as a fallback.
  */
 function mayHelp({ failure, hadOutput }: Failed, { triggers }: Chain): boolean {
@@ -204,7 +205,7 @@ function mayHelp({ failure, hadOutput }: Failed, { triggers }: Chain): boolean {
   return reason === 'connection_error' || (reason === 'server_error' && TRANSIENT_STATUSES.has(upstreamStatus))
 }
 
-/** A failed call. `hadOutput` is whether the model had already sent a part of its answer. */
+/** A failed call. `hadOutput`: whether the model had already sent a part of its answer. */
 type Failed = { failure: ProviderError; hadOutput: boolean }
 
 async function tryModel<Begun>(
@@ -342,7 +343,7 @@ function addAttempt(
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'
 
-/** Whether this model would reject the request again on every retry. */
+/** Whether this model would reject every retry of the request. */
 function isCallersFault({ reason }: ProviderError): boolean {
   return reason === 'bad_request' || reason === 'context_length' || reason === 'content_filter'
 }

@@ -31,7 +31,7 @@ export type Ending =
 /**
  * Stores all records of a request in one commit: its receipt with the bill, the spend, the key's counters, incidents,
  * failovers, their events, and the response for replays. Sets the bundle id in `context`.
- * @throws the ledger's error. In this case nothing is stored, and the response must not contain the id of a receipt.
+ * @throws the ledger's error. In this case, nothing is stored, and the response must omit the receipt id.
  */
 export async function finish(
   trail: Trail,
@@ -69,7 +69,7 @@ function toRecords(
   }
 }
 
-/** The records that only a result has: what it costs, and the response for replays. */
+/** The records that exist only for a result: its cost, and the response for replays. */
 function recordsOf({
   delivery: { broken, response },
   charge,
@@ -134,9 +134,9 @@ function toEnd(
 }
 
 /**
- * Returns the name of a model that was not called, in a form that may be recorded. Other text from the caller must not
- * enter the evidence. The result is the full name if provider, key or policy names the model, `<provider>/*` if the
- * provider accepts any name, and null for an unknown model.
+ * Returns the recordable name of a model that was not called. Other text from the caller must not enter the evidence.
+ * The result is the full name if provider, key or policy names the model, `<provider>/*` if the provider accepts any
+ * name, and null for an unknown model.
  */
 function recordableName(
   { requestedModel, policy }: Trail,

@@ -32,7 +32,7 @@ export function governed<Input extends GovernedInput, Prepared, Begun>(
   deps: GovernedDeps,
 ): Promise<Reply | undefined> {
   return deps.idempotency.once(context, operation.path, async () => {
-    // No model may be paid for an answer that could not be recorded.
+    // A model is called only if its answer can be recorded.
     deps.ledger.requireWritable()
     const { chain, stream } = input
     const names = { requestedModel: chain.models?.[0]?.model ?? chain.model ?? null, streamed: stream }
@@ -93,13 +93,13 @@ async function answer<Input extends GovernedInput, Prepared, Begun>(
   } catch (error) {
     throw trail.incidents.length === 0 ? error : await refuse(trail, error, context, deps)
   }
-  // The head of a stream names the entry before the entry exists.
+  // A stream's head contains the entry's id before the entry exists.
   context.bundleId = trail.bundleId
   const produced = await produce(operation, request, deps)
   try {
     if (produced.result) return await settle(operation, produced.trail, produced.result, request, deps)
   } finally {
-    // Before the rejection is recorded, so that the next request does not wait for that commit.
+    // Runs before the rejection is recorded, so that the next request does not wait for that commit.
     await produced.payment?.release()
     deps.callerGate.leave(context.caller)
   }
@@ -114,7 +114,9 @@ type Produced = {
   error?: unknown
 }
 
-/** Screens the request, reserves its budget, and gets its result from the first model that gives one. Never throws. */
+/**
+ * Screens the request, reserves its budget, and gets its result from the first model that returns one. Never throws.
+ */
 async function produce<Input extends GovernedInput, Prepared, Begun>(
   operation: Operation<Input, Prepared, Begun>,
   { input, admitted, context, replay, trail: admittedTrail }: AdmittedRequest<Input>,
@@ -128,8 +130,8 @@ async function produce<Input extends GovernedInput, Prepared, Begun>(
     if (stage.refusal) throw stage.refusal.error
     return stage.value as T
   }
-  // A client with an Idempotency-Key will retry. So the result is completed and billed once, even if the client
-  // disconnects.
+  // A client with an Idempotency-Key is expected to retry. The result is therefore completed and billed once, even if
+  // the client disconnects.
   const signal = replay ? context.shutdown : context.signal
   const { requestId } = context
   try {
@@ -154,7 +156,7 @@ const failoverOf = ({ sparesBreaker }: { sparesBreaker?: true }, deps: GovernedD
 const billingOf = ({ isFree }: { isFree?: true }, { billing, clock }: GovernedDeps): Billing =>
   isFree ? unbilled(billing, clock) : billing
 
-/** Every call of a model needs an entitlement for exactly its body. The receipt lists them. */
+/** Every call to a model needs an entitlement for its exact body. The receipt lists the entitlements. */
 function chainRunOf<Input extends GovernedInput, Prepared, Begun>(
   operation: Operation<Input, Prepared, Begun>,
   running: Running<Input, Prepared>,
@@ -187,7 +189,7 @@ function chainRunOf<Input extends GovernedInput, Prepared, Begun>(
 /**
  * Commits the bill and all other records, then sends the last bytes. All generated output is billed, even if the result
  * broke off or the client disconnected. A complete response is stored for replay. The rejection of a blocked result is
- * also stored, because otherwise a retry would pay for the model again.
+ * also stored; otherwise a retry would pay for the model again.
  * @throws the failure of the result if no byte was sent; the ledger's error if the commit failed
  */
 async function settle(

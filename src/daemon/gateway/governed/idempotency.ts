@@ -19,7 +19,7 @@ const IDEMPOTENCY_PURGE_ROWS = 500
 export type ReplaySlot = Pick<Claim, 'fence'> & {
   /** Returns the row for the commit that bills the request. The row omits an answer that is too large to store. */
   toRow(kept: { status: number; contentType: string; body: string }): IdempotencyResultRow
-  /** Reports that the request failed. Waiting requests get the same error, and a later retry runs the request again. */
+  /** Reports that the request failed. Waiting requests get the same error; a later retry is executed again. */
   broke(error: unknown): void
 }
 
@@ -56,7 +56,7 @@ type Left = { stored?: StoredResult; failure?: { error: unknown; bundleId: strin
 
 /**
  * The first request with an idempotency key on this daemon. `confirmed` resolves when this request is known to own the
- * key, or has ended. Until then, a request with another body may own the key.
+ * key, or has ended. Until then, the key may belong to a request with another body.
  */
 type Running = { fingerprint: string; confirmed: Promise<void>; left: Promise<Left> }
 
@@ -218,11 +218,11 @@ function keyOf({ request }: RequestContext): string | undefined {
   )
 }
 
-/** Stored instead of an answer that is too large. */
+/** This row replaces an answer that is too large to store. */
 const NOT_KEPT = { status: ERRORS.IDEMPOTENCY_RESULT_TOO_LARGE.status, content_type: '', body: '' }
 
 /**
- * A replay creates no evidence of its own. Its body refers to the evidence of the original request.
+ * A replay creates no evidence. Its body refers to the evidence of the original request.
  * @throws IDEMPOTENCY_RESULT_TOO_LARGE
  */
 function replayTo(context: RequestContext, stored: StoredResult): Reply {

@@ -4,7 +4,7 @@ import type { ChainRequest } from './chain.ts'
 
 /** A well-formed request of any operation. It is not admitted yet. */
 export type GovernedInput = {
-  /** The system prompt and the messages. Guards inspect every text of them, and of `options`. */
+  /** The system prompt and the messages. Guards inspect every text of the system prompt, the messages and `options`. */
   conversation: { system: string; messages: Message[] }
   options: GenerationOptions | undefined
   chain: ChainRequest

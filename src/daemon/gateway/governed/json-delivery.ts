@@ -3,14 +3,14 @@ import type { TokenUsage } from '../../models/provider.ts'
 import { reply } from '../../platform/http/route.ts'
 import type { Delivery } from './operation.ts'
 
-/** The delivery of a complete result without text, as one JSON body. */
+/** Delivers a complete result without text as one JSON body. */
 export function jsonDelivery(value: object, usage: TokenUsage): Delivery {
   const body = JSON.stringify(value)
   return deliveryOf(body, hash('sha256', body, 'hex'), usage)
 }
 
 /**
- * Like `jsonDelivery`, but yields after each part, because serialising a large result takes long.
+ * Like `jsonDelivery`, but yields after each part, because serialising a large result takes a long time.
  * @param parts the JSON text, in order
  */
 export function* jsonPartsDelivery(parts: Iterable<string>, usage: TokenUsage): Generator<void, Delivery> {

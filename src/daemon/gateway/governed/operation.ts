@@ -14,13 +14,13 @@ import type { Screened } from './screen.ts'
 import type { Stage } from './trail.ts'
 
 /**
- * One operation: what it asks of a model, and how it delivers the result. The runner does everything that operations
+ * One operation: how it calls a model, and how it delivers the result. The runner does everything that operations
  * share: admission, policy, guards on the request, budget, failover, billing and the records.
  *
- * `Input` is the well-formed request, `Prepared` what a model call needs, `Begun` a result that has begun.
+ * `Input` is the well-formed request. `Prepared` contains what a model call needs. `Begun` is a result that has begun.
  */
 export type Operation<Input extends GovernedInput, Prepared, Begun> = {
-  /** The name that evidence records. */
+  /** The operation's name in the evidence. */
   readonly name: RequestFacts['operation']
   /** The route in incidents and Idempotency-Keys. */
   readonly path: string
@@ -28,14 +28,17 @@ export type Operation<Input extends GovernedInput, Prepared, Begun> = {
   readonly errors: ErrorShape
   /** Set if requests are free, and accepted regardless of the budget. */
   readonly isFree?: true
-  /** Set if its results say nothing about the health of a model: they open and close no circuit, and no open one skips them. */
+  /**
+   * Set if its results do not show whether a model is healthy. The operation then ignores circuits and leaves them
+   * unchanged.
+   */
   readonly sparesBreaker?: true
   /** Collects what a model call needs, such as passages of a knowledge base. */
   prepare(screened: Screened<Input>, deps: GovernedDeps): Stage<Prepared> | Promise<Stage<Prepared>>
-  /** What the request may cost. */
+  /** Returns the order that determines the maximum cost of the request. */
   orderOf(screened: Screened<Input>, prepared: Prepared, requestId: string, deps: GovernedDeps): Order
   /**
-   * Calls one model. Resolves at the commit point: after it, no other model may be tried.
+   * Calls one model. Resolves at the commit point. After this point, no other model is tried.
    * @throws ProviderError if another model may be tried
    */
   begin(running: Running<Input, Prepared>, attempt: Attempt, terms: AttemptTerms, deps: GovernedDeps): Promise<Begun>
@@ -65,11 +68,11 @@ export type Delivery = {
   readonly incidents: readonly GuardIncident[]
   /** Set if the result is incomplete. */
   readonly broken: Broken | undefined
-  /** The response as the client receives it. `sha256` is null if nothing was written. */
+  /** The response as the client receives it. `sha256` is null if no byte was written. */
   readonly response: Rendered & { status: number; sha256: string | null }
   /** Sends the last bytes. @throws the error of a broken result if no byte of the result was sent */
   send(): Reply | undefined
-  /** The records could not be stored. Ends a stream that has begun with an error. */
+  /** Called if the records could not be stored. If a stream has begun, ends it with an error. */
   fail(error: unknown): void
 }
 

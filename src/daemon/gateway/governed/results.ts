@@ -46,7 +46,7 @@ export async function deleteExpiredResults(db: Db, now: string, limit: number): 
 }
 
 /**
- * Claims a key for the request in `claim`. Replaces an answer or a lease that has expired at `now` (ISO 8601). Returns
+ * Claims a key for the request in `claim`. Replaces an answer or a lease if it has expired at `now` (ISO 8601). Returns
  * false if the key is taken. If several requests claim the key at the same time, exactly one succeeds.
  */
 export async function insertClaim(db: Db, claim: IdempotencyResultRow, now: string): Promise<boolean> {

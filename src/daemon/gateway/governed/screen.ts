@@ -18,16 +18,16 @@ export type Screened<Input extends GovernedInput = GovernedInput> = Admitted & {
   /** The redacted texts. Models receive only these texts. */
   conversation: GovernedInput['conversation']
   options: GovernedInput['options']
-  /** What the guards of passages and of the result need. */
+  /** The data that the guards of passages and of the result need. */
   guarded: GuardedRequest
   /** The origin that is recorded with incidents. */
   origin: IncidentOrigin
-  /** How many tool results were replaced by a notice. */
+  /** The number of tool results that were replaced by a notice. */
   withheldToolResults: number
 }
 
 /**
- * Runs DLP, PII rules and the prompt shield on all texts of the request. Redacts the texts, or refuses the request with
+ * Runs DLP, PII rules and the prompt shield on all texts of the request. Redacts the texts, or rejects the request with
  * CONTENT_BLOCKED or PROMPT_BLOCKED.
  * @throws SHIELD_UNAVAILABLE or SCAN_FAILED if the shield cannot decide
  */

@@ -8,9 +8,9 @@ import type { GuardIncident } from '../../safety/incidents/incident.ts'
 import type { AppliedPolicy } from '../../safety/policies/policies.ts'
 
 /**
- * The facts of a request so far. A trail never changes: each stage returns the facts that it found, and `withFacts`
- * returns a new trail with these facts. Each request has exactly one log entry. `finish` creates this entry from the
- * trail.
+ * The facts of a request so far. A trail is immutable: each stage returns the facts that it found, and `withFacts`
+ * returns a new trail with these facts. Each request has exactly one log entry. `finish` creates this log entry from
+ * the trail.
  */
 export type Trail = Readonly<Omit<RequestFacts, 'policy' | 'incidents'>> & {
   readonly policy: AppliedPolicy | undefined
@@ -44,7 +44,10 @@ export type Facts = Partial<
   >
 >
 
-/** The result of a stage: its value, or the error that ends the request. Both come with the facts known by then. */
+/**
+ * The result of a stage: its value, or the error that ends the request. Both include the facts that are known at that
+ * point.
+ */
 export type Stage<T> =
   | { facts: Facts; value: T; refusal?: undefined }
   | { facts: Facts; value?: undefined; refusal: { error: unknown } }
@@ -95,7 +98,10 @@ const NO_INSPECTORS: Trail['inspectors'] = Object.freeze({
   prompt_shield: false,
 })
 
-/** Returns the trail with more facts. Written member by member: spreading objects of this size takes ten times as long. */
+/**
+ * Returns the trail with more facts. Copies each member explicitly: spreading objects of this size takes ten times as
+ * long.
+ */
 export function withFacts(trail: Trail, facts: Facts): Trail {
   return {
     bundleId: trail.bundleId,

@@ -18,8 +18,8 @@ export type GateLimits = {
 export type Waiter = { tenantId: string; keyId: string }
 
 /**
- * Named gates with the same limits. Each gate serves tenants round-robin, and the keys of each tenant round-robin. So
- * additional keys do not increase the share of a tenant.
+ * Named gates with the same limits. Each gate serves tenants round-robin, and the keys of each tenant round-robin.
+ * Additional keys therefore do not increase the share of a tenant.
  */
 export type Gates = {
   /**
@@ -43,7 +43,7 @@ type Gate = {
 /** By key. Contains only keys with a waiting request, in the order in which they are served. */
 type Queues = Map<string, Waiting[]>
 
-/** @param what the part of the error message before "at once", such as "this key may run 100 chats" */
+/** @param what the beginning of the error message, such as "this key may run 100 chats"; "at once" follows */
 export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, clock: Clock, what: string): Gates {
   const gates = new Map<string, Gate>()
 
@@ -116,7 +116,10 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
   }
 }
 
-/** Removes the request whose turn it is. Moves its tenant, and its key within the tenant, to the end. */
+/**
+ * Removes the request whose turn it is. Moves its tenant to the end of the tenants, and its key to the end of the
+ * tenant's keys.
+ */
 function takeNext({ tenants }: Gate): Waiting | undefined {
   const [tenant] = tenants
   if (!tenant) return undefined

@@ -3,7 +3,7 @@ import { excessOf, grantableBy, mayUse, type Rights } from '../../../shared/perm
 import type { Caller } from './caller.ts'
 import type { Access, Method } from './route.ts'
 
-/** Checks that the caller may call a route with this access. @throws INSUFFICIENT_PERMISSIONS */
+/** Checks that the caller is allowed to call a route with this access. @throws INSUFFICIENT_PERMISSIONS */
 export function requireAccess(caller: Caller, access: Access, method: Method): void {
   if (access === 'none' || access === 'key') return
   if (access === 'operator') {
@@ -19,11 +19,10 @@ export function requireAccess(caller: Caller, access: Access, method: Method): v
 }
 
 /**
- * Checks that a caller has all rights that the caller grants, and all rights of the users and roles that the caller
- * changes.
+ * Checks that a caller has all rights that the caller grants, and all rights of the changed users and roles.
  * @param subject the holder of the rights, as the beginning of a sentence: `The role "ops"`.
  * @param hint advice for the caller, as a sentence.
- * @throws INSUFFICIENT_PERMISSIONS naming every right in `granted` that is missing in `own`.
+ * @throws INSUFFICIENT_PERMISSIONS, which lists every right in `granted` that `own` lacks.
  */
 export function requireCovered(
   own: Rights,

@@ -8,7 +8,7 @@ const MINUTE_MS = 60_000
 export type AddressRate = {
   /** Counts one request. Returns the seconds to wait if the limit for this minute is exceeded, else undefined. */
   refuses(address: string | undefined): number | undefined
-  /** Like `refuses` for the next request, without counting it. */
+  /** Like `refuses` for the next request, but does not count this request. */
   wouldRefuse(address: string | undefined): number | undefined
 }
 

@@ -4,8 +4,8 @@ import type { Caller } from './caller.ts'
 import type { Route } from './route.ts'
 
 /**
- * Decides whether a key may make one more request. This is the first check after authentication on every route that
- * requires a key.
+ * Decides whether a key is allowed to make one more request. This is the first check after authentication on every
+ * route that requires a key.
  */
 export type Limiter = {
   /** Counts the request, unless it is rejected. */
@@ -18,13 +18,13 @@ export type Admission = {
   readonly headers: Readonly<Record<string, string>>
   /** The rejection's error; undefined if the request is admitted. */
   readonly refusal: GatewayError | undefined
-  /** Returns the counters that must be durable before the last byte of the response is sent, until they are. */
+  /** Returns the counters that are not durable yet. They must be durable before the response's last byte is sent. */
   unstoredCounters(): readonly RateCounterRow[]
-  /** The handler has committed the counters. */
+  /** Call this when the handler has committed the counters. */
   countersStored(): void
   /**
-   * Commits the counters unless the handler has. Called once for each admitted request, before its response is sent.
-   * Never rejects.
+   * Commits the counters unless the handler has already committed them. Called once for each admitted request, before
+   * its response is sent. Never rejects.
    */
   finish(): Promise<void> | undefined
 }

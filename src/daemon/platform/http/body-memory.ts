@@ -5,7 +5,7 @@ import { BODY_COPIES, BODY_MEMORY_BYTES } from '../../../shared/spec-limits.ts'
 
 /** The first bytes of each body, up to this size, do not count towards the memory limit. */
 export const FREE_BODY_BYTES = 65_536
-/** `Retry-After` if there is no memory for a body. */
+/** The `Retry-After` value if no memory is free for a body. */
 const MEMORY_RETRY_AFTER_SECONDS = 5
 
 /** The uncounted memory per body: the maximum that a body of FREE_BODY_BYTES needs, regardless of its text. */
@@ -14,8 +14,8 @@ const FREE_BYTES = FREE_BODY_BYTES * BODY_COPIES.other
 /**
  * Bounds the memory of all request bodies in one daemon: their bytes and the copies made of them (BODY_COPIES). A body
  * counts from its arrival until its request has ended. Small bodies are not counted, so they never wait for large ones.
- * If no other body is counted, a body of any size is accepted. All bodies of one tenant may use half of the memory, so
- * a tenant cannot starve the others.
+ * A body of any size is accepted while it is the only counted body. All bodies of one tenant may use half of the
+ * memory, so a tenant cannot starve the others.
  */
 export class BodyMemory {
   readonly #limitBytes: number

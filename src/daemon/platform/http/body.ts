@@ -17,8 +17,8 @@ export const JSON_VALUES = 1_000_000
 const JSON_VALUE_BYTES = 64
 
 /**
- * Maximum number of bytes to read of a rejected body. If the connection closed earlier, a client that is still sending
- * might miss its response.
+ * Maximum number of bytes to read from a rejected body. If the connection closed earlier, a client that is still
+ * sending might miss its response.
  */
 export const DISCARD_BYTES = { known: 64 * 1024 * 1024, unknown: 8 * 1024 * 1024 } as const
 
@@ -26,9 +26,9 @@ export const DISCARD_BYTES = { known: 64 * 1024 * 1024, unknown: 8 * 1024 * 1024
  * Reads a whole body. `share` counts the body's memory, BODY_COPIES.ascii for each byte. A declared length is counted
  * in one step, other bytes as they arrive.
  * @param proceed called before anything is read, unless the declared length is rejected
- * @throws OVERLOADED if `share` has no room. PAYLOAD_TOO_LARGE above `limit` bytes. REQUEST_TIMEOUT if less than
- * BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS. INVALID_HTTP if the client disconnects before the end. The signal's
- * reason on abort.
+ * @throws OVERLOADED if `share` has too little free memory. PAYLOAD_TOO_LARGE above `limit` bytes. REQUEST_TIMEOUT if
+ * less than BODY_PART_BYTES arrive within REQUEST_TIMEOUT_MS. INVALID_HTTP if the client disconnects before the end.
+ * The signal's reason on abort.
  */
 export function readBody(
   request: Readable & Pick<IncomingMessage, 'headers' | 'complete'>,
@@ -140,15 +140,15 @@ export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: nu
  * Parses and validates a body.
  * @param share counts the parsed values, and the memory of non-ASCII text in addition to BODY_COPIES.ascii
  * @param maxDepth maximum nesting of arrays and objects
- * @throws OVERLOADED if `share` has no room. INVALID_JSON if the bytes are not JSON, are nested too deeply or have too
- * many values. VALIDATION_ERROR naming the first invalid field.
+ * @throws OVERLOADED if `share` has too little free memory. INVALID_JSON if the bytes are not JSON, are nested too
+ * deeply or have too many values. VALIDATION_ERROR naming the first invalid field.
  */
 export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxDepth: number = JSON_DEPTH): unknown {
   holdParsed(raw, share, valuesOf(raw, maxDepth))
   return checkAgainst(schema, toJson(raw, raw.toString()))
 }
 
-/** Like `parseBody`, but yields between its steps, because parsing a large body takes long. */
+/** Like `parseBody`, but yields between its steps, because parsing a large body takes a long time. */
 export function* parsingBody(
   raw: Buffer,
   schema: z.ZodType,
@@ -211,8 +211,8 @@ function valuesOf(raw: Buffer, maxDepth: number): number {
 }
 
 /**
- * The position of the closing quote of the string that begins at `start`. The end of the body if there is no closing
- * quote.
+ * Returns the position of the quote that closes the string beginning at `start`. Returns the end of the body if there
+ * is no closing quote.
  */
 function stringEnd(raw: Buffer, start: number): number {
   for (let end = raw.indexOf(QUOTE, start + 1); end >= 0; end = raw.indexOf(QUOTE, end + 1)) {
@@ -238,10 +238,11 @@ export function parseQuery(search: string, schema: z.ZodType): unknown {
 export function checkAgainst(schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  // The value is validated a second time to get the invalid input, because zod's fast path does not report this input.
+  // Validates a second time to get the invalid value, because zod's fast path does not report it.
   const { error } = schema.safeParse(value, { reportInput: true })
   const { issues } = error ?? result.error
-  // A misspelt required property is reported both as unknown and as missing. The unknown name helps the caller more.
+  // A misspelt required property causes two issues: an unknown and a missing property. Reports the unknown name,
+  // because it is more useful to the caller.
   throw toValidationError(issues.find(isUnknownMember) ?? (issues[0] as z.core.$ZodIssue))
 }
 

@@ -23,8 +23,8 @@ export type Caller = {
   /** The key's rights, which never exceed its owner's rights. */
   rights: Rights
   /**
-   * True if the caller may act for other users of the tenant: the key has the section `user-management` at level
-   * `admin`.
+   * True if the caller is allowed to act for other users of the tenant: the key has the section `user-management` at
+   * level `admin`.
    */
   isAdmin: boolean
   /** True for the operator key. Only the operator key may manage tenants, and the general limits do not apply to it. */

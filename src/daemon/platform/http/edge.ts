@@ -84,7 +84,7 @@ export class Edge {
       models: new TenantShares(options.modelRequestsPerTenant ?? Infinity),
       other: new TenantShares(TENANT_OTHER_REQUESTS),
     }
-    // Every running request may add a listener, and Node would warn of a leak above ten listeners.
+    // Every running request may add a listener, and above ten listeners Node would warn of a leak.
     setMaxListeners(0, this.#shutdown.signal)
   }
 
@@ -142,7 +142,7 @@ export class Edge {
     }
   }
 
-  /** Probes are always handled. Other requests are handled only while there is capacity. */
+  /** Probes are always handled. Other requests are handled only while capacity is free. */
   #refuseWhenBusy({ callsModels }: Route): void {
     if (this.draining) throw shuttingDown()
     const { runningMax = RUNNING_REQUESTS } = this.#options
@@ -213,7 +213,8 @@ export class Edge {
     if (route.bodyOptional && raw.length === 0) exchange.body = checkAgainst(schema, {})
     else {
       if (route.bodyOptional) requireJson(request)
-      // Most bodies are small. For small bodies, the overhead of generator steps exceeds their benefit.
+      // Most bodies are small. Small bodies are parsed directly, because the overhead of generator steps would exceed
+      // their benefit.
       exchange.body =
         raw.length > LARGE_BODY_BYTES
           ? await this.#largeBodies.run(parsingBody(raw, schema, bodyShare, route.jsonDepth), signal)
@@ -262,7 +263,7 @@ export class Edge {
     })
     if (isStoreFailure(error)) this.#options.log.warn(facts, 'a request failed because the store is unavailable')
     if (!response.headersSent) await this.#send(exchange, answer)
-    // The stream failed because of a bug. Without [DONE], clients recognise the stream as incomplete.
+    // A bug ended the stream. `[DONE]` is missing, so clients recognise the stream as incomplete.
     else if (!response.writableEnded) response.destroy()
   }
 
@@ -281,7 +282,7 @@ export class Edge {
   }
 
   /**
-   * Called when the connection was idle for SOCKET_QUIET_MS. Idle time is normal while an upstream works. The
+   * Called when the connection has been idle for SOCKET_QUIET_MS. Idle time is normal while an upstream works. The
    * connection is closed if the client has stopped reading its response, has stopped sending its body, or has no
    * request.
    */
@@ -296,8 +297,8 @@ export class Edge {
   }
 
   /**
-   * Resolves when no request is running. Requests still running after `timeoutMs` are aborted, and drain resolves at
-   * most DRAIN_ABORT_MS later.
+   * Resolves when all requests have ended. Requests still running after `timeoutMs` are aborted, and `drain` resolves
+   * at most DRAIN_ABORT_MS later.
    */
   drain(timeoutMs: number): Promise<void> {
     const { clock } = this.#options

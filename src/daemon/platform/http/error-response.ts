@@ -83,8 +83,8 @@ function flatBody(error: GatewayError, { requestId, bundleId }: RequestIds): obj
 }
 
 /**
- * Responses with these statuses have the flat shape on every route: they are decided before the handler runs, or are
- * the same everywhere.
+ * Responses with these statuses have the flat shape on every route. They are created before the handler runs, or are
+ * the same on all routes.
  */
 const FLAT_STATUSES: readonly number[] = [401, 403, 429]
 

@@ -54,8 +54,8 @@ export class Exchange implements RequestContext {
     this.bodyHeldBack = bodyHeldBack
     this.shutdown = shutdown
     this.#connection = connection
-    // 'error' is ignored, because 'close' also signals a broken socket. Without a listener, 'error' would end the
-    // process.
+    // `error` is ignored, because `close` also signals a broken socket. Without a listener, an `error` event would end
+    // the process.
     response.on('error', ignore)
     request.on('error', ignore)
   }
@@ -95,8 +95,8 @@ export class Exchange implements RequestContext {
 const ignore = () => {}
 
 /**
- * The running requests. A Set is not used: whenever V8 resizes a Set, the old table keeps pointing to the new table.
- * Through these references, finished requests survive the young generation (measured: a quarter of all CPU).
+ * The running requests. Avoids a Set: after a resize, V8's old table keeps a reference to the new table. Finished
+ * requests would then survive the young generation (measured: a quarter of all CPU).
  */
 export class RunningExchanges {
   readonly #list: Exchange[] = []

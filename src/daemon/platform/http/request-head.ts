@@ -42,7 +42,7 @@ function checkHeaders(request: IncomingMessage): void {
 
 /**
  * Node decodes `chunked` if it is the last coding, regardless of earlier codings. A proxy may find a different end of
- * the body. Then the bytes in between would be read as another client's request (RFC 9112 §6.1).
+ * the body. The bytes in between would then be read as another client's request (RFC 9112 §6.1).
  */
 function checkTransferCoding({ headers, httpVersionMinor }: IncomingMessage): void {
   const coding = headers['transfer-encoding']

@@ -56,19 +56,19 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   /** Aborted only if the drain times out. For work that must outlive its client. */
   shutdown: AbortSignal
   /**
-   * Returns the key's counters that this request has incremented, unless they are durable already. A handler that
-   * commits includes them in its transaction and then calls `countersStored`. Otherwise the edge commits them before
-   * the response is sent.
+   * Returns the key's counters that this request has incremented and that are not durable yet. A handler that commits
+   * includes them in its transaction and then calls `countersStored`. Otherwise the edge commits them before the
+   * response is sent.
    */
   unstoredCounters(): readonly RateCounterRow[]
   countersStored(): void
-  /** Starts a text/event-stream response. The handler must then return undefined. */
+  /** Starts a text/event-stream response. After this call, the handler must return undefined. */
   openStream(headers?: Record<string, string>): EventStream
 }
 
 /**
- * A documented response. `schema` describes the JSON body, `stream` the frames of a text/event-stream. `text` is the
- * media type of any other text.
+ * A documented response. `schema` describes the JSON body. `stream` describes the frames of a text/event-stream. `text`
+ * is the media type of a body in another text format.
  */
 export type ResponseDoc = {
   description: string
@@ -79,9 +79,9 @@ export type ResponseDoc = {
 
 export type Route = {
   method: Method
-  /** The full path. A `{name}` segment is decoded and passed to the handler. */
+  /** The full path. The value of a `{name}` segment is decoded and passed to the handler. */
   path: string
-  /** The last segment of the pattern matches the rest of the path, including slashes. */
+  /** If true, the last segment of the pattern matches the rest of the path, including slashes. */
   takesRest?: true
   access: Access
   rate: RateClass
@@ -103,7 +103,7 @@ export type Route = {
    * routes.
    */
   unnamedParameters?: true
-  /** The route calls models, so it may not use the capacity that is reserved for other routes. */
+  /** The route calls models, so it must not use the capacity that is reserved for other routes. */
   callsModels?: true
   /** The route supports the Idempotency-Key header. */
   takesIdempotencyKey?: true
@@ -141,7 +141,7 @@ export function route<Body extends z.ZodType = z.ZodUndefined, Query extends z.Z
   const { bodyRequired, ...described } = options
   const { bodyLimit = DEFAULT_BODY_BYTES, rate = 'general', body } = described
   const responses = { ...refusalsOf({ ...described, bodyLimit }), ...described.responses }
-  // A PUT with {} changes nothing. A missing body means that the client has lost its body, so the request must fail.
+  // A PUT with {} changes nothing. A missing body means that the client lost the body, so the request must fail.
   const mayBeLeftOut = described.method === 'POST' || described.method === 'DELETE'
   const bodyOptional = mayBeLeftOut && !bodyRequired && bodyLimit !== 'unread' && body?.safeParse({}).success === true
   return { ...described, bodyLimit, bodyOptional, rate, responses } as Route

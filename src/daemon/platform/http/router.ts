@@ -54,8 +54,8 @@ export function createRouter(routes: readonly Route[]): Router {
 }
 
 /**
- * An unknown path below `/v1` comes from a client that uses the route above it. So it gets the error shape of that
- * route.
+ * An unknown path below `/v1` comes from a client that uses the route above it. The error therefore has the shape of
+ * that route.
  */
 function routeAbove(fixed: Map<string, Map<string, Route>>, segments: string[]): Route | undefined {
   if (segments[CLIENTS.at] !== CLIENTS.name) return undefined

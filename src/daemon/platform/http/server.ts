@@ -34,8 +34,8 @@ export type HttpServer = {
   url: string
   isDraining(): boolean
   /**
-   * Rejects new requests with 503 and waits up to `timeoutMs` for running ones. Then aborts the rest (streams get an
-   * error frame) and waits briefly for them to end.
+   * Rejects new requests with 503, and waits up to `timeoutMs` for running requests. Then aborts the remaining requests
+   * (streams get an error frame) and waits briefly until they end.
    */
   drain(timeoutMs: number): Promise<void>
   /** Closes the listener and every connection. */
@@ -74,7 +74,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       // This limit is meant for uploads. For other bodies, readBody enforces REQUEST_TIMEOUT_MS.
       requestTimeout: UPLOAD_TIMEOUT_MS,
       keepAliveTimeout: limits.keepAliveTimeoutMs ?? KEEP_ALIVE_TIMEOUT_MS,
-      // How often Node checks connections for timeouts. Its default of 30 s would apply the limits above far too late.
+      // How often Node checks connections for timeouts. The default of 30 s would apply the timeouts above far too
+      // late.
       connectionsCheckingInterval: limits.checkEveryMs ?? CONNECTIONS_CHECK_MS,
       requireHostHeader: false,
     },

@@ -28,9 +28,9 @@ export function openEventStream(response: ServerResponse, headers: Record<string
     'x-accel-buffering': 'no',
     ...headers,
   })
-  // Node collects the four pieces of an HTTP/1.1 chunk and then joins them. Here, one string contains all four pieces,
-  // so a chunk needs only one write (measured: saves a seventh of the instructions per chunk). HTTP/1.0 clients get no
-  // chunks.
+  // Node collects the four pieces of an HTTP/1.1 chunk and then joins them. This code builds one string from all four
+  // pieces, so a chunk needs one write (measured: saves a seventh of the instructions per chunk). HTTP/1.0 clients get
+  // no chunks.
   const isChunked = response.chunkedEncoding
   response.chunkedEncoding = false
   return {

@@ -78,7 +78,7 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       tags: ['System'],
       responses: { 200: { description: 'The OpenAPI document' } },
       async handle() {
-        // Imported on first use, because the generator is large and most daemons never need it.
+        // Imports the generator on first use, because it is large and most daemons never need it.
         description ??= import('./openapi.ts').then(({ openApiDocument }) =>
           JSON.stringify(openApiDocument(allRoutes())),
         )

@@ -2,7 +2,7 @@ import { GatewayError } from '../../../shared/errors.ts'
 
 const SHARE_RETRY_AFTER_SECONDS = 2
 
-/** Counts the concurrent requests of each tenant, so that no tenant occupies the whole daemon. */
+/** Counts the concurrent requests of each tenant, so that one tenant cannot occupy the whole daemon. */
 export class TenantShares {
   readonly #running = new Map<string, number>()
   readonly #max: number

@@ -1,14 +1,14 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../../shared/time.ts'
 
-/** Returns all IPv4 and IPv6 addresses of a name. Rejects with the resolver's `code` if there are none. */
+/** Returns all IPv4 and IPv6 addresses of a name. If the name has no address, rejects with the resolver's `code`. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>
 
 /** The addresses of a name, and how long they are valid. */
 export type Resolved = { addresses: readonly string[]; ttlMs: number }
 
 const NAMES_KEPT = 10_000
-/** How long stale addresses are used after a failed lookup, before the next lookup. */
+/** The delay between a failed lookup and the next lookup; stale addresses are used in the meantime. */
 const RETRY_MS = 1_000
 
 type Known = { answer: Promise<readonly string[]>; freshUntil: number; staleUntil: number }
@@ -16,7 +16,7 @@ type Known = { answer: Promise<readonly string[]>; freshUntil: number; staleUnti
 /**
  * Caches the addresses of names.
  * - Addresses are fresh for their TTL, at most `maxTtlMs`.
- * - For `staleMs` more, a caller gets the stale addresses at once, while one lookup refreshes them.
+ * - For another `staleMs`, callers get the stale addresses immediately, while one lookup refreshes them.
  * - Concurrent lookups of a name share one query. Failures are not cached.
  */
 export function createNameCache({

@@ -5,36 +5,42 @@ import type { LookupFunction } from 'node:net'
 import type { Clock, Timer } from '../../../shared/time.ts'
 import { createNameCache, type Resolved, type ResolveHost } from './name-cache.ts'
 
-/** The system reports no TTL for its addresses. This is undici's limit, too. */
+/** The system reports no TTL for its addresses. undici uses the same limit. */
 export const SYSTEM_TTL_MS = 10_000
-/** How long the addresses of a configured name are used after their TTL, while a lookup refreshes them. */
+/** How long stale addresses of the operator's names are used while a lookup refreshes them. */
 export const SYSTEM_STALE_MS = 3_600_000
 /** The maximum time for which DNS results are cached, even if their TTL is longer. */
 const DNS_TTL_MAX_MS = 5_000
 /** Resolution delay (RFC 8305): the maximum wait for the other address family after one family has resolved. */
 const OTHER_FAMILY_MS = 300
-/** The timeout and the number of tries of one DNS query. The attempt that waits for the query has its own timeout. */
+/**
+ * The timeout of one DNS query, and its number of tries. The connection attempt that waits for the query has its own
+ * timeout.
+ */
 const QUESTION = { timeout: 1_500, tries: 2 } as const
 
-/** The caches are separate, because the system may resolve a name to other addresses than DNS. */
+/** The caches are separate, because the system and DNS may resolve the same name to different addresses. */
 export type Names = {
   /**
-   * For names that the operator configures: asks the system, which knows the hosts file and search domains. A lookup
-   * uses a libuv thread until it ends, so each name uses at most one. Stale addresses are used during a lookup.
+   * For names that the operator configures: asks the system, which applies the hosts file and search domains. A lookup
+   * occupies a libuv thread until it ends, so each name has at most one lookup at a time. Stale addresses are used
+   * during a lookup.
    */
   ofOperator: ResolveHost
   /**
-   * For names that callers configure: asks the DNS servers directly, so that these names never use libuv's threads.
+   * For names that callers configure: asks the DNS servers directly, so that a slow lookup never blocks a libuv thread.
    * Stale addresses are not used.
    */
   ofCaller: ResolveHost
-  /** Like `ofCaller`, but asks the system for names that DNS does not know. They resolve to private addresses. */
+  /**
+   * Like `ofCaller`, but asks the system for names that DNS does not know. These names resolve to private addresses.
+   */
   ofTrustedCaller: ResolveHost
   close(): void
 }
 
 /**
- * @param servers overrides the DNS servers of this machine for the names of callers, as addresses with ports
+ * @param servers DNS servers for the callers' names, as addresses with ports; default: the DNS servers of this machine
  */
 export function openNames({ clock, servers }: { clock: Clock; servers?: readonly string[] }): Names {
   const resolver = new Resolver(QUESTION)
@@ -64,7 +70,7 @@ export function openNames({ clock, servers }: { clock: Clock; servers?: readonly
   }
 }
 
-/** Returns the `lookup` function of a socket. It resolves every name with `resolve`. */
+/** Returns a `lookup` function for sockets, which resolves every name with `resolve`. */
 export const lookupWith =
   (resolve: ResolveHost): LookupFunction =>
   (host, wanted, answer) => {
@@ -87,7 +93,8 @@ const askSystem = (host: string): Promise<Resolved> =>
   })
 
 /**
- * After one family has resolved, waits up to OTHER_FAMILY_MS for the other, because some DNS servers drop IPv6 queries.
+ * After one address family has resolved, waits at most OTHER_FAMILY_MS for the other family. Some DNS servers drop IPv6
+ * queries.
  */
 function bothFamilies(
   clock: Clock,

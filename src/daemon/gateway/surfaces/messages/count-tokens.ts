@@ -20,8 +20,8 @@ import { toChatInput } from './input.ts'
 type Counted = { tokens: number; isEstimated: boolean }
 
 /**
- * Counts the input tokens of the redacted message. Uses the provider's counting API if there is one, otherwise the
- * estimate that billing uses. Counting is free and does not affect the breaker.
+ * Counts the input tokens of the redacted message. Uses the provider's counting API if it has one, otherwise the same
+ * estimate as billing. Counting is free and does not affect the breaker.
  */
 export const COUNT_TOKENS: Operation<ChatInput, Grounded, Counted> = {
   name: 'token.count',
@@ -48,7 +48,7 @@ export const COUNT_TOKENS: Operation<ChatInput, Grounded, Counted> = {
 
 const NO_TOKENS = { outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
 
-/** There is no failover, because another model would count differently. @throws GatewayError as for a message */
+/** Failover is disabled, because another model would count differently. @throws GatewayError as for a message */
 export function toCountInput(request: CountTokensRequest): ChatInput {
   const input = toChatInput({ ...request, max_tokens: MAX_TOKENS_LIMIT })
   return { ...input, chain: { models: [{ model: request.model as string }] } }

@@ -19,7 +19,7 @@ export function signatureOf({ origin, signature, data }: Reasoning): string {
   return MARK + Buffer.from(JSON.stringify({ origin, signature, data })).toString('base64url')
 }
 
-/** Whether the reasoning was encrypted by Anthropic. Such reasoning has a separate block type. */
+/** Whether Anthropic encrypted the reasoning. Encrypted reasoning has a separate block type. */
 export const isRedacted = ({ origin, data }: Reasoning): boolean => origin === ANTHROPIC && data !== undefined
 
 /** The blocks of a reasoning step. Encrypted data becomes a separate block after the readable text. */
@@ -30,7 +30,10 @@ export function toThinkingBlocks(step: Reasoning): MessagesBlock[] {
   return [...aloud, { type: 'redacted_thinking', data }]
 }
 
-/** Restores a reasoning step from a block in a request. Undefined if the block's signature is missing or invalid. */
+/**
+ * Restores a reasoning step from a block in a request. Returns undefined if the block's signature is missing or
+ * invalid.
+ */
 export function toReasoning(
   block: Extract<MessagesBlock, { type: 'thinking' | 'redacted_thinking' }>,
 ): Reasoning | undefined {

@@ -32,8 +32,7 @@ function wholeAnswer(envelope: Envelope): Answer {
         items.add(part)
         if (part.type !== 'end') continue
         native = part.nativeFinishReason
-        // The blocks are created before the first byte is sent, so that an error of the provider can still become the
-        // response.
+        // The blocks are created before the first byte is sent, so that a provider error can still become the response.
         content = toContent(items.all, part.outcome === 'complete')
       }
       return true

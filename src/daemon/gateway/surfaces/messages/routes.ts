@@ -22,7 +22,7 @@ const MESSAGES = chatOperation(MESSAGES_SURFACE)
 
 /**
  * Rejects requests that continue a thread. Such a request contains only the new turn, and the gateway does not store
- * conversations. So the model would answer without the earlier turns.
+ * conversations. The model would therefore answer without the earlier turns.
  * @throws THREAD_NOT_FOUND
  */
 function refuseContinuedThread({ thread }: MessagesRequest): void {
