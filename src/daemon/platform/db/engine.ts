@@ -17,7 +17,7 @@ export type BulkInsert = {
 /** The parameters of an insert: the rows as JSON, followed by the values that are passed separately. */
 export type InsertParameters = readonly [json: string, ...separate: (string | number | null | Buffer)[]]
 
-/** Special properties of the columns of an insert. */
+/** Special properties of columns in an insert. */
 export type ColumnTraits = {
   /** A column with long texts. The engine may pass these texts separately. */
   longText?: string | undefined

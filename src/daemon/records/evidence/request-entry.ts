@@ -40,15 +40,15 @@ export type RequestFacts = {
   startedAtMs: number
   requestSha256: string
   /**
-   * Callers choose the names of model and index, and entries of rejected requests are never expunged. So only names
-   * that exist in this installation are recorded.
+   * Callers choose the names of model and index, and entries of rejected requests are never expunged. Therefore, only
+   * names that exist in this installation are recorded.
    */
   requestedModel: string | null
   index: string | null
   streamed: boolean
   /** Undefined until the policy is known. */
   policy: RecordedPolicy | undefined
-  /** The inspectors that have inspected the request, or will. */
+  /** The inspectors that have inspected or will inspect the request. */
   inspectors: Readonly<Record<Inspector, boolean>>
   incidents: readonly RecordedIncident[]
   documentsRetrieved: number

@@ -24,7 +24,7 @@ export type Ledger = {
    */
   commit(records: LedgerRecords): Promise<void>
   /**
-   * Call this before each call of a model, because an answer that cannot be stored is paid and lost.
+   * Call this before each call of a model, because an answer that cannot be stored is paid for but lost.
    * @throws OVERLOADED with Retry-After from a failed commit until a probe of the store succeeds
    */
   requireWritable(): void

@@ -139,7 +139,7 @@ function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart
  * Adds the content of a choice. Some servers put a whole answer into one `message`, and MiniMax repeats all deltas in a
  * last message. All other content outside a delta must repeat the deltas. Content that does not repeat them would be
  * lost, so it is an error.
- * @throws ProviderError for content that no delta contained
+ * @throws ProviderError if content is missing from the deltas
  */
 function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): void {
   const { delta, message, text } = choice

@@ -6,13 +6,13 @@ const KEYS =
   /\b(?:sk|pk|rk|ak|gsk|xai|hf|r8|nvapi|pplx|api|key|token)[-_][\w*.-]{6,}|\b(?:AIza|AKIA|ASIA|eyJ)[\w*.-]{8,}/g
 const CREDENTIALS =
   /\b(bearer|basic|api[-_ ]?key|token|secret|password)(["']?\s*[:=]\s*["']?|\s+)(?=\S*[\d*])[^\s"',;]{6,}/gi
-/** Long random values without a known prefix: 24 or more characters with a digit, and no separator of words. */
+/** Long random values without a known prefix: 24 or more characters with a digit and without word separators. */
 const OPAQUE = /(?<![\w+/])(?=[\w+/]*\d)[\w+/]{24,}={0,2}/g
 
 /**
- * Returns a provider's own error message for operators, or undefined without one. Keys are replaced, control and
- * formatting characters removed, and the text is shortened to 300 characters. It may still quote the request, so it
- * must not be shown to callers of other tenants.
+ * Returns a provider's own error message for operators, or undefined if there is none. Replaces keys, removes control
+ * and formatting characters, and shortens the text to 300 characters. The text may still quote the request, so it must
+ * not be shown to callers of other tenants.
  */
 export function toProviderMessage(text: string): string | undefined {
   // The slice limits the work, and is long enough for the replacements.
