@@ -120,7 +120,7 @@ export function createMemoryLimiter({
 
 /** The counters of one key. */
 class CountedKey {
-  /** Number of admitted requests whose counters may not be durable yet. */
+  /** Number of admitted requests whose counters might not be durable yet. */
   running = 0
   /** True after a commit of the key's counters has failed. */
   hasUnstored = false

@@ -76,7 +76,7 @@ type Step = {
 }
 
 export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjector {
-  /** Chains that have new entries, and chains whose turn has come. */
+  /** `woken`: chains with new entries, until the delay has passed. `grown`: chains that are ready for a step. */
   const woken = new Map<string, Chain>()
   const grown = new Map<string, Chain>()
   const known = new LRUCache<string, Known>({ max: OPEN_BLOCKS })

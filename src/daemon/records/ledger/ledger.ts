@@ -109,7 +109,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     const startedAt = clock.monotonic()
     const events = batch.flatMap(({ records }) => records.events ?? [])
     try {
-      // Unmarked events are dispatched, too; a store that is down fails the write itself.
+      // Unmarked events are dispatched as well. If the store is down, the write itself fails.
       if (events.length > 0) await markWithoutEndpoints(db, events).catch(() => {})
       await write(batch)
       for (const { resolve } of batch) resolve()
