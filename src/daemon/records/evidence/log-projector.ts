@@ -31,7 +31,7 @@ import { measureChains } from './store.ts'
 const PROJECTION_DELAY_MS = 1_000
 /** Number of entries of one chain per transaction. A transaction with this many entries takes no further chain. */
 const ENTRIES_PER_STEP = 1_024
-/** Maximum number of chains per transaction. Many tenants with few requests share one commit. */
+/** Maximum number of chains per transaction. Many tenants with few requests therefore share one commit. */
 const CHAINS_PER_STEP = 64
 /** Maximum number of new entries in memory, of all chains. */
 const FRESH_ENTRIES = 4_096

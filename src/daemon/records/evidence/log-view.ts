@@ -385,8 +385,8 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
   }
 
   /**
-   * Finds a time so that the number of newer matches is close to `offset`, but not above it. Returns this time, the
-   * number of further matches to skip, and the parts that may have matches up to this time.
+   * Finds a time with nearly `offset` newer matches, but never more than `offset`. Returns this time, the number of
+   * further matches to skip, and the parts that may have matches up to this time.
    */
   async function skip(parts: readonly Part[], offset: number) {
     let known = [...parts]

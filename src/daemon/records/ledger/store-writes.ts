@@ -34,7 +34,7 @@ export type StoreWrites = {
 // open -> blocked: a commit or a probe failed.
 // blocked -> blocked: a probe failed; the next one follows after WRITE_PROBE_MS.
 // blocked -> open: a probe or a commit succeeded. If the next commit fails nevertheless, the pause before the first
-// probe doubles, because each pause ends with an answer that is paid for but lost.
+//   probe doubles, because each pause ends with an answer that is paid for but lost.
 export function createStoreWrites({
   db,
   clock,
