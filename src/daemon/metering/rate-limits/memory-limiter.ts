@@ -14,8 +14,7 @@ import { WINDOWS, type WindowName } from './windows.ts'
 const KEYS_IN_MEMORY = 10_000
 const IDLE_MS = 60_000
 /**
- * Minimum time between evictions. If most keys are in use, running an eviction for each new key would find almost
- * nothing to evict.
+ * Minimum time between evictions. If most keys are in use, an eviction run for each new key would evict almost no key.
  */
 const SWEEP_EVERY_MS = 10_000
 

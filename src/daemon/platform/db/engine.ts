@@ -44,7 +44,7 @@ export type Engine = {
   /** @param onConflict the conflict clause in portable SQL, or an empty string */
   bulkInsert(table: string, columns: readonly string[], onConflict: string, traits?: ColumnTraits): BulkInsert
   /**
-   * Joins several statements of `bulkInsert` into one statement. Defined only if a single statement is cheaper than a
+   * Joins several statements of `bulkInsert` into one statement. Defined only if one statement is cheaper than a
    * transaction on this engine.
    * @param name a name that is unique among the joined statements of a connection
    */

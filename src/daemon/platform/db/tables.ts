@@ -397,7 +397,7 @@ export type OutboxEventRow = {
   created_at: string
   /** JSON object: the event's `data`. */
   data: string
-  /** The time when the event's deliveries were created; null until then. Set from the start if the tenant has no endpoint. */
+  /** When the event's deliveries were created; null until then. Set from the start if the tenant has no endpoint. */
   fanned_out_at?: string | null | undefined
 }
 

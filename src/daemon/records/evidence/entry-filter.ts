@@ -178,8 +178,7 @@ export function testGroup(filter: EntryFilter, { hidden, described, values }: En
           const at = (FACETS as readonly string[]).indexOf(name)
           const value = at < 0 ? undefined : values[at]
           if (value === null) return false
-          // The engines agree on case only for ASCII: one ignores the case of ASCII letters only, the other of all
-          // letters.
+          // The engines may treat the case of non-ASCII letters differently, so values with such letters are undecided.
           return value === undefined || !IS_ASCII.test(value + text) ? undefined : value.toLowerCase().includes(text)
         }),
       ),

@@ -59,7 +59,7 @@ type Part = {
    * Entries outside any summary block, or in a block that is only partly within the period. They were read and counted.
    */
   | { kind: 'range'; range: EntryRange }
-  /** Blocks of level 2 with entries of `owner`, if it is known. They were not read. */
+  /** Level-2 blocks with entries of `owner` (if known) that were not read. */
   | { kind: 'unread'; owner: string | undefined; run: EntryRange }
 )
 /** A block above level 1, and the positions of the blocks in it that have matches or possible matches. */

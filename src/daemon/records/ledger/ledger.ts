@@ -19,7 +19,7 @@ export type Ledger = {
    * Resolves once all `records` are durable. Rejects if none of them is durable. If the database rejects a record, for
    * example because of a duplicate request id, only the records of that request fail. Other requests in the same
    * transaction are unaffected.
-   * If the store fails, all waiting records are rejected, because waiting for another timeout would only delay them.
+   * If the store fails, all waiting records are rejected, because another timeout would only delay the rejection.
    * @throws ClaimLostError if another daemon has taken over the request's Idempotency-Key.
    */
   commit(records: LedgerRecords): Promise<void>
