@@ -21,7 +21,7 @@ const USERS = 200
 const MODELS = 12
 const CHAINS = ['requests-0123456789ab', 'requests-ba9876543210']
 const RARE_USER = 'f'.repeat(24)
-/** One entry in this many belongs to RARE_USER. */
+/** One of this many entries belongs to RARE_USER. */
 const RARE = 50_000
 
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
@@ -193,7 +193,7 @@ async function measure(session, engine, databaseUrl, plan) {
     for (const [name, target] of Object.entries(calls({ ...plan, ...filled, after }))) {
       const taken = []
       await read(target)
-      // A slow call is not repeated for minutes.
+      // A slow call is repeated for at most 20 s.
       const until = performance.now() + 20_000
       while (taken.length < plan.samples && performance.now() < until) taken.push((await read(target)).ms)
       times[name] = taken

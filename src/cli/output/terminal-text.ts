@@ -2,7 +2,7 @@
  * Makes untrusted text (model output, gateway messages, file names) safe for a terminal. Drops control characters and
  * escape sequences, but keeps newlines and tabs. Pipes and files get the exact bytes.
  *
- * States and moves (ECMA-48, as terminals read it):
+ * States and transitions (ECMA-48, as terminals interpret it):
  * ```
  * text      ESC → escape | 0x9b → csi | 0x9d 0x90 0x98 0x9e 0x9f → string | other control → dropped | else kept
  * escape    [ → csi | ] P X ^ _ → string | 0x20-0x2f → escape | else dropped → text

@@ -27,8 +27,7 @@ export const REJECTED_KEYS = { perMinute: 600, addresses: 10_000 } as const
 
 export type Authenticator = {
   /**
-   * Returns the caller of the request. Synchronous if the key was looked up within KEY_CACHE_MS; then it also throws
-   * synchronously.
+   * Returns the caller of the request. Returns and throws synchronously if the key was looked up within KEY_CACHE_MS.
    * @throws UNAUTHORIZED if the key is missing, malformed, unknown, revoked or expired, or if its owner is inactive or
    * its tenant disabled. CLIENT_ADDRESS_REFUSED if the key is not allowed from the client's address.
    * RATE_LIMIT_EXCEEDED if the client's address has sent too many rejected keys and the key was never accepted before.

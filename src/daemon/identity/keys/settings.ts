@@ -47,7 +47,7 @@ const withoutUnset = (fields: object = {}): object =>
 
 /**
  * Returns `settings` with the ids of policies. The input may contain names or ids, in upper or lower case.
- * @throws VALIDATION_ERROR for an unknown policy, and for a default policy that the key may not use.
+ * @throws VALIDATION_ERROR for an unknown policy, and for a default policy that the key is not allowed to use.
  */
 export function withPolicyIds(settings: KeySettings, isKnown: (id: string) => boolean): KeySettings {
   const idOf = (field: string, name: string): string => {

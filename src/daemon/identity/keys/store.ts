@@ -47,7 +47,7 @@ export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promi
 
 /**
  * Returns the valid key that has this SHA-256 (hex), and the key's caller. Undefined if the key is unknown or revoked,
- * or if its owner is inactive or its tenant disabled. No tenant is passed, because the key determines the tenant.
+ * or if its owner is inactive or its tenant disabled. The tenant is not a parameter, because the key determines it.
  */
 export async function findPresentedKey(db: Db, secretHash: string): Promise<PresentedKey | undefined> {
   const found = await keysWithOwners(db)

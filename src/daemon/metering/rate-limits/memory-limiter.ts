@@ -14,8 +14,7 @@ import { WINDOWS, type WindowName } from './windows.ts'
 const KEYS_IN_MEMORY = 10_000
 const IDLE_MS = 60_000
 /**
- * Minimum time between evictions. If most keys are in use, running an eviction for each new key would find almost
- * nothing to evict.
+ * Minimum time between evictions. If most keys are in use, an eviction run for each new key would evict almost no key.
  */
 const SWEEP_EVERY_MS = 10_000
 
@@ -120,7 +119,7 @@ export function createMemoryLimiter({
 
 /** The counters of one key. */
 class CountedKey {
-  /** Number of admitted requests whose counters may not be durable yet. */
+  /** Number of admitted requests whose counters might not be durable yet. */
   running = 0
   /** True after a commit of the key's counters has failed. */
   hasUnstored = false

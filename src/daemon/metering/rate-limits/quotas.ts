@@ -19,7 +19,7 @@ export type Count = { readonly used: number; readonly endMs: number }
 
 /**
  * The quotas that apply to this key on this route. The first quota is always the key's quota per minute. Requests with
- * the operator key are counted like all others, but only the limits of administration routes apply to them.
+ * the operator key are counted like all other requests, but only the limits of administration routes apply to them.
  */
 export function quotasOf({ settings, isOperator }: Caller, route: Pick<Route, 'method' | 'path' | 'rate'>): Quota[] {
   const { dailyLimit, monthlyLimit, rateLimit } = settings

@@ -6,9 +6,8 @@ type Failure = { error: unknown; kind: WriteFailure | 'unknown' }
 
 /**
  * Runs requests (`Question`) in batches. Requests that arrive during a transaction share the next transaction. `run`
- * returns one result (`Answer`) per request, in the same order. If `run` fails for a batch, the batch is rolled back,
- * and `run` is called separately for each group of requests. A request that fails or times out therefore affects only
- * its own group.
+ * returns one result (`Answer`) per request, in the same order. If `run` fails, the batch is rolled back, and `run` is
+ * called separately for each group of requests. A request that fails or times out therefore affects only its own group.
  */
 export function createBatches<Question, Answer>({
   db,

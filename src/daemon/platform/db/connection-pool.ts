@@ -1,5 +1,5 @@
 /**
- * Lends the connections of a fixed set. Each connection has one borrower at a time; borrowers are served in order of
+ * Lends connections from a fixed set. Each connection has one borrower at a time; borrowers are served in order of
  * arrival.
  */
 export type ConnectionPool<Connection> = {

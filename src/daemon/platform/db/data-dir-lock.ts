@@ -48,8 +48,8 @@ export async function makeDataDir(dataDir: string): Promise<void> {
   }
 }
 
-// Replaces Node's recursive mkdir. Node's version never returns if mkdir fails with ENOENT although the parent exists,
-// as in /proc.
+// Replaces Node's recursive mkdir, which never returns if mkdir fails with ENOENT although the parent exists, as in
+// /proc.
 async function makeWithParents(directory: string): Promise<void> {
   try {
     await mkdir(directory, { mode: 0o700 })

@@ -28,7 +28,7 @@ export async function openDatabase(
       : await openPostgresDialect(options.url, log, timeouts)
   const db = new Kysely<Tables>({ dialect })
   try {
-    // The PostgreSQL pool connects on demand. The connection here ensures that a wrong URL is reported immediately.
+    // The PostgreSQL pool connects on demand. Connecting here reports a wrong URL immediately.
     await db.connection().execute(async () => undefined)
   } catch (error) {
     await db.destroy()

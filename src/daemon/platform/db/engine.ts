@@ -17,7 +17,7 @@ export type BulkInsert = {
 /** The parameters of an insert: the rows as JSON, followed by the values that are passed separately. */
 export type InsertParameters = readonly [json: string, ...separate: (string | number | null | Buffer)[]]
 
-/** Special properties of the columns of an insert. */
+/** Special properties of columns in an insert. */
 export type ColumnTraits = {
   /** A column with long texts. The engine may pass these texts separately. */
   longText?: string | undefined
@@ -44,7 +44,7 @@ export type Engine = {
   /** @param onConflict the conflict clause in portable SQL, or an empty string */
   bulkInsert(table: string, columns: readonly string[], onConflict: string, traits?: ColumnTraits): BulkInsert
   /**
-   * Joins several statements of `bulkInsert` into one statement. Defined only if a single statement is cheaper than a
+   * Joins several statements of `bulkInsert` into one statement. Defined only if one statement is cheaper than a
    * transaction on this engine.
    * @param name a name that is unique among the joined statements of a connection
    */

@@ -12,15 +12,15 @@ export type FreshCache<T> = {
   /** Whether the value existed when it was last loaded, even if its entry has expired. */
   knows(name: string): boolean
   /**
-   * Invalidates one entry; or all entries without a name; or the entries whose value matches a test, and all names
-   * without a value. Call it after each change.
+   * Invalidates one entry, or all entries if no name is given. A test invalidates the entries whose value matches it,
+   * and all names without a value. Call it after each change.
    */
   forget(which?: string | ((value: T) => boolean)): void
 }
 
 /**
- * Caches the result of `load` for each name for `maxAgeMs`. So changes by another daemon are visible after `maxAgeMs`
- * at the latest. An entry that is read after half that age is reloaded in the background. Concurrent loads of one name
+ * Caches the result of `load` for each name for `maxAgeMs`. Changes by another daemon are therefore visible within
+ * `maxAgeMs`. An entry that is read after half that age is reloaded in the background. Concurrent loads of one name
  * share one query. If `load` throws a GatewayError, the name has no value. Up to `absentNames` such errors are cached
  * separately, so that unknown names cannot evict values.
  */

@@ -25,8 +25,8 @@ export type OnConflict<Table extends keyof Tables> = 'ignore' | { replace: Colum
  * Inserts many rows in one statement, all or none. Returns the number of rows written. Without `onConflict`, one
  * duplicate key rejects all rows. Two new rows must not replace the same existing row.
  *
- * Accepts text, null and integers. Fractions are rejected because SQLite returns about one fraction in ten thousand
- * slightly changed. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
+ * Accepts text, null and integers. Fractions are rejected because SQLite slightly changes about one fraction in ten
+ * thousand. NUL and lone surrogates are rejected because PostgreSQL cannot store them.
  * @throws UnstorableValueError naming the column; nothing is written.
  */
 export async function insertRows<Table extends keyof Tables>(

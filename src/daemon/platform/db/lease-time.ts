@@ -5,8 +5,8 @@ import { engineOf } from './engine.ts'
 /**
  * Returns the current time for leases. PostgreSQL's server clock is used, because the clocks of the daemons that share
  * the server may differ.
- * @param now milliseconds since 1970 by this daemon's clock; used only on SQLite, because a SQLite file has only one
- * daemon
+ * @param now milliseconds since 1970 by this daemon's clock; used only on SQLite, because only one daemon uses an
+ * SQLite file
  */
 export async function readLeaseTime(db: Db, now: number): Promise<number> {
   if (engineOf(db).name === 'sqlite') return now

@@ -80,7 +80,7 @@ export async function migrateDatabase(db: Db): Promise<void> {
   throw error
 }
 
-/** Whether the migrations in the database are exactly those of this version. */
+/** Whether the database has exactly the migrations of this version. */
 export async function isMigrated(db: Db): Promise<boolean> {
   const applied = await appliedMigrations(db)
   return applied.length === Object.keys(STEPS).length && applied.every(isKnown)

@@ -4,8 +4,8 @@ import type { Kysely } from 'kysely'
 export type MigrationDialect = { engine: 'sqlite' | 'postgres'; text: string; integer: string; tableEnd: string }
 
 /**
- * The statements of one migration. Never edit a released migration, because databases that have run it do not run it
- * again.
+ * The statements of one migration. Never edit a released migration: databases that have already run it would miss the
+ * change.
  */
 export type MigrationStep = (dialect: MigrationDialect) => string[]
 

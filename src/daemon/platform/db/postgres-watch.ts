@@ -1,5 +1,5 @@
-// Detects within seconds that a PostgreSQL server, or a connection to it, no longer answers. A limit for all statements
-// could not: a frozen server must be detected sooner than the longest statement ends.
+// Detects within seconds that a PostgreSQL server, or a connection to it, no longer answers. A statement timeout would
+// be too slow: a frozen server must be detected before the longest statement can finish.
 import type { PoolClient } from 'pg'
 import type { StoreLog } from './db.ts'
 import { markStoreFailure } from './store-failure.ts'
@@ -15,8 +15,8 @@ type Waiting = { sinceMs: number; client: PoolClient | undefined; fail(error: Er
 
 export type ServerWatch = {
   /**
-   * Runs `work`, which waits for the server. Rejects with an error of the store while the server is down. `discard`
-   * gets a result that arrives after that.
+   * Runs `work`, which waits for the server. Rejects with a store error while the server is down. `discard` receives a
+   * result that arrives after the rejection.
    */
   run<T>(client: PoolClient | undefined, work: () => Promise<T>, discard?: (result: T) => void): Promise<T>
   close(): void
@@ -26,8 +26,8 @@ export type ServerWatchDeps = {
   times: WatchTimes
   log: StoreLog | undefined
   /**
-   * Returns those of these server processes that run no statement. Uses a new connection. Rejects if the server does
-   * not answer within `probeMs`.
+   * Returns the server processes in this list that are not running a statement. Uses a new connection. Rejects if the
+   * server does not answer within `probeMs`.
    */
   probe(processIds: readonly number[]): Promise<ReadonlySet<number>>
   /** Closes the connections of these clients and all unused connections, or all connections. */
@@ -42,7 +42,7 @@ const silence = () => markStoreFailure(new Error('PostgreSQL did not answer in t
 // down -> down: a probe fails; the next one follows after retryMs.
 // down -> up: the server answers a probe.
 export function createServerWatch({ times, log, probe, disconnect }: ServerWatchDeps): ServerWatch {
-  // In order of arrival, so the first one has waited for the longest time.
+  // In order of arrival, so the first entry has waited longest.
   const waiting = new Set<Waiting>()
   let isDown = false
   let isClosed = false

@@ -3,8 +3,8 @@ import type { ConnectionPool } from './connection-pool.ts'
 import type { SqliteConnection } from './sqlite-driver.ts'
 
 /**
- * The number of writes between checkpoints. This many writes of chats fill about 400 pages of the log, and writes of
- * documents 1,000 or more. If the number were higher, commits would wait for the disk.
+ * The number of writes between checkpoints. This many chat writes fill about 400 pages of the log; this many document
+ * writes fill 1,000 or more. If the number were higher, commits would wait for the disk.
  */
 const WRITES_PER_CHECKPOINT = 32
 
@@ -42,8 +42,8 @@ export function createCheckpoints(
       writes = 0
       running = true
       writeBack()
-        // The next checkpoint retries. The error is ignored: once the log is long, a commit checkpoints itself, and the
-        // commit's error then reports the disk's fault. Closing the store also checkpoints.
+        // The next checkpoint retries. The error is ignored: a commit checkpoints a long log itself, and its error then
+        // reports the disk fault. Closing the store also checkpoints.
         .catch(() => undefined)
         .finally(() => {
           running = false

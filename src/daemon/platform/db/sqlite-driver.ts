@@ -51,8 +51,7 @@ const HOLDER = {
 const CHANGES_SCHEMA = /^\s*(create|drop|alter|analyze)\b/i
 
 function createConnection(database: sqlite3.Database): SqliteConnection {
-  // A statement is cached only from its second use on, because many statements, such as those of migrations, run only
-  // once.
+  // A statement is cached at its second use, because many statements, such as migration statements, run only once.
   const statements = new LRUCache<string, sqlite3.Statement | 'used once'>({
     max: STATEMENTS_PER_CONNECTION,
     // The evicted statement is idle, because calls do not overlap.

@@ -23,7 +23,7 @@ const DISTINCT_VALUES: Record<string, number> = {
 /**
  * Gives SQLite's planner fixed statistics for large tables. Without statistics, the planner uses any index that begins
  * with tenant_id: it scans all users of a tenant instead of looking up twenty users by id. ANALYZE is not an
- * alternative, because it would have to run at the right moment. Fixed figures also keep the query plans fixed
+ * alternative, because it would have to run at the right moment. Fixed statistics also keep the query plans stable
  * (sqlite.org: "ANALYZE", fixed results).
  */
 export async function fixSqliteStatistics(db: Db): Promise<void> {

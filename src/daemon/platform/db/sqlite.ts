@@ -29,8 +29,8 @@ const BUSY_TIMEOUT_MS = 5_000
  */
 const WAL_BYTES = 67_108_864
 /**
- * A commit checkpoints the log if the log has at least this number of pages (32 MB). The log becomes so long only if
- * the parallel checkpoints never find a moment without a write. Most pages are then already written back, so little
+ * A commit checkpoints the log if the log has at least this number of pages (32 MB). The log reaches this length only
+ * if the parallel checkpoints never find a moment without a write. Most pages are then already written back, so little
  * work remains.
  */
 const WAL_PAGES_OF_COMMITS = 8_000
@@ -221,7 +221,7 @@ function withSeparateTexts(values: unknown[][], column: number): [json: string, 
 
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 
-/** Errors of a statement that is wrong. */
+/** Error codes that mean that the statement itself is wrong. */
 const STATEMENT_FAULTS: ReadonlySet<string> = new Set(['SQLITE_ERROR', 'SQLITE_MISUSE', 'SQLITE_RANGE'])
 const ROW_FAULTS: ReadonlySet<string> = new Set(['SQLITE_CONSTRAINT', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG'])
 

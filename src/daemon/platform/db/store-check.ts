@@ -30,7 +30,7 @@ export function createStoreCheck({
   function ask(): Promise<StoreState> {
     asked ??= isMigrated(db)
       .then(
-        // The check writes to a table that may not exist before the migrations.
+        // The check writes to a table that might be missing before the migrations.
         async (migrations) => ({ store: !migrations || (await isWritable()), migrations }),
         () => AWAY,
       )

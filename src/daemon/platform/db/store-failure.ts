@@ -2,7 +2,10 @@
 // ambiguous: an ECONNRESET may come from the store or from a provider.
 const marked = new WeakSet<Error>()
 
-/** Marks an error of a driver: the store does not answer, is locked, is full or cannot be written. Returns the error. */
+/**
+ * Marks a driver error that means that the store does not answer, is locked, is full or cannot be written. Returns the
+ * error.
+ */
 export function markStoreFailure<T>(error: T): T {
   if (error instanceof Error) marked.add(error)
   return error

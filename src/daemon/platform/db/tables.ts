@@ -59,7 +59,7 @@ export type Tables = {
     created_at: string
     updated_at: string
   }
-  /** The custom role of a user. A user has at most one. */
+  /** The custom role of a user. A user has at most one custom role. */
   user_roles: { tenant_id: string; user_id: string; role_id: string }
   groups: {
     id: string
@@ -303,7 +303,7 @@ export type EvidenceCommitRow = {
   tree_size: number
   /** Root of the Merkle tree over the entries, hex. */
   root: string
-  /** The entries' hashes in order, hex, concatenated. */
+  /** The entries' hashes in order, concatenated as hex. */
   leaves: string
   /** base64 */
   signature: string
@@ -338,7 +338,7 @@ export type EvidenceKeyRow = {
 /** The number of entries of a chain that are included in `log_blocks` and `usage_days`. */
 export type LogPositionRow = { tenant_id: string; chain: string; size: number }
 
-/** A summary of consecutive entries of a chain, by which lists find and count entries (log-blocks.ts). */
+/** A summary of consecutive entries of a chain. Lists use it to find and count entries (log-blocks.ts). */
 export type LogBlockRow = {
   tenant_id: string
   chain: string
@@ -355,7 +355,7 @@ export type LogBlockRow = {
   owners: string
 }
 
-/** The entries of one user and key in one block of level 2. `first_at` and `last_at` are those of the block. */
+/** The entries of one user and key in one block of level 2. `first_at` and `last_at` are the times of the block. */
 export type LogOwnerRow = {
   tenant_id: string
   /** Empty if the entries have no user, or no key. */
@@ -397,7 +397,7 @@ export type OutboxEventRow = {
   created_at: string
   /** JSON object: the event's `data`. */
   data: string
-  /** The time when the event's deliveries were created; null until then. Set from the start if the tenant has no endpoint. */
+  /** When the event's deliveries were created; null until then. Set from the start if the tenant has no endpoint. */
   fanned_out_at?: string | null | undefined
 }
 
@@ -414,7 +414,7 @@ export type WebhookEndpointRow = {
   disabled_reason: 'failures' | 'manual' | null
   /** Number of consecutive deliveries that failed after all attempts. */
   failure_count: number
-  /** How many held deliveries were dropped in total, because there were more than the limit. */
+  /** The total number of held deliveries that were dropped because they exceeded the limit. */
   held_dropped: number
   /** The `whsec_…` text, encrypted (platform/secrets/seal.ts). */
   secret: string

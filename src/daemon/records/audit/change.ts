@@ -153,8 +153,8 @@ async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Ca
 }
 
 /**
- * Returns the log entry of an activity. Call this directly for activities that have no transaction, such as those of a
- * chat request. In the log of another tenant, the caller is recorded only as an operator.
+ * Returns the log entry of an activity. Call this directly for activities without a transaction, such as the activities
+ * of a chat request. In the log of another tenant, the caller is recorded only as an operator.
  */
 export function toEntryDraft(
   { caller, requestId, endpoint }: Pick<Actor, 'caller' | 'requestId' | 'endpoint'>,

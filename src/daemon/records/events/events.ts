@@ -37,7 +37,7 @@ export const attackBlocked = (at: Occurrence, data: ShieldFinding, incidentId: s
 export const attackDetected = (at: Occurrence, data: ShieldFinding, incidentId: string): OutboxEventRow =>
   inRequest('promptshield:attack:detected', at, data, incidentId)
 
-/** `promptshield:canary:leaked`: one per leaked token of an answer. */
+/** `promptshield:canary:leaked`: one per token that an answer leaks. */
 export const canaryLeaked = (at: Occurrence, data: CanaryLeaked): OutboxEventRow =>
   inRequest('promptshield:canary:leaked', at, data, data.canaryId)
 
@@ -50,8 +50,7 @@ export const piiIncident = (at: Occurrence, data: PiiIncident): OutboxEventRow =
   inRequest('pii:incident', at, data, data.incidentId)
 
 /**
- * `api:limit_reached`: one per window of a counter, regardless of the number of requests and daemons that reach the
- * limit.
+ * `api:limit_reached`: one per window of a counter, even if many requests or daemons reach the limit.
  */
 export const limitReached = (
   at: Occurrence & { counter: string; windowStart: string },

@@ -9,9 +9,9 @@ export async function insertEvent(db: Db, event: OutboxEventRow): Promise<void> 
 }
 
 /**
- * Marks the events of tenants without a webhook endpoint as dispatched, before they are stored. A later transaction for
- * each of them would cost as much as the request that caused it. An endpoint that is created at the same time receives
- * only later events.
+ * Marks the events of tenants without a webhook endpoint as dispatched, before they are stored. Marking each event in a
+ * later transaction would cost as much as the request that caused it. An endpoint that is created at the same time
+ * receives only later events.
  */
 export async function markWithoutEndpoints(db: Db, events: readonly OutboxEventRow[]): Promise<void> {
   const tenantIds = [...new Set(events.map(({ tenant_id }) => tenant_id))]

@@ -20,7 +20,7 @@ export type LostHistory = { origin: string; size: number; problem: string }
 export type FileComparison = {
   /** The first contradiction in each chain. */
   lost: LostHistory[]
-  /** The last checkpoint of each chain whose last checkpoint is missing from the file. */
+  /** The latest checkpoints of chains whose latest checkpoint is missing from the file. */
   unpublished: EvidenceCheckpointRow[]
 }
 

@@ -157,7 +157,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
         size < checkpointed ||
         size - checkpointed >= EVIDENCE_CHECKPOINT.entries ||
         // A creation time far in the future comes from a wrong clock. A chain with an entry from the future is due as
-        // well. Otherwise the entry could wait for years.
+        // well. Otherwise, a checkpoint for that entry could be years away.
         (waiting_since !== null && (waiting_since <= hourAgo || waiting_since >= inAnHour))
       if (!isDue || isClosed) continue
       try {

@@ -5,8 +5,8 @@ import { writeSecretFile } from '../../platform/secrets/secret-file.ts'
 
 /**
  * Returns the id that distinguishes this daemon from other daemons on the same store. It has 12 hex characters and is
- * stored in `daemon.id` in the data directory. The id is created on the first start, and replaced if the file does not
- * contain a valid id.
+ * stored in `daemon.id` in the data directory. The id is created at the first start, and replaced if the file contains
+ * no valid id.
  */
 export async function openDaemonId(dataDir: string): Promise<string> {
   const path = join(dataDir, 'daemon.id')

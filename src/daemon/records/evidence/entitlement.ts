@@ -84,7 +84,7 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
     function faultOf(sentModel: string, sent: string): EntitlementVerdict | undefined {
       if (clock.now() >= mintedMs + ENTITLEMENT_SECONDS * 1000) return 'expired'
       if (sentModel !== terms.model || model !== terms.model) return 'model_mismatch'
-      // Comparing the strings is enough: the entitlement contains the hash of `body`, and equal strings have equal
+      // Comparing the strings is sufficient: the entitlement contains the hash of `body`, and equal strings have equal
       // hashes.
       if (sent !== body) return 'body_mismatch'
       return entitlement.verdict === 'unused' ? undefined : 'replayed'

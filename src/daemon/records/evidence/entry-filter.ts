@@ -1,4 +1,4 @@
-// The filter of log lists: as SQL over entries, and as a test of the groups of a block.
+// The filter of log lists: as SQL over entries, and as a test for the groups in a block.
 import { type Expression, type ExpressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
@@ -47,8 +47,8 @@ const MEMBERS: Record<SearchedPart, readonly string[]> = {
 const SEARCHED: readonly SearchedPart[] = ['description', 'operation', 'endpoint']
 
 /**
- * Most entries belong to requests, which have a distinct id prefix. So their type is known without parsing the payload.
- * Parsing payloads is the main cost of a list.
+ * Most entries belong to requests, which have a distinct id prefix. Their type is therefore known without parsing the
+ * payload. Parsing payloads is the main cost of a list.
  */
 const isRequest = sql<SqlBool>`(substr(id, 1, 4) = 'jti-' and payload is not null)`
 
@@ -142,8 +142,8 @@ export const hasContentFilter = ({ startDate, endDate, searchIn, ids, part, ...c
   Object.values(content).some((value) => value !== undefined)
 
 /**
- * Whether the entries of a group match, apart from time, user and key. Undefined if the group does not show it: the
- * entries must then be read.
+ * Whether the entries of a group match, apart from time, user and key. Undefined if the group's properties cannot show
+ * this: the entries must then be read.
  */
 export function testGroup(filter: EntryFilter, { hidden, described, values }: EntryFacets): boolean | undefined {
   const { types, notResult, model, status, search } = filter
@@ -178,7 +178,7 @@ export function testGroup(filter: EntryFilter, { hidden, described, values }: En
           const at = (FACETS as readonly string[]).indexOf(name)
           const value = at < 0 ? undefined : values[at]
           if (value === null) return false
-          // The engines ignore case only of ASCII letters or of all letters.
+          // The engines may treat the case of non-ASCII letters differently, so values with such letters are undecided.
           return value === undefined || !IS_ASCII.test(value + text) ? undefined : value.toLowerCase().includes(text)
         }),
       ),

@@ -8,8 +8,8 @@ import { openLogView } from './log-view.ts'
 export type EntryPage = Page & { sortOrder: 'asc' | 'desc' }
 
 /**
- * One page of entries, the number of all matching entries, and their number by type and severity. Both are null for
- * expunged entries. If `estimated` is set, the numbers are estimates.
+ * One page of entries, the number of all matching entries, and their number by type and severity. Type and severity are
+ * null for expunged entries. If `estimated` is set, the numbers are estimates.
  */
 export type EntryList = { rows: EvidenceEntryRow[]; total: number; estimated: boolean; counts: EntryCount[] }
 
@@ -20,12 +20,12 @@ export type EntryList = { rows: EvidenceEntryRow[]; total: number; estimated: bo
 const UNSUMMARISED_ENTRIES = 4_096
 /** Up to this number, unsummarised entries are counted one by one. Totals of longer logs are estimated. */
 const COUNTED_ENTRIES = 50_000
-/** Number of the newest entries by which an unsummarised log is estimated. */
+/** How many of the newest entries are used to estimate the totals of an unsummarised log. */
 const SAMPLED_ENTRIES = 1_000
 
 /**
  * One page of a tenant's matching entries, ordered by age. Filters on payload fields exclude entries whose payload was
- * expunged. A page reads the summaries of the log (log-blocks.ts), the entries on the page, and few other entries.
+ * expunged. A page reads the summaries of the log (log-blocks.ts), the entries on the page, and a few other entries.
  */
 export async function listEntries(db: Db, tenantId: string, filter: EntryFilter, page: EntryPage): Promise<EntryList> {
   if (filter.id !== undefined) return listFew(db, tenantId, filter, page)
@@ -66,7 +66,7 @@ async function findInOrder(db: Db, ids: readonly string[]): Promise<EvidenceEntr
   return ids.flatMap((id) => byId.get(id) ?? [])
 }
 
-/** Lists and counts the matches of a filter that reads few entries. */
+/** Lists and counts the matches of a filter that selects few entries. */
 async function listFew(db: Db, tenantId: string, filter: EntryFilter, page: EntryPage): Promise<EntryList> {
   const counts = await countEntries(db, tenantId, filter)
   const total = counts.reduce((sum, { count }) => sum + count, 0)
@@ -106,7 +106,7 @@ async function listUnsummarised(
   const since = newest?.created_at ?? ''
   const startDate = filter.startDate !== undefined && filter.startDate > since ? filter.startDate : since
   const sampled = await countEntries(db, tenantId, { ...filter, startDate })
-  // More entries than SAMPLED_ENTRIES may have the time `since` or a later one.
+  // More than SAMPLED_ENTRIES entries may have the time `since` or a later time.
   const sample = (await countEntries(db, tenantId, { startDate: since })).reduce((sum, { count }) => sum + count, 0)
   const factor = startDate === since ? extents.reduce((sum, { size }) => sum + size, 0) / sample : 1
   const counts = sampled.map(({ count, ...kind }) => ({ ...kind, count: Math.round(count * factor) }))
@@ -137,7 +137,7 @@ export const listChainEntries = (
 
 /** A request id contains the second in which it was created; so does the id of its entry. */
 const REQUEST_ID = /^req-([0-9a-f]{8})[0-9a-f]{16}$/
-/** Differences of the times in the two ids. */
+/** Maximum difference in seconds between the times in the two ids. */
 const ID_SECONDS = { before: 2, after: 60 }
 
 /** The ranges of ids of entries that were created with this request. Undefined for an id without a time. */

@@ -1,4 +1,5 @@
-// Blocks: summaries of consecutive entries of a chain, by which a list finds and counts entries without reading them.
+// Blocks summarise consecutive entries of a chain. Lists use them to find and count entries without reading the
+// entries.
 import type { EvidenceEntryRow, LogBlockRow } from '../../platform/db/tables.ts'
 import type { LoggedPayload } from './entry-payload.ts'
 
@@ -33,7 +34,7 @@ export const FACETS = [
 ] as const
 export type Facet = (typeof FACETS)[number]
 
-/** The facets that a block above level 1 omits if it would have too many groups, in this order. */
+/** If a block above level 1 would have too many groups, it omits these facets, in this order. */
 const OMITTED: readonly (readonly Facet[])[] = [
   ['model', 'requested_model'],
   ['endpoint', 'operation', 'error'],
@@ -41,7 +42,7 @@ const OMITTED: readonly (readonly Facet[])[] = [
 
 /** The properties of entries that a block groups. A facet is null if its property is missing, undefined if omitted. */
 export type EntryFacets = {
-  /** Whether the payloads were expunged or are unreadable. Then all facets are null. */
+  /** Whether the payloads were expunged or are unreadable. In this case, all facets are null. */
   hidden: boolean
   /** Whether the payloads have a description, which is not a facet. */
   described: boolean
@@ -49,8 +50,8 @@ export type EntryFacets = {
 }
 
 /**
- * A group of entries of a block with equal facets. `members` contains positions in the block: of these entries at level
- * 1, and of the blocks of the next lower level that contain them at higher levels.
+ * A group of entries of a block with equal facets. `members` contains positions in the block. At level 1, these are the
+ * positions of the entries; at higher levels, the positions of the next lower blocks that contain the entries.
  */
 export type BlockGroup = EntryFacets & { count: number; members: readonly number[] }
 
@@ -87,7 +88,7 @@ export const toSummary = ({ seq, id, created_at }: Entry, payload: LoggedPayload
   keyId: textOf(payload?.key_id) ?? '',
 })
 
-/** The block of level 1 over these entries. There is at least one. */
+/** The block of level 1 over these entries (at least one). */
 export function blockOf(entries: readonly SummarisedEntry[]): LogBlock {
   const groups = new Groups()
   for (const { seq, facets } of entries) groups.add(facets, 1, seq % BLOCK_ENTRIES)
@@ -102,7 +103,7 @@ export function blockOf(entries: readonly SummarisedEntry[]): LogBlock {
 export type OwnedEntries = { userId: string; keyId: string; groups: OwnedGroup[] }
 export type OwnedGroup = { type: string | null; severity: string | null; members: number[] }
 
-/** The owners of the entries of a block of level 1. Entries without user and key are omitted. */
+/** The owners of the entries in a level-1 block. Entries without user and key are omitted. */
 export function ownersOf(entries: readonly SummarisedEntry[]): OwnedEntries[] {
   const owners = new Owners()
   for (const { seq, userId, keyId, facets } of entries) {
@@ -112,7 +113,7 @@ export function ownersOf(entries: readonly SummarisedEntry[]): OwnedEntries[] {
   return owners.all
 }
 
-/** The owners of the entries of a block of level 2, from the owners of its blocks of level 1. */
+/** The owners of the entries in a level-2 block, merged from the owners of its level-1 blocks. */
 export function mergeOwners(blocks: readonly { block: number; owners: readonly OwnedEntries[] }[]): OwnedEntries[] {
   const merged = new Owners()
   for (const { block, owners } of blocks) {
@@ -151,7 +152,7 @@ class Owners {
 
 type StoredOwned = [type: string | null, severity: string | null, ...steps: number[]]
 
-/** The stored form: type, severity, and the distance of each member from the one before it. */
+/** The stored form: type, severity, and the distance of each member from the previous member. */
 export const toStoredOwned = (groups: readonly OwnedGroup[]): StoredOwned[] =>
   groups.map(({ type, severity, members }) => [
     type,
@@ -182,7 +183,7 @@ export const parseOwners = (stored: string): OwnedEntries[] =>
     groups: fromStoredOwned(groups),
   }))
 
-/** The block over these blocks of the next lower level. There is at least one. */
+/** The block over these blocks (at least one) of the next lower level. */
 export function parentOf(blocks: readonly LogBlock[]): LogBlock {
   const block = Math.floor((blocks[0]?.block ?? 0) / BLOCKS_PER_PARENT)
   for (let omittedLists = 0; ; omittedLists++) {

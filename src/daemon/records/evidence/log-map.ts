@@ -20,7 +20,7 @@ export type BlockBounds = { chain: string; level: number; block: number; first_a
 
 export type Period = { startDate?: string | undefined; endDate?: string | undefined }
 
-/** The entries of each chain: how many exist, and how many of them the complete blocks of level 1 contain. */
+/** For each chain: how many entries exist, and how many of them are in complete level-1 blocks. */
 export type ChainExtent = { chain: string; size: number; summarised: number }
 
 export async function readExtents(db: Db, tenantId: string): Promise<ChainExtent[]> {
@@ -32,14 +32,14 @@ export async function readExtents(db: Db, tenantId: string): Promise<ChainExtent
   })
 }
 
-/** The ranges of the entries that no block contains. */
+/** The ranges of entries outside all blocks. */
 export const tailsOf = (extents: readonly ChainExtent[]): EntryRange[] =>
   extents.flatMap(({ chain, size, summarised }) => (size > summarised ? [{ chain, from: summarised, to: size }] : []))
 
 /** Blocks of one level of a chain, from `from` (inclusive) to `to` (exclusive). */
 type BlockRange = { chain: string; level: number; from: number; to: number }
 
-/** The largest stored blocks that together contain all summarised entries, as far as they overlap a period. */
+/** The largest stored blocks that overlap a period. Together, they contain all its summarised entries. */
 export const readTopBlocks = (
   db: Db,
   tenantId: string,
@@ -62,7 +62,7 @@ export const readTopBlocks = (
     }),
   )
 
-/** The blocks that these blocks above level 1 contain, as far as they overlap a period. */
+/** The child blocks of the given blocks (level 2 and above) that overlap a period. */
 export const readChildren = (
   db: Db,
   tenantId: string,
@@ -112,7 +112,9 @@ async function readBounds(
 /** Maximum number of blocks whose groups one statement reads. */
 const BLOCKS_PER_READ = 200
 
-/** The groups of these blocks, in the same order. A block that was removed in the meantime has no groups. */
+/**
+ * The groups of these blocks, in the same order. A block that was removed in the meantime has an empty list of groups.
+ */
 export async function readGroups(
   db: Db,
   tenantId: string,

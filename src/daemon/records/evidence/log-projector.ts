@@ -29,9 +29,9 @@ import { measureChains } from './store.ts'
 
 /** Delay from the first new entry until it is summarised, so that one transaction summarises many entries. */
 const PROJECTION_DELAY_MS = 1_000
-/** Number of entries of one chain per transaction. No further chain is added to a transaction with so many. */
+/** Number of entries of one chain per transaction. A transaction with this many entries takes no further chain. */
 const ENTRIES_PER_STEP = 1_024
-/** Maximum number of chains per transaction. Many tenants with few requests share one commit. */
+/** Maximum number of chains per transaction. Many tenants with few requests therefore share one commit. */
 const CHAINS_PER_STEP = 64
 /** Maximum number of new entries in memory, of all chains. */
 const FRESH_ENTRIES = 4_096
@@ -40,14 +40,14 @@ const OPEN_BLOCKS = 1_000
 
 /**
  * Summarises each entry exactly once. The position in the chain is stored in the same transaction as the summaries.
- * Therefore a crash loses nothing, and several daemons may follow the same chain.
+ * A crash therefore loses no entry, and several daemons may follow the same chain.
  */
 export type LogProjector = {
   /** Summarises all entries of all chains that are not yet summarised. */
   run(): Promise<void>
-  /** Schedules these stored entries of a chain, to be summarised soon. They are kept in memory until then. */
+  /** Queues these stored entries of a chain, to be summarised soon. They are kept in memory until then. */
   follow(tenantId: string, chain: string, entries: readonly NewEntry[]): void
-  /** Stops after the current step. Later daemons continue from there. */
+  /** Stops after the current step. A later daemon continues from the stored position. */
   close(): Promise<void>
 }
 
@@ -76,11 +76,11 @@ type Step = {
 }
 
 export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjector {
-  /** Chains that have new entries, and chains whose turn has come. */
+  /** `woken`: chains with new entries, until the delay has passed. `grown`: chains that are ready for a step. */
   const woken = new Map<string, Chain>()
   const grown = new Map<string, Chain>()
   const known = new LRUCache<string, Known>({ max: OPEN_BLOCKS })
-  /** New entries by chain, without gaps. Entries that are not here are read. */
+  /** New entries by chain, without gaps. All other entries are read from the store. */
   const fresh = new Map<string, NewEntry[]>()
   let freshEntries = 0
   let timer: Timer | undefined
@@ -114,7 +114,7 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
     }
   }
 
-  /** Summarises the next entries of a chain in memory. Undefined if there are none. */
+  /** Summarises the next entries of a chain in memory. Undefined if there are no more entries. */
   async function prepare(of: Chain, pacer: ReturnType<typeof createPacer>): Promise<Step | undefined> {
     const name = nameOf(of)
     const cached = known.get(name)
@@ -317,7 +317,7 @@ const childrenOf = (tx: Db, { tenantId, chain }: Chain, level: number, block: nu
     .orderBy('block')
     .execute()
 
-/** Deletes the owners of a block of level 2. They are those of its blocks of level 1. */
+/** Deletes the owners of a block of level 2. These are the owners of its level-1 blocks. */
 async function deleteOwners(tx: Db, { tenantId, chain }: Chain, block: number): Promise<void> {
   const children = await childrenOf(tx, { tenantId, chain }, 2, block)
   const owners = mergeOwners(children.map((child) => ({ block: child.block, owners: parseOwners(child.owners) })))
@@ -347,7 +347,7 @@ async function lockPosition(tx: Db, { tenantId, chain }: Chain): Promise<number>
   return findPosition(tx, { tenantId, chain })
 }
 
-/** Builds blocks again after payloads in these blocks of level 1 were expunged, in the same transaction. */
+/** Rebuilds these level-1 blocks and the blocks above them, in the transaction that expunged their payloads. */
 export async function refreshBlocks(tx: Db, of: Chain, blocks: ReadonlySet<number>): Promise<void> {
   // Locks the position, so that the projector does not store a block from before the change.
   const size = await lockPosition(tx, of)

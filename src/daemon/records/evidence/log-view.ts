@@ -1,4 +1,4 @@
-// Counts and finds the matching entries of a period by the blocks of the log (log-blocks.ts).
+// Uses the blocks of the log (log-blocks.ts) to count and find the matching entries of a period.
 import type { Db } from '../../platform/db/db.ts'
 import {
   countEntries,
@@ -34,11 +34,11 @@ export type LogView = {
   /** Whether `total` and `counts` are estimates. */
   estimated: boolean
   counts: EntryCount[]
-  /** The ids of `length` matching entries in descending order of time and id, after the first `offset` of them. */
+  /** The ids of `length` matching entries in descending order of time and id. Skips the first `offset` matches. */
   newest(offset: number, length: number): Promise<string[]>
 }
 
-/** Maximum number of parts of the log that a count reads because their summaries do not decide. */
+/** Maximum number of parts of the log that a count reads because their summaries are not sufficient. */
 const UNDECIDED_PARTS = 32
 /** Maximum number of blocks of one user or key, per chain, that are read at once. */
 const OWNED_BLOCKS = 2_000
@@ -47,7 +47,7 @@ const OWNED_BLOCKS = 2_000
 type Part = {
   first_at: string
   last_at: string
-  /** Number of known matches, and these by type and severity. */
+  /** Number of known matches, in total and by type and severity. */
   count: number
   kinds: EntryCount[]
   /** Estimated number of further matches. */
@@ -55,9 +55,11 @@ type Part = {
 } & (
   | Block
   | Positions
-  /** Entries that no block summarises, or that are partly outside of the period. They were read and counted. */
+  /**
+   * Entries outside any summary block, or in a block that is only partly within the period. They were read and counted.
+   */
   | { kind: 'range'; range: EntryRange }
-  /** Blocks of level 2 with entries of `owner`, if it is known. They were not read. */
+  /** Level-2 blocks with entries of `owner` (if known) that were not read. */
   | { kind: 'unread'; owner: string | undefined; run: EntryRange }
 )
 /** A block above level 1, and the positions of the blocks in it that have matches or possible matches. */
@@ -144,7 +146,7 @@ async function readRange(db: Db, tenantId: string, filter: EntryFilter, range: E
 
 const sumOf = (kinds: readonly EntryCount[]): number => kinds.reduce((sum, { count }) => sum + count, 0)
 
-/** The matches in these blocks, as far as their groups decide. */
+/** The matches in these blocks, as far as their groups show them. */
 async function blockParts(
   db: Db,
   tenantId: string,
@@ -174,7 +176,10 @@ function toPart(filter: EntryFilter, block: BlockBounds, groups: readonly BlockG
   return { ...common, kind: 'positions', chain, seqs: toSeqs(certain), unsure: toSeqs(unsure) }
 }
 
-/** Reads what the summaries do not decide: lower blocks, then entries. Stops if there is too much to read. */
+/**
+ * For ranges that the summaries leave open, reads the lower blocks, then the entries. Stops if there is too much to
+ * read.
+ */
 async function decide(db: Db, tenantId: string, filter: EntryFilter, parts: readonly Part[]): Promise<Part[]> {
   const decided: Part[] = parts.filter(({ expected }) => expected === 0)
   const open = parts.filter(({ expected }) => expected > 0)
@@ -256,7 +261,7 @@ async function readOwned(
   )
   const last = rows.at(-1)
   if (rows.length < OWNED_BLOCKS || last === undefined || last.block === from) return parts
-  // Older blocks are expected to contain as many matches each as the blocks that were read.
+  // Assumes that older blocks contain as many matches per block as the blocks that were read.
   const known = parts.reduce((sum, { count, expected }) => sum + count + expected, 0)
   const expected = Math.ceil((Math.max(1, known) * (last.block - from)) / (to - last.block))
   const { first_at, last_at } = last
@@ -264,7 +269,10 @@ async function readOwned(
   return [...parts, { kind: 'unread', owner, run, first_at, last_at, count: 0, kinds: [], expected }]
 }
 
-/** The entries of one owner in a block. If the filter has conditions that the groups do not show, they are unsure. */
+/**
+ * The entries of one owner in a block. If the filter has conditions that the groups do not show, the entries are only
+ * possible matches.
+ */
 function toOwnedPart(filter: EntryFilter, block: BlockBounds, groups: readonly OwnedGroup[]): Part[] {
   const { userId, keyId, types, severity, ...others } = filter
   const possible = groups
@@ -281,7 +289,7 @@ function toOwnedPart(filter: EntryFilter, block: BlockBounds, groups: readonly O
   return [{ ...common, seqs, unsure: [], count: seqs.length, kinds, expected: 0 }]
 }
 
-/** The user of a key. Undefined for a key that was deleted: then its blocks are searched under all users. */
+/** The user of a key. Undefined for a deleted key, whose blocks are then searched under all users. */
 async function findOwnerOfKey(db: Db, tenantId: string, keyId: string): Promise<string | undefined> {
   const key = await db
     .selectFrom('api_keys')
@@ -330,7 +338,7 @@ class Kinds {
   }
 }
 
-/** The sums over all parts. Expected matches are distributed like the known ones. */
+/** The sums over all parts. Expected matches are distributed like the known matches. */
 function sumKinds(parts: readonly Part[]): EntryCount[] {
   const sums = new Kinds(parts.flatMap(({ kinds }) => kinds)).all
   const expected = parts.reduce((sum, part) => sum + part.expected, 0)
@@ -355,7 +363,7 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
       ? { ...filter, endDate: until }
       : filter
 
-  /** The parts of which a part consists. Undefined if its matches can be read. */
+  /** The smaller parts that make up a part. Undefined if its matches can be read. */
   function divide(part: Part): Promise<Part[]> | undefined {
     if (part.kind === 'block') return childParts(db, tenantId, filter, part)
     return part.kind === 'unread' ? readOwned(db, tenantId, filter, part.owner, part.run) : undefined
@@ -377,7 +385,7 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
   }
 
   /**
-   * Finds a time such that at most `offset` matches are newer, but nearly as many. Returns this time, the number of
+   * Finds a time with nearly `offset` newer matches, but never more than `offset`. Returns this time, the number of
    * further matches to skip, and the parts that may have matches up to this time.
    */
   async function skip(parts: readonly Part[], offset: number) {
@@ -390,7 +398,8 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
       const next = known[at]
       if (next === undefined) return { until: '', rest: 0, left: [] }
       const until = next.last_at
-      // All parts before `at` end after `until` or at it. Those that begin before it have matches on both sides.
+      // All parts before `at` end at `until` or later. Parts that begin at `until` or earlier may have matches on both
+      // sides.
       const across = known.slice(0, at).filter(({ first_at }) => first_at <= until)
       const divisible = new Set([...across, next].filter(({ kind }) => kind === 'block'))
       if (divisible.size > 0) {
@@ -416,7 +425,7 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
     return rows.map(({ id }) => id)
   }
 
-  /** Reads the parts from the newest on, until no other part can contain a newer match than those found. */
+  /** Reads the parts, newest first, until the remaining parts can contain only older matches. */
   async function collect(
     parts: readonly Part[],
     until: string | undefined,

@@ -53,7 +53,7 @@ const LOG_STATES: Record<PublicProof['layer3']['state'], string> = {
   failed: 'The entry does not match the checkpoints of its log.',
 }
 
-/** Returns the page that is shown instead of a proof. The page states why there is no proof. */
+/** Returns the page that replaces a missing proof and states why the proof is missing. */
 export const problemPage = (problem: string): string => page('No evidence', `<p>${escapeHtml(problem)}</p>`)
 
 const page = (title: string, content: string): string =>

@@ -40,15 +40,15 @@ export type RequestFacts = {
   startedAtMs: number
   requestSha256: string
   /**
-   * Callers choose the names of model and index, and entries of rejected requests are never expunged. So only names
-   * that exist in this installation are recorded.
+   * Callers choose the names of model and index, so a name may contain any text. Therefore, only names that exist in
+   * this installation are recorded.
    */
   requestedModel: string | null
   index: string | null
   streamed: boolean
   /** Undefined until the policy is known. */
   policy: RecordedPolicy | undefined
-  /** The inspectors that have inspected the request, or will. */
+  /** The inspectors that have inspected or will inspect the request. */
   inspectors: Readonly<Record<Inspector, boolean>>
   incidents: readonly RecordedIncident[]
   documentsRetrieved: number
@@ -83,7 +83,7 @@ export type RequestEnd = {
   atMs: number
   latencyMs: number
   result: 'success' | 'denied' | 'failure'
-  /** HTTP status. It is 499 if the client disconnected before the response began. */
+  /** HTTP status; 499 if the client disconnected before the response began. */
   status: number
   /** The error code of a rejected or failed request. Undefined for a complete answer. */
   error: ErrorCode | typeof CLIENT_LEFT | 'SHUTDOWN' | undefined
@@ -155,7 +155,7 @@ function entitlementOf(entitlement: Entitlement | undefined): string {
 const policyOf = (policy: RecordedPolicy | undefined): string =>
   policy ? `{"hash":"${policy.hash}","name":${toText(policy.canonical)},"source":"${policy.source}"}` : 'null'
 
-/** The bill. It names the month only if the answer ended in a later month, and the price only if it is assumed. */
+/** The bill. Names the month only if the answer ended in a later month, and the price only if the price is assumed. */
 function costOf(answered: Answered | undefined, issuedAt: string): string {
   if (!answered) return 'null'
   const { mode, nanos, period, points, isPriceKnown } = answered.cost

@@ -43,7 +43,7 @@ export type SealerDeps = {
   keys: Pick<SigningKeys, 'current'>
   /** The id of the daemon: 12 hex characters. */
   daemonId: string
-  /** Called when a chain has grown so much that a checkpoint is due (EVIDENCE_CHECKPOINT). */
+  /** Called when a chain has enough new entries for a checkpoint (EVIDENCE_CHECKPOINT). */
   onGrowth?(): void
   /** Called after each commit with the entries that it has appended to a chain, in order. */
   onStored?(tenantId: string, chain: string, entries: readonly EvidenceEntryRow[]): void

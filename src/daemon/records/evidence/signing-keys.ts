@@ -142,8 +142,8 @@ async function countUnsigned(db: Db): Promise<number> {
 }
 
 /**
- * Signs entries that a migration has converted. Called only with the first key of a store: unsigned entries that appear
- * later are not from the gateway, and signing them would make a forgery look genuine.
+ * Signs entries that a migration has converted. Called only with the first key of a store. Later unsigned entries are
+ * forgeries; signing them would make them look genuine.
  */
 async function signUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
   const commits = await tx

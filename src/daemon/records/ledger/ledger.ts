@@ -19,12 +19,12 @@ export type Ledger = {
    * Resolves once all `records` are durable. Rejects if none of them is durable. If the database rejects a record, for
    * example because of a duplicate request id, only the records of that request fail. Other requests in the same
    * transaction are unaffected.
-   * If the store fails, all waiting records are rejected, because waiting for another timeout would only delay them.
+   * If the store fails, all waiting records are rejected, because another timeout would only delay the rejection.
    * @throws ClaimLostError if another daemon has taken over the request's Idempotency-Key.
    */
   commit(records: LedgerRecords): Promise<void>
   /**
-   * Call this before each call of a model, because an answer that cannot be stored is paid and lost.
+   * Call this before each call of a model, because an answer that cannot be stored is paid for but lost.
    * @throws OVERLOADED with Retry-After from a failed commit until a probe of the store succeeds
    */
   requireWritable(): void
@@ -109,7 +109,7 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
     const startedAt = clock.monotonic()
     const events = batch.flatMap(({ records }) => records.events ?? [])
     try {
-      // Unmarked events are dispatched, too; a store that is down fails the write itself.
+      // Unmarked events are dispatched as well. If the store is down, the write itself fails.
       if (events.length > 0) await markWithoutEndpoints(db, events).catch(() => {})
       await write(batch)
       for (const { resolve } of batch) resolve()

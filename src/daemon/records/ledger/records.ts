@@ -47,7 +47,8 @@ export type LedgerRecords = {
 }
 
 /**
- * Thrown if another daemon has taken over the Idempotency-Key. No record of this request may be stored in that case.
+ * Thrown if another daemon has taken over the Idempotency-Key. In that case, the records of this request must not be
+ * stored.
  */
 export class ClaimLostError extends Error {
   override name = 'ClaimLostError'

@@ -19,8 +19,8 @@ export type StoreWrites = {
   /** @throws OVERLOADED with the seconds until the next probe, while writes fail */
   require(): void
   /**
-   * Whether the store accepts writes. Writes one row, unless a recent write has shown it. Resolves when this write ends;
-   * never rejects.
+   * Whether the store accepts writes. Writes one row to check this, unless a recent write has succeeded. Resolves when
+   * this write ends; never rejects.
    */
   check(): Promise<boolean>
   isBlocked(): boolean
@@ -34,7 +34,7 @@ export type StoreWrites = {
 // open -> blocked: a commit or a probe failed.
 // blocked -> blocked: a probe failed; the next one follows after WRITE_PROBE_MS.
 // blocked -> open: a probe or a commit succeeded. If the next commit fails nevertheless, the pause before the first
-//   probe doubles, because each pause ends with an answer that is paid and lost.
+//   probe doubles, because each pause ends with an answer that is paid for but lost.
 export function createStoreWrites({
   db,
   clock,

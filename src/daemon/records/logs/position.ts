@@ -44,8 +44,8 @@ export async function endOfLog(db: Db, tenantId: string, nowMs: number): Promise
 }
 
 /**
- * The first `limit` matching entries after a position, oldest first, and the next position. If fewer than `limit`
- * entries are returned, the end of the log is reached.
+ * The first `limit` matching entries after a position, oldest first, and the next position. If the result has fewer
+ * than `limit` entries, it reaches the end of the log.
  */
 export async function entriesAfter(
   db: Db,

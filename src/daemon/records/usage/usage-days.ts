@@ -3,7 +3,7 @@ import type { TableRows } from '../../platform/db/insert-rows.ts'
 import type { UsageDayRow } from '../../platform/db/tables.ts'
 import type { LoggedPayload } from '../evidence/entry-payload.ts'
 
-/** The usage of one entry. Undefined if the entry bills nothing or is unreadable. */
+/** The usage of one entry. Undefined if the entry has no bill or is unreadable. */
 export function usageOf(tenantId: string, payload: LoggedPayload | undefined): UsageDayRow | undefined {
   if (payload?.kind !== 'request' || !payload.cost || !payload.usage) return undefined
   const { cost, usage, metadata, model, key_id, user_id, times } = payload

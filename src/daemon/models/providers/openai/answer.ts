@@ -45,8 +45,8 @@ const nothingSeen = (): Seen => ({ chars: 0, lastText: '', reasoning: false, ref
 /**
  * Finish reasons and their outcomes. Some servers have their own finish reasons. Together sends `eos`, Hugging Face
  * `eos_token` and `stop_sequence`, Mistral `model_length`, and Z.ai `sensitive` and `model_context_window_exceeded`.
- * Some servers pass on the reasons of Anthropic, Google and Cohere. An unknown reason is a failure, because the model
- * may have been stopped early.
+ * Some servers pass on finish reasons from Anthropic, Google and Cohere. An unknown reason is a failure, because the
+ * model may have been stopped early.
  */
 const OUTCOMES = new Map<string, Ending['outcome']>([
   ['stop', 'complete'],
@@ -139,7 +139,7 @@ function onlyText([choice, ...others]: readonly Json[], parts: readonly ChatPart
  * Adds the content of a choice. Some servers put a whole answer into one `message`, and MiniMax repeats all deltas in a
  * last message. All other content outside a delta must repeat the deltas. Content that does not repeat them would be
  * lost, so it is an error.
- * @throws ProviderError for content that no delta contained
+ * @throws ProviderError if content is missing from the deltas
  */
 function addDelta(choice: Json, parts: ChatPart[], seen: Seen, asked: Asked): void {
   const { delta, message, text } = choice
@@ -257,7 +257,8 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
     return
   }
   if (content === undefined || content === null) return
-  // If a text chunk is a number, Cloudflare sends it as a JSON number. For larger numbers, parsing may change digits.
+  // If a text chunk looks like a number, Cloudflare sends it as a JSON number. For larger numbers, parsing may change
+  // digits.
   if (typeof content === 'number' && Math.abs(content) <= Number.MAX_SAFE_INTEGER) {
     addText(String(content), type, origin, parts)
     return

@@ -21,9 +21,9 @@ export function toEmbeddingsRequest({ model, input, dimensions, user }: EmbedCal
 }
 
 /**
- * Returns the vectors of an answer, one per text, in the order of the texts. Yields after each vector. Floats are accepted too, because some
- * servers do not support base64.
- * @throws ProviderError if a vector is missing, is duplicated, or has another length than the rest
+ * Returns the vectors of an answer, one per text, in the order of the texts. Yields after each vector. Accepts floats
+ * too, because some servers do not support base64.
+ * @throws ProviderError if a vector is missing, is duplicated, or differs in length from the other vectors
  */
 export function* toEmbeddings(body: unknown, count: number): Generator<void, Embeddings> {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')

@@ -166,7 +166,7 @@ const PROFILES: Readonly<Record<string, Entry>> = {
 
 /**
  * Returns a function that maps a model to its profile. The profiles are selected by host first, then by the provider's
- * name, because a proxy is usually named after its well-known provider. All other servers get the default.
+ * name, because a proxy is usually named after its well-known provider. All other servers get the default profile.
  */
 export function profilesOf(name: string, baseUrl: string): (model: string) => Profile {
   const host = new URL(baseUrl).hostname

@@ -8,7 +8,7 @@ const SEVERITY = { complete: 0, length: 1, filtered: 2 } as const
 
 /**
  * Returns the worse of two endings if no content arrived between them: a `stop` after a `length` does not complete the
- * answer. If both endings are equally bad, returns the second.
+ * answer. If both endings are equally bad, returns the second ending.
  */
 export const worseEnding = (first: Ending | undefined, second: Ending): Ending =>
   first && SEVERITY[first.outcome] > SEVERITY[second.outcome] ? first : second

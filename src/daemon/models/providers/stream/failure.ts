@@ -21,7 +21,7 @@ type ErrorDetails = {
   retryAfterSeconds: number | undefined
 }
 
-/** For these statuses, the body shows whether our key, model name or quota is the problem. */
+/** For these statuses, the body shows whether the cause is our key, the model name or a quota. */
 const OPERATOR_STATUSES = new Set([400, 401, 402, 403, 404, 410, 412, 429])
 const QUOTA_NAMES =
   /insufficient_quota|exceeded_current_quota|servicequotaexceeded|allocationquota\.freetieronly|credit_limit|payment_required|billing_(error|disabled|not_active|hard_limit)|arrearage/

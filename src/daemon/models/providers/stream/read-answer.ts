@@ -192,7 +192,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   }
 
   #handOut(parts: readonly ChatPart[]): IteratorResult<readonly ChatPart[]> {
-    // The call is finished here, because the consumer may not read further after the `end` part.
+    // The call is finished here, because the consumer might stop reading after the `end` part.
     if (parts.at(-1)?.type === 'end') this.#finish(true)
     return { done: false, value: parts }
   }

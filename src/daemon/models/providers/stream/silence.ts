@@ -8,7 +8,7 @@ export type Timeouts = { attemptMs: number; firstTokenMs: number; stallMs: numbe
 /** The timeouts of a provider call. Every method is cheap enough to be called once per network read. */
 export type SilenceWatch = {
   /**
-   * Starts a wait for bytes from the provider. Only these waits count. The time that a slow client takes does not
+   * Starts a wait for bytes from the provider. Only these waits count. Time spent waiting for a slow client does not
    * count.
    */
   waiting(): void

@@ -49,6 +49,6 @@ export const logSummaries: MigrationStep = ({ engine, text, integer, tableEnd })
   )${clustered(engine, tableEnd)}`,
 ]
 
-/** Rows of these tables are short and always found by their key, so SQLite keeps them in the key itself. */
+/** Rows of these tables are short and always found by their key, so SQLite stores them in the primary-key index. */
 const clustered = (engine: string, tableEnd: string): string =>
   engine === 'sqlite' ? `${tableEnd}, without rowid` : tableEnd

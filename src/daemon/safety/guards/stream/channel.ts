@@ -113,12 +113,12 @@ export class Channel {
     this.#contextChars = Math.max(DETECTION_CONTEXT_CHARS, ...contexts)
   }
 
-  /** The number of settled characters that have not been taken. */
+  /** The number of pending characters that are settled. */
   get ready(): number {
     return this.#rawSettledTo - this.#rawFrom
   }
 
-  /** The number of settled and unsettled characters that have not been taken. */
+  /** The number of pending characters, settled or not. */
   get waiting(): number {
     return this.#raw.length
   }
