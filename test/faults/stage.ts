@@ -108,6 +108,8 @@ async function send({ gateway, clock, raw, wire }: Deps, surface: SurfaceName, b
     const open = [...wire.open()]
     return !raw.hasOrphan(open) && open.every((one) => one.remotePort === gatewayPort || raw.isQuiet(one))
   }
+  // The timers of the previous request's upstream end with its connection. They must not advance this request.
+  while (raw.hasOrphan([...wire.open()])) await new Promise((resolve) => setImmediate(resolve))
   const startedMs = clock.monotonic()
   const answer = await clock.during(gateway.call('POST', SURFACES[surface].path, body), isQuiet)
   return { answer, ms: clock.monotonic() - startedMs }

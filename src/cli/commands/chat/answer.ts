@@ -10,10 +10,10 @@ import { incomplete, type ReceivedFrame, readFrames } from './frames.ts'
 import { failoverLines } from './notes.ts'
 
 /**
- * Timeout for the first frame. If all earlier models fail, the first frame arrives only with the last model's first
- * token.
+ * Timeout for the first frame: the limit of the last model, and a minute for earlier models that fail and for waiting
+ * in queues.
  */
-const FIRST_FRAME_TIMEOUT_MS = (MODELS_PER_CHAIN - 1) * FIRST_TOKEN_TIMEOUT_MS.default + FIRST_TOKEN_TIMEOUT_MS.last
+const FIRST_FRAME_TIMEOUT_MS = FIRST_TOKEN_TIMEOUT_MS.last + 60_000
 /** The maximum duration of one answer, reached if every model of the chain runs until its timeout. */
 const WHOLE_ANSWER_TIMEOUT_MS = ATTEMPT_TIMEOUT_MS.max * MODELS_PER_CHAIN
 
