@@ -23,7 +23,6 @@ export function usageRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
       method: 'GET',
       path: '/api/admin/usage',
       access: 'analytics',
-      rate: 'read',
       errors: 'structured',
       tags: ['Usage'],
       summary: 'Sum billed requests, tokens, points and dollars by day, user, key or model',
