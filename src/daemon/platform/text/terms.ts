@@ -130,7 +130,8 @@ function makeIndexTerm(word: string): IndexTerm {
   if (HANGUL.test(word)) return { term: folded, further: hangulPairs(folded) }
   const further: Further[] = []
   if (folded !== word && LATIN.test(folded)) further.push({ kind: 'exact', term: EXACT + word })
-  if (folded.length > PREFIX_CHARS) further.push({ kind: 'prefix', term: PREFIX + folded.slice(0, PREFIX_CHARS) })
+  const prefix = folded.slice(0, characterBorder(folded, PREFIX_CHARS))
+  if (prefix !== folded) further.push({ kind: 'prefix', term: PREFIX + prefix })
   return { term: stem(word, folded), further }
 }
 

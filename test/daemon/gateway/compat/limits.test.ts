@@ -50,7 +50,8 @@ describe('by default', () => {
 
     test.each([4, 20])('an image of %i MB', async (megabytes) => {
       const data = image(megabytes * 1024 * 1024)
-      const { status } = await post(path, { ...required, messages: [user([imagePart(path, data)])] })
+      const { status, body } = await post(path, { ...required, messages: [user([imagePart(path, data)])] })
+      expect([status, body.error]).toEqual([200, undefined])
       expect([status, sent().messages[0].content[0].image_url.url.length]).toEqual([200, data.length + 22])
     })
 
