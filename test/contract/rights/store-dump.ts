@@ -48,7 +48,7 @@ export const TABLES = Object.keys({
 export type Dumped = { table: string; row: Record<string, unknown> }
 
 /** Tables that the daemon derives from the log a second later. */
-const SUMMARIES: ReadonlySet<string> = new Set(['log_positions', 'log_blocks', 'log_owners', 'usage_days'])
+export const SUMMARIES: ReadonlySet<string> = new Set(['log_positions', 'log_blocks', 'log_owners', 'usage_days'])
 
 /** All rows of one tenant or of all tenants as text: `table {columns}`. Request counters and summaries are excluded. */
 export async function dumpStore(
