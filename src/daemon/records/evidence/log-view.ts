@@ -1,4 +1,5 @@
-// Uses the blocks of the log (log-blocks.ts) to count and find the matching entries of a period.
+// Uses the blocks of the log (log-blocks.ts) to count and find the matching entries of a period. This file is long,
+// because counting and finding walk the same blocks under the same limits.
 import type { Db } from '../../platform/db/db.ts'
 import {
   countEntries,
