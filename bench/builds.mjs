@@ -4,7 +4,7 @@
 import path from 'node:path'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock } from './candidates.mjs'
-import { countBroken, runLoad } from './load.mjs'
+import { countBroken, runLoad, SETTLE_SECONDS, untilStill } from './load.mjs'
 import { describeMachine } from './machine.mjs'
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
@@ -16,8 +16,8 @@ const CASES = [
 ]
 /** The warm-up streams send chunks faster, so that V8 finishes compiling sooner. */
 const WARM_UP = [CASES[0], { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } }]
-const FULL = { rounds: 12, seconds: 2, warmUpSeconds: 15 }
-const QUICK = { rounds: 5, seconds: 2, warmUpSeconds: 8 }
+const FULL = { rounds: 12, seconds: 2, warmUpRuns: 20 }
+const QUICK = { rounds: 5, seconds: 2, warmUpRuns: 5 }
 
 /**
  * `npm run bench -- builds --against DIR`: alternates this build, the build in each DIR (an already built checkout) and
@@ -45,7 +45,7 @@ export async function benchBuilds({ quick, rounds, dataDir, noBuild, against = [
 async function takeTurns({ loadBinary, mock }, candidates, plan) {
   const measure = async (candidate, kase, seconds) => {
     if (kase.stream) await mock.shape(kase.stream)
-    const result = await runLoad(loadBinary, candidate, kase, seconds)
+    const result = await runLoad(loadBinary, candidate, kase, seconds, { settleSeconds: SETTLE_SECONDS })
     const units = kase.stream ? result.chunks : result.completed
     if (units === 0 || countBroken(result) > 0)
       throw new BenchError(`${candidate.name} returned broken responses in ${kase.name}`)
@@ -53,7 +53,7 @@ async function takeTurns({ loadBinary, mock }, candidates, plan) {
   }
   for (const candidate of candidates) {
     await checkAnswer(mock, candidate)
-    for (const kase of WARM_UP) await measure(candidate, kase, plan.warmUpSeconds)
+    for (const kase of WARM_UP) await untilStill((seconds) => measure(candidate, kase, seconds), plan.warmUpRuns)
   }
   const runs = []
   for (let round = 0; round < plan.rounds; round++) {

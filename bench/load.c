@@ -3,7 +3,7 @@
  * events. Linux only (epoll). Connects only to loopback addresses.
  *
  *   load --url http://127.0.0.1:8787/path --body FILE --conns 50 --seconds 2 [-H 'name: value']...
- *        [--ramp-ms 1000] [--watch PID] [--chunks 50] [--once 1]
+ *        [--settle 2] [--ramp-ms 1000] [--watch PID] [--chunks 50] [--once 1]
  *
  * Each connection sends its next request when the previous response is complete.
  * --ramp-ms   spreads the first requests over this time.
@@ -11,6 +11,7 @@
  *             j for 9, and end with "data: [DONE]". Otherwise it counts as truncated. The mock upstream writes one
  *             stamp into each content chunk. A stamp older than the previous one marks the stream as reordered.
  * --once      sends one request per connection, and exits when all responses are complete or after --seconds.
+ * --settle    seconds of load before the measured seconds. V8 compiles code again whenever a load begins or ends.
  * --watch     measures the CPU time of another process (all threads, in nanoseconds) during the run.
  *
  * Prints one JSON object. Times are in microseconds. Only responses that complete within the run are counted.
@@ -70,7 +71,7 @@ static int poller, ramp_ms, open_failures;
 static unsigned expected_chunks;
 static int streaming, once;
 static unsigned open_now, open_max, ended; /* open responses and their maximum; finished connections */
-static uint64_t end_at;
+static uint64_t end_at, measured_from;
 static uint64_t completed, chunks_seen, errors, non2xx, truncated, reordered;
 
 static void die(const char *what) {
@@ -164,11 +165,11 @@ static void finish_answer(connection *c, uint64_t at) {
   c->state = IDLE;
   open_now--;
   if (at <= end_at) {
-    completed++;
+    if (at >= measured_from) completed++;
     if (c->status < 200 || c->status > 299) non2xx++;
     else if (streaming && (!c->done || c->chunks != expected_chunks)) truncated++;
     else if (c->disordered) reordered++;
-    else record(&latency, at - c->started_at);
+    else if (at >= measured_from) record(&latency, at - c->started_at);
   }
   if (c->close_after || once) reopen(c);
   else start_request(c);
@@ -187,11 +188,12 @@ static void read_line(connection *c, const char *line, size_t bytes, uint64_t at
     for (p += 2; p < end && *p >= 'a' && *p <= 'j'; p++) stamp = stamp * 10 + (uint64_t)(*p - 'a');
     if (end - p < 2 || memcmp(p, "@@", 2)) continue;
     p += 2;
-    if (c->chunks++ == 0) record(&first_chunk, at - c->started_at);
-    chunks_seen++;
+    int measured = at >= measured_from;
+    if (c->chunks++ == 0 && measured) record(&first_chunk, at - c->started_at);
+    chunks_seen += (unsigned)measured;
     if (stamp < c->last_stamp) c->disordered = 1;
     c->last_stamp = stamp;
-    if (stamp <= at) record(&delay, at - stamp);
+    if (measured && stamp <= at) record(&delay, at - stamp);
   }
 }
 static void read_payload(connection *c, const char *p, size_t n, uint64_t at) {
@@ -375,7 +377,7 @@ int main(int argc, char **argv) {
   const char *url = NULL, *body_file = NULL;
   char headers[4096] = "", authority[128];
   int connections = 1;
-  double seconds = 2;
+  double seconds = 2, settle = 0;
   pid_t watched = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     const char *name = argv[i], *value = argv[i + 1];
@@ -385,6 +387,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(name, "-H")) snprintf(headers + used, sizeof headers - used, "%s\r\n", value);
     else if (!strcmp(name, "--conns")) connections = atoi(value);
     else if (!strcmp(name, "--seconds")) seconds = atof(value);
+    else if (!strcmp(name, "--settle")) settle = atof(value);
     else if (!strcmp(name, "--ramp-ms")) ramp_ms = atoi(value);
     else if (!strcmp(name, "--watch")) watched = (pid_t)atoi(value);
     else if (!strcmp(name, "--once")) once = atoi(value);
@@ -426,11 +429,17 @@ int main(int argc, char **argv) {
   for (int i = 0; i < connections; i++)
     if (!(all[i].buffer = malloc(HEAD_BYTES + 1))) die("malloc");
 
-  uint64_t begin_at = now(), cpu_before = clock_ns(cpu_clock);
-  end_at = begin_at + (uint64_t)(seconds * 1e9);
+  uint64_t begin_at = now(), cpu_begin = clock_ns(cpu_clock), cpu_before = cpu_begin;
+  int settled = settle <= 0;
+  measured_from = begin_at + (uint64_t)(settle * 1e9);
+  end_at = measured_from + (uint64_t)(seconds * 1e9);
   int opened = 0;
   struct epoll_event events[512];
   for (uint64_t t = begin_at; t < end_at && !(once && ended == (unsigned)connections); t = now()) {
+    if (!settled && t >= measured_from) {
+      settled = 1;
+      cpu_before = clock_ns(cpu_clock);
+    }
     int target = ramp_ms ? 1 + (int)((double)connections * (double)(t - begin_at) / (ramp_ms * 1e6)) : connections;
     while (opened < connections && opened < target) open_connection(&all[opened++]);
     uint64_t left_ms = (end_at - t) / 1000000 + 1;
@@ -448,10 +457,11 @@ int main(int argc, char **argv) {
   long long own_us = (own.ru_utime.tv_sec + own.ru_stime.tv_sec) * 1000000ll + own.ru_utime.tv_usec + own.ru_stime.tv_usec;
   printf("{\"seconds\":%.3f,\"completed\":%llu,\"chunks\":%llu,\"errors\":%llu,\"non2xx\":%llu,\"truncated\":%llu,"
          "\"reordered\":%llu,\"open_max\":%u",
-         (double)(now() - begin_at) / 1e9, (unsigned long long)completed, (unsigned long long)chunks_seen,
+         (double)(now() - measured_from) / 1e9, (unsigned long long)completed, (unsigned long long)chunks_seen,
          (unsigned long long)errors, (unsigned long long)non2xx, (unsigned long long)truncated,
          (unsigned long long)reordered, open_max);
-  printf(",\"own_cpu_us\":%lld,\"watched_cpu_us\":%.1f", own_us, (double)(cpu_after - cpu_before) / 1e3);
+  printf(",\"own_cpu_us\":%lld,\"watched_cpu_us\":%.1f,\"watched_total_us\":%.1f", own_us,
+         (double)(cpu_after - cpu_before) / 1e3, (double)(cpu_after - cpu_begin) / 1e3);
   print_histogram("latency", &latency);
   print_histogram("first_chunk", &first_chunk);
   print_histogram("delay", &delay);

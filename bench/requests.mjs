@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock, startPortkey } from './candidates.mjs'
-import { countBroken, runLoad } from './load.mjs'
+import { countBroken, runLoad, SETTLE_SECONDS, untilStill } from './load.mjs'
 import { busyCpuUs, describeMachine, processCpuUs, processMemoryMib } from './machine.mjs'
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
@@ -29,11 +29,8 @@ const WARM_UP = [
   { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } },
 ]
 
-const FULL = { rounds: 5, jsonSeconds: 2, streamSeconds: 3, warmUpSeconds: 6, budgetSeconds: 240 }
-const QUICK = { rounds: 2, jsonSeconds: 1, streamSeconds: 2, warmUpSeconds: 4, budgetSeconds: 70 }
-/** The warm-up ends after this many requests or chunks, or after WARM_UP_TIMES times the planned time. */
-const WARM_UP_UNITS = 30_000
-const WARM_UP_TIMES = 4
+const FULL = { rounds: 5, jsonSeconds: 2, streamSeconds: 3, warmUpRuns: 20, budgetSeconds: 600 }
+const QUICK = { rounds: 2, jsonSeconds: 1, streamSeconds: 2, warmUpRuns: 3, budgetSeconds: 120 }
 const REPEATS = 2
 /**
  * Limit for the CPU use of other processes, in percent of one CPU. If other processes exceed this limit during a run
@@ -42,6 +39,7 @@ const REPEATS = 2
 const DISTURBED_PCT = 20
 /** Pause between two runs, so that aborted streams of the previous run can end. */
 const PAUSE_MS = 150
+const BETWEEN_MS = PAUSE_MS + SETTLE_SECONDS * 1000
 
 /**
  * @typedef {{case: string, candidate: string, round: number, cpuUs: number, perSecond: number, p50Us: number,
@@ -56,9 +54,9 @@ async function measure({ loadBinary, mock }, candidate, kase, seconds, round) {
   const busy = busyCpuUs()
   const ours = processCpuUs(mock.pid)
   const own = process.cpuUsage()
-  const result = await runLoad(loadBinary, candidate, kase, seconds)
+  const result = await runLoad(loadBinary, candidate, kase, seconds, { settleSeconds: SETTLE_SECONDS })
   const { user, system } = process.cpuUsage(own)
-  const known = result.watched_cpu_us + result.own_cpu_us + processCpuUs(mock.pid) - ours + user + system
+  const known = result.watched_total_us + result.own_cpu_us + processCpuUs(mock.pid) - ours + user + system
   const foreignUs = Math.max(0, busyCpuUs() - busy - known)
   const units = kase.stream ? result.chunks : result.completed
   const shown = kase.stream ? result.first_chunk : result.latency
@@ -74,7 +72,7 @@ async function measure({ loadBinary, mock }, candidate, kase, seconds, round) {
     delayP99Us: result.delay.p99,
     // A run without any response counts as broken.
     broken: countBroken(result) + (units === 0 ? 1 : 0),
-    foreignPct: foreignUs / (result.seconds * 1e4),
+    foreignPct: foreignUs / ((result.seconds + SETTLE_SECONDS) * 1e4),
   }
 }
 
@@ -93,16 +91,15 @@ async function measureUndisturbed(mayRepeat, take) {
 }
 
 /** Warms up the JIT compiler. Throws an error before the measurement if a candidate returns broken responses. */
-async function warmUp(bench, candidates, seconds) {
+async function warmUp(bench, candidates, runs) {
   for (const candidate of candidates) {
     await checkAnswer(bench.mock, candidate)
     for (const kase of WARM_UP) {
-      let units = 0
-      for (let times = 0; times < WARM_UP_TIMES && units < WARM_UP_UNITS; times++) {
+      await untilStill(async (seconds) => {
         const run = await measure(bench, candidate, kase, seconds, -1)
         if (run.broken) throw new BenchError(brokenMessage(run, candidate))
-        units += run.perSecond * seconds
-      }
+        return run.cpuUs
+      }, runs)
     }
   }
 }
@@ -113,7 +110,7 @@ const brokenMessage = (run, candidate) =>
 async function takeRounds(bench, candidates, plan, deadlineMs) {
   const secondsOf = (kase) => (kase.stream ? plan.streamSeconds : plan.jsonSeconds)
   const takesPart = (kase) => candidates.filter(({ name }) => name !== 'portkey' || PORTKEY_CASES.includes(kase.name))
-  const roundMs = CASES.reduce((sum, kase) => sum + takesPart(kase).length * (secondsOf(kase) * 1000 + PAUSE_MS), 0)
+  const roundMs = CASES.reduce((sum, kase) => sum + takesPart(kase).length * (secondsOf(kase) * 1000 + BETWEEN_MS), 0)
   const runs = []
   for (let round = 0; round < plan.rounds; round++) {
     const roundsLeft = plan.rounds - round - 1
@@ -123,7 +120,7 @@ async function takeRounds(bench, candidates, plan, deadlineMs) {
       // The order alternates by round. Otherwise each candidate would always run after the same other candidate.
       const order = round % 2 ? takesPart(kase).reverse() : takesPart(kase)
       for (const candidate of order) {
-        leftMs -= seconds * 1000 + PAUSE_MS
+        leftMs -= seconds * 1000 + BETWEEN_MS
         const mayRepeat = () => performance.now() + leftMs + seconds * 1000 < deadlineMs
         const run = await measureUndisturbed(mayRepeat, () => measure(bench, candidate, kase, seconds, round))
         console.error(
@@ -261,7 +258,7 @@ export async function benchRequests({ quick, rounds, dataDir, noBuild, portkey }
     if (other) candidates.push(other)
     // All planned rounds run, even if they exceed the time budget. Only repeats depend on the remaining time.
     const deadlineMs = performance.now() + plan.budgetSeconds * 1000
-    await warmUp(bench, candidates, plan.warmUpSeconds)
+    await warmUp(bench, candidates, plan.warmUpRuns)
     const runs = await takeRounds(bench, candidates, plan, deadlineMs)
     const memory = Object.fromEntries(candidates.map(({ name, pid }) => [name, processMemoryMib(pid).peak]))
     const summary = summarise(runs)

@@ -55,40 +55,39 @@ async function deliver(
   const guard = guardAnswer(screened.guarded, deps) // DLP, PII, canaries and prompt shield on the answer
   const ending = await readAnswer(opened, guard, answer, signal) // forwards the parts until the answer ends
   const usage = await countBilledTokens(running, opened, limit.tokens, ending.output, deps)
-  const delivered = {
-    outcome: ending.outcome,
-    usage,
-    incidents: incidentsOf(guard, context.requestId, deps),
-    fail(error: unknown) {
-      // If no byte was sent yet, the error itself becomes the response.
-      if (!stream || !context.response.headersSent) return
-      answer.fail(toErrorFrame(error, traceId))
-      answer.send()
-    },
-  }
+  const { outcome } = ending
+  const incidents = incidentsOf(guard, context.requestId, deps)
   const finish = finishOf(ending)
   if (finish !== undefined) {
-    const response = { status: 200, ...answer.close(finish, usage) }
-    return { ...delivered, broken: undefined, response, send: () => answer.send() }
+    const { contentType, body, sha256 } = answer.close(finish, usage)
+    const response = { status: 200, contentType, body, sha256 }
+    return { outcome, usage, incidents, broken: undefined, response, send: () => answer.send(), fail }
   }
   const { failure } = ending
   logBrokenAnswer(failure, opened, context, deps)
   const refusal = toRefusal(failure, opened, traceId)
   const isBlocked = failure instanceof OutputBlocked
   const response = toBrokenResponse(failure, refusal)
+  const attempts = failure instanceof ProviderError ? attemptsWith(failure, opened) : undefined
   return {
-    ...delivered,
-    broken: {
-      refusal,
-      isBlocked,
-      ...(failure instanceof ProviderError && { attempts: attemptsWith(failure, opened) }),
-    },
+    outcome,
+    usage,
+    incidents,
+    broken: { refusal, isBlocked, attempts },
     response,
+    fail,
     send() {
       if (stream) return answer.send()
       if (keeps && isBlocked) return reply(response.status, response.body)
       throw refusal
     },
+  }
+
+  /** If no byte was sent yet, the error itself becomes the response. */
+  function fail(error: unknown): void {
+    if (!stream || !context.response.headersSent) return
+    answer.fail(toErrorFrame(error, traceId))
+    answer.send()
   }
 
   /** For a broken answer, the full output to the client: the frames of the stream, or the error response. */

@@ -60,29 +60,25 @@ function toRecords(
   const latencyMs = Math.round(clock.monotonic() - trail.startedMonotonicMs)
   const failovers = failoverRecords(trail.attempts, context, nowMs)
   const entry = toEntry(trail, ending, { context, atMs: nowMs, latencyMs }, providers)
-  return {
-    evidence: [...failovers.evidence, entry],
-    incidents: trail.found.flatMap(({ incidents = [] }) => incidents),
-    events: [...trail.found.flatMap(({ events = [] }) => events), ...failovers.events],
-    counters: context.unstoredCounters(),
-    ...(ending.kind === 'delivered' && recordsOf(ending)),
-  }
+  const records: LedgerRecords = { evidence: [...failovers.evidence, entry], counters: context.unstoredCounters() }
+  if (trail.found.length > 0) records.incidents = trail.found.flatMap(({ incidents = [] }) => incidents)
+  const events = [...trail.found.flatMap(({ events = [] }) => events), ...failovers.events]
+  if (events.length > 0) records.events = events
+  if (ending.kind === 'delivered') addResult(records, ending)
+  return records
 }
 
-/** The records that exist only for a result: its cost, and the response for replays. */
-function recordsOf({
-  delivery: { broken, response },
-  charge,
-  reserved,
-  replay,
-}: Ending & { kind: 'delivered' }): LedgerRecords {
-  const isStored = replay !== undefined && (broken === undefined || broken.isBlocked)
-  return {
-    spend: charge.spend,
-    ...(reserved && { reserved }),
-    ...replay?.fence,
-    ...(isStored && { idempotency: replay.toRow(response) }),
-  }
+/** Adds the records that exist only for a result: its cost, and the response for replays. */
+function addResult(
+  records: LedgerRecords,
+  { delivery: { broken, response }, charge, reserved, replay }: Ending & { kind: 'delivered' },
+): void {
+  records.spend = charge.spend
+  if (reserved) records.reserved = reserved
+  if (!replay) return
+  const { claim } = replay.fence
+  if (claim !== undefined) records.claim = claim
+  if (broken === undefined || broken.isBlocked) records.idempotency = replay.toRow(response)
 }
 
 type EndFacts = Pick<RequestEnd, 'atMs' | 'latencyMs'> & { context: RequestContext }

@@ -204,9 +204,9 @@ async function settle(
   let charge: Charge
   try {
     charge = billingOf(operation, deps).charge(order, payment, { modelId, usage })
-    const origins = { ...origin, model: modelId }
-    const found = incidents.length > 0 ? [incidentRecords(incidents, origins, deps.clock.now())] : []
-    const ended = withFacts(trail, { incidents, found, ...(broken?.attempts && { attempts: broken.attempts }) })
+    const found =
+      incidents.length > 0 ? [incidentRecords(incidents, { ...origin, model: modelId }, deps.clock.now())] : []
+    const ended = withFacts(trail, { incidents, found, attempts: broken?.attempts ?? trail.attempts })
     const { firstTokenMs } = opened
     const { reserved } = payment
     await finish(

@@ -83,7 +83,7 @@ export type Broken = {
   /** True if a guard withheld the result. The rejection is then stored for replays. */
   readonly isBlocked: boolean
   /** The attempts, with the serving attempt marked as failed. Undefined if the model did not fail. */
-  readonly attempts?: readonly FailoverAttempt[]
+  readonly attempts?: readonly FailoverAttempt[] | undefined
 }
 
 type Rendered = { readonly contentType: string; readonly body: string }

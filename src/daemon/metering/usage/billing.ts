@@ -161,13 +161,18 @@ export function createBilling(
       const nanos = costOf(price, usage)
       const inDollars = mode === 'usage-by-model'
       const amount = inDollars ? { nanos, points: 0 } : { nanos: 0, points: price.points }
-      const ofUser = { tenant_id: caller.tenantId, holder: 'user', holder_id: payer.id, period, ...amount } as const
-      const ofKey = { ...ofUser, holder: 'key', holder_id: caller.keyId } as const
-      return {
-        amount,
-        cost: { mode, period, nanos, points: amount.points, isPriceKnown: price.isKnown },
-        spend: inDollars ? (nanos > 0 ? [ofUser, ofKey] : []) : amount.points > 0 ? [ofUser] : [],
-      }
+      const spentBy = (holder: SpendCounterRow['holder'], holder_id: string): SpendCounterRow => ({
+        tenant_id: caller.tenantId,
+        holder,
+        holder_id,
+        period,
+        nanos: amount.nanos,
+        points: amount.points,
+      })
+      const spend: SpendCounterRow[] = []
+      if (amount.nanos > 0 || amount.points > 0) spend.push(spentBy('user', payer.id))
+      if (amount.nanos > 0) spend.push(spentBy('key', caller.keyId))
+      return { amount, cost: { mode, period, nanos, points: amount.points, isPriceKnown: price.isKnown }, spend }
     },
   }
 }
