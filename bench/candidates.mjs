@@ -76,8 +76,8 @@ export async function startBare(session, mock) {
 /**
  * Starts the real daemon on an empty store. Returns without waiting until the daemon listens. The daemon has the
  * default settings: key check, SQLite, one durable commit per request.
- * @param {{dir: string, home?: string, key?: string, nodeOptions?: string[], mockUrl?: string, cpu?: number,
- * databaseUrl?: string, env?: Record<string, string>}} options
+ * @param {{dir: string, home?: string, key?: string, nodeOptions?: string[], mockUrl?: string, settings?: object,
+ * cpu?: number, databaseUrl?: string, env?: Record<string, string>}} options `settings` are added to the configuration
  */
 export function spawnDaemon(session, options) {
   const { dir, home = root, key = newKey(), nodeOptions = [], mockUrl, cpu, databaseUrl, env = {} } = options
@@ -85,7 +85,7 @@ export function spawnDaemon(session, options) {
   const config = path.join(dir, 'aigw.yaml')
   const providers = mockUrl && { mock: { kind: 'openai', base_url: `${mockUrl}/v1`, api_key: 'sk-upstream' } }
   // JSON is valid YAML.
-  writeFileSync(config, JSON.stringify(providers ? { providers } : {}))
+  writeFileSync(config, JSON.stringify({ ...(providers && { providers }), ...options.settings }))
   const program = [path.join(home, 'bin', 'aigwd.js'), '--config', config]
   const child = session.start({
     name: 'gateway',

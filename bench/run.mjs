@@ -18,6 +18,8 @@ modes
   vectors           search in 100,000 vectors on SQLite, with and without sqlite-vec
   guards            CPU of streams with and without output guards, delay of the first token
   stalls            how long the most expensive requests and answers block the event loop
+  names             latency of one provider while the lookups of another provider hang
+  shares            latency of one tenant and of administration while another tenant holds all that it can
   builds            this build compared with other builds (--against DIR): CPU per request and chunk
   profile           CPU of the gateway by module and function, at 50 connections
 
@@ -49,6 +51,8 @@ const MODES = {
   vectors: async () => (await import('./vectors.mjs')).benchVectors,
   guards: async () => (await import('./guards.mjs')).benchGuards,
   stalls: async () => (await import('./stalls.mjs')).benchStalls,
+  names: async () => (await import('./names.mjs')).benchNames,
+  shares: async () => (await import('./shares.mjs')).benchShares,
   builds: async () => (await import('./builds.mjs')).benchBuilds,
   profile: async () => (await import('./profile.mjs')).profileGateway,
 }

@@ -1,170 +1,253 @@
-import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Agent, request } from 'undici'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/daemon/platform/db/database.ts'
+import type { Db } from '../../src/daemon/platform/db/db.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
-import { billsOf } from '../bills.ts'
-import { toFrames } from '../harness.ts'
-import { chatJson, chatStream, replyJson, replyRaw, startUpstream } from '../upstream.ts'
-import { runDaemon } from './daemon-process.ts'
+import { type InstalledCli, installCli } from '../cli/installed-cli.ts'
+import { startReceiver } from '../daemon/webhooks/receiver.ts'
+import { postgresEngine, sqliteEngine, type TestEngine } from '../engines.ts'
+import { startUpstream } from '../upstream.ts'
+import { type DaemonProcess, runDaemon } from './daemon-process.ts'
+import { type Acknowledged, answerLoad, BLOCKING_RULE, nextRequest, type Sent, send } from './kill-load.ts'
+import {
+  expectDeliveries,
+  expectEvents,
+  expectReceipts,
+  expectSpend,
+  loadReceipts,
+  type Totals,
+  totalsOf,
+} from './kill-proof.ts'
 
-const KILLS = 20
+/** A thorough run: `AIGW_KILLS=100 npx vitest run test/e2e/kill.test.ts` prints its counts. */
+const KILLS = Number(process.env.AIGW_KILLS ?? 12)
 const CLIENTS = 16
+/** Requests that each client of a surviving daemon sends after the kill. */
+const SENT_BY_SURVIVORS = 2
 const REPEATS_PER_RESTART = 6
-const usage = { prompt_tokens: 5, completion_tokens: 3 }
+/** Each event ends a run when it has happened a number of times. */
+const MOMENTS = ['a response was received', 'the model answered', 'an event was delivered'] as const
+type Moment = (typeof MOMENTS)[number]
 
-type Ask = { streamed: boolean; idempotencyKey: string | undefined }
-type Answered = Ask & { id: string; text: string }
-
-test('kill -9 under load, 20 times: every acknowledged request has exactly one bill, one receipt in a complete log, and its stored answer', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'aigw-kill-'))
-  const upstream = await startUpstream()
-  const stream = replyRaw(chatStream(['a', 'b'], { usage }))
-  const whole = replyJson(chatJson('ab', { usage }))
-  upstream.fallback((exchange) => ((exchange.request.body as { stream?: boolean }).stream ? stream : whole)(exchange))
-  const config = join(dataDir, 'aigw.yaml')
-  await writeFile(config, `providers:\n  test:\n    kind: openai\n    base_url: ${upstream.url}\n    api_key: sk-x\n`)
-  const key = newApiKey()
-  const acknowledged: Answered[] = []
-  const start = () =>
-    runDaemon(['--listen', '127.0.0.1:0', '--config', config, '--data-dir', dataDir], {
-      env: { AIGW_BOOTSTRAP_KEY: key },
-    })
-
-  for (let kill = 0; kill < KILLS; kill++) {
-    const daemon = start()
-    const url = await daemon.url()
-    const agent = new Agent()
-    await expectReplays(url, key, agent, acknowledged)
-
-    const enough = acknowledged.length + 40 + 7 * kill
-    let killed: Promise<unknown> | undefined
-    async function client(at: number): Promise<void> {
-      while (!killed) {
-        const asked: Ask = { streamed: at % 2 === 0, idempotencyKey: at % 4 < 2 ? randomUUID() : undefined }
-        const answered = await ask(url, key, agent, asked).catch((error: Error) => {
-          // Requests may fail only because of the kill.
-          if (!killed) throw error
-          return undefined
-        })
-        if (answered) acknowledged.push(answered)
-        // The kill comes while other clients have requests in flight.
-        if (acknowledged.length >= enough) killed ??= daemon.end('SIGKILL')
-      }
-    }
-    await Promise.all(Array.from({ length: CLIENTS }, (_, at) => client(at)))
-    await killed
-    await agent.destroy()
-  }
-
-  const rows = await usageRows(dataDir)
-  const calls = upstream.requests.length
-  const last = start()
-  const agent = new Agent()
-  const url = await last.url()
-  await expectReplays(url, key, agent, acknowledged)
-  const log = await integrityOf(url, key, agent)
-  await agent.destroy()
-  expect(await last.end('SIGTERM')).toMatchObject({ code: 0 })
-  expect([await usageRows(dataDir), upstream.requests.length]).toEqual([rows, calls])
-  const spent = await spendCounters(dataDir)
-  const receipts = await receiptsOf(dataDir)
-  await upstream.close()
-  await rm(dataDir, { recursive: true })
-
-  const ids = acknowledged.map(({ id }) => id)
-  expect(new Set(ids).size).toBe(ids.length)
-  const stored = new Map(rows.map((row) => [row.request_id, row]))
-  expect(stored.size).toBe(rows.length)
-  expect(ids.filter((id) => !stored.has(id))).toEqual([])
-  for (const id of ids) expect(stored.get(id)).toMatchObject({ input_tokens: 5, output_tokens: 3, outcome: 'complete' })
-  expect(rows.length).toBeLessThanOrEqual(calls)
-  expect(receipts).toEqual(rows.map(({ request_id }) => ({ request_id, result: 'success' })))
-  expect(log).toMatchObject({ chainIntegrity: 'maintained', details: [], treeSize: receipts.length })
-  expect(spent).toEqual([{ points: rows.reduce((sum, { points }) => sum + points, 0) }])
+let cli: InstalledCli
+beforeAll(async () => {
+  cli = await installCli()
 })
+afterAll(() => cli.remove())
 
-async function usageRows(dataDir: string) {
-  const db = await openDatabase({ kind: 'sqlite', dataDir })
-  const bills = await billsOf(db).finally(() => db.destroy())
-  return bills
-    .map(({ request_id, input_tokens, output_tokens, outcome, points }) => ({
-      ...{ request_id, input_tokens, output_tokens },
-      ...{ outcome, points },
-    }))
-    .sort((a, b) => (a.request_id < b.request_id ? -1 : 1))
-}
+test.each([
+  ['a daemon on SQLite', sqliteEngine, 1],
+  ['one or both of two daemons on PostgreSQL', postgresEngine, 2],
+] as const)(
+  'kill -9 of %s under load: each acknowledged request is recorded exactly once, repeats are identical, events arrive',
+  async (_, engine, count) => {
+    const world = await openWorld(engine, count)
+    const { acknowledged, lost, upstream, receiver } = world
+    let turn = 0
+    let kills = 0
 
-async function spendCounters(dataDir: string) {
-  const db = await openDatabase({ kind: 'sqlite', dataDir })
-  return db
-    .selectFrom('spend_counters')
-    .select('points')
-    .execute()
-    .finally(() => db.destroy())
-}
+    while (kills < KILLS) {
+      await world.startAll()
+      const agent = new Agent()
+      await expectReplays(world, agent, acknowledged.filter(isStored).slice(-REPEATS_PER_RESTART))
+      const isKilled = Array.from({ length: count }, () => false)
+      // Every tenth kill ends all daemons.
+      const victims = kills % 10 === 9 ? isKilled.map((_, at) => at) : [kills % count]
+      const killed = world.nextMoment(MOMENTS[kills % MOMENTS.length] as Moment, 1 + ((kills * 7) % 40), () => {
+        for (const at of victims) {
+          isKilled[at] = true
+          world.daemons[at]?.child.kill('SIGKILL')
+        }
+      })
+      const client = async (nth: number) => {
+        const at = nth % count
+        for (let more = SENT_BY_SURVIVORS; more > 0; ) {
+          const sent = nextRequest(turn++)
+          world.sent.push(sent)
+          const received = await send(world.urlOf(at), world.key, agent, sent).catch((error: Error) => {
+            // Requests may fail only because of the kill.
+            if (!isKilled[at]) throw error
+            return undefined
+          })
+          if (received) acknowledged.push({ ...sent, ...received })
+          else lost.push(sent)
+          if (received) world.happened('a response was received')
+          if (isKilled[at]) break
+          if (isKilled.includes(true)) more--
+        }
+      }
+      await Promise.all(Array.from({ length: CLIENTS }, (_, nth) => client(nth)))
+      await killed
+      await Promise.all(victims.map((at) => world.daemons[at]?.ended))
+      await agent.destroy()
+      kills += victims.length
+    }
 
-/** The receipts in the request log, by request. */
-async function receiptsOf(dataDir: string): Promise<{ request_id: string; result: string }[]> {
-  const db = await openDatabase({ kind: 'sqlite', dataDir })
-  const entries = await db
-    .selectFrom('evidence_entries')
-    .select('payload')
-    .execute()
-    .finally(() => db.destroy())
-  const receipts = entries.map(({ payload }) => JSON.parse(payload as string))
-  return receipts
-    .map(({ request_id, result }) => ({ request_id, result }))
-    .sort((a, b) => (a.request_id < b.request_id ? -1 : 1))
-}
+    await world.releaseLeases()
+    await world.startAll()
+    const agent = new Agent()
+    // A client whose request was lost repeats it with the same key.
+    const known = acknowledged.length
+    let replays = 0
+    for (const sent of lost.filter(({ idempotencyKey }) => idempotencyKey !== undefined)) {
+      const received = await send(world.urlOf(0), world.key, agent, sent)
+      acknowledged.push({ ...sent, ...received })
+      if (received.isReplay) replays++
+    }
+    const calls = upstream.requests.length
+    await expectReplays(world, agent, acknowledged.filter(isStored))
+    expect(upstream.requests.length).toBe(calls)
 
-/** Verifies every hash and signature of the log through the daemon. */
-async function integrityOf(url: string, key: string, agent: Agent): Promise<unknown> {
-  const { body } = await request(`${url}/api/external/transparency/chain-integrity`, {
-    dispatcher: agent,
-    headers: { authorization: `Bearer ${key}` },
-  })
-  return body.json()
-}
+    await world.withStore(async (db) => {
+      const receipts = await loadReceipts(db)
+      expectReceipts(receipts, world.sent, acknowledged)
+      const eventIds = await expectEvents(db, receipts, world.sent)
+      const arrived = () => new Set(receiver.received.map(({ body }) => String(JSON.parse(body).id)))
+      while (arrived().size < eventIds.length) await receiver.arrived(receiver.received.length + 1)
+      expectDeliveries(receiver.received, eventIds)
+      expect(await world.usageReport(agent, totalsOf(receipts).requests)).toEqual(totalsOf(receipts))
+      const verified = await world.aigw('audit', 'verify')
+      expect(verified.exitCode, verified.stderr).toBe(0)
+      await agent.destroy()
+      for (const daemon of world.daemons) expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 })
+      expect((await loadReceipts(db)).length).toBe(receipts.length)
+      await expectSpend(db, receipts)
+      if (process.env.AIGW_KILLS) {
+        const sent = { engine: engine.name, kills, sent: world.sent.length, acknowledged: known, lost: lost.length }
+        const recorded = { receipts: receipts.length, bills: totalsOf(receipts).requests, lostButStored: replays }
+        const read = { repeats: acknowledged.filter(isStored).length, events: eventIds.length }
+        const posts = receiver.received.length
+        process.stdout.write(`${JSON.stringify({ ...sent, ...recorded, ...read, posts })}\n`)
+      }
+    })
+    await world.close()
+  },
+)
 
-/** Repeats the latest requests that had an idempotency key, and expects the same bytes. */
-async function expectReplays(url: string, key: string, agent: Agent, acknowledged: readonly Answered[]): Promise<void> {
-  const keyed = acknowledged.filter(({ idempotencyKey }) => idempotencyKey !== undefined)
-  for (const answered of keyed.slice(-REPEATS_PER_RESTART)) {
-    const repeated = await send(url, key, agent, answered)
-    expect([repeated.status, repeated.replayed, repeated.text]).toEqual([200, 'true', answered.text])
+/** Whether the answer is stored for repeats. */
+const isStored = ({ idempotencyKey, status }: Acknowledged): boolean => idempotencyKey !== undefined && status === 200
+
+type World = Awaited<ReturnType<typeof openWorld>>
+
+/** Repeats these requests on each daemon, and expects the same bytes. */
+async function expectReplays(world: World, agent: Agent, answered: readonly Acknowledged[]): Promise<void> {
+  for (let at = 0; at < world.daemons.length; at++) {
+    for (const first of answered) {
+      const repeated = await send(world.urlOf(at), world.key, agent, first)
+      expect(repeated).toEqual({ status: 200, isReplay: true, text: first.text })
+    }
   }
 }
 
-/** Sends one chat. Throws unless the response is a complete 200. */
-async function ask(url: string, key: string, agent: Agent, asked: Ask): Promise<Answered> {
-  const { status, text } = await send(url, key, agent, asked)
-  if (status !== 200) throw new Error(`status ${status}: ${text}`)
-  const id = asked.streamed ? idOfStream(text) : JSON.parse(text).id
-  if (id === undefined) throw new Error(`the answer broke off: ${text}`)
-  return { ...asked, id, text }
-}
-
-async function send(url: string, key: string, agent: Agent, { streamed, idempotencyKey }: Ask) {
-  const response = await request(`${url}/api/external/chat/completions`, {
-    method: 'POST',
-    dispatcher: agent,
-    headers: {
-      authorization: `Bearer ${key}`,
-      'content-type': 'application/json',
-      ...(idempotencyKey && { 'idempotency-key': idempotencyKey }),
-    },
-    body: JSON.stringify({ prompt: 'hi', index: 'Zero-Knowledge', model: 'test/any', stream: streamed }),
+/** The store, the model, the receiver of events and the daemons of one test. */
+async function openWorld(engine: TestEngine, count: number) {
+  const place = await engine.place()
+  const upstream = await startUpstream()
+  let waiting: { moment: Moment; more: number; act(): void } | undefined
+  function happened(moment: Moment): void {
+    if (waiting?.moment !== moment || --waiting.more > 0) return
+    const { act } = waiting
+    waiting = undefined
+    act()
+  }
+  upstream.fallback(answerLoad(() => happened('the model answered')))
+  const receiver = await startReceiver((socket) => {
+    happened('an event was delivered')
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')
   })
-  const text = await response.body.text()
-  return { status: response.statusCode, replayed: response.headers['idempotent-replayed'], text }
-}
+  const config = join(place.dataDir, 'aigw.yaml')
+  await writeFile(config, `providers:\n  test:\n    kind: openai\n    base_url: ${upstream.url}\n    api_key: sk-x\n`)
+  const masterKey = join(place.dataDir, 'shared-master-key')
+  await writeFile(masterKey, 'ab'.repeat(32), { mode: 0o600 })
+  const key = newApiKey()
+  const daemons: DaemonProcess[] = []
+  const urls: string[] = []
 
-function idOfStream(text: string): string | undefined {
-  const { frames, done } = toFrames(text)
-  const first = frames[0]
-  return done && first?.type === 'metadata' ? first.data.id : undefined
+  async function start(at: number): Promise<void> {
+    const dataDir = count === 1 ? place.dataDir : join(place.dataDir, `daemon-${at}`)
+    await mkdir(dataDir, { recursive: true })
+    const daemon = runDaemon(['--listen', '127.0.0.1:0', '--config', config, '--data-dir', dataDir], {
+      env: {
+        ...{ AIGW_BOOTSTRAP_KEY: key, WEBHOOKS_ALLOW_PRIVATE: 'true', AIGW_MASTER_KEY_FILE: masterKey },
+        ...(place.databaseUrl !== undefined && { AIGW_DATABASE_URL: place.databaseUrl }),
+      },
+    })
+    daemons[at] = daemon
+    urls[at] = await daemon.url()
+  }
+
+  const urlOf = (at: number) => urls[at] as string
+
+  async function call(agent: Agent, method: 'GET' | 'POST', path: string, body?: object) {
+    const response = await request(urlOf(0) + path, {
+      ...{ method, dispatcher: agent },
+      headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    const text = await response.body.text()
+    if (response.statusCode >= 300) throw new Error(`${path}: status ${response.statusCode}: ${text}`)
+    return JSON.parse(text)
+  }
+
+  async function withStore<T>(use: (db: Db) => Promise<T>): Promise<T> {
+    const db = await openDatabase(place.options)
+    return use(db).finally(() => db.destroy())
+  }
+
+  // One daemon creates the endpoint that receives all events, and the rule that blocks requests. The others start later.
+  await start(0)
+  const agent = new Agent()
+  await call(agent, 'POST', '/api/admin/webhooks', { url: receiver.url, description: 'all', events: ['*'] })
+  await call(agent, 'POST', '/api/admin/guard-rules', BLOCKING_RULE)
+  await agent.destroy()
+
+  return {
+    ...{ key, upstream, receiver, daemons, urlOf, happened, withStore },
+    sent: [] as Sent[],
+    acknowledged: [] as Acknowledged[],
+    /** Requests without a complete response. */
+    lost: [] as Sent[],
+    /** Starts the daemons that do not run. */
+    async startAll(): Promise<void> {
+      const isRunning = (at: number) => daemons[at]?.child.exitCode === null && daemons[at].child.signalCode === null
+      for (let at = 0; at < count; at++) if (!isRunning(at)) await start(at)
+    },
+    /** Runs `act` when `moment` has happened `times` times. */
+    nextMoment: (moment: Moment, times: number, act: () => void) =>
+      new Promise<void>((resolve) => {
+        waiting = {
+          moment,
+          more: times,
+          act() {
+            act()
+            resolve()
+          },
+        }
+      }),
+    /** Ends the leases of killed daemons on claims and deliveries, which otherwise last up to 30 s. */
+    async releaseLeases(): Promise<void> {
+      await withStore(async (db) => {
+        const lease_until = '2000-01-01T00:00:00.000Z'
+        await db.updateTable('webhook_deliveries').set({ lease_until }).where('state', '=', 'pending').execute()
+        await db.updateTable('idempotency_results').set({ lease_until }).where('lease_until', 'is not', null).execute()
+      })
+    },
+    /** The report of usage, once it contains this number of requests. */
+    async usageReport(agent: Agent, requests: number): Promise<Totals> {
+      for (;;) {
+        const { rows } = await call(agent, 'GET', '/api/admin/usage?groupBy=user,key,model')
+        const sum = (name: keyof Totals) => rows.reduce((total: number, row: Totals) => total + row[name], 0)
+        const [inputTokens, outputTokens, points] = [sum('inputTokens'), sum('outputTokens'), sum('points')]
+        if (sum('requests') >= requests) return { requests: sum('requests'), inputTokens, outputTokens, points }
+      }
+    },
+    aigw: (...words: string[]) => cli.run(words, { env: { AIGW_BASE_URL: urlOf(0), AIGW_API_KEY: key } }),
+    async close(): Promise<void> {
+      await receiver.close()
+      await upstream.close()
+      await place.remove()
+    },
+  }
 }

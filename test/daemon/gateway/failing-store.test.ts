@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import sqlite3 from 'sqlite3'
 import { expect, inject, test } from 'vitest'
+import { SILENCE_TIMEOUTS } from '../../../src/daemon/platform/db/postgres.ts'
 import { describeEachEngine, postgresEngine, type TestEngine } from '../../engines.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { type Gateway, startGateway } from '../../harness.ts'
@@ -159,4 +160,8 @@ test('while PostgreSQL is frozen, requests get 503 and no model is called; then 
   while (!(await isReady(gateway)));
   expect((await gateway.chat({ prompt: 'hi' })).status).toBe(200)
   expect(calls(gateway)).toBe(2)
+})
+
+test('by default, a frozen PostgreSQL is detected within 10 s', () => {
+  expect(SILENCE_TIMEOUTS.suspectMs + SILENCE_TIMEOUTS.probeMs).toBeLessThan(10_000)
 })

@@ -22,8 +22,11 @@ const IDLE_TIMEOUT_MS = 30_000
  * may have locks.
  */
 const STATEMENT_TIMEOUT_MS = 30_000
-// By `runningMs`, a live server would have ended the statement, so the connection is closed.
-const SILENCE_TIMEOUTS: SilenceTimeouts = {
+/**
+ * The defaults. By `runningMs`, a live server would have ended the statement, so the connection is closed. A frozen
+ * server is detected after `suspectMs` and `probeMs` together.
+ */
+export const SILENCE_TIMEOUTS: SilenceTimeouts = {
   runningMs: STATEMENT_TIMEOUT_MS + 2_000,
   closingMs: 5_000,
   suspectMs: 2_000,

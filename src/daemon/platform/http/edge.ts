@@ -71,6 +71,8 @@ export class Edge {
   readonly #running = new RunningExchanges()
   readonly #shares: Record<'models' | 'other', TenantShares>
   #modelRequests = 0
+  /** Rejected requests whose response is sent and whose body is being discarded. They take no capacity. */
+  #discarding = 0
   readonly #connections = new WeakMap<Socket, AbortController>()
   /** Connections whose request head was rejected. Node may have parsed further requests from the same bytes. */
   readonly #ending = new WeakSet<Socket>()
@@ -126,7 +128,7 @@ export class Edge {
     } finally {
       exchange.bodyShare?.release()
       exchange.tenantShare?.leave(exchange.caller.tenantId)
-      if (exchange.callsModels) this.#modelRequests -= 1
+      this.#endModelRequest(exchange)
       this.#running.remove(exchange)
       if (this.#running.count === 0) this.#onIdle?.()
     }
@@ -147,7 +149,8 @@ export class Edge {
     if (this.draining) throw shuttingDown()
     const { runningMax = RUNNING_REQUESTS } = this.#options
     const modelsMax = runningMax - Math.floor(runningMax * RESERVED_SHARE)
-    if (this.#running.count <= runningMax && !(callsModels && this.#modelRequests >= modelsMax)) return
+    const running = this.#running.count - this.#discarding
+    if (running <= runningMax && !(callsModels && this.#modelRequests >= modelsMax)) return
     throw new GatewayError('OVERLOADED', 'Too many requests are running. Retry in a moment.', {
       retryAfterSeconds: 1,
     })
@@ -247,8 +250,16 @@ export class Edge {
     // bytes would reset it, and the client might miss the response.
     response.write(text)
     const kind = exchange.caller === NOBODY ? 'unknown' : 'known'
+    this.#endModelRequest(exchange)
+    this.#discarding += 1
     await discardBody(request, this.#options.clock, DISCARD_BYTES[kind])
+    this.#discarding -= 1
     response.end()
+  }
+
+  #endModelRequest(exchange: Exchange): void {
+    if (exchange.callsModels) this.#modelRequests -= 1
+    exchange.callsModels = false
   }
 
   async #fail(exchange: Exchange, error: unknown, shape: ErrorShape): Promise<void> {

@@ -16,6 +16,8 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
 
+const okay = async () => reply(200, {})
+
 /** Common parts of the routes of these tests. */
 const plain: Pick<Route, 'access' | 'errors' | 'summary' | 'tags' | 'responses'> = {
   access: 'none',
@@ -589,6 +591,19 @@ describe('rejections are sent at once', () => {
     expect(parse(await raw(port, get('/flat'))).status).toBe(200)
     held.resolve()
     expect(parse(await running).status).toBe(200)
+  })
+
+  test('rejected requests that never send their body take no capacity from others', async () => {
+    const paid = route({ ...plain, method: 'POST', path: '/chat', access: 'key', callsModels: true, handle: okay })
+    const { port } = await start({ more: [paid], limits: { runningMax: 10 }, clock: createFakeClock() })
+    for (let request = 0; request < 20; request++) {
+      const socket = connect(port, '127.0.0.1')
+      open.push(async () => void socket.destroy())
+      socket.write('POST /chat HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n')
+      const [first] = await once(socket, 'data')
+      expect(String(first)).toMatch(/^HTTP\/1\.1 401 /)
+    }
+    expect(parse(await raw(port, post('/chat', '', 'Authorization: Bearer good\r\n'))).status).toBe(200)
   })
 })
 
