@@ -216,20 +216,21 @@ async function measure(gateway, upstream, kase) {
   return { case: kase.name, status: reply.status, turnMs, delay, ping }
 }
 
-export async function benchStalls({ rounds, quick, noBuild, dataDir }) {
+export async function benchStalls({ rounds, quick, noBuild, dataDir, part = '' }) {
   if (!noBuild) buildProject()
   const machine = describeMachine(dataDir)
   const fixed = CASES.map(({ body, ...kase }) => {
     const text = JSON.stringify(body)
     return { ...kase, text: () => text }
   })
-  const cases = [...fixed, SEARCH]
+  const cases = [...fixed, SEARCH].filter(({ name }) => name.includes(part))
+  if (cases.length === 0) throw new BenchError('--part must be a part of the name of a case')
   const upstream = await startUpstream()
   const runs = []
   try {
     await withSession({ dataDir }, async (session) => {
       const gateway = await startGateway(session, upstream)
-      await fillIndex(gateway)
+      if (cases.includes(SEARCH)) await fillIndex(gateway)
       // Warm-up, so that V8 compiles the functions.
       for (const kase of cases) await measure(gateway, upstream, kase)
       for (let round = 0; round < (rounds ?? (quick ? QUICK_ROUNDS : FULL_ROUNDS)); round++) {

@@ -1,4 +1,6 @@
+import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
+import { engineOf } from '../../platform/db/engine.ts'
 import type { IndexKey } from '../indexes/document-types.ts'
 
 /** A passage with its document. The passages of the document have consecutive ids that begin with `firstPassageId`. */
@@ -22,6 +24,11 @@ export async function findMatches(
   ids: readonly number[],
 ): Promise<Map<number, MatchRow>> {
   if (ids.length === 0) return new Map()
+  // One parameter for all ids. A list of a hundred parameters costs the calling thread half a millisecond.
+  const isWanted =
+    engineOf(db).name === 'sqlite'
+      ? sql<boolean>`passages.id in (select value from json_each(${JSON.stringify(ids)}))`
+      : sql<boolean>`passages.id = any(cast(${`{${ids.join(',')}}`} as bigint[]))`
   const rows = await db
     .selectFrom('passages')
     .innerJoin('documents', (join) =>
@@ -44,7 +51,7 @@ export async function findMatches(
     ])
     .where('passages.tenant_id', '=', tenantId)
     .where('passages.index_id', '=', indexId)
-    .where('passages.id', 'in', ids)
+    .where(isWanted)
     .where('documents.state', '=', 'published')
     .execute()
   return new Map(
