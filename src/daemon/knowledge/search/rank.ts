@@ -2,26 +2,20 @@
 import { findInPage, type Postings, pageName, pageOf } from '../indexes/postings.ts'
 import type { Run, Segment } from '../indexes/segment.ts'
 import type { SegmentReader } from '../indexes/segment-cache.ts'
-import type { MatchRow } from './match-store.ts'
+import type { MatchRow } from './match-row.ts'
 import type { Query } from './query.ts'
 import { Ranking } from './ranking.ts'
-
-/** The columns of a passage that its score depends on. */
-export type ScoredPassage = Pick<
-  MatchRow,
-  'id' | 'documentId' | 'title' | 'headings' | 'body' | 'firstPassageId' | 'passageCount'
->
 
 /** What a ranking reads of an index. All reads of a ranking see one snapshot. */
 export type IndexReader = SegmentReader & {
   /** The deleted passages that are still in segments, in ascending order. */
   deleted: readonly Run[]
   /** Returns the published passages with these ids, by id. */
-  passages(ids: readonly number[]): Promise<ReadonlyMap<number, ScoredPassage>>
+  passages(ids: readonly number[]): Promise<ReadonlyMap<number, MatchRow>>
 }
 
-/** The id of a passage with its score. `searchPassages` describes the score. */
-export type Ranked = { id: number; score: number }
+/** A passage in a ranking. `searchPassages` describes the score. */
+export type Ranked = { row: MatchRow; score: number }
 
 /** How many of the best passages are scored together with their neighbours. */
 const CANDIDATES = 100
@@ -41,29 +35,24 @@ export async function rankIndex(
   if (query.terms.length === 0) return []
   const ranking = await readRanking(index, query)
   const candidates = ranking.best(Math.max(limit, CANDIDATES))
-  const passages = await index.passages(candidates.map(({ id }) => id))
-  const scored = candidates
-    .flatMap((candidate) => {
-      const passage = passages.get(candidate.id)
-      if (passage === undefined) return []
-      const document = { first: passage.firstPassageId, count: passage.passageCount }
-      const score = neighbours ? ranking.withNeighbours(candidate, document) : candidate.score
-      return { passage, id: passage.id, score }
+  const rows = await index.passages(candidates.map(({ id }) => id))
+  const ranked = candidates
+    .flatMap((candidate): Ranked[] => {
+      const row = rows.get(candidate.id)
+      if (row === undefined) return []
+      const document = { first: row.firstPassageId, count: row.passageCount }
+      return [{ row, score: neighbours ? ranking.withNeighbours(candidate, document) : candidate.score }]
     })
     .sort(byScore)
-  const read = scored
+  const read = ranked
     .slice(0, Math.max(limit, PASSAGES_READ))
-    .map((one) => ({ one, text: ranking.read(one.passage.body) }))
+    .map((match) => ({ match, text: ranking.read(match.row.body) }))
   const fillers = ranking.weighFillers(read.slice(0, PASSAGES_READ).map(({ text }) => text))
-  for (const { one, text } of read) {
-    const { passage } = one
-    const bonus = ranking.ofText(text, fillers) + ranking.ofHeadings(headingsOf(passage), isLead(passage, passages))
-    one.score = Math.min(1, one.score + bonus)
+  for (const { match, text } of read) {
+    const bonus = ranking.ofText(text, fillers) + ranking.ofHeadings(headingsOf(match.row), isLead(match.row, rows))
+    match.score = Math.min(1, match.score + bonus)
   }
-  return scored
-    .sort(byScore)
-    .slice(0, limit)
-    .map(({ id, score }) => ({ id, score }))
+  return ranked.sort(byScore).slice(0, limit)
 }
 
 async function readRanking(index: IndexReader, query: Query): Promise<Ranking> {
@@ -96,16 +85,16 @@ function lookupsIn({ id, pageCount }: Segment, segment: number, { terms }: Query
   return [...lookups.values()]
 }
 
-/** Whether a passage is the first passage of its section, judged by the given passages. */
-function isLead({ id, documentId, headings }: ScoredPassage, passages: ReadonlyMap<number, ScoredPassage>): boolean {
-  const before = passages.get(id - 1)
+/** Whether a passage is the first passage of its section, judged by the given rows. */
+function isLead({ id, documentId, headings }: MatchRow, rows: ReadonlyMap<number, MatchRow>): boolean {
+  const before = rows.get(id - 1)
   return before === undefined || before.documentId !== documentId || before.headings !== headings
 }
 
 /** Returns the headings above a passage, from the document's title to the passage's own heading. */
-function headingsOf({ title, headings }: ScoredPassage): string[] {
+function headingsOf({ title, headings }: MatchRow): string[] {
   const path = headings === '' ? [] : headings.split(' > ')
   return title === '' || headings.includes(title) ? path : [title, ...path]
 }
 
-const byScore = (one: Ranked, other: Ranked): number => other.score - one.score || one.id - other.id
+const byScore = (one: Ranked, other: Ranked): number => other.score - one.score || one.row.id - other.row.id

@@ -6,8 +6,9 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Log } from '../../platform/log.ts'
 import type { IndexKey } from '../indexes/document-types.ts'
 import { queryText } from './query.ts'
+import type { Ranked } from './rank.ts'
 import { type Match, toMatch } from './search.ts'
-import { type RankedRow, rankInSnapshot } from './stored-index.ts'
+import { rankInSnapshot } from './stored-index.ts'
 import { type RankingThread, RankingTimeout, startThread, ThreadEnded } from './thread/thread.ts'
 
 /** How many searches run at once. While one waits for the store, another one ranks. */
@@ -62,14 +63,14 @@ export function createRanker({ db, clock, log, program }: RankerDeps): Ranker {
     return started
   }
 
-  const rank = (index: IndexKey, query: string, limit: number, signal: AbortSignal): Promise<RankedRow[]> =>
+  const rank = (index: IndexKey, query: string, limit: number, signal: AbortSignal): Promise<readonly Ranked[]> =>
     rankInSnapshot(db, index, (stored) => runningThread().rank(stored, query, limit, signal))
 
   /**
    * Repeats a search whose thread has ended, because another search may have ended it. Repeated searches run one at a
    * time, so that a search that ends every thread cannot end the repeats of others.
    */
-  function repeat(...search: Parameters<typeof rank>): Promise<RankedRow[]> {
+  function repeat(...search: Parameters<typeof rank>): Promise<readonly Ranked[]> {
     const repeated = lastRepeat.then(() => rank(...search))
     lastRepeat = repeated.catch(() => undefined)
     return repeated

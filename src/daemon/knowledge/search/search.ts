@@ -3,9 +3,10 @@ import type { MayCall } from '../../safety/policies/policies.ts'
 import type { IndexKey } from '../indexes/document-types.ts'
 import { decodeRuns } from '../indexes/segment.ts'
 import { createSegmentCache, type SegmentCache } from '../indexes/segment-cache.ts'
-import { findMatches, type MatchRow } from './match-store.ts'
+import { decodeMatches } from './match-row.ts'
+import { findMatches } from './match-store.ts'
 import { type Query, queryOf } from './query.ts'
-import { rankIndex } from './rank.ts'
+import { type Ranked, rankIndex } from './rank.ts'
 import { rankInSnapshot } from './stored-index.ts'
 
 /** A passage that matches the query, with its location. See `searchPassages` for `score`. */
@@ -70,9 +71,10 @@ export async function rankPassages(
   limit: number,
   { cache = createSegmentCache(), ...options }: { neighbours?: boolean; cache?: SegmentCache } = {},
 ): Promise<Match[]> {
-  const ranked = await rankInSnapshot(db, index, ({ published, deleted, segments, pages, passages }) => {
-    const reader = cache({ published, passages: segments, pages })
-    return rankIndex({ ...reader, deleted: decodeRuns(deleted), passages }, query, limit, options)
+  const ranked = await rankInSnapshot(db, index, (stored) => {
+    const reader = cache({ published: stored.published, passages: stored.segments, pages: stored.pages })
+    const passages = async (ids: readonly number[]) => decodeMatches(await stored.passages(ids))
+    return rankIndex({ ...reader, deleted: decodeRuns(stored.deleted), passages }, query, limit, options)
   })
   return ranked.map(toMatch)
 }
@@ -83,7 +85,7 @@ export async function toMatches(db: Db, index: IndexKey, ids: readonly number[])
   return [...rows.values()].map((row) => toMatch({ row, score: 0 }))
 }
 
-export const toMatch = ({ row, score }: { row: MatchRow; score: number }): Match => ({
+export const toMatch = ({ row, score }: Ranked): Match => ({
   score,
   passageId: row.id,
   documentId: row.documentId,

@@ -113,7 +113,10 @@ describe('the ranking thread', () => {
         import { parentPort, threadId } from 'node:worker_threads'
         const end = () => { writeFileSync(${file}, ''); process.exit(3) }
         parentPort.on('message', ({ kind, id, query, answer }) => {
-          if (kind === 'answer') parentPort.postMessage({ kind: 'ranked', id, ranked: [{ id: answer[0].id, score: threadId }] })
+          if (kind === 'answer') {
+            const [[passageId, documentId]] = JSON.parse(answer)
+            parentPort.postMessage({ kind: 'ranked', id, ranked: [{ row: { id: passageId, documentId }, score: threadId }] })
+          }
           if (kind !== 'rank') return
           if (query === 'end' || (query === 'end once' && !existsSync(${file}))) end()
           if (query === 'hold' || (query === 'hold once' && !existsSync(${file}))) return

@@ -1,5 +1,5 @@
 import type { PublishedSegment } from '../../indexes/segment.ts'
-import type { Ranked, ScoredPassage } from '../rank.ts'
+import type { Ranked } from '../rank.ts'
 
 /** A search for the thread. `published` and `deleted`: see StoredIndex. */
 export type RankTask = {
@@ -11,7 +11,7 @@ export type RankTask = {
 
 /**
  * What the thread needs from the store. `segments`: two byte arrays per segment, its passages and their lengths.
- * `pages`: one byte array per page. `passages`: rows.
+ * `pages`: one byte array per page. `passages`: a text for `decodeMatches`.
  */
 export type Read =
   | { part: 'segments'; keys: readonly string[] }
@@ -24,7 +24,7 @@ export type Packed = { lengths: readonly number[]; bytes: Uint8Array }
 /** A message to the thread. `id` is the id of the search. The thread drops a cancelled search. */
 export type ToThread =
   | ({ kind: 'rank'; id: number } & RankTask)
-  | { kind: 'answer'; id: number; answer: Packed | readonly ScoredPassage[] }
+  | { kind: 'answer'; id: number; answer: Packed | string }
   | { kind: 'cancel'; id: number }
 
 /** A message from the thread. The last message of a search is `ranked` or `failed`. */

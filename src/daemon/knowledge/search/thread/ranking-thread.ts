@@ -3,8 +3,9 @@
 import { parentPort } from 'node:worker_threads'
 import { decodeRuns } from '../../indexes/segment.ts'
 import { createSegmentCache } from '../../indexes/segment-cache.ts'
+import { decodeMatches } from '../match-row.ts'
 import { queryOf } from '../query.ts'
-import { type IndexReader, type Ranked, rankIndex, type ScoredPassage } from '../rank.ts'
+import { type IndexReader, type Ranked, rankIndex } from '../rank.ts'
 import { type FromThread, type Packed, type RankTask, type Read, type ToThread, unpack } from './messages.ts'
 
 const port = parentPort
@@ -59,10 +60,7 @@ function rankStored(
       pages: async (keys) => unpack(await read<Packed>({ part: 'pages', keys })),
     }),
     deleted: decodeRuns(deleted),
-    async passages(keys) {
-      const passages = await read<readonly ScoredPassage[]>({ part: 'passages', keys })
-      return new Map(passages.map((passage) => [passage.id, passage]))
-    },
+    passages: async (keys) => decodeMatches(await read<string>({ part: 'passages', keys })),
   }
   return rankIndex(reader, queryOf(query), limit)
 }

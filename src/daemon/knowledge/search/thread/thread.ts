@@ -63,8 +63,7 @@ export function startThread(
 
   async function answer(id: number, { part, keys }: Read, index: StoredIndex): Promise<void> {
     if (part === 'passages') {
-      const rows = await index.passages(keys)
-      send({ kind: 'answer', id, answer: [...rows.values()] })
+      send({ kind: 'answer', id, answer: await index.passages(keys) })
       return
     }
     const parts = part === 'pages' ? await index.pages(keys) : toParts(await index.segments(keys))
