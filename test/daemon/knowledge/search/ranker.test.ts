@@ -8,7 +8,7 @@ import { searchPassages } from '../../../../src/daemon/knowledge/search/search.t
 import { RANKING_TIMEOUT_MS } from '../../../../src/daemon/knowledge/search/thread/thread.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { describeEachEngine, sqliteEngine } from '../../../engines.ts'
-import { createFakeClock } from '../../../fake-clock.ts'
+import { createFakeClock, type FakeClock } from '../../../fake-clock.ts'
 import { rankingProgram } from '../../../harness.ts'
 import { watched } from '../../../watched-clock.ts'
 import { insertNamedIndex, insertTenant, sharedStore, train } from '../indexes/trained-store.ts'
@@ -126,7 +126,10 @@ describe('the ranking thread', () => {
         })`)}`,
     )
   }
-  const start = (clock = watched(createFakeClock())) => {
+  let fake: FakeClock
+  const start = () => {
+    fake = createFakeClock()
+    const clock = watched(fake)
     ranker = createRanker({ db: store.db, clock, log, program: scripted() })
     return clock
   }
@@ -144,7 +147,7 @@ describe('the ranking thread', () => {
     clock.advance(RANKING_IDLE_MS)
     expect(await threadOf()).toBeGreaterThan(first as number)
     await ranker.close()
-    expect(clock.pending).toBe(0)
+    expect(fake.pending).toBe(0)
   })
 
   test('if it ends during searches, they are repeated on a new one', async () => {
@@ -209,6 +212,6 @@ describe('the ranking thread', () => {
     await ranker.close()
     await rejected
     await expect(search('ok')).rejects.toMatchObject({ code: 'OVERLOADED' })
-    expect(clock.pending).toBe(0)
+    expect(fake.pending).toBe(0)
   })
 })
