@@ -41,7 +41,6 @@ export type RankerDeps = {
 }
 
 const GATE = 'ranking'
-const neverAborted = new AbortController().signal
 
 /** Creates a ranker. Its thread starts at the first search, and ends after RANKING_IDLE_MS without one. */
 export function createRanker({ db, clock, log, program }: RankerDeps): Ranker {
@@ -83,7 +82,7 @@ export function createRanker({ db, clock, log, program }: RankerDeps): Ranker {
   }
 
   return {
-    async search(index, query, limit, signal = neverAborted) {
+    async search(index, query, limit, signal = new AbortController().signal) {
       await gates.enter(GATE, { tenantId: index.tenantId, keyId: '' }, signal)
       idle?.cancel()
       const search = [index, queryText(query), limit, signal] as const
