@@ -32,7 +32,7 @@ options
   --postgres URL    ingest, logs: an empty database to use (default: SQLite)
   --entries N       logs: number of entries
   --part NAME       ingest: only small (documents of one passage), chat (latency) or large (1 GB, memory);
-                    evidence: only requests or checks
+                    evidence: only requests or checks; stalls: only cases whose name contains NAME
   --against DIR     builds: a built checkout; may be repeated
   --out FILE        write all figures as JSON
   --no-build        use dist/ as it is

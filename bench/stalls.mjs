@@ -7,6 +7,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BenchError, buildProject, root } from './build.mjs'
 import { spawnDaemon } from './candidates.mjs'
+import { textFile } from './ingest-files.mjs'
 import { CPU, describeMachine } from './machine.mjs'
 import { withSession } from './session.mjs'
 import { figure, machineLine, table } from './tables.mjs'
@@ -19,6 +20,9 @@ const BODY_BYTES = 31_000_000
 const TOOLS = 10_000
 const ONE_BYTE_CHUNKS_CHARS = 200_000
 const INFORMATIONAL_HEADS = 20_000
+const INDEX = 'stalls'
+const INDEXED_PASSAGES = 50_000
+const TRAINING_BYTES = 10_000_000
 
 const model = 'mock/mock-model'
 const question = [{ role: 'user', content: 'Hello' }]
@@ -111,6 +115,36 @@ const CASES = [
   },
 ]
 
+const asked = textFile(TRAINING_BYTES).toString('utf8').split('. ')
+let questions = 0
+/** A chat about one sentence of the knowledge base. Each call returns the chat of another sentence. */
+const nextSearch = () => JSON.stringify({ model, index: INDEX, prompt: asked[(questions++ * 7_919) % asked.length] })
+
+const SEARCH = {
+  name: `chat that searches ${INDEXED_PASSAGES.toLocaleString('en')} passages`,
+  path: '/api/external/chat/completions',
+  text: nextSearch,
+}
+
+/** Trains the knowledge base that the last case searches. */
+async function fillIndex({ url, key }) {
+  const headers = { authorization: `Bearer ${key}` }
+  const call = async (target, body, type) => {
+    const response = await fetch(`${url}${target}`, { method: 'POST', headers: { ...headers, ...type }, body })
+    const text = await response.text()
+    if (!response.ok) throw new BenchError(`${target}: status ${response.status}: ${text.slice(0, 300)}`)
+    return JSON.parse(text)
+  }
+  await call('/api/external/indexes', JSON.stringify({ name: INDEX }), { 'content-type': 'application/json' })
+  for (let passages = 0, file = 1; passages < INDEXED_PASSAGES; file++) {
+    const form = new FormData()
+    form.append('files', new Blob([textFile(TRAINING_BYTES, file)]), `${file}.txt`)
+    const { results } = await call(`/api/external/indexes/${INDEX}/train`, form)
+    if (!(results.total_chunks > 0)) throw new BenchError('the training stored no passages')
+    passages += results.total_chunks
+  }
+}
+
 /** Starts an upstream that sends `shape.answer`, a complete response in raw bytes. */
 function startUpstream() {
   const shape = { answer: undefined }
@@ -170,7 +204,7 @@ async function measure(gateway, upstream, kase) {
   const reply = await fetch(`${gateway.url}${kase.path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
-    body: kase.text,
+    body: kase.text(),
   })
   const text = await reply.text()
   const pings = await endPings()
@@ -182,15 +216,21 @@ async function measure(gateway, upstream, kase) {
   return { case: kase.name, status: reply.status, turnMs, delay, ping }
 }
 
-export async function benchStalls({ rounds, quick, noBuild, dataDir }) {
+export async function benchStalls({ rounds, quick, noBuild, dataDir, part = '' }) {
   if (!noBuild) buildProject()
   const machine = describeMachine(dataDir)
-  const cases = CASES.map((kase) => ({ ...kase, text: JSON.stringify(kase.body) }))
+  const fixed = CASES.map(({ body, ...kase }) => {
+    const text = JSON.stringify(body)
+    return { ...kase, text: () => text }
+  })
+  const cases = [...fixed, SEARCH].filter(({ name }) => name.includes(part))
+  if (cases.length === 0) throw new BenchError('--part must be a part of the name of a case')
   const upstream = await startUpstream()
   const runs = []
   try {
     await withSession({ dataDir }, async (session) => {
       const gateway = await startGateway(session, upstream)
+      if (cases.includes(SEARCH)) await fillIndex(gateway)
       // Warm-up, so that V8 compiles the functions.
       for (const kase of cases) await measure(gateway, upstream, kase)
       for (let round = 0; round < (rounds ?? (quick ? QUICK_ROUNDS : FULL_ROUNDS)); round++) {

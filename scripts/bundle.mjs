@@ -13,6 +13,7 @@ const bundle = await rolldown({
     // in its own folder.
     process: path.join(dist, 'daemon/knowledge/ingest/extract/process.js'),
     worker: path.join(dist, 'daemon/knowledge/ingest/extract/worker.js'),
+    'ranking-thread': path.join(dist, 'daemon/knowledge/search/thread/ranking-thread.js'),
   },
   platform: 'node',
   // Native modules cannot be bundled. The other packages in this list are loaded on demand and may read files of their

@@ -95,6 +95,10 @@ export type GatewayOptions = {
 export const extractionProgram = (): URL =>
   pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/ingest/extract/process.js'))
 
+/** Built code, for the same reason. */
+export const rankingProgram = (): URL =>
+  pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/search/thread/ranking-thread.js'))
+
 /** One gateway for all tests of the enclosing `describe`. Pass a function if the options need an earlier gateway. */
 export function sharedGateway(options: GatewayOptions | (() => GatewayOptions) = {}): { readonly current: Gateway } {
   let gateway: Gateway | undefined
@@ -141,6 +145,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     log: collectingLog(log, written),
     // Test workers use all cores, so a process of the lowest priority would hardly run.
     extraction: { program: extractionProgram(), lowPriority: false },
+    rankingProgram: rankingProgram(),
     ...(options.limits && { limits: options.limits }),
     ...(options.storeTimeouts && { storeTimeouts: options.storeTimeouts }),
   }

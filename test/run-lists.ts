@@ -41,6 +41,7 @@ export const RUNTIME: Readonly<Record<string, string>> = {
   'test/daemon/platform/secrets': 'ciphers and key derivation of node:crypto',
   'test/daemon/platform/text': 'Intl.Segmenter and Unicode tables',
   'test/daemon/knowledge/ingest/extract': 'child processes, threads, zlib',
+  'test/daemon/knowledge/search/ranker.test.ts': 'a worker thread and its messages',
   'test/daemon/main.test.ts': 'signals, exit codes, environment',
   'test/daemon/platform/log.test.ts': 'writes to standard output at the end of a process',
   'test/cli/process.test.ts': 'the command line as a process, pipes and terminals',

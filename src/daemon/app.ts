@@ -44,6 +44,8 @@ export type AppDeps = {
   limits?: Partial<ConnectionLimits>
   storeTimeouts?: StoreTimeouts
   extraction?: Extraction
+  /** The program of the ranking thread. By default, the built one. */
+  rankingProgram?: URL
   /** Decides when jobs run. By default, uses the system's clock. */
   cron?: Cron
 }
@@ -56,7 +58,7 @@ export type AppDeps = {
  */
 export async function startApp(
   config: Config,
-  { clock, log, cron, limits = {}, storeTimeouts = {}, extraction = {} }: AppDeps,
+  { clock, log, cron, limits = {}, storeTimeouts = {}, extraction = {}, rankingProgram }: AppDeps,
 ): Promise<App> {
   const opened: (() => Promise<void>)[] = []
   const open = <T extends { close(): Promise<void> }>(room: T): T => {
@@ -98,7 +100,7 @@ export async function startApp(
     const webhooks = open(await openWebhooks({ allowPrivate }, { access, masterKey, metrics, http, names, log }))
     records.onEvents(webhooks.wake)
     const ofKnowledge = { access, providers, guards, policies, ledger, metrics, log }
-    const knowledge = open(await openKnowledge({ ...config, aloneSince, extraction }, ofKnowledge))
+    const knowledge = open(await openKnowledge({ ...config, aloneSince, extraction, rankingProgram }, ofKnowledge))
     const { search } = knowledge
     const ofChats = {
       db,

@@ -36,6 +36,8 @@ export async function openKnowledge(
      */
     aloneSince: number | undefined
     extraction: Extraction
+    /** The program of the ranking thread. By default, the built one. */
+    rankingProgram?: URL | undefined
   },
   deps: {
     access: ChangeDeps
@@ -56,6 +58,7 @@ export async function openKnowledge(
     clock,
     log,
     metrics,
+    rankingProgram: config.rankingProgram,
   })
   const extractor = createExtractor({ clock, log, ...config.extraction })
   const merger = createMerger({ db, clock, log })

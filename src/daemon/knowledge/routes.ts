@@ -68,12 +68,12 @@ export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & 
         400: { description: 'A parameter is missing or invalid', schema: FlatError },
         403: { description: 'The key may not use an index with this name', schema: FlatError },
         404: { description: 'The index does not exist, or the key may not read it', schema: FlatError },
-        503: { description: 'The policy of the key was deleted', schema: FlatError },
+        503: { description: 'The policy of the key was deleted, or too many searches wait', schema: FlatError },
       },
-      async handle({ caller, params, query: { query, top_k, min_score }, requestId }) {
+      async handle({ caller, params, query: { query, top_k, min_score }, requestId, signal }) {
         const index = await getReadableIndex(db, caller, params.indexName)
         const rules = await rulesOfCall({ caller, requestId, endpoint: SEARCH_PATH }, deps)
-        const options = await rules.searchOptions(query)
+        const options = { ...(await rules.searchOptions(query)), signal }
         const found = await search({ tenantId: caller.tenantId, indexId: index.id }, query, top_k, options)
         const fitting = found.filter(({ score }) => score >= min_score)
         const matches = (await screenMatches(fitting, rules)).map((match, at) => toSearchMatch(match, at, query))

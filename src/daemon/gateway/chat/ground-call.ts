@@ -24,7 +24,11 @@ export type Grounded = {
 type GroundDeps = Pick<GovernedDeps, 'search' | 'guards' | 'clock'>
 
 /** Retrieves passages for the last user turn. Skips retrieval for Zero-Knowledge or `use_rag: false`. */
-export async function groundCall(screened: Screened<ChatInput>, deps: GroundDeps): Promise<Stage<Grounded>> {
+export async function groundCall(
+  screened: Screened<ChatInput>,
+  deps: GroundDeps,
+  signal: AbortSignal,
+): Promise<Stage<Grounded>> {
   const { conversation, index, caller, input, origin } = screened
   if (index.id === undefined || !input.useRag) {
     const call = callWith(screened, conversation.system, null)
@@ -49,7 +53,7 @@ export async function groundCall(screened: Screened<ChatInput>, deps: GroundDeps
   try {
     const found = await ground(
       { index: { id: index.id, name: index.name }, question, outside, tenantId: caller.tenantId },
-      { search: searchOf(screened, deps.search), screen: screenPassages },
+      { search: searchOf(screened, deps.search, signal), screen: screenPassages },
     )
     const { promptText, passages, documentsRetrieved, withheld: withheldPassages, sources } = found
     const system = conversation.system === '' ? promptText : `${conversation.system}\n\n${promptText}`
@@ -82,8 +86,8 @@ const turnsOf = (messages: readonly Message[]): string[] =>
  * Applies the request's policy to searches. Passages are screened only after the search, so reranking models must not
  * read passages that rules may change.
  */
-function searchOf({ policy, guarded }: Screened, search: Search): Search {
+function searchOf({ policy, guarded }: Screened, search: Search, signal: AbortSignal): Search {
   const mayCall = mayCallUnder(policy)
   const keepsPassages = guarded.rules.input.acting.length > 0
-  return (index, query, limit, options) => search(index, query, limit, { mayCall, keepsPassages, ...options })
+  return (index, query, limit, options) => search(index, query, limit, { mayCall, keepsPassages, signal, ...options })
 }

@@ -136,7 +136,7 @@ async function produce<Input extends GovernedInput, Prepared, Begun>(
   const { requestId } = context
   try {
     const screened = take(await screen(input, admitted, { requestId, path: operation.path, signal }, deps)) // DLP, PII and prompt shield on the request
-    const prepared = take(await operation.prepare(screened, deps)) // passages and sources, if the operation has them
+    const prepared = take(await operation.prepare(screened, deps, signal)) // passages and sources, if the operation has them
     const order = operation.orderOf(screened, prepared, requestId, deps)
     payment = await billingOf(operation, deps).reserve(order) // reserves the maximum cost, capped by the budget, or throws 429
     const { bundleId } = trail

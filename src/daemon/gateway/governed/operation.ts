@@ -33,8 +33,15 @@ export type Operation<Input extends GovernedInput, Prepared, Begun> = {
    * unchanged.
    */
   readonly sparesBreaker?: true
-  /** Collects what a model call needs, such as passages of a knowledge base. */
-  prepare(screened: Screened<Input>, deps: GovernedDeps): Stage<Prepared> | Promise<Stage<Prepared>>
+  /**
+   * Collects what a model call needs, such as passages of a knowledge base. `signal` is aborted if the result is no
+   * longer needed.
+   */
+  prepare(
+    screened: Screened<Input>,
+    deps: GovernedDeps,
+    signal: AbortSignal,
+  ): Stage<Prepared> | Promise<Stage<Prepared>>
   /** Returns the order that determines the maximum cost of the request. */
   orderOf(screened: Screened<Input>, prepared: Prepared, requestId: string, deps: GovernedDeps): Order
   /**

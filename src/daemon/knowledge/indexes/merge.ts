@@ -4,8 +4,8 @@ import { analyzeGrownTables } from '../../platform/db/postgres-statistics.ts'
 import { deleteBuried, findBuried } from './document-store.ts'
 import type { IndexKey } from './document-types.ts'
 import { needsRewrite, segmentsToMerge } from './merge-plan.ts'
-import { pageCountOf } from './postings.ts'
-import { deletedOrdinals, mergePages, renumber } from './segment.ts'
+import { pageCountOf, pageName } from './postings.ts'
+import { deletedOrdinals, mergePages, renumber, type Segment } from './segment.ts'
 import {
   abandonMerge,
   claimForMerge,
@@ -16,9 +16,7 @@ import {
   findUnmerged,
   insertPages,
   insertSegment,
-  pageName,
   publishMerged,
-  type Segment,
 } from './segment-store.ts'
 
 /**

@@ -20,6 +20,9 @@ export function pageCountOf(passages: number): number {
   return pages
 }
 
+/** Returns the name under which a page of a segment is stored. */
+export const pageName = (segmentId: string, page: number): string => `${segmentId}.${page}`
+
 /**
  * Returns the number of the segment page that contains the term. This function must never change, because stored
  * segments depend on it.

@@ -4,12 +4,17 @@ import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import type { IndexKey } from './document-types.ts'
 import type { SegmentSize } from './merge-plan.ts'
-import { decodeIds, decodeLengths, encodeIds, encodeLengths, type Run, type SegmentPassages } from './segment.ts'
-
-export type Segment = SegmentPassages & { id: string; pageCount: number }
-
-/** Returns the name under which a page is stored. */
-export const pageName = (segmentId: string, page: number): string => `${segmentId}.${page}`
+import { pageName } from './postings.ts'
+import {
+  decodePassages,
+  decodeRuns,
+  encodeIds,
+  encodeLengths,
+  type PublishedSegment,
+  type Run,
+  type Segment,
+  type StoredPassages,
+} from './segment.ts'
 
 /** `documentId` is null if the segment contains passages of several documents. */
 type NewSegment = Segment & { documentId: string | null; state: 'draft' | 'published' }
@@ -79,19 +84,11 @@ export async function findSegments(db: Db, { tenantId, indexId }: IndexKey): Pro
     .where('state', '=', 'published')
     .orderBy('id')
     .execute()
-  return rows.map(({ id, page_count, ...passages }) => ({ id, pageCount: page_count, ...toPassages(passages) }))
+  return rows.map(({ id, page_count, ...passages }) => ({ id, pageCount: page_count, ...decodePassages(passages) }))
 }
 
-const toPassages = ({ passages, lengths }: { passages: Uint8Array; lengths: Uint8Array }): SegmentPassages => ({
-  ids: decodeIds(passages, lengths.length / 2),
-  lengths: decodeLengths(lengths),
-})
-
 /** Returns the published segments of an index without their passages, oldest first. */
-export async function findPublished(
-  db: Db,
-  { tenantId, indexId }: IndexKey,
-): Promise<Pick<Segment, 'id' | 'pageCount'>[]> {
+export async function findPublished(db: Db, { tenantId, indexId }: IndexKey): Promise<PublishedSegment[]> {
   return db
     .selectFrom('segments')
     .select(['id', 'page_count as pageCount'])
@@ -102,12 +99,12 @@ export async function findPublished(
     .execute()
 }
 
-/** Returns the passages of these segments, by segment id. */
-export async function findSegmentPassages(
+/** Returns the encoded passages of these segments, by segment id. */
+export async function findStoredPassages(
   db: Db,
   tenantId: string,
   ids: readonly string[],
-): Promise<Map<string, SegmentPassages>> {
+): Promise<Map<string, StoredPassages>> {
   if (ids.length === 0) return new Map()
   const rows = await db
     .selectFrom('segments')
@@ -115,23 +112,30 @@ export async function findSegmentPassages(
     .where('tenant_id', '=', tenantId)
     .where('id', 'in', ids)
     .execute()
-  return new Map(rows.map(({ id, ...passages }) => [id, toPassages(passages)]))
+  return new Map(rows.map(({ id, ...passages }) => [id, passages]))
 }
 
 /**
  * Returns, in ascending order, the ids of deleted passages whose terms are still in segments. Searches skip these ids.
  */
-export async function findDeletedRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<Run[]> {
-  const rows = await db
+export const findDeletedRuns = async (db: Db, index: IndexKey): Promise<Run[]> =>
+  decodeRuns(await findEncodedDeletedRuns(db, index))
+
+/**
+ * Returns the same runs as one text for `decodeRuns`. An index may have thousands of deleted documents, and one object
+ * per document would cost the calling thread milliseconds.
+ */
+export async function findEncodedDeletedRuns(db: Db, { tenantId, indexId }: IndexKey): Promise<string> {
+  const concatenate = sql.raw(engineOf(db).name === 'sqlite' ? 'group_concat' : 'string_agg')
+  const { runs } = await db
     .selectFrom('documents')
-    .select(['first_passage_id', 'passage_count'])
+    .select(sql<string | null>`${concatenate}(first_passage_id || ' ' || passage_count, ',')`.as('runs'))
     .where('tenant_id', '=', tenantId)
     .where('index_id', '=', indexId)
     .where('state', 'in', ['discarded', 'buried'])
     .where('first_passage_id', 'is not', null)
-    .orderBy('first_passage_id')
-    .execute()
-  return rows.map(({ first_passage_id, passage_count }) => ({ first: Number(first_passage_id), count: passage_count }))
+    .executeTakeFirstOrThrow()
+  return runs ?? ''
 }
 
 /** Returns the pages with these names, by name. A page without terms may be missing. */

@@ -8,6 +8,14 @@ export type Run = { first: number; count: number }
 /** A segment's passages by ordinal: the id and length (number of tokens) of each passage. */
 export type SegmentPassages = { ids: Float64Array; lengths: Uint16Array }
 
+/** A segment's passages as they are stored: see `encodeIds` and `encodeLengths`. */
+export type StoredPassages = { passages: Uint8Array; lengths: Uint8Array }
+
+/** A segment that searches read, without its passages. */
+export type PublishedSegment = { id: string; pageCount: number }
+
+export type Segment = PublishedSegment & SegmentPassages
+
 /**
  * The terms of a segment's passages: the length (number of tokens) of each passage, and the pages (see postings.ts).
  */
@@ -61,6 +69,15 @@ function toPages(terms: Map<string, Postings>, pageCount: number): Uint8Array[] 
   for (const entry of terms) pages[pageOf(entry[0], pageCount)]?.push(entry)
   return pages.map(encodePage)
 }
+
+/** Decodes runs that are encoded as `first count,first count…`, in any order. Returns them in ascending order. */
+export const decodeRuns = (encoded: string): Run[] =>
+  (encoded === '' ? [] : encoded.split(','))
+    .map((run) => {
+      const [first, count] = run.split(' ').map(Number) as [number, number]
+      return { first, count }
+    })
+    .sort((one, other) => one.first - other.first)
 
 /**
  * Returns a mask with 1 for each deleted passage of a segment. Returns undefined if no passage is deleted. `deleted`
@@ -186,3 +203,8 @@ export function decodeLengths(bytes: Uint8Array): Uint16Array {
   }
   return lengths
 }
+
+export const decodePassages = ({ passages, lengths }: StoredPassages): SegmentPassages => ({
+  ids: decodeIds(passages, lengths.length / 2),
+  lengths: decodeLengths(lengths),
+})

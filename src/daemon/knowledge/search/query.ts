@@ -33,7 +33,7 @@ const FURTHER_WEIGHT: Readonly<Record<Further['kind'], number>> = { exact: 0.7, 
 export function queryOf(whole: string): Query {
   // The text is cut before normalization, because it may be long. It is cut again afterwards, because NFKC expands some
   // characters up to eighteenfold.
-  const text = beginning(beginning(whole).normalize('NFKC'))
+  const text = queryText(queryText(whole).normalize('NFKC'))
   const all = indexTermsOf(text)
   const contentWords = meaningful(text, all)
   const indexTerms = longest(contentWords)
@@ -55,7 +55,8 @@ export function queryOf(whole: string): Query {
   return { terms: [...terms.values()], pairs: pairsOf(indexTerms), fillers: fillersOf(all, contentWords) }
 }
 
-const beginning = (text: string): string => text.slice(0, characterBorder(text, QUERY_CHARS))
+/** Returns the part of a text that is searched for. */
+export const queryText = (text: string): string => text.slice(0, characterBorder(text, QUERY_CHARS))
 
 function add(terms: Map<string, QueryTerm>, added: QueryTerm): void {
   const { weight = 0, required = false } = terms.get(added.term) ?? {}

@@ -43,8 +43,20 @@ type Gate = {
 /** By key. Contains only keys with a waiting request, in the order in which they are served. */
 type Queues = Map<string, Waiting[]>
 
-/** @param what the beginning of the error message, such as "this key may run 100 chats"; "at once" follows */
-export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, clock: Clock, what: string): Gates {
+/**
+ * @param what the limit in the error message, such as "this key may run 100"; "at once" follows
+ * @param work what the gates limit, in the plural
+ */
+export function createGates(
+  { slots, waitingPerQueue, waitMs }: GateLimits,
+  clock: Clock,
+  what: string,
+  work = 'chats',
+): Gates {
+  const overloaded = (reason: string) =>
+    new GatewayError('OVERLOADED', `Too many ${work}: ${what} at once, and ${reason}. Retry in a moment.`, {
+      retryAfterSeconds: TURN_RETRY_AFTER_SECONDS,
+    })
   const gates = new Map<string, Gate>()
 
   function enter(name: string, waiter: Waiter, signal: AbortSignal): Promise<void> | undefined {
@@ -59,7 +71,7 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
       return undefined
     }
     const queued = gate.tenants.get(waiter.tenantId)?.get(waiter.keyId)?.length ?? 0
-    if (queued >= waitingPerQueue) throw overloaded(`${what} at once, and the queue is full`)
+    if (queued >= waitingPerQueue) throw overloaded('the queue is full')
     return signal.aborted ? Promise.reject(signal.reason) : wait(gate, waiter, signal)
   }
 
@@ -71,7 +83,7 @@ export function createGates({ slots, waitingPerQueue, waitMs }: GateLimits, cloc
           resolve()
         },
       }
-      const timer = clock.after(waitMs, () => giveUp(overloaded(`${what} at once, and no slot became free in time`)))
+      const timer = clock.after(waitMs, () => giveUp(overloaded('no slot became free in time')))
       const onAbort = () => giveUp(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
       const queues: Queues = tenants.get(tenantId) ?? new Map()
@@ -134,8 +146,3 @@ function takeNext({ tenants }: Gate): Waiting | undefined {
   if (queues.size > 0) tenants.set(tenantId, queues)
   return first
 }
-
-const overloaded = (what: string) =>
-  new GatewayError('OVERLOADED', `Too many chats: ${what}. Retry in a moment.`, {
-    retryAfterSeconds: TURN_RETRY_AFTER_SECONDS,
-  })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSegmentCache, type SegmentReader } from '../../../../src/daemon/knowledge/indexes/segment-cache.ts'
+import { createSegmentCache, type SegmentCache } from '../../../../src/daemon/knowledge/indexes/segment-cache.ts'
 import { queryOf } from '../../../../src/daemon/knowledge/search/query.ts'
 import { rankPassages } from '../../../../src/daemon/knowledge/search/search.ts'
 import { describeEachEngine } from '../../../engines.ts'
@@ -10,8 +10,8 @@ describeEachEngine('searches that keep what they have read', (engine) => {
     await insertTenant(db, 'a')
     for (const name of ['zoo', 'park', 'farm']) await insertNamedIndex(db, 'a', name)
   })
-  const search = async (indexId: string, query: string, reader: SegmentReader) =>
-    (await rankPassages(store.db, { tenantId: 'a', indexId }, queryOf(query), 10, { reader })).map(
+  const search = async (indexId: string, query: string, cache: SegmentCache) =>
+    (await rankPassages(store.db, { tenantId: 'a', indexId }, queryOf(query), 10, { cache })).map(
       ({ source, score }) => ({ source, score }),
     )
 

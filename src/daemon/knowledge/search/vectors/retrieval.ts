@@ -8,8 +8,8 @@ import type { Db } from '../../../platform/db/db.ts'
 import type { Log } from '../../../platform/log.ts'
 import type { MayCall } from '../../../safety/policies/policies.ts'
 import type { IndexKey } from '../../indexes/document-types.ts'
-import { segmentReaderFor } from '../../indexes/segment-cache.ts'
-import { type Match, type Search, searchPassages, toMatches } from '../search.ts'
+import { createRanker, type Ranker } from '../ranker.ts'
+import { type Match, type Search, toMatches } from '../search.ts'
 import type { RetrievalConfig } from './config.ts'
 import { type Embedder, startEmbedder } from './embedder.ts'
 import { fuseRankings } from './fusion.ts'
@@ -30,7 +30,15 @@ export type Retrieval = {
   close(): Promise<void>
 }
 
-type RetrievalDeps = { db: Db; providers: ProviderRegistry; clock: Clock; log: Log; metrics: Registry }
+type RetrievalDeps = {
+  db: Db
+  providers: ProviderRegistry
+  clock: Clock
+  log: Log
+  metrics: Registry
+  /** The program of the ranking thread. See RankerDeps. */
+  rankingProgram?: URL | undefined
+}
 
 /** The parts of vector search: the model, its query vectors, the nearest-neighbour search, and the embedder. */
 type Vectors = { model: EmbeddingModel; vectorOf: VectorOf; findNearest: FindNearest; embedder: Embedder }
@@ -41,7 +49,7 @@ type Vectors = { model: EmbeddingModel; vectorOf: VectorOf; findNearest: FindNea
  */
 export async function openRetrieval(
   { embedding, rerank: reranker }: RetrievalConfig,
-  { metrics: registry, ...deps }: RetrievalDeps,
+  { metrics: registry, rankingProgram, ...deps }: RetrievalDeps,
 ): Promise<Retrieval> {
   const { db, providers, log } = deps
   const warn = (model: string) =>
@@ -62,30 +70,24 @@ export async function openRetrieval(
       embedder: startEmbedder(model, embedding.batch, shared),
     }
   const rerank = reranker && createReranker(reranker.model, shared, stopping.signal)
+  const ranker = createRanker({ ...deps, program: rankingProgram })
   return {
-    search: createSearch(db, vectors, rerank),
+    search: createSearch(db, ranker, vectors, rerank),
     embeddingOf: async (index) => (vectors ? embeddingOf(db, index, vectors.model) : null),
     async close() {
       stopping.abort()
       await vectors?.embedder.close()
+      await ranker.close()
     },
   }
 }
 
-function createSearch(db: Db, vectors: Vectors | undefined, reranks: Rerank | undefined): Search {
-  const reader = segmentReaderFor(db)
-  return async (index, query, limit, { mayCall, outsideQuery = query, keepsPassages = false } = {}) => {
+function createSearch(db: Db, ranker: Ranker, vectors: Vectors | undefined, reranks: Rerank | undefined): Search {
+  return async (index, query, limit, { mayCall, outsideQuery = query, keepsPassages = false, signal } = {}) => {
     const rerank = keepsPassages ? undefined : reranks
     const wanted = rerank ? Math.max(limit, RERANKED_PASSAGES) : limit
     const [byWords, near] = await Promise.all([
-      searchPassages(
-        db,
-        index.tenantId,
-        index.indexId,
-        query,
-        vectors ? Math.max(wanted, FUSED_PASSAGES) : wanted,
-        reader,
-      ),
+      ranker.search(index, query, vectors ? Math.max(wanted, FUSED_PASSAGES) : wanted, signal),
       vectors && findNear(db, index, outsideQuery, vectors, mayCall),
     ])
     const matches = near ? await fuseMatches(db, index, byWords, near) : byWords
