@@ -5,6 +5,7 @@ import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { BODY_COPIES, JSON_DEPTH, REQUEST_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
+import { type JsonReaderOptions, readingJson } from '../text/json-reader.ts'
 import type { BodyShare } from './body-memory.ts'
 
 /** The timeout REQUEST_TIMEOUT_MS restarts whenever this many bytes have arrived. */
@@ -148,22 +149,34 @@ export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxD
   return checkAgainst(schema, toJson(raw, raw.toString()))
 }
 
-/** Like `parseBody`, but yields between its steps, because parsing a large body takes a long time. */
+/** Like `parseBody`, but in many short steps. Values are counted and created piece by piece. */
 export function* parsingBody(
   raw: Buffer,
   schema: z.ZodType,
   share: BodyShare,
   maxDepth: number = JSON_DEPTH,
 ): Generator<void, unknown> {
-  const values = valuesOf(raw, maxDepth)
+  requireUtf8(raw)
   yield
-  holdParsed(raw, share, values)
+  holdParsed(raw, share, 0)
   yield
-  const text = raw.toString()
-  yield
-  const value = toJson(raw, text)
+  let values = 0
+  function beforeValues(count: number): void {
+    values += count
+    if (values > JSON_VALUES) throw tooManyValues()
+    share.hold(count * JSON_VALUE_BYTES)
+  }
+  const value = yield* readingValue(raw, { maxDepth, tooDeep: () => tooDeep(maxDepth), beforeValues })
   yield
   return checkAgainst(schema, value)
+}
+
+function* readingValue(raw: Buffer, options: JsonReaderOptions): Generator<void, unknown> {
+  try {
+    return yield* readingJson(raw, options)
+  } catch (error) {
+    throw error instanceof SyntaxError ? notJson(error.message, error) : error
+  }
 }
 
 function holdParsed(raw: Buffer, share: BodyShare, values: number): void {
@@ -175,9 +188,20 @@ function toJson(raw: Buffer, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    const reason = raw.length === 0 ? 'the body is empty' : (cause as Error).message.slice(0, 120)
-    throw new GatewayError('INVALID_JSON', `The body must be a JSON object: ${reason}`, { cause })
+    throw notJson(raw.length === 0 ? 'the body is empty' : (cause as Error).message.slice(0, 120), cause)
   }
+}
+
+const notJson = (reason: string, cause: unknown) =>
+  new GatewayError('INVALID_JSON', `The body must be a JSON object: ${reason}`, { cause })
+
+const tooDeep = (maxDepth: number) =>
+  new GatewayError('INVALID_JSON', `The JSON body may be nested at most ${maxDepth} levels deep.`)
+
+const tooManyValues = () => new GatewayError('INVALID_JSON', `The JSON body may contain at most ${JSON_VALUES} values.`)
+
+function requireUtf8(raw: Buffer): void {
+  if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be encoded as UTF-8.')
 }
 
 /** Whether every string in the body consists of one-byte characters. Many clients escape all other characters. */
@@ -191,7 +215,7 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 
  * memory.
  */
 function valuesOf(raw: Buffer, maxDepth: number): number {
-  if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be encoded as UTF-8.')
+  requireUtf8(raw)
   let depth = 0
   let values = 0
   for (let at = 0; at < raw.length; at++) {
@@ -201,12 +225,10 @@ function valuesOf(raw: Buffer, maxDepth: number): number {
     else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
       values += 1
       depth += 1
-      if (depth > maxDepth)
-        throw new GatewayError('INVALID_JSON', `The JSON body may be nested at most ${maxDepth} levels deep.`)
+      if (depth > maxDepth) throw tooDeep(maxDepth)
     } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1
   }
-  if (values > JSON_VALUES)
-    throw new GatewayError('INVALID_JSON', `The JSON body may contain at most ${JSON_VALUES} values.`)
+  if (values > JSON_VALUES) throw tooManyValues()
   return values
 }
 

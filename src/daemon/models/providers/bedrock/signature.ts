@@ -2,8 +2,9 @@
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto'
 import { SignatureV4 } from '@smithy/signature-v4'
 import type { AwsCredentials } from '../../config.ts'
+import type { CallBody } from '../../provider.ts'
 
-export type SignedPost = { url: URL; path: string; headers: Readonly<Record<string, string>>; body: string }
+export type SignedPost = { url: URL; path: string; headers: Readonly<Record<string, string>>; body: CallBody }
 
 /**
  * Returns the headers of a POST, including the signature headers. `headers` must contain the host. All names are in
@@ -21,7 +22,17 @@ export function createSigner(region: string, { accessKeyId, secretAccessKey, ses
   })
   return async ({ url, path, headers, body }, nowMs) => {
     const { protocol, hostname } = url
-    const request = { method: 'POST', protocol, hostname, path, headers: { ...headers }, body }
+    // The signer takes the hash of a body from this header. Without the header, it hashes the body.
+    const content =
+      typeof body === 'string' ? { headers } : { headers: { ...headers, 'x-amz-content-sha256': body.sha256 } }
+    const request = {
+      method: 'POST',
+      protocol,
+      hostname,
+      path,
+      headers: { ...content.headers },
+      body: typeof body === 'string' ? body : undefined,
+    }
     return (await signature.sign(request, { signingDate: new Date(nowMs) })).headers
   }
 }

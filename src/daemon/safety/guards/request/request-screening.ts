@@ -123,6 +123,8 @@ export async function redact(
   const texts: string[] = []
   let isChanged = false
   for (const { text, format } of slotsOf(names.promptText)) {
+    const turn = pacer.turn()
+    if (turn) await turn
     const screened = await rules.cleanTexts.screenInSlices(text, format, armed, pseudonyms, pacer)
     hits.push(...screened.hits)
     isBlocked ||= screened.isBlocked
