@@ -69,13 +69,14 @@ function isSmall(value: object, pieceChars: number): boolean {
 export function* piecesOf(text: string, pieceChars: number = PIECE_CHARS): Generator<string, void> {
   for (let at = 0; at < text.length; ) {
     let end = at + pieceChars
-    if (isLeadingSurrogate(text.charCodeAt(end - 1))) end += 1
+    if (isLeadingSurrogate(text.charCodeAt(end - 1)) && isTrailingSurrogate(text.charCodeAt(end))) end += 1
     yield text.slice(at, end)
     at = end
   }
 }
 
 const isLeadingSurrogate = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00
+const isTrailingSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit < 0xe000
 
 /** The SHA-256 of a long text or of many bytes. Yields after each piece. */
 export function* hashing(pieces: Iterable<string | Uint8Array>): Generator<void, Hash> {

@@ -43,7 +43,7 @@ export function anthropicProvider(
         {
           pool,
           clock,
-          request: jsonRequest(call, { path, headers }, toAnthropicRequest(call)),
+          request: jsonRequest(call, { path, headers }, () => toAnthropicRequest(call)),
           format: anthropicFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
@@ -54,7 +54,7 @@ export function anthropicProvider(
     },
     async countTokens(call, signal) {
       const headers = call.noTraining ? privateHeaders : usualHeaders
-      const request = jsonRequest(call, { path: `${path}/count_tokens`, headers }, toCountRequest(call))
+      const request = jsonRequest(call, { path: `${path}/count_tokens`, headers }, () => toCountRequest(call))
       const answer = await readJson(
         { pool, clock, request, attemptMs: call.timeouts.attemptMs, onHead: call.onHead },
         signal,

@@ -40,10 +40,10 @@ export function bedrockProvider(options: BedrockOptions, { clock, connect = open
       : undefined
   const pool = connect(url)
 
-  function request(call: Asked, operation: string, value: object): RequestSource {
+  function request(call: Asked, operation: string, toValue: () => object): RequestSource {
     const path = `${basePath}/model/${segmentOf(call.model)}/${operation}`
     const headers = call.noTraining ? privateHeaders : usualHeaders
-    const unsigned = jsonRequest(call, { path, headers: Object.entries(headers).flat() }, value)
+    const unsigned = jsonRequest(call, { path, headers: Object.entries(headers).flat() }, toValue)
     if (!sign) return unsigned
     return async () => {
       const request = typeof unsigned === 'function' ? await unsigned() : unsigned
@@ -60,7 +60,7 @@ export function bedrockProvider(options: BedrockOptions, { clock, connect = open
         {
           pool,
           clock,
-          request: request(call, call.stream ? 'converse-stream' : 'converse', toBedrockRequest(call)),
+          request: request(call, call.stream ? 'converse-stream' : 'converse', () => toBedrockRequest(call)),
           format: bedrockFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
@@ -74,7 +74,7 @@ export function bedrockProvider(options: BedrockOptions, { clock, connect = open
         {
           pool,
           clock,
-          request: request(call, 'invoke', family.toRequest(call)),
+          request: request(call, 'invoke', () => family.toRequest(call)),
           attemptMs: call.attemptMs,
           onHead: call.onHead,
         },

@@ -22,16 +22,15 @@ export function createSigner(region: string, { accessKeyId, secretAccessKey, ses
   })
   return async ({ url, path, headers, body }, nowMs) => {
     const { protocol, hostname } = url
-    // The signer takes the hash of a body from this header. Without the header, it hashes the body.
-    const content =
-      typeof body === 'string' ? { headers } : { headers: { ...headers, 'x-amz-content-sha256': body.sha256 } }
+    const isText = typeof body === 'string'
     const request = {
       method: 'POST',
       protocol,
       hostname,
       path,
-      headers: { ...content.headers },
-      body: typeof body === 'string' ? body : undefined,
+      // The signer takes the hash of a large body from this header. It sends the header with every request.
+      headers: { ...headers, ...(!isText && { 'x-amz-content-sha256': body.sha256 }) },
+      body: isText ? body : undefined,
     }
     return (await signature.sign(request, { signingDate: new Date(nowMs) })).headers
   }

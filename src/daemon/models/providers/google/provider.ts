@@ -35,7 +35,7 @@ export function googleProvider(options: GoogleOptions, { clock, connect = openPo
         {
           pool,
           clock,
-          request: jsonRequest(call, { path, headers }, toGoogleRequest(call)),
+          request: jsonRequest(call, { path, headers }, () => toGoogleRequest(call)),
           format: googleFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
@@ -48,7 +48,7 @@ export function googleProvider(options: GoogleOptions, { clock, connect = openPo
       const resource = resourceOf(call.model)
       const headers = call.noTraining ? privateHeaders : usualHeaders
       const path = `${basePath}/${resource}:batchEmbedContents`
-      const request = jsonRequest(call, { path, headers }, toEmbedRequest(call, resource))
+      const request = jsonRequest(call, { path, headers }, () => toEmbedRequest(call, resource))
       const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return toGoogleEmbeddings(answer, call.input.length)
     },

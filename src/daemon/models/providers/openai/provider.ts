@@ -91,7 +91,7 @@ function speakOpenAi(
     },
     async embed(call, signal) {
       const where = { path: toPath(call.model, '/embeddings'), headers: headersOf(call) }
-      const request = jsonRequest(call, where, toEmbeddingsRequest(call, profileOf(call.model)))
+      const request = jsonRequest(call, where, () => toEmbeddingsRequest(call, profileOf(call.model)))
       const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return runInSlices(toEmbeddings(answer, call.input.length), createPacer())
     },
@@ -110,7 +110,7 @@ function chatRequest(
   where: Pick<UpstreamRequest, 'path' | 'headers'>,
   profile: Profile,
 ): RequestSource {
-  if (call.isLarge) return jsonRequest(call, where, toOpenAiFields(call, profile))
+  if (call.isLarge) return jsonRequest(call, where, () => toOpenAiFields(call, profile))
   const body = toOpenAiRequest(call, profile)
   return { path: where.path, headers: where.headers, body, governed: governed(call, body) }
 }

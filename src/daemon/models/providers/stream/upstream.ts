@@ -1,5 +1,6 @@
 // Sends one request to a provider and reads its response.
 import type { IncomingHttpHeaders } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import type { Dispatcher } from 'undici'
 import { STREAM_BUFFER_BYTES } from '../../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../../shared/time.ts'
@@ -26,19 +27,22 @@ export const governed = (
 /** The request, or a function that creates the request right before the call: to sign it, or to write a large body. */
 export type RequestSource = UpstreamRequest | (() => Promise<UpstreamRequest>)
 
-/** A POST of a JSON value. */
+/** A POST of a JSON value. A large value is converted and written in turns of its own. */
 export function jsonRequest(
   call: Pick<ProviderCall, 'model' | 'entitle' | 'isLarge'>,
   { path, headers }: Pick<UpstreamRequest, 'path' | 'headers'>,
-  value: object,
+  toValue: () => object,
 ): RequestSource {
   if (call.isLarge) {
     return async () => {
+      await setImmediate()
+      const value = toValue()
+      await setImmediate()
       const body = await runInSlices(writingBody(value), createPacer())
       return { path, headers, body, governed: governed(call, body) }
     }
   }
-  const body = JSON.stringify(value)
+  const body = JSON.stringify(toValue())
   return { path, headers, body, governed: governed(call, body) }
 }
 

@@ -120,6 +120,8 @@ export async function redact(
   const names = await screenNames(promptText, rules.input, pacer)
   hits.push(...names.hits)
   let { isBlocked } = names
+  const pause = pacer.turn()
+  if (pause) await pause
   const texts: string[] = []
   let isChanged = false
   for (const { text, format } of slotsOf(names.promptText)) {
