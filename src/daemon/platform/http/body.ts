@@ -10,6 +10,8 @@ import type { BodyShare } from './body-memory.ts'
 
 /** The timeout REQUEST_TIMEOUT_MS restarts whenever this many bytes have arrived. */
 const BODY_PART_BYTES = 1_048_576
+/** The first buffer of a body whose length is unknown. */
+const FIRST_BUFFER_BYTES = 65_536
 /** Maximum time that a connection stays open for the rest of a rejected request's body, after the response. */
 export const LINGER_MS = 2_000
 /** Maximum number of values in one JSON body. Millions of empty values take many times the memory of their bytes. */
@@ -64,9 +66,8 @@ export function readBody(
     return Promise.resolve(body)
   }
   return new Promise((resolve, reject) => {
-    // The buffer is preallocated if the length is known: concatenating chunks needs twice the memory.
-    const whole = declared > 0 ? Buffer.allocUnsafe(declared) : undefined
-    const pieces: Buffer[] = []
+    // Chunks are copied at once. A list of millions of one-byte chunks would take many times their memory.
+    let whole = Buffer.allocUnsafe(declared > 0 ? declared : FIRST_BUFFER_BYTES)
     let bytes = 0
     let bytesInTime = 0
     let timer = clock.after(REQUEST_TIMEOUT_MS, onTimer)
@@ -95,12 +96,12 @@ export function readBody(
         fail(error)
         return
       }
-      if (whole) chunk.copy(whole, bytes - chunk.length)
-      else pieces.push(chunk)
+      if (bytes > whole.length) whole = enlarged(whole, bytes, limit)
+      chunk.copy(whole, bytes - chunk.length)
     }
     function onEnd(): void {
       settle()
-      resolve(whole ?? (pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)))
+      resolve(bytes === whole.length ? whole : whole.subarray(0, bytes))
     }
     const onClose = () => fail(cutShort())
     const onAbort = () => fail(signal.reason)
@@ -110,6 +111,13 @@ export function readBody(
 }
 
 const EMPTY = Buffer.alloc(0)
+
+/** Doubles the size, so that each byte is copied about twice in all. */
+function enlarged(whole: Buffer, bytes: number, limit: number): Buffer {
+  const larger = Buffer.allocUnsafe(Math.min(limit, Math.max(bytes, 2 * whole.length)))
+  whole.copy(larger)
+  return larger
+}
 
 const cutShort = () => new GatewayError('INVALID_HTTP', 'The request ended before its body was complete.')
 
