@@ -16,6 +16,8 @@ const FIRST_BUFFER_BYTES = 65_536
 export const LINGER_MS = 2_000
 /** Maximum number of values in one JSON body. Millions of empty values take many times the memory of their bytes. */
 export const JSON_VALUES = 1_000_000
+/** Maximum length of a name, a number or white space in one JSON body, because each is read in one step. */
+const JSON_TOKEN_BYTES = 1_048_576
 /** Approximate memory of a parsed value in addition to its text. */
 const JSON_VALUE_BYTES = 64
 
@@ -174,7 +176,8 @@ export function* parsingBody(
     if (values > JSON_VALUES) throw tooManyValues()
     share.hold(count * JSON_VALUE_BYTES)
   }
-  const value = yield* readingValue(raw, { maxDepth, tooDeep: () => tooDeep(maxDepth), beforeValues })
+  const limits = { maxDepth, tooDeep: () => tooDeep(maxDepth), maxTokenBytes: JSON_TOKEN_BYTES, tokenTooLong }
+  const value = yield* readingValue(raw, { ...limits, beforeValues })
   yield
   return checkAgainst(schema, value)
 }
@@ -207,6 +210,12 @@ const tooDeep = (maxDepth: number) =>
   new GatewayError('INVALID_JSON', `The JSON body may be nested at most ${maxDepth} levels deep.`)
 
 const tooManyValues = () => new GatewayError('INVALID_JSON', `The JSON body may contain at most ${JSON_VALUES} values.`)
+
+const tokenTooLong = () =>
+  new GatewayError(
+    'INVALID_JSON',
+    `A name, a number or white space in the JSON body may have at most ${JSON_TOKEN_BYTES} bytes.`,
+  )
 
 function requireUtf8(raw: Buffer): void {
   if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be encoded as UTF-8.')

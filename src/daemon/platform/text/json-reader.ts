@@ -7,6 +7,15 @@ const PIECE_BYTES = 65_536
 
 const [QUOTE, COMMA, COLON, BACKSLASH, LETTER_U] = [0x22, 0x2c, 0x3a, 0x5c, 0x75]
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
+const STRUCTURAL: ReadonlySet<number> = new Set([
+  QUOTE,
+  COMMA,
+  COLON,
+  OPEN_ARRAY,
+  CLOSE_ARRAY,
+  OPEN_OBJECT,
+  CLOSE_OBJECT,
+])
 const [TAB, LINE_FEED, CARRIAGE_RETURN, SPACE] = [0x09, 0x0a, 0x0d, 0x20]
 
 export type JsonReaderOptions = {
@@ -18,6 +27,12 @@ export type JsonReaderOptions = {
    * too many.
    */
   beforeValues?: (count: number) => void
+  /**
+   * The maximum length of a name, a number, or white space. Each of them is read in one step. Default: unlimited, as for
+   * JSON.parse.
+   */
+  maxTokenBytes?: number
+  tokenTooLong?: () => Error
   pieceBytes?: number
 }
 
@@ -71,6 +86,7 @@ class JsonReader {
   readonly #options: JsonReaderOptions
   readonly #pieceBytes: number
   readonly #maxDepth: number
+  readonly #maxTokenBytes: number
   /** The text itself is treated as the only element of an array. */
   readonly #root: Frame = { ...frameAt(true, -1), value: [] }
   readonly #frames: Frame[] = [this.#root]
@@ -82,18 +98,24 @@ class JsonReader {
     this.#options = options
     this.#pieceBytes = options.pieceBytes ?? PIECE_BYTES
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY
+    this.#maxTokenBytes = options.maxTokenBytes ?? Number.POSITIVE_INFINITY
   }
 
   *reading(): Generator<void, unknown> {
     const bytes = this.#bytes
     let yieldAt = this.#pieceBytes
+    let tokenStart = 0
     for (let at = 0; at < bytes.length; at++) {
+      at = nextStructural(bytes, at, Math.min(bytes.length, yieldAt + 1))
+      this.#requireShort(tokenStart, at)
       const byte = bytes[at]
+      const isStructural = byte !== undefined && STRUCTURAL.has(byte)
       if (byte === QUOTE) at = yield* this.#readingString(at)
       else if (byte === COMMA) this.#comma(at)
       else if (byte === COLON) this.#frame.isAfterColon = true
       else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) this.#open(byte === OPEN_ARRAY, at)
       else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) this.#close(byte === CLOSE_ARRAY, at)
+      if (isStructural) tokenStart = at + 1
       if (at >= yieldAt) {
         yieldAt = at + this.#pieceBytes
         yield
@@ -168,7 +190,8 @@ class JsonReader {
   /** Reads members, which are separated by commas. `end` is the position of the comma or bracket after them. */
   #readMembers(frame: Frame, end: number, isRequired: boolean): void {
     this.#beforeValues()
-    const members = this.#parse(frame.isArray, frame.readTo, end)
+    const text = this.#bytes.toString('utf8', frame.readTo, end)
+    const members = parse<object>(frame.isArray ? `[${text}]` : `{${text}}`, frame.readTo)
     let isEmpty = true
     if (frame.isArray) {
       for (const value of members as unknown[]) {
@@ -191,19 +214,11 @@ class JsonReader {
       ;(frame.value as unknown[]).push(value)
     } else {
       // `[]` cannot continue a number before it, so only a key and a colon may precede the value.
-      const [key] = Object.keys(this.#parse(false, frame.member, start, '[]'))
+      const text = `{${this.#bytes.toString('utf8', frame.member, start)}[]}`
+      const [key] = Object.keys(parse(text, start))
       setMember(frame.value as Record<string, unknown>, key as string, value)
     }
     frame.isAttached = true
-  }
-
-  #parse(isArray: boolean, start: number, end: number, value = ''): object {
-    const text = this.#bytes.toString('utf8', start, end)
-    try {
-      return JSON.parse(isArray ? `[${text}${value}]` : `{${text}${value}}`)
-    } catch {
-      throw invalid(start)
-    }
   }
 
   /** Returns the position of the quote that closes the string. */
@@ -215,7 +230,9 @@ class JsonReader {
     let nextCut = start + pieceBytes
     let escapeEnd = 0
     let end = start + 1
-    for (; end < bytes.length; end++) {
+    for (; ; end++) {
+      end = nextQuoteOrEscape(bytes, end, end < nextCut ? nextCut : end)
+      if (end >= bytes.length) throw invalid(bytes.length)
       const byte = bytes[end] as number
       if (byte === QUOTE) break
       if (end >= nextCut && end >= escapeEnd && (byte & 0xc0) !== 0x80) {
@@ -229,9 +246,10 @@ class JsonReader {
         end += 1
       }
     }
-    if (end >= bytes.length) throw invalid(bytes.length)
     const frame = this.#frame
-    if (!cuts || !(frame.isArray || frame.isAfterColon)) return end
+    const isName = !frame.isArray && !frame.isAfterColon
+    if (isName) this.#requireShort(start, end)
+    if (!cuts || isName) return end
     if (frame.isAttached) throw invalid(start)
     this.#readPiece(start)
     cuts.push(end)
@@ -246,14 +264,14 @@ class JsonReader {
     this.#beforeValues()
     for (let at = 1; at < cuts.length; at++) {
       const start = cuts[at - 1] as number
-      try {
-        pieces.push(JSON.parse(`"${this.#bytes.toString('utf8', start, cuts[at])}"`))
-      } catch {
-        throw invalid(start)
-      }
+      pieces.push(parse(`"${this.#bytes.toString('utf8', start, cuts[at])}"`, start))
       yield
     }
     return pieces.join('')
+  }
+
+  #requireShort(start: number, end: number): void {
+    if (end - start > this.#maxTokenBytes) throw this.#options.tokenTooLong?.() ?? invalid(start)
   }
 
   #beforeValues(): void {
@@ -269,10 +287,41 @@ class JsonReader {
   }
 }
 
+// These two functions scan most of the bytes. In a generator, the same loops take several times as long.
+
+/** The position of the next bracket, comma, colon or quote. `limit` if there is none before it. */
+function nextStructural(bytes: Buffer, start: number, limit: number): number {
+  let at = start
+  for (; at < limit; at++) {
+    const byte = bytes[at] as number
+    if (byte === QUOTE || byte === COMMA || byte === COLON) return at
+    // Both kinds of brackets differ only in this bit.
+    const bracket = byte & ~0x20
+    if (bracket === OPEN_ARRAY || bracket === CLOSE_ARRAY) return at
+  }
+  return at
+}
+
+/** The position of the next quote or backslash. `limit`, or the end of the bytes, if there is none before it. */
+function nextQuoteOrEscape(bytes: Buffer, start: number, limit: number): number {
+  const end = Math.min(limit, bytes.length)
+  let at = start
+  while (at < end && bytes[at] !== QUOTE && bytes[at] !== BACKSLASH) at++
+  return at
+}
+
 /** Assigning to `__proto__` would change the prototype. JSON.parse creates a member. */
 function setMember(object: Record<string, unknown>, key: string, value: unknown): void {
   if (key !== '__proto__') object[key] = value
   else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
+}
+
+function parse<T>(text: string, start: number): T {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw invalid(start)
+  }
 }
 
 const invalid = (at: number) => new SyntaxError(`invalid JSON near byte ${at}`)
