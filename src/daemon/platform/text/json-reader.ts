@@ -1,4 +1,5 @@
-// Reads large JSON in pieces. V8 cannot pause JSON.parse, so 32 MB would block the event loop for up to 150 ms.
+// Reads large JSON in pieces. V8 cannot pause JSON.parse, so 32 MB would block the event loop for up to 150 ms. The file
+// is long because the scanner and the places where pieces may end depend on each other.
 
 /** JSON up to this size is read by JSON.parse in one step, which takes a few milliseconds at most. */
 export const LARGE_JSON_BYTES = 262_144
