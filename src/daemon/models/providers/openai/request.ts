@@ -29,11 +29,11 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
 export function toOpenAiFields(call: ProviderCall, profile: Profile): object {
   const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
   refuseWhatLacks(call, profile)
-  const instructions = system === '' ? [] : [{ role: profile.systemRole, content: system }]
+  const turns = toMessages(call.messages, profile)
   const isSent = temperature !== undefined && !(profile.fixedTemperature && temperatureIsDefault)
   return {
     model,
-    messages: instructions.concat(toMessages(call.messages, profile) as typeof instructions),
+    messages: system === '' ? turns : [{ role: profile.systemRole, content: system }, ...turns],
     [profile.tokensField]: maxTokens,
     temperature: isSent ? temperature : undefined,
     stream,
