@@ -69,7 +69,7 @@ export function readBody(
   }
   return new Promise((resolve, reject) => {
     // Chunks are copied at once. A list of millions of one-byte chunks would take many times their memory.
-    let whole = Buffer.allocUnsafe(declared > 0 ? declared : FIRST_BUFFER_BYTES)
+    let whole: Buffer = Buffer.allocUnsafe(declared > 0 ? declared : FIRST_BUFFER_BYTES)
     let bytes = 0
     let bytesInTime = 0
     let timer = clock.after(REQUEST_TIMEOUT_MS, onTimer)
