@@ -36,7 +36,7 @@ test.each([
     const sent = lastRequest()
     expect(JSON.parse(sent?.rawBody ?? '')).toEqual({ model: 'any', stream: false, ...given })
     expect(sent?.headers['content-length']).toBe(String(Buffer.byteLength(sent?.rawBody ?? '')))
-    const receipt = await shared.current.call('GET', `/receipts/${headers['x-smltp-bundle-id']}`)
+    const receipt = await shared.current.call('GET', `/api/external/receipts/${headers['x-smltp-bundle-id']}`)
     expect(receipt.text).toContain(hash('sha256', text, 'hex'))
     expect(receipt.text).toContain(hash('sha256', sent?.rawBody ?? '', 'hex'))
   },
