@@ -27,6 +27,7 @@ const TRAINING_BYTES = 10_000_000
 const model = 'mock/mock-model'
 const question = [{ role: 'user', content: 'Hello' }]
 const prose = 'The quick brown fox jumps over the lazy dog. '
+const cyrillic = 'Съешь же ещё этих мягких французских булок, да выпей чаю. '
 const vector = Float32Array.from({ length: VECTORS.dimensions }, (_, at) => Math.sin(at + 1))
 const base64 = Buffer.from(vector.buffer).toString('base64')
 const numbers = Array.from(vector, (value) => Number(value.toFixed(5)))
@@ -35,10 +36,12 @@ const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 }
 
 const embeddings = (embedding) =>
   JSON.stringify({ data: texts.map((_, index) => ({ object: 'embedding', index, embedding })), usage: USAGE })
-const answer = JSON.stringify({
-  choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'ok' } }],
-  usage: USAGE,
-})
+const answerOf = (content) =>
+  JSON.stringify({
+    choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content } }],
+    usage: USAGE,
+  })
+const answer = answerOf('ok')
 const response = (type, body) =>
   Buffer.from(
     `HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
@@ -84,6 +87,33 @@ const CASES = [
     name: 'body of 31 MB, many texts',
     path: '/v1/chat/completions',
     body: { model, messages: Array.from({ length: 31_000 }, () => ({ role: 'user', content: prose.repeat(22) })) },
+  },
+  {
+    name: 'body of 31 MB, Cyrillic',
+    path: '/v1/chat/completions',
+    body: { model, messages: [{ role: 'user', content: cyrillic.repeat(BODY_BYTES / Buffer.byteLength(cyrillic)) }] },
+  },
+  {
+    name: 'body of 9 MB, 300,000 messages',
+    path: '/v1/chat/completions',
+    body: { model, messages: Array.from({ length: 300_000 }, () => ({ role: 'user', content: '' })) },
+  },
+  {
+    name: 'body of 31 MB for /v1/messages',
+    path: '/v1/messages',
+    body: { model, max_tokens: 10, messages: [{ role: 'user', content: prose.repeat(BODY_BYTES / prose.length) }] },
+  },
+  {
+    name: 'body of 31 MB for /v1/embeddings',
+    path: '/v1/embeddings',
+    body: { model, input: texts.map(() => prose.repeat(BODY_BYTES / prose.length / VECTORS.count)) },
+    answer: response('application/json', embeddings(base64)),
+  },
+  {
+    name: 'answer of 31 MB, one text',
+    path: '/v1/chat/completions',
+    body: { model, messages: question },
+    answer: response('application/json', answerOf(prose.repeat(BODY_BYTES / prose.length))),
   },
   {
     name: '10,000 tools',

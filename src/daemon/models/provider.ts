@@ -1,4 +1,5 @@
 import type { FailoverTrigger } from '../../shared/wire/chat.ts'
+import type { LargeBody } from '../platform/text/json-writer.ts'
 import type { GenerationOptions, Message } from './conversation.ts'
 
 /**
@@ -7,15 +8,18 @@ import type { GenerationOptions, Message } from './conversation.ts'
  */
 export type GroundingPassage = { number: number; source: string; headings?: string; text: string }
 
+/** The body of a call. The body of a large call is written and hashed in pieces. */
+export type CallBody = string | LargeBody
+
 /**
  * Checks that this body is allowed to be sent to this model. Called right before the call is sent. A successful check
  * allows one call, and expires after a short time.
  * @throws the error that rejects the call; asynchronously if a lookup is needed
  */
-export type Entitled = (model: string, body: string) => Promise<void> | undefined
+export type Entitled = (model: string, body: CallBody) => Promise<void> | undefined
 
 /** Requests the right to send exactly this body to this model. Called as soon as body and model are known. */
-export type Entitle = (model: string, body: string) => Entitled
+export type Entitle = (model: string, body: CallBody) => Entitled
 
 /** The HTTP status of a provider's response, and the provider's request id if the response contains one. */
 export type ProviderHead = { status: number; requestId: string | undefined }
@@ -43,6 +47,8 @@ export type ProviderCall = {
   /** If undefined, no limit is sent, and the model's default limit applies. */
   maxTokens: number | undefined
   stream: boolean
+  /** The call is so large that its body must be written in steps. */
+  isLarge?: boolean | undefined
   /** The options are undefined for a plain chat. */
   options?: GenerationOptions | undefined
   /** Asks the provider not to train on this call. */
@@ -120,6 +126,7 @@ export type EmbedCall = {
   user?: string | undefined
   noTraining?: boolean | undefined
   /** As for a chat. */
+  isLarge?: boolean | undefined
   entitle?: Entitle | undefined
   onHead?: OnHead | undefined
   /** The timeout of the whole call. */

@@ -26,8 +26,11 @@ export type Answer = {
   /** Returns false if the client is slow: await `drained` before the next `add`. */
   add(parts: readonly ChatPart[]): boolean
   drained(signal: AbortSignal): Promise<void>
-  /** Renders the end of a complete answer. Returns the full body that the client receives. */
-  close(finish: Finish, usage: TokenUsage): Rendered
+  /**
+   * Renders the end of a complete answer. Returns the full body that the client receives. The body of a large answer is
+   * rendered in steps.
+   */
+  close(finish: Finish, usage: TokenUsage, isLarge: boolean): Rendered | Promise<Rendered>
   /**
    * Renders the end of a broken stream and returns the full body. Returns undefined for a non-streamed answer, because
    * no body is sent.

@@ -1,17 +1,37 @@
 // Renders an answer of the classic chat route, as one JSON body or as frames.
 import { hash } from 'node:crypto'
 import type { ChatFrame, ChatMetadata } from '../../../shared/wire/chat.ts'
-import { type RequestContext, reply } from '../../platform/http/route.ts'
+import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
 import { SSE_DONE, sseFrame } from '../../platform/http/sse.ts'
+import { createPacer, runInSlices } from '../../platform/pacing.ts'
 import { toJsonString } from '../../platform/text/json-string.ts'
+import { joining, writingJson } from '../../platform/text/json-writer.ts'
 import type { Answer, Envelope, Finish, Rendered } from './answer-contract.ts'
 import { type StreamWording, streamInWords } from './streamed-answer.ts'
 
-export const renderedJson = (body: string): Rendered => ({
-  contentType: 'application/json',
-  body,
-  sha256: hash('sha256', body, 'hex'),
-})
+/** The body of a whole answer. `send` replies with the body that was rendered before. */
+export class JsonBody {
+  #body = ''
+
+  render(body: string): Rendered {
+    return this.#rendered(body, hash('sha256', body, 'hex'))
+  }
+
+  /** Renders a large body in steps. `parts` are its text, in order. */
+  async renderParts(parts: Iterable<string>): Promise<Rendered> {
+    const { text, sha256 } = await runInSlices(joining(parts), createPacer())
+    return this.#rendered(text, sha256)
+  }
+
+  send(): Reply {
+    return reply(200, this.#body)
+  }
+
+  #rendered(body: string, sha256: string): Rendered {
+    this.#body = body
+    return { contentType: 'application/json', body, sha256 }
+  }
+}
 
 /** The first JSON members of an answer, streamed or not. The caller appends more members and the closing brace. */
 const headOf = ({ id, created, model }: Envelope): string =>
@@ -46,29 +66,36 @@ function metadataJson(metadata: ChatMetadata): string {
   )
 }
 
+function* aroundText(before: string, text: string, after: string): Generator<string, void> {
+  yield before
+  yield* writingJson(text)
+  yield after
+}
+
 /** Renders an answer with `stream: false`: one JSON body (ChatResponse) at the end. */
 export function wholeAnswer(envelope: Envelope): Answer {
   let content = ''
-  let body = ''
+  const json = new JsonBody()
   return {
     add(parts) {
       for (const part of parts) if (part.type === 'text') content += part.text
       return true
     },
     drained: () => Promise.resolve(),
-    close(finish, { inputTokens, outputTokens }) {
+    close(finish, { inputTokens, outputTokens }, isLarge) {
       const usage =
         `{"prompt_tokens":${inputTokens},"completion_tokens":${outputTokens},"total_tokens":${inputTokens + outputTokens},` +
         `"input_tokens":${inputTokens},"output_tokens":${outputTokens}}`
-      body =
-        `${headOf(envelope)},"choices":[{"index":0,"message":{"role":"assistant","content":${toJsonString(content)}},` +
-        `"finish_reason":"${finish}"}],"usage":${usage},"metadata":${metadataJson(envelope.metadata)}}`
-      return renderedJson(body)
+      const before = `${headOf(envelope)},"choices":[{"index":0,"message":{"role":"assistant","content":`
+      const after = `},"finish_reason":"${finish}"}],"usage":${usage},"metadata":${metadataJson(envelope.metadata)}}`
+      return isLarge
+        ? json.renderParts(aroundText(before, content, after))
+        : json.render(before + toJsonString(content) + after)
     },
     // No byte has been sent yet, so the error itself becomes the response.
     fail: () => undefined,
     abandon: () => null,
-    send: () => reply(200, body),
+    send: () => json.send(),
   }
 }
 

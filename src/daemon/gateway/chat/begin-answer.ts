@@ -39,9 +39,19 @@ export async function beginAnswer(
     commit,
     terms,
     signal,
-  }: { attempt: Attempt; limit: AttemptLimit; commit: CommitPoint; terms: AttemptTerms; signal: AbortSignal },
+    isLarge,
+  }: {
+    attempt: Attempt
+    limit: AttemptLimit
+    commit: CommitPoint
+    terms: AttemptTerms
+    signal: AbortSignal
+    isLarge: boolean
+  },
 ): Promise<Begun> {
-  const batches = attempt.provider.chat(toProviderCall(call, attempt, limit, terms), signal)[Symbol.asyncIterator]()
+  const batches = attempt.provider
+    .chat(toProviderCall(call, attempt, limit, terms, isLarge), signal)
+    [Symbol.asyncIterator]()
   terms.onClose(() => void batches.return?.())
   let firstBatch: readonly ChatPart[] | undefined
   try {
@@ -82,6 +92,7 @@ function toProviderCall(
   { model }: Attempt,
   { tokens, thinks }: AttemptLimit,
   { timeouts, entitle, onHead }: AttemptTerms,
+  isLarge: boolean,
 ): ProviderCall {
   const { system, messages, grounding, temperature, temperatureIsDefault, stream, options, noTraining } = call
   return {
@@ -93,6 +104,7 @@ function toProviderCall(
     temperatureIsDefault,
     maxTokens: tokens,
     stream,
+    isLarge,
     options: thinks ? options : withoutThinking(options),
     noTraining,
     entitle,

@@ -3,6 +3,7 @@
 import { ProviderError } from '../../models/provider.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { reply } from '../../platform/http/route.ts'
+import { LARGE_JSON_BYTES } from '../../platform/text/json-reader.ts'
 import { type AnswerGuard, guardAnswer } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
@@ -30,10 +31,11 @@ export const chatOperation = (surface: Surface): ChatOperation => ({
   prepare: groundCall,
   orderOf: (screened, { call }, requestId, { limits }) =>
     toOrder(requestId, screened, call, surface.isCompatible ? limits : {}),
-  begin({ order, payment, prepared, screened, signal }, attempt, terms, { billing }) {
+  begin({ context, order, payment, prepared, screened, signal }, attempt, terms, { billing }) {
     const covered = billing.coveredTokens(order, payment, attempt.modelId)
     const limit = limitFor(attempt, order, covered)
-    return beginAnswer(prepared.call, { attempt, limit, commit: screened.chain.commit, terms, signal })
+    const { commit } = screened.chain
+    return beginAnswer(prepared.call, { attempt, limit, commit, terms, signal, isLarge: context.isLarge })
   },
   deliver: (running, opened, deps) => deliver(running, opened, surface, deps),
 })
@@ -59,7 +61,8 @@ async function deliver(
   const incidents = incidentsOf(guard, context.requestId, deps)
   const finish = finishOf(ending)
   if (finish !== undefined) {
-    const { contentType, body, sha256 } = answer.close(finish, usage)
+    const closed = answer.close(finish, usage, ending.output.generated.length > LARGE_JSON_BYTES)
+    const { contentType, body, sha256 } = closed instanceof Promise ? await closed : closed
     const response = { status: 200, contentType, body, sha256 }
     return { outcome, usage, incidents, broken: undefined, response, send: () => answer.send(), fail }
   }

@@ -1,6 +1,7 @@
-import { createHash, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { TokenUsage } from '../../models/provider.ts'
 import { reply } from '../../platform/http/route.ts'
+import { joining } from '../../platform/text/json-writer.ts'
 import type { Delivery } from './operation.ts'
 
 /** Delivers a complete result without text as one JSON body. */
@@ -14,14 +15,8 @@ export function jsonDelivery(value: object, usage: TokenUsage): Delivery {
  * @param parts the JSON text, in order
  */
 export function* jsonPartsDelivery(parts: Iterable<string>, usage: TokenUsage): Generator<void, Delivery> {
-  const sha256 = createHash('sha256')
-  const texts: string[] = []
-  for (const part of parts) {
-    sha256.update(part)
-    texts.push(part)
-    yield
-  }
-  return deliveryOf(texts.join(''), sha256.digest('hex'), usage)
+  const { text, sha256 } = yield* joining(parts)
+  return deliveryOf(text, sha256, usage)
 }
 
 function deliveryOf(body: string, sha256: string, usage: TokenUsage): Delivery {

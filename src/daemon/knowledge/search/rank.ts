@@ -1,4 +1,4 @@
-// Ranks the passages of one index. This code runs on the ranking thread and does no I/O of its own (decision 0031).
+// Ranks the passages of one index. This code runs on the ranking thread and does no I/O of its own (decision 0033).
 import { findInPage, type Postings, pageName, pageOf } from '../indexes/postings.ts'
 import type { Run, Segment } from '../indexes/segment.ts'
 import type { SegmentReader } from '../indexes/segment-cache.ts'

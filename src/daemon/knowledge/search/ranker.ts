@@ -1,4 +1,4 @@
-// Runs the searches of a daemon on the ranking thread (decision 0031).
+// Runs the searches of a daemon on the ranking thread (decision 0033).
 import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock, Timer } from '../../../shared/time.ts'
 import { createGates } from '../../platform/concurrency/gates.ts'

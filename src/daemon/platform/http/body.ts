@@ -5,14 +5,19 @@ import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { BODY_COPIES, JSON_DEPTH, REQUEST_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
+import { type JsonReaderOptions, readingJson } from '../text/json-reader.ts'
 import type { BodyShare } from './body-memory.ts'
 
 /** The timeout REQUEST_TIMEOUT_MS restarts whenever this many bytes have arrived. */
 const BODY_PART_BYTES = 1_048_576
+/** The first buffer of a body whose length is unknown. */
+const FIRST_BUFFER_BYTES = 65_536
 /** Maximum time that a connection stays open for the rest of a rejected request's body, after the response. */
 export const LINGER_MS = 2_000
 /** Maximum number of values in one JSON body. Millions of empty values take many times the memory of their bytes. */
 export const JSON_VALUES = 1_000_000
+/** Maximum length of a name, a number or white space in one JSON body, because each is read in one step. */
+const JSON_TOKEN_BYTES = 1_048_576
 /** Approximate memory of a parsed value in addition to its text. */
 const JSON_VALUE_BYTES = 64
 
@@ -63,9 +68,8 @@ export function readBody(
     return Promise.resolve(body)
   }
   return new Promise((resolve, reject) => {
-    // The buffer is preallocated if the length is known: concatenating chunks needs twice the memory.
-    const whole = declared > 0 ? Buffer.allocUnsafe(declared) : undefined
-    const pieces: Buffer[] = []
+    // Chunks are copied at once. A list of millions of one-byte chunks would take many times their memory.
+    let whole: Buffer = Buffer.allocUnsafe(declared > 0 ? declared : FIRST_BUFFER_BYTES)
     let bytes = 0
     let bytesInTime = 0
     let timer = clock.after(REQUEST_TIMEOUT_MS, onTimer)
@@ -94,12 +98,12 @@ export function readBody(
         fail(error)
         return
       }
-      if (whole) chunk.copy(whole, bytes - chunk.length)
-      else pieces.push(chunk)
+      if (bytes > whole.length) whole = enlarged(whole, bytes, limit)
+      chunk.copy(whole, bytes - chunk.length)
     }
     function onEnd(): void {
       settle()
-      resolve(whole ?? (pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)))
+      resolve(bytes === whole.length ? whole : whole.subarray(0, bytes))
     }
     const onClose = () => fail(cutShort())
     const onAbort = () => fail(signal.reason)
@@ -109,6 +113,13 @@ export function readBody(
 }
 
 const EMPTY = Buffer.alloc(0)
+
+/** Doubles the size, so that each byte is copied about twice in all. */
+function enlarged(whole: Buffer, bytes: number, limit: number): Buffer {
+  const larger = Buffer.allocUnsafe(Math.min(limit, Math.max(bytes, 2 * whole.length)))
+  whole.copy(larger)
+  return larger
+}
 
 const cutShort = () => new GatewayError('INVALID_HTTP', 'The request ended before its body was complete.')
 
@@ -148,22 +159,35 @@ export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxD
   return checkAgainst(schema, toJson(raw, raw.toString()))
 }
 
-/** Like `parseBody`, but yields between its steps, because parsing a large body takes a long time. */
+/** Like `parseBody`, but in many short steps. Values are counted and created piece by piece. */
 export function* parsingBody(
   raw: Buffer,
   schema: z.ZodType,
   share: BodyShare,
   maxDepth: number = JSON_DEPTH,
 ): Generator<void, unknown> {
-  const values = valuesOf(raw, maxDepth)
+  requireUtf8(raw)
   yield
-  holdParsed(raw, share, values)
+  holdParsed(raw, share, 0)
   yield
-  const text = raw.toString()
-  yield
-  const value = toJson(raw, text)
+  let values = 0
+  function beforeValues(count: number): void {
+    values += count
+    if (values > JSON_VALUES) throw tooManyValues()
+    share.hold(count * JSON_VALUE_BYTES)
+  }
+  const limits = { maxDepth, tooDeep: () => tooDeep(maxDepth), maxTokenBytes: JSON_TOKEN_BYTES, tokenTooLong }
+  const value = yield* readingValue(raw, { ...limits, beforeValues })
   yield
   return checkAgainst(schema, value)
+}
+
+function* readingValue(raw: Buffer, options: JsonReaderOptions): Generator<void, unknown> {
+  try {
+    return yield* readingJson(raw, options)
+  } catch (error) {
+    throw error instanceof SyntaxError ? notJson(error.message, error) : error
+  }
 }
 
 function holdParsed(raw: Buffer, share: BodyShare, values: number): void {
@@ -175,9 +199,26 @@ function toJson(raw: Buffer, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    const reason = raw.length === 0 ? 'the body is empty' : (cause as Error).message.slice(0, 120)
-    throw new GatewayError('INVALID_JSON', `The body must be a JSON object: ${reason}`, { cause })
+    throw notJson(raw.length === 0 ? 'the body is empty' : (cause as Error).message.slice(0, 120), cause)
   }
+}
+
+const notJson = (reason: string, cause: unknown) =>
+  new GatewayError('INVALID_JSON', `The body must be a JSON object: ${reason}`, { cause })
+
+const tooDeep = (maxDepth: number) =>
+  new GatewayError('INVALID_JSON', `The JSON body may be nested at most ${maxDepth} levels deep.`)
+
+const tooManyValues = () => new GatewayError('INVALID_JSON', `The JSON body may contain at most ${JSON_VALUES} values.`)
+
+const tokenTooLong = () =>
+  new GatewayError(
+    'INVALID_JSON',
+    `A name, a number or white space in the JSON body may have at most ${JSON_TOKEN_BYTES} bytes.`,
+  )
+
+function requireUtf8(raw: Buffer): void {
+  if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be encoded as UTF-8.')
 }
 
 /** Whether every string in the body consists of one-byte characters. Many clients escape all other characters. */
@@ -191,7 +232,7 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 
  * memory.
  */
 function valuesOf(raw: Buffer, maxDepth: number): number {
-  if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be encoded as UTF-8.')
+  requireUtf8(raw)
   let depth = 0
   let values = 0
   for (let at = 0; at < raw.length; at++) {
@@ -201,12 +242,10 @@ function valuesOf(raw: Buffer, maxDepth: number): number {
     else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
       values += 1
       depth += 1
-      if (depth > maxDepth)
-        throw new GatewayError('INVALID_JSON', `The JSON body may be nested at most ${maxDepth} levels deep.`)
+      if (depth > maxDepth) throw tooDeep(maxDepth)
     } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1
   }
-  if (values > JSON_VALUES)
-    throw new GatewayError('INVALID_JSON', `The JSON body may contain at most ${JSON_VALUES} values.`)
+  if (values > JSON_VALUES) throw tooManyValues()
   return values
 }
 

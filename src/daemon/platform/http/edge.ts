@@ -9,6 +9,8 @@ import { GatewayError } from '../../../shared/errors.ts'
 import type { Clock } from '../../../shared/time.ts'
 import { isStoreFailure } from '../db/store-failure.ts'
 import type { Log } from '../log.ts'
+import { LARGE_JSON_BYTES } from '../text/json-reader.ts'
+import { hashing, piecesOf } from '../text/json-writer.ts'
 import { requireAccess } from './access.ts'
 import type { Limiter } from './admission.ts'
 import {
@@ -21,7 +23,7 @@ import {
   readBody,
   requireJson,
 } from './body.ts'
-import { BodyMemory, defaultBodyMemory } from './body-memory.ts'
+import { BodyMemory, type BodyShare, defaultBodyMemory } from './body-memory.ts'
 import { type Caller, NOBODY } from './caller.ts'
 import { CooperativeQueue } from './cooperative-queue.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
@@ -39,8 +41,8 @@ const RUNNING_REQUESTS = 10_000
 const RESERVED_SHARE = 0.1
 /** Maximum number of concurrent requests of one tenant to routes that call no model: half of the reserve. */
 const TENANT_OTHER_REQUESTS = 500
-/** Bodies larger than this are parsed one at a time, in steps that yield to other requests. */
-const LARGE_BODY_BYTES = 1_048_576
+/** A large body is hashed in parts of this size. */
+const HASHED_BYTES = 262_144
 /** Maximum time that aborted requests may take to end after the drain timeout. */
 const DRAIN_ABORT_MS = 1_000
 
@@ -216,14 +218,29 @@ export class Edge {
     if (route.bodyOptional && raw.length === 0) exchange.body = checkAgainst(schema, {})
     else {
       if (route.bodyOptional) requireJson(request)
-      // Most bodies are small. Small bodies are parsed directly, because the overhead of generator steps would exceed
-      // their benefit.
-      exchange.body =
-        raw.length > LARGE_BODY_BYTES
-          ? await this.#largeBodies.run(parsingBody(raw, schema, bodyShare, route.jsonDepth), signal)
-          : parseBody(raw, schema, bodyShare, route.jsonDepth)
+      if (raw.length > LARGE_JSON_BYTES) return this.#readLarge(raw, route, schema, exchange, bodyShare)
+      exchange.body = parseBody(raw, schema, bodyShare, route.jsonDepth)
     }
     if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
+  }
+
+  /** Most bodies are small. Large bodies are parsed one at a time, in steps that yield to other requests. */
+  async #readLarge(
+    raw: Buffer,
+    { jsonDepth, hashesBody }: Route,
+    schema: z.ZodType,
+    exchange: Exchange,
+    share: BodyShare,
+  ): Promise<void> {
+    const { signal } = exchange
+    exchange.isLarge = true
+    if (hashesBody) {
+      const sha256 = await this.#largeBodies.run(hashing(partsOf(raw)), signal)
+      exchange.bodySha256 = sha256.digest('hex')
+    }
+    exchange.body = await this.#largeBodies.run(parsingBody(raw, schema, share, jsonDepth), signal)
+    // The handler begins in a turn of its own.
+    await new Promise(setImmediate)
   }
 
   async #send(exchange: Exchange, { status, body, headers }: Reply): Promise<void> {
@@ -242,13 +259,14 @@ export class Edge {
     if (admission !== undefined) Object.assign(sent, admission.headers)
     if (headers !== undefined) Object.assign(sent, headers)
     response.writeHead(status, sent)
+    const rest = text.length > LARGE_JSON_BYTES ? await writeInPieces(response, text) : text
     if (request.complete || bodyHeldBack || this.draining) {
-      response.end(text)
+      response.end(rest)
       return
     }
     // The response is sent immediately, and the connection stays open for a moment. Closing a connection with unread
     // bytes would reset it, and the client might miss the response.
-    response.write(text)
+    response.write(rest)
     const kind = exchange.caller === NOBODY ? 'unknown' : 'known'
     this.#endModelRequest(exchange)
     this.#discarding += 1
@@ -330,6 +348,29 @@ export class Edge {
       this.#onIdle = done
     })
   }
+}
+
+/** Writes a long text at the speed of the client. Returns the rest of the text, which is empty. */
+async function writeInPieces(response: ServerResponse, text: string): Promise<''> {
+  for (const piece of piecesOf(text)) {
+    if (response.destroyed) break
+    if (!response.write(piece) && !response.destroyed) await drained(response)
+  }
+  return ''
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    function done(): void {
+      response.off('drain', done).off('close', done)
+      resolve()
+    }
+    response.on('drain', done).on('close', done)
+  })
+}
+
+function* partsOf(bytes: Buffer): Generator<Buffer, void> {
+  for (let at = 0; at < bytes.length; at += HASHED_BYTES) yield bytes.subarray(at, at + HASHED_BYTES)
 }
 
 const ratedRoutes = new WeakMap<Route, Map<RateClass, Route>>()

@@ -25,6 +25,7 @@ export class Exchange implements RequestContext {
   query: unknown
   body: unknown
   bodySha256 = ''
+  isLarge = false
   bundleId: string | undefined
   /** True if the client has sent `Expect: 100-continue` and has not received `100 Continue` yet. */
   bodyHeldBack: boolean

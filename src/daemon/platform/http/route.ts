@@ -47,6 +47,8 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   body: Body
   /** SHA-256 of the body as received, hex; empty unless the route sets `hashesBody`. */
   bodySha256: string
+  /** Whether the body exceeds LARGE_JSON_BYTES. Code that converts or hashes the whole request must then yield. */
+  isLarge: boolean
   /** The evidence id of this request. The handler sets it once the request is certain to leave evidence. */
   bundleId: string | undefined
   request: IncomingMessage

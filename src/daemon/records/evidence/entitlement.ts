@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { GatewayError } from '../../../shared/errors.ts'
 import { ENTITLEMENT_SECONDS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
-import type { Entitle } from '../../models/provider.ts'
+import type { CallBody, Entitle } from '../../models/provider.ts'
 
 /**
  * The result of an entitlement: accepted, or the reason for its rejection. `unused`: no call was attempted.
@@ -65,12 +65,12 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
       exp: iat + ENTITLEMENT_SECONDS,
       model: terms.modelId,
       policyHash: terms.policyHash,
-      bodySha256: hash('sha256', body, 'hex'),
+      bodySha256: typeof body === 'string' ? hash('sha256', body, 'hex') : body.sha256,
       verdict: 'unused',
     }
     minted(entitlement)
 
-    function use(sentModel: string, sent: string): Promise<void> | undefined {
+    function use(sentModel: string, sent: CallBody): Promise<void> | undefined {
       const fault = faultOf(sentModel, sent)
       if (fault !== undefined) return decide(fault)
       const accepted = terms.isAccepted()
@@ -81,11 +81,11 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
     }
 
     /** Returns the first failed check, in the documented order. */
-    function faultOf(sentModel: string, sent: string): EntitlementVerdict | undefined {
+    function faultOf(sentModel: string, sent: CallBody): EntitlementVerdict | undefined {
       if (clock.now() >= mintedMs + ENTITLEMENT_SECONDS * 1000) return 'expired'
       if (sentModel !== terms.model || model !== terms.model) return 'model_mismatch'
       // Comparing the strings is sufficient: the entitlement contains the hash of `body`, and equal strings have equal
-      // hashes.
+      // hashes. A large body is compared by identity.
       if (sent !== body) return 'body_mismatch'
       return entitlement.verdict === 'unused' ? undefined : 'replayed'
     }

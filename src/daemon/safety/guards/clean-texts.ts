@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { createPacer, type Pacer, runInSlices } from '../../platform/pacing.ts'
+import { hashing, piecesOf } from '../../platform/text/json-writer.ts'
 import type { Effort } from './detection.ts'
 import { screenInSlices } from './long-text.ts'
 import { type ArmedDetector, type Screened, screening } from './redaction.ts'
@@ -19,6 +21,8 @@ export type CleanTexts = {
 const TEXTS_KNOWN = 10_000
 /** The minimum length of a cached text. For shorter texts, a scan is as fast as a lookup. */
 const SHORTEST_KNOWN = 64
+/** Longer texts are hashed in steps. */
+const LONG_CHARS = 262_144
 
 /**
  * Remembers which texts are clean, so that detectors can skip them. Each request of a conversation repeats all earlier
@@ -33,8 +37,13 @@ export function createCleanTexts(): () => CleanTexts {
   return () => {
     const prefix = `${made++} `
     // Texts with unpaired surrogates can share a digest, so they are not cached.
+    const isNamed = (raw: string): boolean => raw.length >= SHORTEST_KNOWN && raw.isWellFormed()
     const nameOf = (raw: string, format: TextFormat): string | undefined =>
-      raw.length < SHORTEST_KNOWN || !raw.isWellFormed() ? undefined : prefix + format + hash('sha256', raw, 'base64')
+      isNamed(raw) ? prefix + format + hash('sha256', raw, 'base64') : undefined
+    function* namingLong(raw: string, format: TextFormat): Generator<void, string | undefined> {
+      if (!isNamed(raw)) return undefined
+      return prefix + format + (yield* hashing(piecesOf(raw))).digest('base64')
+    }
     /** Returns the detectors that must still scan this text. */
     const leftOf = (name: string, armed: readonly ArmedDetector[]): readonly ArmedDetector[] => {
       const passed = known.get(name)
@@ -52,7 +61,7 @@ export function createCleanTexts(): () => CleanTexts {
 
     return {
       *screening(raw, format, armed, effort) {
-        const name = nameOf(raw, format)
+        const name = raw.length <= LONG_CHARS ? nameOf(raw, format) : yield* namingLong(raw, format)
         if (name === undefined) return yield* screening(raw, format, armed, undefined, effort)
         const left = leftOf(name, armed)
         if (left.length === 0) return cleanOf(raw)
@@ -60,15 +69,35 @@ export function createCleanTexts(): () => CleanTexts {
       },
       screenInSlices(raw, format, armed, pseudonyms, pacer) {
         // A pseudonym belongs to one request, so results that contain pseudonyms are not cached.
-        const name = pseudonyms ? undefined : nameOf(raw, format)
-        if (name === undefined) return screenInSlices(raw, format, armed, pseudonyms, pacer)
-        const left = leftOf(name, armed)
-        if (left.length === 0) return cleanOf(raw)
-        const screened = screenInSlices(raw, format, left, undefined, pacer)
-        return screened instanceof Promise
-          ? screened.then((result) => remember(name, armed, result))
-          : remember(name, armed, screened)
+        if (pseudonyms) return screenInSlices(raw, format, armed, pseudonyms, pacer)
+        if (raw.length <= LONG_CHARS) return screenNamed(nameOf(raw, format), raw, format, armed, pacer)
+        return screenLong(raw, format, armed, pacer)
       },
+    }
+
+    async function screenLong(
+      raw: string,
+      format: TextFormat,
+      armed: readonly ArmedDetector[],
+      pacer: Pacer = createPacer(),
+    ): Promise<Screened> {
+      return screenNamed(await runInSlices(namingLong(raw, format), pacer), raw, format, armed, pacer)
+    }
+
+    function screenNamed(
+      name: string | undefined,
+      raw: string,
+      format: TextFormat,
+      armed: readonly ArmedDetector[],
+      pacer: Pacer | undefined,
+    ): Screened | Promise<Screened> {
+      if (name === undefined) return screenInSlices(raw, format, armed, undefined, pacer)
+      const left = leftOf(name, armed)
+      if (left.length === 0) return cleanOf(raw)
+      const screened = screenInSlices(raw, format, left, undefined, pacer)
+      return screened instanceof Promise
+        ? screened.then((result) => remember(name, armed, result))
+        : remember(name, armed, screened)
     }
   }
 }

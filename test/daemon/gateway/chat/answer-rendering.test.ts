@@ -40,10 +40,10 @@ const optional = new Set(['failover', 'billing_fallback', 'withheld'])
 const names = Object.keys(members) as (keyof typeof members)[]
 const metadata = fc.record(members, { requiredKeys: names.filter((name) => !optional.has(name)) })
 
-test('an answer contains all of its metadata, whatever the values', () => {
+test('an answer contains all of its metadata, whatever the values and the size', async () => {
   expect(names.sort()).toEqual(Object.keys(ChatMetadata.shape).sort())
-  fc.assert(
-    fc.property(metadata, text, text, (said, id, content) => {
+  await fc.assert(
+    fc.asyncProperty(metadata, text, text, fc.boolean(), async (said, id, content, isLarge) => {
       const answer = wholeAnswer({
         id,
         created: 1,
@@ -53,7 +53,7 @@ test('an answer contains all of its metadata, whatever the values', () => {
       })
       answer.add([{ type: 'text', text: content }])
       const counts = { inputTokens: 2, outputTokens: 3, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
-      const { body } = answer.close('stop', { ...counts, estimated: false })
+      const { body } = await answer.close('stop', { ...counts, estimated: false }, isLarge)
       const whole = {
         success: true,
         id,

@@ -54,7 +54,7 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
         caller: { tenantId: 't', keyId: 'k' },
         requestId: 'req-1',
         begin: (attempt, terms) =>
-          beginAnswer({ ...call, stream }, { attempt, limit, commit: chain.commit, terms, signal }),
+          beginAnswer({ ...call, stream }, { attempt, limit, commit: chain.commit, terms, signal, isLarge: false }),
         entitle: () => () => () => undefined,
         signal,
       },

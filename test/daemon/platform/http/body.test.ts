@@ -16,6 +16,23 @@ test('a body that stalls is aborted after the request timeout, and no timer is l
   expect(clock.pending).toBe(0)
 })
 
+test('a body of unknown length is the same bytes, whatever its chunks', async () => {
+  for (const [size, chunk] of [
+    [200_000, 1],
+    [200_000, 70_000],
+    [65_536, 65_536],
+    [5, 2],
+  ] as const) {
+    const bytes = Buffer.from(Array.from({ length: size }, (_, at) => at % 251))
+    const request = Object.assign(new PassThrough(), { headers: {}, complete: false })
+    const clock = createFakeClock()
+    const body = readBody(request, 200_000, clock, new AbortController().signal, new BodyMemory(1e9).open('t'))
+    for (let at = 0; at < size; at += chunk) request.write(bytes.subarray(at, at + chunk))
+    request.end()
+    expect((await body).equals(bytes)).toBe(true)
+  }
+})
+
 test('a body that is nested too deep, or has too many values, is rejected before it is parsed', () => {
   const parse = (text: string) => {
     const steps = parsingBody(Buffer.from(text), z.unknown(), new BodyMemory(1e9).open('t'), 3)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { CooperativeQueue } from '../../../../src/daemon/platform/http/cooperative-queue.ts'
+import { createPacer, PACE_MS } from '../../../../src/daemon/platform/pacing.ts'
 
 function* steps(name: string, done: string[]): Generator<void, string> {
   for (const step of [1, 2]) {
@@ -14,8 +15,17 @@ function* failingSteps(): Generator<void, never> {
   throw new Error('no JSON')
 }
 
+/** A pacer that yields after every step. */
+const eachStep = () => {
+  let nowMs = 0
+  return createPacer(() => {
+    nowMs += PACE_MS
+    return nowMs
+  })
+}
+
 test('work is done one item at a time, and the event loop turns between its steps', async () => {
-  const [queue, done, { signal }] = [new CooperativeQueue(), [] as string[], new AbortController()]
+  const [queue, done, { signal }] = [new CooperativeQueue(eachStep()), [] as string[], new AbortController()]
   let over = false
   const other = (async () => {
     while (!over) {
@@ -31,7 +41,7 @@ test('work is done one item at a time, and the event loop turns between its step
 })
 
 test('work that fails or whose client has disconnected admits the next item', async () => {
-  const [queue, done, gone] = [new CooperativeQueue(), [] as string[], new AbortController()]
+  const [queue, done, gone] = [new CooperativeQueue(eachStep()), [] as string[], new AbortController()]
   const failing = queue.run(failingSteps(), new AbortController().signal)
   const aborted = queue.run(steps('a', done), gone.signal)
   const last = queue.run(steps('b', done), new AbortController().signal)

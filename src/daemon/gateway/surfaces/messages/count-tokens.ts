@@ -31,8 +31,8 @@ export const COUNT_TOKENS: Operation<ChatInput, Grounded, Counted> = {
   sparesBreaker: true,
   prepare: groundCall,
   orderOf: (screened, { call }, requestId) => toOrder(requestId, screened, call, {}),
-  async begin({ prepared, signal }, { provider, model }, { timeouts, entitle, onHead, onFirstOutput }) {
-    const call = { ...prepared.call, model, timeouts, entitle, onHead }
+  async begin({ context, prepared, signal }, { provider, model }, { timeouts, entitle, onHead, onFirstOutput }) {
+    const call = { ...prepared.call, model, isLarge: context.isLarge, timeouts, entitle, onHead }
     const tokens = await (provider.countTokens?.(call, signal) ?? runInSlices(countingInputTokens(call), createPacer()))
     onFirstOutput()
     return { tokens, isEstimated: provider.countTokens === undefined }

@@ -1,10 +1,10 @@
 import { MESSAGES_PATH, type MessagesResponse } from '../../../../shared/wire/messages.ts'
 import { ProviderError } from '../../../models/provider.ts'
-import { reply } from '../../../platform/http/route.ts'
 import { parseObject } from '../../../platform/text/json.ts'
+import { writingJson } from '../../../platform/text/json-writer.ts'
 import type { Answer, Envelope } from '../../chat/answer-contract.ts'
 import { type AnswerItem, createAnswerItems } from '../../chat/answer-items.ts'
-import { renderedJson } from '../../chat/answer-rendering.ts'
+import { JsonBody } from '../../chat/answer-rendering.ts'
 import { toExtension } from '../../chat/extension.ts'
 import { streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
@@ -25,7 +25,7 @@ function wholeAnswer(envelope: Envelope): Answer {
   const items = createAnswerItems()
   let content: MessagesResponse['content'] = []
   let native = ''
-  let body = ''
+  const json = new JsonBody()
   return {
     add(parts) {
       for (const part of parts) {
@@ -38,21 +38,21 @@ function wholeAnswer(envelope: Envelope): Answer {
       return true
     },
     drained: () => Promise.resolve(),
-    close(finish, usage) {
+    close(finish, usage, isLarge) {
       const called = content.some(({ type }) => type === 'tool_use')
-      body = JSON.stringify({
+      const value = {
         ...toMessage(envelope),
         content,
         stop_reason: toStopReason(finish, native, called),
         usage: toUsage(usage),
         gateway: toExtension(envelope),
-      } satisfies MessagesResponse)
-      return renderedJson(body)
+      } satisfies MessagesResponse
+      return isLarge ? json.renderParts(writingJson(value)) : json.render(JSON.stringify(value))
     },
     // No byte has been sent yet, so the error itself becomes the response.
     fail: () => undefined,
     abandon: () => null,
-    send: () => reply(200, body),
+    send: () => json.send(),
   }
 }
 

@@ -30,13 +30,28 @@ export const EMBEDDINGS: Operation<EmbeddingsInput, undefined, Embeddings> = {
     attempts: chain.attempts,
     call: { ...conversation, options, maxTokens: 0 },
   }),
-  async begin({ screened, signal }, { provider, model }, { timeouts: { attemptMs }, entitle, onHead, onFirstOutput }) {
+  async begin(
+    { context, screened, signal },
+    { provider, model },
+    { timeouts: { attemptMs }, entitle, onHead, onFirstOutput },
+  ) {
     if (!provider.embed) throw new ProviderError('bad_request', 'This provider does not support embeddings.')
     const { conversation, options, policy, input } = screened
     const { noTraining } = policy.document.privacyHeaders
     const texts = conversation.messages.map(({ content }) => textOf(content))
     const { dimensions } = input
-    const call = { model, input: texts, dimensions, user: options?.user, noTraining, entitle, onHead, attemptMs }
+    const { isLarge } = context
+    const call = {
+      model,
+      input: texts,
+      dimensions,
+      user: options?.user,
+      noTraining,
+      isLarge,
+      entitle,
+      onHead,
+      attemptMs,
+    }
     const embeddings = await provider.embed(call, signal)
     onFirstOutput()
     return embeddings

@@ -8,12 +8,12 @@ import {
 } from '../../../../shared/wire/openai.ts'
 import type { Reasoning } from '../../../models/conversation.ts'
 import type { ChatPart, TokenUsage } from '../../../models/provider.ts'
-import { reply } from '../../../platform/http/route.ts'
 import { SSE_DONE, sseFrame } from '../../../platform/http/sse.ts'
 import { toJsonString } from '../../../platform/text/json-string.ts'
+import { writingJson } from '../../../platform/text/json-writer.ts'
 import type { Answer, Envelope, Finish } from '../../chat/answer-contract.ts'
 import { type AnswerItem, createAnswerItems, isSealed, withPart } from '../../chat/answer-items.ts'
-import { renderedJson } from '../../chat/answer-rendering.ts'
+import { JsonBody } from '../../chat/answer-rendering.ts'
 import { toExtension } from '../../chat/extension.ts'
 import { type StreamWording, streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
@@ -30,16 +30,16 @@ export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surf
 function wholeAnswer(envelope: Envelope): Answer {
   const { id, created, model } = envelope
   const items = createAnswerItems()
-  let body = ''
+  const json = new JsonBody()
   return {
     add(parts) {
       for (const part of parts) items.add(part)
       return true
     },
     drained: () => Promise.resolve(),
-    close(finish, usage) {
+    close(finish, usage, isLarge) {
       const message = toMessage(items.all)
-      body = JSON.stringify({
+      const value = {
         id: toCompletionId(id),
         object: 'chat.completion',
         created,
@@ -54,13 +54,13 @@ function wholeAnswer(envelope: Envelope): Answer {
         ],
         usage: toUsage(usage),
         gateway: toExtension(envelope),
-      } satisfies OpenAiChatResponse)
-      return renderedJson(body)
+      } satisfies OpenAiChatResponse
+      return isLarge ? json.renderParts(writingJson(value)) : json.render(JSON.stringify(value))
     },
     // No byte has been sent yet, so the error itself becomes the response.
     fail: () => undefined,
     abandon: () => null,
-    send: () => reply(200, body),
+    send: () => json.send(),
   }
 }
 

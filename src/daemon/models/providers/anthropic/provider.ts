@@ -6,7 +6,7 @@ import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
 import { unreadableError } from '../stream/failure.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
-import { governed } from '../stream/upstream.ts'
+import { jsonRequest } from '../stream/upstream.ts'
 import { anthropicFormat } from './answer.ts'
 import { toAnthropicRequest, toCountRequest } from './request.ts'
 
@@ -38,17 +38,12 @@ export function anthropicProvider(
     name: options.name,
     models: options.models,
     chat(call, signal) {
-      const body = JSON.stringify(toAnthropicRequest(call))
+      const headers = call.noTraining ? privateHeaders : usualHeaders
       return readAnswer(
         {
           pool,
           clock,
-          request: {
-            path,
-            headers: call.noTraining ? privateHeaders : usualHeaders,
-            body,
-            governed: governed(call, body),
-          },
+          request: jsonRequest(call, { path, headers }, () => toAnthropicRequest(call)),
           format: anthropicFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
@@ -58,9 +53,8 @@ export function anthropicProvider(
       )
     },
     async countTokens(call, signal) {
-      const body = JSON.stringify(toCountRequest(call))
       const headers = call.noTraining ? privateHeaders : usualHeaders
-      const request = { path: `${path}/count_tokens`, headers, body, governed: governed(call, body) }
+      const request = jsonRequest(call, { path: `${path}/count_tokens`, headers }, () => toCountRequest(call))
       const answer = await readJson(
         { pool, clock, request, attemptMs: call.timeouts.attemptMs, onHead: call.onHead },
         signal,

@@ -4,7 +4,7 @@ import { NO_TRAINING_HEADER } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
-import { governed, type UpstreamRequest } from '../stream/upstream.ts'
+import { jsonRequest, type RequestSource } from '../stream/upstream.ts'
 import { bedrockBaseUrl } from './address.ts'
 import { bedrockFormat } from './answer.ts'
 import { embeddingFamily, toBedrockEmbeddings } from './embeddings.ts'
@@ -13,7 +13,7 @@ import { createSigner } from './signature.ts'
 
 export type BedrockProvider = Provider & Required<Pick<Provider, 'embed'>>
 
-type Asked = Pick<ProviderCall, 'model' | 'noTraining' | 'entitle'>
+type Asked = Pick<ProviderCall, 'model' | 'noTraining' | 'entitle' | 'isLarge'>
 
 export type BedrockOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers' | 'models'> & {
   /** The AWS region, such as `eu-central-1`. */
@@ -40,14 +40,15 @@ export function bedrockProvider(options: BedrockOptions, { clock, connect = open
       : undefined
   const pool = connect(url)
 
-  function request(call: Asked, operation: string, body: string): UpstreamRequest | (() => Promise<UpstreamRequest>) {
+  function request(call: Asked, operation: string, toValue: () => object): RequestSource {
     const path = `${basePath}/model/${segmentOf(call.model)}/${operation}`
     const headers = call.noTraining ? privateHeaders : usualHeaders
-    const right = governed(call, body)
-    if (!sign) return { path, headers: Object.entries(headers).flat(), body, governed: right }
+    const unsigned = jsonRequest(call, { path, headers: Object.entries(headers).flat() }, toValue)
+    if (!sign) return unsigned
     return async () => {
-      const signed = await sign({ url, path, headers, body }, clock.now())
-      return { path, headers: Object.entries(signed).flat(), body, governed: right }
+      const request = typeof unsigned === 'function' ? await unsigned() : unsigned
+      const signed = await sign({ url, path, headers, body: request.body }, clock.now())
+      return { ...request, headers: Object.entries(signed).flat() }
     }
   }
 
@@ -59,7 +60,7 @@ export function bedrockProvider(options: BedrockOptions, { clock, connect = open
         {
           pool,
           clock,
-          request: request(call, call.stream ? 'converse-stream' : 'converse', JSON.stringify(toBedrockRequest(call))),
+          request: request(call, call.stream ? 'converse-stream' : 'converse', () => toBedrockRequest(call)),
           format: bedrockFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
@@ -69,10 +70,14 @@ export function bedrockProvider(options: BedrockOptions, { clock, connect = open
       ),
     async embed(call, signal) {
       const family = embeddingFamily(call)
-      const made = request(call, 'invoke', JSON.stringify(family.toRequest(call)))
-      const asked = typeof made === 'function' ? await made() : made
       const answer = await readJson(
-        { pool, clock, request: asked, attemptMs: call.attemptMs, onHead: call.onHead },
+        {
+          pool,
+          clock,
+          request: request(call, 'invoke', () => family.toRequest(call)),
+          attemptMs: call.attemptMs,
+          onHead: call.onHead,
+        },
         signal,
       )
       return toBedrockEmbeddings(answer, family, call.input.length)

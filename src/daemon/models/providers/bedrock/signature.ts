@@ -2,8 +2,9 @@
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto'
 import { SignatureV4 } from '@smithy/signature-v4'
 import type { AwsCredentials } from '../../config.ts'
+import type { CallBody } from '../../provider.ts'
 
-export type SignedPost = { url: URL; path: string; headers: Readonly<Record<string, string>>; body: string }
+export type SignedPost = { url: URL; path: string; headers: Readonly<Record<string, string>>; body: CallBody }
 
 /**
  * Returns the headers of a POST, including the signature headers. `headers` must contain the host. All names are in
@@ -21,7 +22,16 @@ export function createSigner(region: string, { accessKeyId, secretAccessKey, ses
   })
   return async ({ url, path, headers, body }, nowMs) => {
     const { protocol, hostname } = url
-    const request = { method: 'POST', protocol, hostname, path, headers: { ...headers }, body }
+    const isText = typeof body === 'string'
+    const request = {
+      method: 'POST',
+      protocol,
+      hostname,
+      path,
+      // The signer takes the hash of a large body from this header. It sends the header with every request.
+      headers: { ...headers, ...(!isText && { 'x-amz-content-sha256': body.sha256 }) },
+      body: isText ? body : undefined,
+    }
     return (await signature.sign(request, { signingDate: new Date(nowMs) })).headers
   }
 }

@@ -3,7 +3,7 @@ import { withNoTraining } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
-import { governed } from '../stream/upstream.ts'
+import { jsonRequest } from '../stream/upstream.ts'
 import { googleFormat } from './answer.ts'
 import { toEmbedRequest, toGoogleEmbeddings } from './embeddings.ts'
 import { toGoogleRequest } from './request.ts'
@@ -28,17 +28,14 @@ export function googleProvider(options: GoogleOptions, { clock, connect = openPo
     name: options.name,
     models: options.models,
     chat(call, signal) {
-      const body = JSON.stringify(toGoogleRequest(call))
+      const operation = call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
+      const path = `${basePath}/${resourceOf(call.model)}:${operation}`
+      const headers = call.noTraining ? privateHeaders : usualHeaders
       return readAnswer(
         {
           pool,
           clock,
-          request: {
-            path: `${basePath}/${resourceOf(call.model)}:${call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
-            headers: call.noTraining ? privateHeaders : usualHeaders,
-            body,
-            governed: governed(call, body),
-          },
+          request: jsonRequest(call, { path, headers }, () => toGoogleRequest(call)),
           format: googleFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
@@ -49,14 +46,9 @@ export function googleProvider(options: GoogleOptions, { clock, connect = openPo
     },
     async embed(call, signal) {
       const resource = resourceOf(call.model)
-      const body = JSON.stringify(toEmbedRequest(call, resource))
       const headers = call.noTraining ? privateHeaders : usualHeaders
-      const request = {
-        path: `${basePath}/${resource}:batchEmbedContents`,
-        headers,
-        body,
-        governed: governed(call, body),
-      }
+      const path = `${basePath}/${resource}:batchEmbedContents`
+      const request = jsonRequest(call, { path, headers }, () => toEmbedRequest(call, resource))
       const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return toGoogleEmbeddings(answer, call.input.length)
     },

@@ -3,13 +3,13 @@ import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
-import type { Provider } from '../../provider.ts'
+import type { Provider, ProviderCall } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
-import { governed } from '../stream/upstream.ts'
+import { governed, jsonRequest, type RequestSource, type UpstreamRequest } from '../stream/upstream.ts'
 import { openAiFormat } from './answer.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
-import { profilesOf } from './profiles.ts'
-import { toOpenAiRequest } from './request.ts'
+import { type Profile, profilesOf } from './profiles.ts'
+import { toOpenAiFields, toOpenAiRequest } from './request.ts'
 import { toReranked, toRerankRequest } from './rerank.ts'
 
 export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
@@ -72,17 +72,15 @@ function speakOpenAi(
     models: options.models,
     chat(call, signal) {
       const profile = profileOf(call.model)
-      const body = toOpenAiRequest(call, profile)
       return readAnswer(
         {
           pool,
           clock,
-          request: {
-            path: toPath(call.model, '/chat/completions'),
-            headers: headersOf(call),
-            body,
-            governed: governed(call, body),
-          },
+          request: chatRequest(
+            call,
+            { path: toPath(call.model, '/chat/completions'), headers: headersOf(call) },
+            profile,
+          ),
           format: openAiFormat(call, profile),
           streamed: call.stream,
           timeouts: call.timeouts,
@@ -92,9 +90,8 @@ function speakOpenAi(
       )
     },
     async embed(call, signal) {
-      const body = JSON.stringify(toEmbeddingsRequest(call, profileOf(call.model)))
-      const path = toPath(call.model, '/embeddings')
-      const request = { path, headers: headersOf(call), body, governed: governed(call, body) }
+      const where = { path: toPath(call.model, '/embeddings'), headers: headersOf(call) }
+      const request = jsonRequest(call, where, () => toEmbeddingsRequest(call, profileOf(call.model)))
       const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return runInSlices(toEmbeddings(answer, call.input.length), createPacer())
     },
@@ -106,6 +103,16 @@ function speakOpenAi(
     },
     close: () => pool.destroy(),
   }
+}
+
+function chatRequest(
+  call: ProviderCall,
+  where: Pick<UpstreamRequest, 'path' | 'headers'>,
+  profile: Profile,
+): RequestSource {
+  if (call.isLarge) return jsonRequest(call, where, () => toOpenAiFields(call, profile))
+  const body = toOpenAiRequest(call, profile)
+  return { path: where.path, headers: where.headers, body, governed: governed(call, body) }
 }
 
 const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, '')

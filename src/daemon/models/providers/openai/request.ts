@@ -25,6 +25,24 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   return `${body}${options ? membersOf(toFields(options, profile)) : ''}}`
 }
 
+/** Returns the same body as a value, for a large call, whose JSON is written in steps. */
+export function toOpenAiFields(call: ProviderCall, profile: Profile): object {
+  const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
+  refuseWhatLacks(call, profile)
+  const turns = toMessages(call.messages, profile)
+  const isSent = temperature !== undefined && !(profile.fixedTemperature && temperatureIsDefault)
+  return {
+    model,
+    messages: system === '' ? turns : [{ role: profile.systemRole, content: system }, ...turns],
+    [profile.tokensField]: maxTokens,
+    temperature: isSent ? temperature : undefined,
+    stream,
+    stream_options: stream && profile.streamOptions ? { include_usage: true } : undefined,
+    ...(noTraining && profile.noTrainingFields),
+    ...(options && toFields(options, profile)),
+  }
+}
+
 /** Returns members to append to a non-empty object, such as `,"a":1`. */
 function membersOf(fields: object): string {
   const json = JSON.stringify(fields)

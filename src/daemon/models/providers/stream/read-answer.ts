@@ -2,13 +2,15 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { STREAM_END_GRACE_MS } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
+import { createPacer, runInSlices } from '../../../platform/pacing.ts'
+import { LARGE_JSON_BYTES, readingJson } from '../../../platform/text/json-reader.ts'
 import type { ChatPart, OnHead, ProviderError } from '../../provider.ts'
 import type { AnswerFormat } from './answer-format.ts'
 import { type AnswerAssembly, assembleAnswer } from './assembly.ts'
 import { statusError, unreadableError } from './failure.ts'
 import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
 import { withWholeCalls } from './tool-arguments.ts'
-import { mayLeave, openUpstream, type Upstream, type UpstreamRequest } from './upstream.ts'
+import { mayLeave, openUpstream, type RequestSource, type Upstream } from './upstream.ts'
 
 /** The maximum size of a response body that is not streamed. */
 export const PROVIDER_BODY_BYTES = 33_554_432
@@ -17,6 +19,8 @@ export const PROVIDER_BODY_BYTES = 33_554_432
  * repeats its envelope.
  */
 const PROVIDER_STREAM_BYTES = 67_108_864
+/** The maximum nesting of a large JSON answer. Deeper answers could take many times their size in memory. */
+const ANSWER_DEPTH = 10_000
 /**
  * The maximum number of bytes that are read from a provider's error body. Only the error code in this body is needed.
  */
@@ -25,8 +29,7 @@ const PROVIDER_ERROR_BODY_BYTES = 65_536
 export type AnswerCall = {
   pool: Dispatcher
   clock: Clock
-  /** The request, or a function that creates the request right before the call, for example to sign it. */
-  request: UpstreamRequest | (() => Promise<UpstreamRequest>)
+  request: RequestSource
   format: AnswerFormat
   streamed: boolean
   timeouts: Timeouts
@@ -50,12 +53,13 @@ export async function readJson(
   {
     pool,
     clock,
-    request,
+    request: source,
     attemptMs,
     onHead,
-  }: Pick<AnswerCall, 'pool' | 'clock' | 'onHead'> & { request: UpstreamRequest; attemptMs: number },
+  }: Pick<AnswerCall, 'pool' | 'clock' | 'onHead' | 'request'> & { attemptMs: number },
   signal: AbortSignal,
 ): Promise<unknown> {
+  const request = typeof source === 'function' ? await source() : source
   const leave = mayLeave(request)
   if (leave) await leave
   const upstream = openUpstream(pool, request, signal)
@@ -244,7 +248,9 @@ async function readJsonBody(upstream: Upstream, opening?: Buffer): Promise<unkno
   const bytes = await readBody(upstream, PROVIDER_BODY_BYTES, opening)
   if (!bytes) throw tooLong(PROVIDER_BODY_BYTES)
   try {
-    return JSON.parse(withoutMark(bytes).toString())
+    const json = withoutMark(bytes)
+    if (json.length <= LARGE_JSON_BYTES) return JSON.parse(json.toString())
+    return await runInSlices(readingJson(json, { maxDepth: ANSWER_DEPTH }), createPacer())
   } catch (error) {
     throw unreadableError('an answer that is not JSON', error)
   }

@@ -1,16 +1,19 @@
 // Sends one request to a provider and reads its response.
 import type { IncomingHttpHeaders } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import type { Dispatcher } from 'undici'
 import { STREAM_BUFFER_BYTES } from '../../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../../shared/time.ts'
+import { createPacer, runInSlices } from '../../../platform/pacing.ts'
+import { writingBody } from '../../../platform/text/json-writer.ts'
 import { type PooledCall, type SocketWatch, wasIncomplete } from '../../pool.ts'
-import type { Entitled, ProviderCall } from '../../provider.ts'
+import type { CallBody, Entitled, ProviderCall } from '../../provider.ts'
 import { abortedError, connectionError } from './failure.ts'
 
 export type UpstreamRequest = {
   path: string
   headers: readonly string[]
-  body: string
+  body: CallBody
   /** Set only for a governed call: the model, and the check that runs before the call is sent. */
   governed?: { model: string; entitled: Entitled } | undefined
 }
@@ -18,8 +21,30 @@ export type UpstreamRequest = {
 /** For a governed call, requests the right to send `body`. Called as soon as the bytes are known. */
 export const governed = (
   { model, entitle }: Pick<ProviderCall, 'model' | 'entitle'>,
-  body: string,
+  body: CallBody,
 ): UpstreamRequest['governed'] => entitle && { model, entitled: entitle(model, body) }
+
+/** The request, or a function that creates the request right before the call: to sign it, or to write a large body. */
+export type RequestSource = UpstreamRequest | (() => Promise<UpstreamRequest>)
+
+/** A POST of a JSON value. A large value is converted and written in turns of its own. */
+export function jsonRequest(
+  call: Pick<ProviderCall, 'model' | 'entitle' | 'isLarge'>,
+  { path, headers }: Pick<UpstreamRequest, 'path' | 'headers'>,
+  toValue: () => object,
+): RequestSource {
+  if (call.isLarge) {
+    return async () => {
+      await setImmediate()
+      const value = toValue()
+      await setImmediate()
+      const body = await runInSlices(writingBody(value), createPacer())
+      return { path, headers, body, governed: governed(call, body) }
+    }
+  }
+  const body = JSON.stringify(toValue())
+  return { path, headers, body, governed: governed(call, body) }
+}
 
 /**
  * Checks that a call is allowed. Call this right before the call is sent.
@@ -105,8 +130,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
       return
     }
     signal.addEventListener('abort', this.#onAbort, { once: true })
-    // undici never writes to the headers.
-    this.#call = { method: 'POST', path, headers: headers as string[], body, watch: this.#watch }
+    this.#call = { method: 'POST', path, ...toContent(headers, body), watch: this.#watch }
     pool.dispatch(this.#call, this)
   }
 
@@ -226,6 +250,13 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     this.#signal.removeEventListener('abort', this.#onAbort)
     this.#releaseTimer?.cancel()
   }
+}
+
+/** undici never writes to the headers. It accepts any iterable as a body, which its types omit. */
+function toContent(headers: readonly string[], body: CallBody): Pick<PooledCall, 'headers' | 'body'> {
+  if (typeof body === 'string') return { headers: headers as string[], body }
+  const { pieces, length } = body
+  return { headers: [...headers, 'content-length', String(length)], body: pieces as unknown as Uint8Array }
 }
 
 const ignore = () => {}

@@ -120,9 +120,13 @@ export async function redact(
   const names = await screenNames(promptText, rules.input, pacer)
   hits.push(...names.hits)
   let { isBlocked } = names
+  const pause = pacer.turn()
+  if (pause) await pause
   const texts: string[] = []
   let isChanged = false
   for (const { text, format } of slotsOf(names.promptText)) {
+    const turn = pacer.turn()
+    if (turn) await turn
     const screened = await rules.cleanTexts.screenInSlices(text, format, armed, pseudonyms, pacer)
     hits.push(...screened.hits)
     isBlocked ||= screened.isBlocked

@@ -3,15 +3,17 @@ import { describe, expect, test } from 'vitest'
 import type { GenerationOptions, Message } from '../../../../../src/daemon/models/conversation.ts'
 import { type ProviderCall, ProviderError } from '../../../../../src/daemon/models/provider.ts'
 import { profilesOf } from '../../../../../src/daemon/models/providers/openai/profiles.ts'
-import { toOpenAiRequest } from '../../../../../src/daemon/models/providers/openai/request.ts'
+import { toOpenAiFields, toOpenAiRequest } from '../../../../../src/daemon/models/providers/openai/request.ts'
 import { testCall } from '../../provider-calls.ts'
 
 const plain = testCall({ model: 'vendor/small-1', system: 'Be brief.', temperature: 0.3, maxTokens: 50 })
 
-/** The body as the named server receives it. */
+/** The body as the named server receives it. A large call has the same body. */
 function sent(call: Partial<ProviderCall>, name = 'house', model = 'vendor/small-1') {
   const profile = profilesOf(name, 'http://127.0.0.1:1/v1')(model)
-  return JSON.parse(toOpenAiRequest({ ...plain, model, ...call }, profile))
+  const body = toOpenAiRequest({ ...plain, model, ...call }, profile)
+  expect(JSON.stringify(toOpenAiFields({ ...plain, model, ...call }, profile))).toBe(body)
+  return JSON.parse(body)
 }
 
 const withOptions = (options: GenerationOptions, name?: string, model?: string) => sent({ options }, name, model)
