@@ -1,7 +1,8 @@
 // Measures pages of a long log: fills a store with entries, starts a real daemon on it and reads over HTTP, one call
-// after another. Run: npm run bench -- logs [--entries N] [--postgres URL]
+// after another. Run: npm run bench -- logs [--entries N] [--postgres URL] [--store DIR]
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -13,8 +14,10 @@ import { figure, machineLine, median, table } from './tables.mjs'
 
 const FULL = { entries: 1_000_000, samples: 15 }
 const QUICK = { entries: 100_000, samples: 7 }
-/** Entries per commit and per statement. Payloads of a batch are in memory at once. */
-const BATCH = 500
+/** Entries per commit, as at 50 to 500 parallel requests. */
+const COMMIT = 500
+/** Entries per statement and per step of the summaries. A daemon takes a step each second. */
+const BATCH = 1_000
 const DAYS = 6
 const DAY_MS = 86_400_000
 const USERS = 200
@@ -26,111 +29,122 @@ const RARE = 50_000
 
 const built = (file) => import(pathToFileURL(path.join(root, 'dist', file)).href)
 const idOf = (kind, number) => kind + number.toString(16).padStart(23, '0')
-const sha256 = (text) => createHash('sha256').update(text).digest('hex')
-const HASH = sha256('bench')
+const HASH = createHash('sha256').update('bench').digest('hex')
+const POLICY = { canonical: 'internal', source: 'system_default', hash: HASH, document: { mode: 'enforce' } }
+const INSPECTORS = { canary: true, dlp: true, pii: true, policy: true, prompt_shield: true }
+const USAGE = { cacheReadTokens: 0, cacheWriteTokens: 0, estimated: false, inputTokens: 321, outputTokens: 123 }
+const COST = { mode: 'user-completions', nanos: 21_000, points: 1, isPriceKnown: true }
+const LATENCY_MS = 640
 
-/** The receipt of request `number`: 3 % are rejected, 1 % fail. */
-function payloadOf(number, { bundleId, requestId, at }) {
+/** The facts and the end of request `number`: 3 % are rejected, 1 % fail. */
+function requestOf(number, { tenantId, bundleId, requestId, atMs, period }) {
   const slot = (number * 7919) % 100
   const [status, result] = slot < 3 ? [403, 'denied'] : slot < 4 ? [502, 'failure'] : [200, 'success']
-  const owner = number % RARE === 0 ? RARE_USER : idOf('a', (number * 31) % USERS)
+  const userId = number % RARE === 0 ? RARE_USER : idOf('a', (number * 31) % USERS)
+  const keyId = userId.replace(/^./, 'c')
   const model = `provider/model-${(number * 17) % MODELS}`
-  const answered = result === 'success'
-  return {
-    ...{ version: 1, kind: 'request', type: 'api_access', actor: 'key', bundle_id: bundleId, request_id: requestId },
-    attempts: answered
-      ? [
-          {
-            entitlement: {
-              ...{ body_sha256: HASH, exp: 1_800_000_000, iat: 1_800_000_000, jti: `${bundleId}/0`, model },
-              ...{ policy_hash: HASH, sub: idOf('c', (number * 31) % USERS), verdict: 'allowed' },
-            },
-            ...{ latency_ms: 640, model, status: 'served' },
-          },
-        ]
-      : [],
-    compliance_category: result === 'denied' ? 'security' : 'data_protection',
-    cost: answered ? { mode: 'user-completions', nanos: 21_000, points: 1 } : null,
-    documents_retrieved: 0,
-    endpoint: 'POST /api/external/chat/completions',
-    ...(answered ? {} : { error: result === 'denied' ? 'PROMPT_BLOCKED' : 'UPSTREAM_ERROR' }),
-    index: 'Zero-Knowledge',
-    inspection: Object.fromEntries(
-      ['canary', 'dlp', 'pii', 'policy', 'prompt_shield'].map((name) => [name, { verdict: 'clean' }]),
-    ),
-    ...{ issued_at: at, key_id: owner.replace(/^./, 'c'), user_id: owner },
-    metadata: { ending: answered ? 'complete' : null, streamed: false },
-    ...{ mode: 'enforce', model: answered ? model : null, requested_model: model, operation: 'chat.completion' },
-    ...{ outcome: result === 'denied' ? 'denied' : 'allowed', result, status },
-    policy: { hash: HASH, name: 'internal', source: 'system_default' },
-    ...{ request_sha256: HASH, response_sha256: HASH },
-    severity: result === 'success' ? 'info' : result === 'denied' ? 'warning' : 'error',
-    times: { first_token_ms: answered ? 640 : null, latency_ms: 640, started_at: at },
-    usage: answered ? { estimated: false, input_tokens: 321, output_tokens: 123 } : null,
+  const isAnswered = result === 'success'
+  const iat = Math.floor(atMs / 1000)
+  const entitlement = {
+    ...{ bodySha256: HASH, exp: iat + 60, iat, jti: `${bundleId}/0`, model },
+    ...{ policyHash: HASH, sub: keyId, verdict: 'allowed' },
   }
+  const facts = {
+    ...{ bundleId, requestId, tenantId, keyId, userId, payerId: userId },
+    ...{ endpoint: 'POST /api/external/chat/completions', operation: 'chat.completion' },
+    ...{ startedAtMs: atMs - LATENCY_MS, requestSha256: HASH, requestedModel: model, index: 'Zero-Knowledge' },
+    ...{ streamed: false, policy: POLICY, inspectors: INSPECTORS, incidents: [], documentsRetrieved: 0, heads: [] },
+    attempts: isAnswered ? [{ model, status: 'served', latency_ms: LATENCY_MS }] : [],
+    entitlements: isAnswered ? [entitlement] : [],
+  }
+  const answered = isAnswered
+    ? { outcome: 'complete', model, usage: { ...USAGE, reasoningTokens: 0 }, cost: { ...COST, period }, firstTokenMs: 90 }
+    : undefined
+  const error = isAnswered ? undefined : result === 'denied' ? 'PROMPT_BLOCKED' : 'UPSTREAM_ERROR'
+  return [facts, { atMs, latencyMs: LATENCY_MS, result, status, error, responseSha256: HASH, answered }]
 }
 
-/** Writes the chains of two daemons, as their ledgers do, ending now. Returns facts of a few entries. */
+/**
+ * Writes the chains of two daemons, as their ledgers do, ending now. Passes the entries on to the projector in memory,
+ * as a daemon does. Returns facts of an entry in the middle, and the cost of the summaries.
+ */
 async function fill(options, entries) {
   const { openDatabase } = await built('daemon/platform/db/database.js')
   const { insertRows } = await built('daemon/platform/db/insert-rows.js')
   const { linkEntry, signCommit } = await built('daemon/records/evidence/chains.js')
+  const { createLogProjector } = await built('daemon/records/evidence/log-projector.js')
+  const { toRequestEntry } = await built('daemon/records/evidence/request-entry.js')
   const { GENESIS_HASH } = await built('shared/evidence/entry.js')
-  const { toCanonicalJson } = await built('shared/canonical-json.js')
   const { newBundleId, newCommitId, newRequestId } = await built('shared/ids.js')
-  const { isoTime } = await built('shared/time.js')
+  const { isoTime, systemClock } = await built('shared/time.js')
   const db = await openDatabase(options)
   const { id: tenantId } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
+  const projector = createLogProjector({ db, clock: systemClock, log: console })
   const nowMs = Date.now()
   const timeOf = (number) => Math.floor(nowMs - ((entries - number) / entries) * DAYS * DAY_MS)
   const heads = new Map(CHAINS.map((chain) => [chain, { size: 0, hash: GENESIS_HASH }]))
   const signer = { kid: 'bench', name: 'bench', sign: () => Buffer.alloc(64) }
   let middle
-  const startedAt = performance.now()
-  try {
-    for (let from = 0; from < entries; from += BATCH) {
-      // Batches alternate, so the chains overlap in time.
-      const chain = CHAINS[(from / BATCH) % CHAINS.length]
-      const commitId = newCommitId(timeOf(from))
-      const rows = []
-      for (let number = from; number < Math.min(entries, from + BATCH); number++) {
-        const atMs = timeOf(number)
-        const [id, requestId] = [newBundleId(atMs), newRequestId(atMs)]
-        const payload = toCanonicalJson(payloadOf(number, { bundleId: id, requestId, at: isoTime(atMs) }))
-        const head = heads.get(chain)
-        const row = linkEntry(
-          head,
-          { chain, commitId, leafIndex: rows.length },
-          { id, tenantId, createdAtMs: atMs, payload },
-        )
-        heads.set(chain, { size: head.size + 1, hash: row.entry_hash })
-        rows.push(row)
-        if (number === Math.floor(entries / 2)) middle = { id, requestId }
-      }
-      await insertRows(db, 'evidence_entries', rows)
-      await insertRows(db, 'evidence_commits', [signCommit(commitId, rows, signer, timeOf(from))])
-    }
-  } finally {
-    await db.destroy()
-  }
-  return { ...middle, seconds: (performance.now() - startedAt) / 1000 }
-}
 
-/** Summarises the whole log, as a daemon does while entries arrive. */
-async function summarise(options) {
-  const { openDatabase } = await built('daemon/platform/db/database.js')
-  const { createLogProjector } = await built('daemon/records/evidence/log-projector.js')
-  const { systemClock } = await built('shared/time.js')
-  const db = await openDatabase(options)
-  const startedAt = performance.now()
-  const cpu = process.cpuUsage()
-  try {
-    await createLogProjector({ db, clock: systemClock, log: console }).run()
+  function batchFrom(from) {
+    // Batches alternate, so the chains overlap in time.
+    const chain = CHAINS[(from / BATCH) % CHAINS.length]
+    const [rows, drafts, commits] = [[], [], []]
+    let head = heads.get(chain)
+    for (let first = from; first < Math.min(entries, from + BATCH); first += COMMIT) {
+      const commitId = newCommitId(timeOf(first))
+      const own = []
+      for (let number = first; number < Math.min(entries, first + COMMIT); number++) {
+        const atMs = timeOf(number)
+        const [bundleId, requestId] = [newBundleId(atMs), newRequestId(atMs)]
+        const period = isoTime(atMs).slice(0, 7)
+        const draft = toRequestEntry(...requestOf(number, { tenantId, bundleId, requestId, atMs, period }))
+        const row = linkEntry(head, { chain, commitId, leafIndex: own.length }, draft)
+        head = { size: head.size + 1, hash: row.entry_hash }
+        own.push(row)
+        drafts.push(draft)
+        if (number === Math.floor(entries / 2)) middle = { id: bundleId, requestId }
+      }
+      rows.push(...own)
+      commits.push(signCommit(commitId, own, signer, timeOf(first)))
+    }
+    heads.set(chain, head)
+    return { chain, rows, drafts, commits }
+  }
+  const write = ({ rows, commits }) =>
+    db.transaction().execute(async (tx) => {
+      await insertRows(tx, 'evidence_entries', rows)
+      await insertRows(tx, 'evidence_commits', commits)
+    })
+  let summaryCpuUs = 0
+  async function summarise({ chain, rows, drafts }) {
+    const cpu = process.cpuUsage()
+    projector.follow(tenantId, chain, rows, drafts)
+    await projector.run()
     const { user, system } = process.cpuUsage(cpu)
-    return { summarySeconds: (performance.now() - startedAt) / 1000, summaryCpuSeconds: (user + system) / 1e6 }
+    summaryCpuUs += user + system
+  }
+
+  const startedAt = performance.now()
+  try {
+    let writing = Promise.resolve()
+    let last
+    for (let from = 0; from < entries; from += BATCH) {
+      const batch = batchFrom(from)
+      await writing
+      if (last) await summarise(last)
+      writing = write(batch)
+      writing.catch(() => {})
+      last = batch
+      if (from % 1_000_000 === 0) console.error(`${figure(from)} entries, ${figure((performance.now() - startedAt) / 1000)} s`)
+    }
+    await writing
+    await summarise(last)
   } finally {
+    await projector.close()
     await db.destroy()
   }
+  return { ...middle, seconds: (performance.now() - startedAt) / 1000, summaryCpuUs: summaryCpuUs / entries }
 }
 
 const LOGS = '/api/external/activity-logs?limit=20'
@@ -173,31 +187,42 @@ async function get(agent, url, key) {
   return { ms: performance.now() - startedAt, text }
 }
 
-async function measure(session, engine, databaseUrl, plan) {
-  const dir = path.join(session.dir, engine)
-  // The first start creates schema, tenant and operator. The store is filled while the daemon is stopped.
-  const first = spawnDaemon(session, { dir, databaseUrl })
-  await first.child.listening
-  await first.child.stop()
+/** Creates schema, tenant and operator, and fills the store while the daemon is stopped. Reuses a kept store. */
+async function prepareStore(session, { dir, databaseUrl, factsFile, entries }) {
+  if (existsSync(factsFile)) {
+    const facts = JSON.parse(readFileSync(factsFile, 'utf8'))
+    if (facts.entries !== entries) throw new BenchError(`${factsFile}: the store has ${facts.entries} entries`)
+    return facts
+  }
+  const { child, key } = spawnDaemon(session, { dir, databaseUrl })
+  await child.listening
+  await child.stop()
   const options = databaseUrl
     ? { kind: 'postgres', url: databaseUrl }
     : { kind: 'sqlite', dataDir: path.join(dir, 'data') }
-  const filled = { ...(await fill(options, plan.entries)), ...(await summarise(options)) }
-  const { child, key } = spawnDaemon(session, { dir, cpu: CPU.measured, databaseUrl, key: first.key })
+  const facts = { entries, key, ...(await fill(options, entries)) }
+  writeFileSync(factsFile, JSON.stringify(facts))
+  return facts
+}
+
+async function measure(session, { store, databaseUrl, plan }) {
+  const dir = store ?? path.join(session.dir, 'store')
+  const factsFile = path.join(dir, 'facts.json')
+  const filled = await prepareStore(session, { dir, databaseUrl, factsFile, entries: plan.entries })
+  const { child } = spawnDaemon(session, { dir, cpu: CPU.measured, databaseUrl, key: filled.key })
   const { url } = await child.listening
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
   try {
-    const read = (target) => get(agent, new URL(target, url), key)
+    const read = (target) => get(agent, new URL(target, url), filled.key)
     const after = JSON.parse((await read(`${LOGS}&after=now`)).text).data.position
     const times = {}
-    for (const [name, target] of Object.entries(calls({ ...plan, ...filled, after }))) {
+    for (const [name, target] of Object.entries(calls({ ...filled, after }))) {
       const taken = []
       await read(target)
-      // A slow call is repeated for at most 20 s.
-      const until = performance.now() + 20_000
+      // A slow call is repeated for at most 5 s.
+      const until = performance.now() + 5_000
       while (taken.length < plan.samples && performance.now() < until) taken.push((await read(target)).ms)
       times[name] = taken
-      console.error(`${engine} ${name}: ${figure(median(taken), 1)} ms`)
     }
     return { ...filled, times }
   } finally {
@@ -208,18 +233,20 @@ async function measure(session, engine, databaseUrl, plan) {
 
 /**
  * `npm run bench -- logs`: prints the table and returns all figures.
- * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, postgres: string | undefined, entries: number | undefined}} options
+ * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, postgres: string | undefined, entries: number | undefined, store: string | undefined}} options
  */
-export async function benchLogs({ quick, rounds, dataDir, noBuild, postgres, entries }) {
+export async function benchLogs({ quick, rounds, dataDir, noBuild, postgres, entries, store }) {
   const plan = { ...(quick ? QUICK : FULL), ...(rounds && { samples: rounds }), ...(entries && { entries }) }
   if (!noBuild) buildProject()
-  const machine = describeMachine(dataDir)
+  const machine = describeMachine(store ?? dataDir)
   const engine = postgres ? 'PostgreSQL' : 'SQLite'
-  const figures = await withSession({ dataDir }, (session) => measure(session, engine, postgres, plan))
+  const { key, ...figures } = await withSession({ dataDir }, (session) =>
+    measure(session, { store: store && path.resolve(store), databaseUrl: postgres, plan }),
+  )
   console.log(`${machineLine(machine)}\n`)
   console.log(
-    `${figure(plan.entries)} entries in ${DAYS} days on ${engine}, written in ${figure(figures.seconds)} s. ` +
-      `The summaries took ${figure((figures.summaryCpuSeconds / plan.entries) * 1e6, 1)} µs of CPU per entry. ` +
+    `${figure(plan.entries)} entries in ${DAYS} days on ${engine}, written and summarised in ${figure(figures.seconds)} s. ` +
+      `The summaries took ${figure(figures.summaryCpuUs, 1)} µs of CPU per entry. ` +
       `${plan.samples} calls each, milliseconds\n`,
   )
   console.log(

@@ -28,7 +28,8 @@ options
   --data-dir DIR    directory of the stores; use a real disk, or durable commits look free
                     (default: the system's temporary directory)
   --postgres URL    ingest, logs: an empty database to use (default: SQLite)
-  --entries N       logs: number of entries
+  --entries N       logs: number of entries; 10,000,000 need 20 GB and 15 minutes to write
+  --store DIR       logs: keep the filled store in this directory and use it again
   --part NAME       ingest: only small (documents of one passage), chat (latency) or large (1 GB, memory);
                     evidence: only requests or checks
   --against DIR     builds: a built checkout; may be repeated
@@ -62,6 +63,7 @@ const OPTIONS = {
   postgres: { type: 'string' },
   part: { type: 'string' },
   entries: { type: 'string' },
+  store: { type: 'string' },
   against: { type: 'string', multiple: true },
   out: { type: 'string' },
   'no-build': { type: 'boolean', default: false },
