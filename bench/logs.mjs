@@ -2,13 +2,13 @@
 // after another. Run: npm run bench -- logs [--entries N] [--postgres URL] [--store DIR]
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { BenchError, buildProject, root } from './build.mjs'
 import { spawnDaemon } from './candidates.mjs'
-import { CPU, describeMachine } from './machine.mjs'
+import { CPU, describeMachine, processCpuUs } from './machine.mjs'
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
 
@@ -24,6 +24,8 @@ const USERS = 200
 const MODELS = 12
 const CHAINS = ['requests-0123456789ab', 'requests-ba9876543210']
 const RARE_USER = 'f'.repeat(24)
+/** A daemon that uses at most this much CPU per second is idle. */
+const IDLE_CPU_US = 50_000
 /** One of this many entries belongs to RARE_USER. */
 const RARE = 50_000
 
@@ -58,7 +60,13 @@ function requestOf(number, { tenantId, bundleId, requestId, atMs, period }) {
     entitlements: isAnswered ? [entitlement] : [],
   }
   const answered = isAnswered
-    ? { outcome: 'complete', model, usage: { ...USAGE, reasoningTokens: 0 }, cost: { ...COST, period }, firstTokenMs: 90 }
+    ? {
+        outcome: 'complete',
+        model,
+        usage: { ...USAGE, reasoningTokens: 0 },
+        cost: { ...COST, period },
+        firstTokenMs: 90,
+      }
     : undefined
   const error = isAnswered ? undefined : result === 'denied' ? 'PROMPT_BLOCKED' : 'UPSTREAM_ERROR'
   return [facts, { atMs, latencyMs: LATENCY_MS, result, status, error, responseSha256: HASH, answered }]
@@ -66,15 +74,15 @@ function requestOf(number, { tenantId, bundleId, requestId, atMs, period }) {
 
 /**
  * Writes the chains of two daemons, as their ledgers do, ending now. Passes the entries on to the projector in memory,
- * as a daemon does. Returns facts of an entry in the middle, and the cost of the summaries.
+ * as a daemon does. Continues a store that has fewer entries. Returns an entry in the middle, the time, and the cost of
+ * the summaries.
  */
 async function fill(options, entries) {
   const { openDatabase } = await built('daemon/platform/db/database.js')
   const { insertRows } = await built('daemon/platform/db/insert-rows.js')
-  const { linkEntry, signCommit } = await built('daemon/records/evidence/chains.js')
+  const { findHead, linkEntry, signCommit } = await built('daemon/records/evidence/chains.js')
   const { createLogProjector } = await built('daemon/records/evidence/log-projector.js')
   const { toRequestEntry } = await built('daemon/records/evidence/request-entry.js')
-  const { GENESIS_HASH } = await built('shared/evidence/entry.js')
   const { newBundleId, newCommitId, newRequestId } = await built('shared/ids.js')
   const { isoTime, systemClock } = await built('shared/time.js')
   const db = await openDatabase(options)
@@ -82,9 +90,11 @@ async function fill(options, entries) {
   const projector = createLogProjector({ db, clock: systemClock, log: console })
   const nowMs = Date.now()
   const timeOf = (number) => Math.floor(nowMs - ((entries - number) / entries) * DAYS * DAY_MS)
-  const heads = new Map(CHAINS.map((chain) => [chain, { size: 0, hash: GENESIS_HASH }]))
+  const heads = new Map()
+  for (const chain of CHAINS) heads.set(chain, await findHead(db, tenantId, chain))
+  const written = [...heads.values()].reduce((sum, { size }) => sum + size, 0)
+  if (written > entries) throw new BenchError(`the store already has ${figure(written)} entries`)
   const signer = { kid: 'bench', name: 'bench', sign: () => Buffer.alloc(64) }
-  let middle
 
   function batchFrom(from) {
     // Batches alternate, so the chains overlap in time.
@@ -103,7 +113,6 @@ async function fill(options, entries) {
         head = { size: head.size + 1, hash: row.entry_hash }
         own.push(row)
         drafts.push(draft)
-        if (number === Math.floor(entries / 2)) middle = { id: bundleId, requestId }
       }
       rows.push(...own)
       commits.push(signCommit(commitId, own, signer, timeOf(first)))
@@ -129,36 +138,50 @@ async function fill(options, entries) {
   try {
     let writing = Promise.resolve()
     let last
-    for (let from = 0; from < entries; from += BATCH) {
+    for (let from = written; from < entries; from += BATCH) {
       const batch = batchFrom(from)
       await writing
       if (last) await summarise(last)
       writing = write(batch)
       writing.catch(() => {})
       last = batch
-      if (from % 1_000_000 === 0) console.error(`${figure(from)} entries, ${figure((performance.now() - startedAt) / 1000)} s`)
+      if (from % 1_000_000 === 0)
+        console.error(`${figure(from)} entries, ${figure((performance.now() - startedAt) / 1000)} s`)
     }
     await writing
-    await summarise(last)
+    if (last) await summarise(last)
+    const { id, payload } = await db
+      .selectFrom('evidence_entries')
+      .select(['id', 'payload'])
+      .where('tenant_id', '=', tenantId)
+      .where('chain', '=', CHAINS[0])
+      .where('seq', '=', Math.floor(entries / 4))
+      .executeTakeFirstOrThrow()
+    const { request_id: requestId } = JSON.parse(payload)
+    const seconds = (performance.now() - startedAt) / 1000
+    return { id, requestId, seconds, written: entries - written, summaryCpuUs: summaryCpuUs / (entries - written) }
   } finally {
     await projector.close()
     await db.destroy()
   }
-  return { ...middle, seconds: (performance.now() - startedAt) / 1000, summaryCpuUs: summaryCpuUs / entries }
 }
 
 const LOGS = '/api/external/activity-logs?limit=20'
+/** A period that begins within a block of each level. */
+const PART = `&startDate=${new Date(Date.now() - 2.4 * DAY_MS).toISOString()}`
 const MONTH = `&startDate=${new Date(Date.now() - 30 * DAY_MS).toISOString().slice(0, 10)}`
 
 /** The measured calls. `after` is the position from which a tail continues. */
 const calls = ({ entries, id, requestId, after }) => ({
   'first page': LOGS,
   'first page, 30 days': LOGS + MONTH,
+  'first page, 2.4 days': LOGS + PART,
   'oldest first': `${LOGS}&sortOrder=asc`,
   'page in the middle': `${LOGS}&page=${Math.floor(entries / 40)}`,
   'last page': `${LOGS}&page=${Math.ceil(entries / 20)}`,
   'type=api_access': `${LOGS}&type=api_access`,
   'severity=error (1 %)': `${LOGS}&severity=error`,
+  'severity=error, 2.4 days': `${LOGS}&severity=error${PART}`,
   'status=4xx (3 %)': `${LOGS}&status=4xx`,
   'status=4xx, page in the middle': `${LOGS}&status=4xx&page=${Math.floor((entries * 0.03) / 40)}`,
   'userId (0.5 %)': `${LOGS}&userId=${idOf('a', 3)}`,
@@ -187,36 +210,38 @@ async function get(agent, url, key) {
   return { ms: performance.now() - startedAt, text }
 }
 
-/** Creates schema, tenant and operator, and fills the store while the daemon is stopped. Reuses a kept store. */
-async function prepareStore(session, { dir, databaseUrl, factsFile, entries }) {
-  if (existsSync(factsFile)) {
-    const facts = JSON.parse(readFileSync(factsFile, 'utf8'))
-    if (facts.entries !== entries) throw new BenchError(`${factsFile}: the store has ${facts.entries} entries`)
-    return facts
+/**
+ * Waits until a process uses little CPU. At its start, a daemon makes the checkpoints of all entries that the bench has
+ * written. This takes minutes for 10,000,000 entries.
+ */
+async function untilIdle(pid) {
+  for (let before = processCpuUs(pid); ; ) {
+    await sleep(1_000)
+    const now = processCpuUs(pid)
+    if (now - before < IDLE_CPU_US) return
+    before = now
   }
-  const { child, key } = spawnDaemon(session, { dir, databaseUrl })
-  await child.listening
-  await child.stop()
-  const options = databaseUrl
-    ? { kind: 'postgres', url: databaseUrl }
-    : { kind: 'sqlite', dataDir: path.join(dir, 'data') }
-  const facts = { entries, key, ...(await fill(options, entries)) }
-  writeFileSync(factsFile, JSON.stringify(facts))
-  return facts
 }
 
 async function measure(session, { store, databaseUrl, plan }) {
   const dir = store ?? path.join(session.dir, 'store')
-  const factsFile = path.join(dir, 'facts.json')
-  const filled = await prepareStore(session, { dir, databaseUrl, factsFile, entries: plan.entries })
-  const { child } = spawnDaemon(session, { dir, cpu: CPU.measured, databaseUrl, key: filled.key })
+  // The first start creates schema, tenant and operator. The store is filled while the daemon is stopped.
+  const first = spawnDaemon(session, { dir, databaseUrl })
+  await first.child.listening
+  await first.child.stop()
+  const options = databaseUrl
+    ? { kind: 'postgres', url: databaseUrl }
+    : { kind: 'sqlite', dataDir: path.join(dir, 'data') }
+  const filled = await fill(options, plan.entries)
+  const { child, key } = spawnDaemon(session, { dir, cpu: CPU.measured, databaseUrl, key: first.key })
   const { url } = await child.listening
+  await untilIdle(child.pid)
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
   try {
-    const read = (target) => get(agent, new URL(target, url), filled.key)
+    const read = (target) => get(agent, new URL(target, url), key)
     const after = JSON.parse((await read(`${LOGS}&after=now`)).text).data.position
     const times = {}
-    for (const [name, target] of Object.entries(calls({ ...filled, after }))) {
+    for (const [name, target] of Object.entries(calls({ ...plan, ...filled, after }))) {
       const taken = []
       await read(target)
       // A slow call is repeated for at most 5 s.
@@ -240,13 +265,13 @@ export async function benchLogs({ quick, rounds, dataDir, noBuild, postgres, ent
   if (!noBuild) buildProject()
   const machine = describeMachine(store ?? dataDir)
   const engine = postgres ? 'PostgreSQL' : 'SQLite'
-  const { key, ...figures } = await withSession({ dataDir }, (session) =>
+  const figures = await withSession({ dataDir }, (session) =>
     measure(session, { store: store && path.resolve(store), databaseUrl: postgres, plan }),
   )
   console.log(`${machineLine(machine)}\n`)
   console.log(
-    `${figure(plan.entries)} entries in ${DAYS} days on ${engine}, written and summarised in ${figure(figures.seconds)} s. ` +
-      `The summaries took ${figure(figures.summaryCpuUs, 1)} µs of CPU per entry. ` +
+    `${figure(plan.entries)} entries in ${DAYS} days on ${engine}. ${figure(figures.written)} of them were written and ` +
+      `summarised in ${figure(figures.seconds)} s; the summaries took ${figure(figures.summaryCpuUs, 1)} µs of CPU each. ` +
       `${plan.samples} calls each, milliseconds\n`,
   )
   console.log(

@@ -29,7 +29,7 @@ options
                     (default: the system's temporary directory)
   --postgres URL    ingest, logs: an empty database to use (default: SQLite)
   --entries N       logs: number of entries; 10,000,000 need 20 GB and 15 minutes to write
-  --store DIR       logs: keep the filled store in this directory and use it again
+  --store DIR       logs: keep the store in this directory; a later run uses it, or continues an interrupted one
   --part NAME       ingest: only small (documents of one passage), chat (latency) or large (1 GB, memory);
                     evidence: only requests or checks
   --against DIR     builds: a built checkout; may be repeated

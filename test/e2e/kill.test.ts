@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { Agent, request } from 'undici'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../src/daemon/platform/db/database.ts'
+import { createLogProjector } from '../../src/daemon/records/evidence/log-projector.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
+import { systemClock } from '../../src/shared/time.ts'
 import { billsOf } from '../bills.ts'
 import { toFrames } from '../harness.ts'
 import { chatJson, chatStream, replyJson, replyRaw, startUpstream } from '../upstream.ts'
@@ -72,6 +74,7 @@ test('kill -9 under load, 20 times: every acknowledged request has exactly one b
   expect([await usageRows(dataDir), upstream.requests.length]).toEqual([rows, calls])
   const spent = await spendCounters(dataDir)
   const receipts = await receiptsOf(dataDir)
+  const summed = await usageByDay(dataDir)
   await upstream.close()
   await rm(dataDir, { recursive: true })
 
@@ -84,7 +87,9 @@ test('kill -9 under load, 20 times: every acknowledged request has exactly one b
   expect(rows.length).toBeLessThanOrEqual(calls)
   expect(receipts).toEqual(rows.map(({ request_id }) => ({ request_id, result: 'success' })))
   expect(log).toMatchObject({ chainIntegrity: 'maintained', details: [], treeSize: receipts.length })
-  expect(spent).toEqual([{ points: rows.reduce((sum, { points }) => sum + points, 0) }])
+  const points = rows.reduce((sum, bill) => sum + bill.points, 0)
+  expect(spent).toEqual([{ points }])
+  expect(summed).toEqual({ requests: rows.length, tokens: rows.length * 5, points })
 })
 
 async function usageRows(dataDir: string) {
@@ -105,6 +110,23 @@ async function spendCounters(dataDir: string) {
     .select('points')
     .execute()
     .finally(() => db.destroy())
+}
+
+/** The usage that the killed daemons have summed, continued as the next daemon does at its start. */
+async function usageByDay(dataDir: string) {
+  const db = await openDatabase({ kind: 'sqlite', dataDir })
+  await createLogProjector({ db, clock: systemClock, log: console }).run()
+  const { sum } = db.fn
+  const [sums] = await db
+    .selectFrom('usage_days')
+    .select([
+      sum<number>('requests').as('requests'),
+      sum<number>('input_tokens').as('tokens'),
+      sum<number>('points').as('points'),
+    ])
+    .execute()
+    .finally(() => db.destroy())
+  return sums
 }
 
 /** The receipts in the request log, by request. */

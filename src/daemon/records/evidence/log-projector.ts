@@ -134,11 +134,14 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
     const firstKept = kept?.[0]?.seq ?? Number.POSITIVE_INFINITY
     const next = cached !== undefined && firstKept <= from ? kept?.slice(from - firstKept) : undefined
     const isKept = next !== undefined && next.length > 0
-    const rows: readonly NewEntry[] = isKept ? next : await readEntries(db, of, { from: readFrom, limit: ENTRIES_PER_STEP })
+    const rows: readonly NewEntry[] = isKept
+      ? next
+      : await readEntries(db, of, { from: readFrom, limit: ENTRIES_PER_STEP })
     pacer.resume()
     const usage: UsageDayRow[] = []
     for (const row of rows) {
-      await pacer.turn()
+      const turn = pacer.turn()
+      if (turn) await turn
       const payload = row.facts ?? payloadOf(row)
       summaries.push(toSummary(row, payload))
       const used = row.seq < from ? undefined : usageOf(of.tenantId, payload)

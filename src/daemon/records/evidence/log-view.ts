@@ -15,7 +15,6 @@ import {
   type BlockGroup,
   entriesIn,
   fromStoredOwned,
-  type OwnedEntries,
   type OwnedGroup,
 } from './log-blocks.ts'
 import {
@@ -43,6 +42,9 @@ export type LogView = {
 const UNDECIDED_PARTS = 32
 /** Maximum number of blocks of one user or key, per chain, that are read at once. */
 const OWNED_BLOCKS = 2_000
+
+/** Positions that one statement reads, until a further part would be added. */
+const POSITIONS_PER_READ = 1_000
 
 /** A part of the log, with bounds of the times of its entries. */
 type Part = {
@@ -224,15 +226,14 @@ async function ownedParts(
   filter: EntryFilter,
   inside: readonly BlockBounds[],
 ): Promise<Part[]> {
-  const isMine = ({ userId, keyId }: OwnedEntries) =>
-    (filter.userId === undefined || userId === filter.userId) && (filter.keyId === undefined || keyId === filter.keyId)
   const single = await readOwnersIn(
     db,
     tenantId,
     inside.filter(({ level }) => level === 1),
+    filter,
   )
   const parts = single.flatMap(({ bounds, owners }) =>
-    owners.filter(isMine).flatMap(({ groups }) => toOwnedPart(filter, bounds, groups)),
+    owners.flatMap(({ groups }) => toOwnedPart(filter, bounds, groups)),
   )
   const owner = filter.userId ?? (await findOwnerOfKey(db, tenantId, filter.keyId ?? ''))
   const runs = await Promise.all(runsOf(inside).map((run) => readOwned(db, tenantId, filter, owner, run)))
@@ -357,6 +358,25 @@ const newestFirst = (one: Match, other: Match): number => {
   return one.id > other.id ? -1 : 1
 }
 
+/** Joins parts that consist of positions in the same chain, so that one statement reads them. */
+function joinPositions(parts: readonly Part[]): Part[] {
+  const joined: Part[] = []
+  const open = new Map<string, PartOf<Positions>>()
+  for (const part of parts) {
+    const last = part.kind === 'positions' ? open.get(part.chain) : undefined
+    if (part.kind !== 'positions') joined.push(part)
+    else if (last && last.seqs.length + last.unsure.length < POSITIONS_PER_READ) {
+      last.seqs.push(...part.seqs)
+      last.unsure.push(...part.unsure)
+    } else {
+      const copy = { ...part, seqs: [...part.seqs], unsure: [...part.unsure] }
+      open.set(part.chain, copy)
+      joined.push(copy)
+    }
+  }
+  return joined
+}
+
 function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
   /** The filter with a period up to `until`, inclusive. */
   const upTo = (until: string | undefined): EntryFilter =>
@@ -443,15 +463,18 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
       let expected = found.length
       for (const part of left) {
         batch.push(part)
-        expected += part.count
+        expected += part.count + part.expected
         if (part.kind === 'block' || part.kind === 'unread' || expected >= needed) break
       }
       left = left.slice(batch.length)
+      const whole: Part[] = []
       for (const part of batch) {
         const smaller = await divide(part)
         if (smaller) left.push(...smaller)
-        else found.push(...(await matchesOf(part, until)))
+        else whole.push(part)
       }
+      const matches = await Promise.all(joinPositions(whole).map((part) => matchesOf(part, until)))
+      found.push(...matches.flat())
       left.sort(byAge)
       found = found.sort(newestFirst)
     }

@@ -138,9 +138,7 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
     key_id: facts.keyId,
     metadata: facts.payerId === facts.userId ? NO_METADATA : { payer_id: facts.payerId },
     cost: answered ? answered.cost : null,
-    usage: answered
-      ? { input_tokens: answered.usage.inputTokens, output_tokens: answered.usage.outputTokens }
-      : null,
+    usage: answered ? { input_tokens: answered.usage.inputTokens, output_tokens: answered.usage.outputTokens } : null,
     times: { started_at: startedAt },
   }
   return { id: facts.bundleId, tenantId: facts.tenantId, createdAtMs: end.atMs, payload, facts: summarised }

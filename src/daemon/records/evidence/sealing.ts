@@ -46,12 +46,7 @@ export type SealerDeps = {
   /** Called when a chain has enough new entries for a checkpoint (EVIDENCE_CHECKPOINT). */
   onGrowth?(): void
   /** Called after each commit with the entries that it has appended to a chain, and their drafts, in order. */
-  onStored?(
-    tenantId: string,
-    chain: string,
-    entries: readonly EvidenceEntryRow[],
-    drafts: readonly EntryDraft[],
-  ): void
+  onStored?(tenantId: string, chain: string, entries: readonly EvidenceEntryRow[], drafts: readonly EntryDraft[]): void
 }
 
 const OF_ALL = ['chain', 'commit_id'] as const

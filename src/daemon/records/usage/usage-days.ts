@@ -28,8 +28,12 @@ export function usageOf(tenantId: string, payload: SummaryFacts | undefined): Us
 export const DAY_CHARS = '2026-11-22'.length
 
 /** Stores reject these characters. No current payload contains them, but one such row would stop all summaries. */
-const UNSTORABLE = /[\0\p{Surrogate}]/gu
-const nameOf = (value: unknown): string => (typeof value === 'string' ? value.replace(UNSTORABLE, '\ufffd') : '')
+const UNSTORABLE = /[\0\p{Surrogate}]/u
+const nameOf = (value: unknown): string => {
+  if (typeof value !== 'string') return ''
+  return UNSTORABLE.test(value) ? value.replace(ALL_UNSTORABLE, '\ufffd') : value
+}
+const ALL_UNSTORABLE = new RegExp(UNSTORABLE, 'gu')
 
 const amountOf = (value: unknown): number => (Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : 0)
 
@@ -41,10 +45,22 @@ export function sumUsage(rows: readonly UsageDayRow[]): UsageDayRow[] {
     const key = `${row.tenant_id}\0${row.day}\0${row.user_id}\0${row.api_key_id}\0${row.model}`
     const sum = sums.get(key)
     if (!sum) sums.set(key, { ...row })
-    else for (const amount of AMOUNTS) sum[amount] = Math.min(Number.MAX_SAFE_INTEGER, sum[amount] + row[amount])
+    else addTo(sum, row)
   }
   return [...sums].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, sum]) => sum)
 }
+
+// One line per amount: each billed request is added here, and a loop over names takes three times as long.
+function addTo(sum: UsageDayRow, row: UsageDayRow): void {
+  sum.requests = capped(sum.requests + row.requests)
+  sum.input_tokens = capped(sum.input_tokens + row.input_tokens)
+  sum.output_tokens = capped(sum.output_tokens + row.output_tokens)
+  sum.nanos = capped(sum.nanos + row.nanos)
+  sum.billed_nanos = capped(sum.billed_nanos + row.billed_nanos)
+  sum.points = capped(sum.points + row.points)
+}
+
+const capped = (amount: number): number => Math.min(Number.MAX_SAFE_INTEGER, amount)
 
 export const AMOUNTS = ['requests', 'input_tokens', 'output_tokens', 'nanos', 'billed_nanos', 'points'] as const
 

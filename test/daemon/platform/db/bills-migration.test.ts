@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import type { MigrationDialect } from '../../../../src/daemon/platform/db/migration-step.ts'
 import { usage } from '../../../../src/daemon/platform/db/migrations/0002-usage.ts'
@@ -85,7 +85,7 @@ describeEachEngine('the bills of a store from before receipts were the bills', (
     const masterKey = createMasterKey(TEST_MASTER_KEY)
     const keys = await openSigningKeys(store.db, { masterKey, name: undefined, clock: systemClock })
     const chains = await verifyTenant(store.db, tenantId, await keys.published())
-    return chains.map(({ chain, ok, size, headHash }) => ({ chain, ok, size, headHash }))
+    return chains.map(({ chain, ok, size, head }) => ({ chain, ok, size, head }))
   }
 
   test('are in the sums of usage exactly once, with or without a receipt, and the chain stays valid', async () => {
@@ -117,7 +117,9 @@ describeEachEngine('the bills of a store from before receipts were the bills', (
     const chainsBefore = await verified(own.id)
     expect(chainsBefore).toMatchObject([{ chain, ok: true, size: 302 }])
 
-    await run(oneRecord(dialect))
+    await run(oneRecord.before(dialect))
+    await oneRecord.move(db as unknown as Kysely<unknown>)
+    await run(oneRecord.after(dialect))
     await run(logSummaries(dialect))
     const projector = createLogProjector({ db, clock: systemClock, log })
     await projector.run()
