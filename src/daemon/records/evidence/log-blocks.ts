@@ -129,8 +129,13 @@ export function blockOf(entries: readonly SummarisedEntry[]): LogBlock {
  * The entries of one user and key in a block of level 1 or 2, by type and severity. `members` contains positions of
  * entries in the block, in ascending order.
  */
-export type OwnedEntries = { userId: string; keyId: string; groups: OwnedGroup[] }
-export type OwnedGroup = { type: string | null; severity: string | null; members: number[] }
+export type OwnedEntries = { userId: string; keyId: string; groups: readonly OwnedGroup[] }
+export type OwnedGroup = {
+  type: string | null
+  severity: string | null
+  count: number
+  readonly members: readonly number[]
+}
 
 /** The owners of the entries in a level-1 block. Entries without user and key are omitted. */
 export function ownersOf(entries: readonly SummarisedEntry[]): OwnedEntries[] {
@@ -163,15 +168,17 @@ export function mergeOwners(blocks: readonly { block: number; owners: readonly O
 }
 
 class Owners {
-  readonly #byName = new Map<string, OwnedEntries>()
+  readonly #byName = new Map<string, { userId: string; keyId: string; groups: (OwnedGroup & { members: number[] })[] }>()
 
   add(userId: string, keyId: string, type: string | null, severity: string | null, members: readonly number[]): void {
     const name = `${userId} ${keyId}`
     const owner = this.#byName.get(name) ?? { userId, keyId, groups: [] }
     this.#byName.set(name, owner)
     const group = owner.groups.find((one) => one.type === type && one.severity === severity)
-    if (group) group.members.push(...members)
-    else owner.groups.push({ type, severity, members: [...members] })
+    if (group) {
+      group.count += members.length
+      group.members.push(...members)
+    } else owner.groups.push({ type, severity, count: members.length, members: [...members] })
   }
 
   get all(): OwnedEntries[] {
@@ -189,18 +196,20 @@ export const toStoredOwned = (groups: readonly OwnedGroup[]): StoredOwned[] =>
     ...members.map((member, at) => member - (members[at - 1] ?? 0)),
   ])
 
+/** The groups of a stored owner. A count reads many owners without their members, so `members` is computed when read. */
 export const fromStoredOwned = (stored: readonly StoredOwned[]): OwnedGroup[] =>
-  stored.map(([type, severity, ...steps]) => {
-    let member = 0
-    return {
-      type,
-      severity,
-      members: steps.map((step) => {
+  stored.map((group) => ({
+    type: group[0],
+    severity: group[1],
+    count: group.length - 2,
+    get members() {
+      let member = 0
+      return (group.slice(2) as number[]).map((step) => {
         member += step
         return member
-      }),
-    }
-  })
+      })
+    },
+  }))
 
 export const toStoredOwners = (owners: readonly OwnedEntries[]): string =>
   JSON.stringify(owners.map(({ userId, keyId, groups }) => [userId, keyId, toStoredOwned(groups)]))
