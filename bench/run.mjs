@@ -30,7 +30,8 @@ options
   --data-dir DIR    directory of the stores; use a real disk, or durable commits look free
                     (default: the system's temporary directory)
   --postgres URL    ingest, logs: an empty database to use (default: SQLite)
-  --entries N       logs: number of entries
+  --entries N       logs: number of entries; 10,000,000 need 25 GB and 20 minutes to write
+  --store DIR       logs: keep the store in this directory; a later run uses it, or continues an interrupted one
   --part NAME       ingest: only small (documents of one passage), chat (latency) or large (1 GB, memory);
                     evidence: only requests or checks; stalls: only cases whose name contains NAME
   --against DIR     builds: a built checkout; may be repeated
@@ -66,6 +67,7 @@ const OPTIONS = {
   postgres: { type: 'string' },
   part: { type: 'string' },
   entries: { type: 'string' },
+  store: { type: 'string' },
   against: { type: 'string', multiple: true },
   out: { type: 'string' },
   'no-build': { type: 'boolean', default: false },

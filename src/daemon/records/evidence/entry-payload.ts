@@ -33,6 +33,12 @@ export type LoggedPayload = {
   times?: { started_at: string; first_token_ms: number | null; latency_ms: number }
 }
 
+/** The properties of a payload that are summarised (log-blocks.ts, usage-days.ts). */
+export type SummaryFacts = Pick<LoggedPayload, SummarisedProperty> & { times?: { started_at: string } }
+type SummarisedProperty =
+  | ('kind' | 'type' | 'operation' | 'severity' | 'result' | 'compliance_category' | 'endpoint' | 'status' | 'error')
+  | ('model' | 'requested_model' | 'user_id' | 'key_id' | 'description' | 'metadata' | 'usage' | 'cost')
+
 export type LoggedAttempt = {
   model: string
   status: string

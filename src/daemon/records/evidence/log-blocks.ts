@@ -1,7 +1,7 @@
 // Blocks summarise consecutive entries of a chain. Lists use them to find and count entries without reading the
 // entries.
 import type { EvidenceEntryRow, LogBlockRow } from '../../platform/db/tables.ts'
-import type { LoggedPayload } from './entry-payload.ts'
+import type { SummaryFacts } from './entry-payload.ts'
 
 /** Number of entries in a block of level 1. */
 export const BLOCK_ENTRIES = 256
@@ -64,23 +64,47 @@ const isRequestId = (id: string): boolean => id.startsWith('jti-')
 
 const HIDDEN: EntryFacets = { hidden: true, described: false, values: FACETS.map(() => null) }
 
-/** The facets of an entry. */
-export function facetsOf(id: string, payload: LoggedPayload | undefined): EntryFacets {
+const FACETS_KEPT = 1_000
+/** Most entries have the same facets as an earlier entry. They share one object. */
+const known = new Map<string, EntryFacets>()
+
+/** The facets of an entry. Equal facets are usually the same object. */
+export function facetsOf(id: string, payload: SummaryFacts | undefined): EntryFacets {
   if (payload === undefined) return HIDDEN
-  const values = FACETS.map((facet) => textOf(payload[facet]))
+  const values: (string | null)[] = []
+  for (const facet of FACETS) values.push(textOf(payload[facet]))
   if (isRequestId(id)) values[0] = REQUEST_TYPE
-  return { hidden: false, described: typeof payload.description === 'string', values }
+  const facets = { hidden: false, described: typeof payload.description === 'string', values }
+  const key = keyOf(facets)
+  const found = known.get(key)
+  if (found) return found
+  if (known.size >= FACETS_KEPT) known.clear()
+  known.set(key, facets)
+  return facets
+}
+
+/** Equal for equal facets. Values contain no NUL, so keys differ if values differ. */
+function keyOf({ hidden, described, values }: EntryFacets): string {
+  let key = hidden ? 'h' : described ? 'd' : ''
+  for (const value of values) key += value === null ? '\0-' : value === undefined ? '\0?' : `\0=${value}`
+  return key
 }
 
 /** Like `jsonMember` of the engines: a text or a number as text, any other value as null. */
 const textOf = (value: unknown): string | null =>
-  typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : typeof value === 'number' ? String(value) : null
+  typeof value === 'string'
+    ? value.includes('\0')
+      ? value.replaceAll('\0', '\ufffd')
+      : value
+    : typeof value === 'number'
+      ? String(value)
+      : null
 
 /** A summarised entry: its position in its chain, its time, its facets, its user and its key. */
 export type SummarisedEntry = { seq: number; createdAt: string; facets: EntryFacets; userId: string; keyId: string }
 
 type Entry = Pick<EvidenceEntryRow, 'seq' | 'id' | 'created_at'>
-export const toSummary = ({ seq, id, created_at }: Entry, payload: LoggedPayload | undefined): SummarisedEntry => ({
+export const toSummary = ({ seq, id, created_at }: Entry, payload: SummaryFacts | undefined): SummarisedEntry => ({
   seq,
   createdAt: created_at,
   facets: facetsOf(id, payload),
@@ -92,16 +116,26 @@ export const toSummary = ({ seq, id, created_at }: Entry, payload: LoggedPayload
 export function blockOf(entries: readonly SummarisedEntry[]): LogBlock {
   const groups = new Groups()
   for (const { seq, facets } of entries) groups.add(facets, 1, seq % BLOCK_ENTRIES)
-  const times = entries.map(({ createdAt }) => ({ first_at: createdAt, last_at: createdAt }))
-  return { block: Math.floor((entries[0]?.seq ?? 0) / BLOCK_ENTRIES), ...rangeOf(times), groups: groups.all }
+  const [{ seq, createdAt }] = entries as [SummarisedEntry]
+  let [first_at, last_at] = [createdAt, createdAt]
+  for (const { createdAt } of entries) {
+    if (createdAt < first_at) first_at = createdAt
+    if (createdAt > last_at) last_at = createdAt
+  }
+  return { block: Math.floor(seq / BLOCK_ENTRIES), first_at, last_at, groups: groups.all }
 }
 
 /**
  * The entries of one user and key in a block of level 1 or 2, by type and severity. `members` contains positions of
  * entries in the block, in ascending order.
  */
-export type OwnedEntries = { userId: string; keyId: string; groups: OwnedGroup[] }
-export type OwnedGroup = { type: string | null; severity: string | null; members: number[] }
+export type OwnedEntries = { userId: string; keyId: string; groups: readonly OwnedGroup[] }
+export type OwnedGroup = {
+  type: string | null
+  severity: string | null
+  count: number
+  readonly members: readonly number[]
+}
 
 /** The owners of the entries in a level-1 block. Entries without user and key are omitted. */
 export function ownersOf(entries: readonly SummarisedEntry[]): OwnedEntries[] {
@@ -134,15 +168,17 @@ export function mergeOwners(blocks: readonly { block: number; owners: readonly O
 }
 
 class Owners {
-  readonly #byName = new Map<string, OwnedEntries>()
+  readonly #byName = new Map<string, { userId: string; keyId: string; groups: (OwnedGroup & { members: number[] })[] }>()
 
   add(userId: string, keyId: string, type: string | null, severity: string | null, members: readonly number[]): void {
     const name = `${userId} ${keyId}`
     const owner = this.#byName.get(name) ?? { userId, keyId, groups: [] }
     this.#byName.set(name, owner)
     const group = owner.groups.find((one) => one.type === type && one.severity === severity)
-    if (group) group.members.push(...members)
-    else owner.groups.push({ type, severity, members: [...members] })
+    if (group) {
+      group.count += members.length
+      group.members.push(...members)
+    } else owner.groups.push({ type, severity, count: members.length, members: [...members] })
   }
 
   get all(): OwnedEntries[] {
@@ -160,18 +196,20 @@ export const toStoredOwned = (groups: readonly OwnedGroup[]): StoredOwned[] =>
     ...members.map((member, at) => member - (members[at - 1] ?? 0)),
   ])
 
+/** The groups of a stored owner. A count reads many owners without their members, so `members` is computed when read. */
 export const fromStoredOwned = (stored: readonly StoredOwned[]): OwnedGroup[] =>
-  stored.map(([type, severity, ...steps]) => {
-    let member = 0
-    return {
-      type,
-      severity,
-      members: steps.map((step) => {
+  stored.map((group) => ({
+    type: group[0],
+    severity: group[1],
+    count: group.length - 2,
+    get members() {
+      let member = 0
+      return (group.slice(2) as number[]).map((step) => {
         member += step
         return member
-      }),
-    }
-  })
+      })
+    },
+  }))
 
 export const toStoredOwners = (owners: readonly OwnedEntries[]): string =>
   JSON.stringify(owners.map(({ userId, keyId, groups }) => [userId, keyId, toStoredOwned(groups)]))
@@ -213,20 +251,27 @@ function rangeOf(parts: readonly { first_at: string; last_at: string }[]): { fir
   return { first_at, last_at }
 }
 
+type Group = EntryFacets & { count: number; members: number[] }
+
 /** Collects groups of entries with equal facets. */
 class Groups {
-  readonly #byKey = new Map<string, EntryFacets & { count: number; members: number[] }>()
+  readonly #byKey = new Map<string, Group>()
+  /** The groups by the objects that were added. Most entries of a block share a few objects. */
+  readonly #byFacets = new Map<EntryFacets, Group>()
 
-  add({ hidden, described, values }: EntryFacets, count: number, position: number): void {
-    let key = hidden ? 'h' : described ? 'd' : ''
-    // Values contain no NUL, so keys differ if values differ.
-    for (const value of values) key += value === null ? '\0-' : value === undefined ? '\0?' : `\0=${value}`
-    const known = this.#byKey.get(key)
-    if (!known) this.#byKey.set(key, { hidden, described, values, count, members: [position] })
-    else {
-      known.count += count
-      if (known.members.at(-1) !== position) known.members.push(position)
-    }
+  add(facets: EntryFacets, count: number, position: number): void {
+    const group = this.#byFacets.get(facets) ?? this.#groupOf(facets)
+    group.count += count
+    if (group.members.at(-1) !== position) group.members.push(position)
+  }
+
+  #groupOf(facets: EntryFacets): Group {
+    const { hidden, described, values } = facets
+    const key = keyOf(facets)
+    const group = this.#byKey.get(key) ?? { hidden, described, values, count: 0, members: [] }
+    this.#byKey.set(key, group)
+    this.#byFacets.set(facets, group)
+    return group
   }
 
   get all(): readonly BlockGroup[] {

@@ -120,9 +120,20 @@ export async function readGroups(
   tenantId: string,
   blocks: readonly BlockBounds[],
 ): Promise<(readonly BlockGroup[])[]> {
-  const byName = new Map<string, readonly BlockGroup[]>()
-  const nameOf = ({ chain, level, block }: Pick<BlockBounds, 'chain' | 'level' | 'block'>) =>
-    `${chain} ${level} ${block}`
+  const rows = await readRows(db, tenantId, blocks, 'groups')
+  return blocks.map((block) => {
+    const stored = rows.get(block)
+    return stored === undefined ? [] : parseGroups(stored)
+  })
+}
+
+/** One column of these blocks. Blocks that were removed in the meantime are omitted. */
+async function readRows(
+  db: Db,
+  tenantId: string,
+  blocks: readonly BlockBounds[],
+  column: 'groups' | 'owners',
+): Promise<Map<BlockBounds, string>> {
   const lists = new Map<string, BlockBounds[]>()
   for (const bounds of blocks) {
     const name = `${bounds.chain} ${bounds.level}`
@@ -130,45 +141,51 @@ export async function readGroups(
     if (list) list.push(bounds)
     else lists.set(name, [bounds])
   }
+  const reads: Promise<[BlockBounds, string][]>[] = []
   for (const list of lists.values()) {
     for (let from = 0; from < list.length; from += BLOCKS_PER_READ) {
-      const part = list.slice(from, from + BLOCKS_PER_READ)
-      const { chain, level } = part[0] as BlockBounds
-      const rows = await db
-        .selectFrom('log_blocks')
-        .select(['block', 'groups'])
-        .where('tenant_id', '=', tenantId)
-        .where('chain', '=', chain)
-        .where('level', '=', level)
-        .where(
-          'block',
-          'in',
-          part.map(({ block }) => block),
-        )
-        .execute()
-      for (const { block, groups } of rows) byName.set(nameOf({ chain, level, block }), parseGroups(groups))
+      reads.push(readPart(db, tenantId, list.slice(from, from + BLOCKS_PER_READ), column))
     }
   }
-  return blocks.map((block) => byName.get(nameOf(block)) ?? [])
+  return new Map((await Promise.all(reads)).flat())
 }
 
-/** The entries of a user or key in these blocks of level 1. */
+/** One column of these blocks of one chain and level. */
+async function readPart(
+  db: Db,
+  tenantId: string,
+  blocks: readonly BlockBounds[],
+  column: 'groups' | 'owners',
+): Promise<[BlockBounds, string][]> {
+  const { chain, level } = blocks[0] as BlockBounds
+  const byPosition = new Map(blocks.map((bounds) => [bounds.block, bounds]))
+  const rows = await db
+    .selectFrom('log_blocks')
+    .select(['block', `${column} as text`])
+    .where('tenant_id', '=', tenantId)
+    .where('chain', '=', chain)
+    .where('level', '=', level)
+    .where('block', 'in', [...byPosition.keys()])
+    .execute()
+  return rows.map(({ block, text }) => [byPosition.get(block) as BlockBounds, text])
+}
+
+/** The entries of one user or key in these blocks of level 1, for each block that has any. */
 export async function readOwnersIn(
   db: Db,
   tenantId: string,
   blocks: readonly BlockBounds[],
+  { userId, keyId }: { userId?: string | undefined; keyId?: string | undefined },
 ): Promise<{ bounds: BlockBounds; owners: OwnedEntries[] }[]> {
-  const found = await Promise.all(
-    blocks.map(({ chain, block }) =>
-      db
-        .selectFrom('log_blocks')
-        .select('owners')
-        .where('tenant_id', '=', tenantId)
-        .where('chain', '=', chain)
-        .where('level', '=', 1)
-        .where('block', '=', block)
-        .executeTakeFirst(),
-    ),
-  )
-  return blocks.map((bounds, at) => ({ bounds, owners: parseOwners(found[at]?.owners || '[]') }))
+  const rows = await readRows(db, tenantId, blocks, 'owners')
+  // Parsing takes far longer than this search, and most blocks have no entry of this user or key.
+  const names = [userId, keyId].flatMap((name) => (name === undefined ? [] : JSON.stringify(name)))
+  return blocks.flatMap((bounds) => {
+    const stored = rows.get(bounds)
+    if (!stored || !names.every((name) => stored.includes(name))) return []
+    const owners = parseOwners(stored).filter(
+      (owner) => (userId === undefined || owner.userId === userId) && (keyId === undefined || owner.keyId === keyId),
+    )
+    return owners.length > 0 ? [{ bounds, owners }] : []
+  })
 }

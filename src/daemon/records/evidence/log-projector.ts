@@ -6,6 +6,7 @@ import { insertRows } from '../../platform/db/insert-rows.ts'
 import { insertEach } from '../../platform/db/insert-together.ts'
 import type { EvidenceEntryRow, LogBlockRow, UsageDayRow } from '../../platform/db/tables.ts'
 import { createPacer } from '../../platform/pacing.ts'
+import type { EntryDraft } from '../ledger/records.ts'
 import { sumUsage, toUsageInsert, usageOf } from '../usage/usage-days.ts'
 import { payloadOf } from './entry-payload.ts'
 import {
@@ -45,8 +46,8 @@ const OPEN_BLOCKS = 1_000
 export type LogProjector = {
   /** Summarises all entries of all chains that are not yet summarised. */
   run(): Promise<void>
-  /** Queues these stored entries of a chain, to be summarised soon. They are kept in memory until then. */
-  follow(tenantId: string, chain: string, entries: readonly NewEntry[]): void
+  /** Queues these stored entries of a chain, to be summarised soon. The facts of their drafts are kept until then. */
+  follow(tenantId: string, chain: string, entries: readonly StoredEntry[], drafts: readonly EntryFacts[]): void
   /** Stops after the current step. A later daemon continues from the stored position. */
   close(): Promise<void>
 }
@@ -54,7 +55,10 @@ export type LogProjector = {
 export type ProjectorDeps = { db: Db; clock: Clock; log: { error(details: object, message: string): void } }
 
 /** The columns of an entry that are summarised. */
-export type NewEntry = Pick<EvidenceEntryRow, 'seq' | 'id' | 'created_at' | 'payload'>
+type StoredEntry = Pick<EvidenceEntryRow, 'seq' | 'id' | 'created_at' | 'payload'>
+type EntryFacts = Pick<EntryDraft, 'facts'>
+/** An entry to summarise. Its payload is parsed only if the facts are missing. */
+type NewEntry = StoredEntry & EntryFacts
 
 type Chain = { tenantId: string; chain: string }
 /** The position that this daemon stored last, and the summaries of the entries after the last complete block. */
@@ -83,6 +87,8 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
   /** New entries by chain, without gaps. All other entries are read from the store. */
   const fresh = new Map<string, NewEntry[]>()
   let freshEntries = 0
+  /** Sizes of chains with new entries. These entries may be missing in `fresh`. */
+  const sizes = new Map<string, number>()
   let timer: Timer | undefined
   let working: Promise<void> | undefined
   let isClosed = false
@@ -124,13 +130,19 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
     fresh.delete(name)
     freshEntries -= kept?.length ?? 0
     const readFrom = cached ? from : from - (from % BLOCK_ENTRIES)
-    const isKept = cached !== undefined && kept?.[0]?.seq === from
-    const rows = isKept ? kept : await readEntries(db, of, { from: readFrom, limit: ENTRIES_PER_STEP })
+    // Some of these entries may already be summarised: an earlier step may have read them from the store.
+    const firstKept = kept?.[0]?.seq ?? Number.POSITIVE_INFINITY
+    const next = cached !== undefined && firstKept <= from ? kept?.slice(from - firstKept) : undefined
+    const isKept = next !== undefined && next.length > 0
+    const rows: readonly NewEntry[] = isKept
+      ? next
+      : await readEntries(db, of, { from: readFrom, limit: ENTRIES_PER_STEP })
     pacer.resume()
     const usage: UsageDayRow[] = []
     for (const row of rows) {
-      await pacer.turn()
-      const payload = payloadOf(row)
+      const turn = pacer.turn()
+      if (turn) await turn
+      const payload = row.facts ?? payloadOf(row)
       summaries.push(toSummary(row, payload))
       const used = row.seq < from ? undefined : usageOf(of.tenantId, payload)
       if (used) usage.push(used)
@@ -142,7 +154,7 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
       ...{ of, from, to, usage, entries: rows.length },
       blocks: completeBlocks(of, summaries, to),
       open: summaries.filter(({ seq }) => seq >= openFrom),
-      mayGoOn: isKept || rows.length === ENTRIES_PER_STEP,
+      mayGoOn: isKept ? to < (sizes.get(name) ?? 0) : rows.length === ENTRIES_PER_STEP,
     }
   }
 
@@ -168,6 +180,7 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
       if (moved.has(step)) known.set(name, { size: step.to, open: step.open })
       else known.delete(name)
       if (step.mayGoOn || !moved.has(step)) grown.set(name, step.of)
+      if ((sizes.get(name) ?? 0) <= step.to) sizes.delete(name)
     }
   }
 
@@ -187,15 +200,19 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
       }
       await work()
     },
-    follow(tenantId, chain, entries) {
+    follow(tenantId, chain, entries, drafts) {
       if (isClosed) return
       const name = nameOf({ tenantId, chain })
       woken.set(name, { tenantId, chain })
       const kept = fresh.get(name) ?? []
       const last = kept.at(-1)
+      sizes.set(name, (entries.at(-1)?.seq ?? -1) + 1)
       if (freshEntries < FRESH_ENTRIES && (last === undefined || last.seq + 1 === entries[0]?.seq)) {
         fresh.set(name, kept)
-        kept.push(...entries)
+        for (const [at, { seq, id, created_at, payload }] of entries.entries()) {
+          const facts = drafts[at]?.facts
+          kept.push(facts ? { seq, id, created_at, payload: null, facts } : { seq, id, created_at, payload })
+        }
         freshEntries += entries.length
       }
       timer ??= clock.after(PROJECTION_DELAY_MS, () => {
@@ -221,7 +238,7 @@ const readEntries = (
   db: Db,
   { tenantId, chain }: Chain,
   { from, limit }: { from: number; limit: number },
-): Promise<NewEntry[]> =>
+): Promise<StoredEntry[]> =>
   db
     .selectFrom('evidence_entries')
     .select(['seq', 'id', 'created_at', 'payload'])

@@ -15,7 +15,6 @@ import {
   type BlockGroup,
   entriesIn,
   fromStoredOwned,
-  type OwnedEntries,
   type OwnedGroup,
 } from './log-blocks.ts'
 import {
@@ -42,7 +41,10 @@ export type LogView = {
 /** Maximum number of parts of the log that a count reads because their summaries are not sufficient. */
 const UNDECIDED_PARTS = 32
 /** Maximum number of blocks of one user or key, per chain, that are read at once. */
-const OWNED_BLOCKS = 2_000
+const OWNED_BLOCKS = 500
+
+/** Positions that one statement reads, until a further part would be added. */
+const POSITIONS_PER_READ = 1_000
 
 /** A part of the log, with bounds of the times of its entries. */
 type Part = {
@@ -66,7 +68,7 @@ type Part = {
 /** A block above level 1, and the positions of the blocks in it that have matches or possible matches. */
 type Block = { kind: 'block'; block: BlockBounds; members: number[] }
 /** Matches and possible matches by their position in the chain. */
-type Positions = { kind: 'positions'; chain: string; seqs: number[]; unsure: number[] }
+type Positions = { kind: 'positions'; chain: string; readonly seqs: number[]; readonly unsure: number[] }
 type PartOf<Kind extends Block | Positions> = Part & Kind
 
 export async function openLogView(
@@ -145,7 +147,7 @@ async function readRange(db: Db, tenantId: string, filter: EntryFilter, range: E
   }
 }
 
-const sumOf = (kinds: readonly EntryCount[]): number => kinds.reduce((sum, { count }) => sum + count, 0)
+const sumOf = (kinds: readonly { count: number }[]): number => kinds.reduce((sum, { count }) => sum + count, 0)
 
 /** The matches in these blocks, as far as their groups show them. */
 async function blockParts(
@@ -224,15 +226,15 @@ async function ownedParts(
   filter: EntryFilter,
   inside: readonly BlockBounds[],
 ): Promise<Part[]> {
-  const isMine = ({ userId, keyId }: OwnedEntries) =>
-    (filter.userId === undefined || userId === filter.userId) && (filter.keyId === undefined || keyId === filter.keyId)
   const single = await readOwnersIn(
     db,
     tenantId,
     inside.filter(({ level }) => level === 1),
+    filter,
   )
+  const wanted = toOwnedFilter(filter)
   const parts = single.flatMap(({ bounds, owners }) =>
-    owners.filter(isMine).flatMap(({ groups }) => toOwnedPart(filter, bounds, groups)),
+    owners.flatMap(({ groups }) => toOwnedPart(wanted, bounds, groups)),
   )
   const owner = filter.userId ?? (await findOwnerOfKey(db, tenantId, filter.keyId ?? ''))
   const runs = await Promise.all(runsOf(inside).map((run) => readOwned(db, tenantId, filter, owner, run)))
@@ -257,8 +259,9 @@ async function readOwned(
   if (owner !== undefined) query = query.where('user_id', '=', owner)
   if (filter.keyId !== undefined) query = query.where('api_key_id', '=', filter.keyId)
   const rows = await query.orderBy('block', 'desc').limit(OWNED_BLOCKS).execute()
+  const wanted = toOwnedFilter(filter)
   const parts = rows.flatMap(({ groups, ...bounds }) =>
-    toOwnedPart(filter, { chain, level: 2, ...bounds }, fromStoredOwned(JSON.parse(groups))),
+    toOwnedPart(wanted, { chain, level: 2, ...bounds }, fromStoredOwned(JSON.parse(groups))),
   )
   const last = rows.at(-1)
   if (rows.length < OWNED_BLOCKS || last === undefined || last.block === from) return parts
@@ -270,24 +273,50 @@ async function readOwned(
   return [...parts, { kind: 'unread', owner, run, first_at, last_at, count: 0, kinds: [], expected }]
 }
 
+/** The conditions that the groups of an owner show, and whether there are others. */
+type OwnedFilter = Pick<EntryFilter, 'types' | 'severity'> & { hasOthers: boolean }
+
+function toOwnedFilter({ userId, keyId, types, severity, ...others }: EntryFilter): OwnedFilter {
+  return { types, severity, hasOthers: hasContentFilter(others) }
+}
+
 /**
  * The entries of one owner in a block. If the filter has conditions that the groups do not show, the entries are only
- * possible matches.
+ * possible matches. A count reads thousands of blocks, so positions are computed only when they are read.
  */
-function toOwnedPart(filter: EntryFilter, block: BlockBounds, groups: readonly OwnedGroup[]): Part[] {
-  const { userId, keyId, types, severity, ...others } = filter
-  const possible = groups
-    .filter(({ type }) => types === undefined || (type !== null && types.includes(type)))
-    .filter((group) => severity === undefined || group.severity === severity)
-  const seqs = possible.flatMap(({ members }) => members.map((at) => block.block * entriesIn(block.level) + at))
-  if (seqs.length === 0) return []
+function toOwnedPart(
+  { types, severity, hasOthers }: OwnedFilter,
+  block: BlockBounds,
+  groups: readonly OwnedGroup[],
+): Part[] {
+  const possible = groups.filter(
+    (group) =>
+      (types === undefined || (group.type !== null && types.includes(group.type))) &&
+      (severity === undefined || group.severity === severity),
+  )
+  const count = sumOf(possible)
+  if (count === 0) return []
   const { chain, first_at, last_at } = block
-  const common = { kind: 'positions', chain, first_at, last_at } as const
-  if (hasContentFilter(others)) {
-    return [{ ...common, seqs: [], unsure: seqs, count: 0, kinds: [], expected: seqs.length / 2 }]
+  const first = block.block * entriesIn(block.level)
+  const toSeqs = () => possible.flatMap(({ members }) => members.map((at) => first + at))
+  if (hasOthers) {
+    return [
+      {
+        ...{ kind: 'positions', chain, first_at, last_at, seqs: [], count: 0, kinds: [], expected: count / 2 },
+        get unsure() {
+          return toSeqs()
+        },
+      },
+    ]
   }
-  const kinds = possible.map(({ type, severity, members }) => ({ type, severity, count: members.length }))
-  return [{ ...common, seqs, unsure: [], count: seqs.length, kinds, expected: 0 }]
+  return [
+    {
+      ...{ kind: 'positions', chain, first_at, last_at, unsure: [], count, kinds: possible, expected: 0 },
+      get seqs() {
+        return toSeqs()
+      },
+    },
+  ]
 }
 
 /** The user of a key. Undefined for a deleted key, whose blocks are then searched under all users. */
@@ -328,7 +357,8 @@ class Kinds {
   }
 
   add(type: string | null, severity: string | null, count: number): void {
-    const name = JSON.stringify([type, severity])
+    // Values contain no NUL, so names differ if values differ.
+    const name = `${type ?? '\0'}\0${severity ?? '\0'}`
     const known = this.#byName.get(name)
     if (known) known.count += count
     else this.#byName.set(name, { type, severity, count })
@@ -355,6 +385,25 @@ type Match = { id: string; created_at: string }
 const newestFirst = (one: Match, other: Match): number => {
   if (one.created_at !== other.created_at) return one.created_at > other.created_at ? -1 : 1
   return one.id > other.id ? -1 : 1
+}
+
+/** Joins parts that consist of positions in the same chain, so that one statement reads them. */
+function joinPositions(parts: readonly Part[]): Part[] {
+  const joined: Part[] = []
+  const open = new Map<string, PartOf<Positions>>()
+  for (const part of parts) {
+    const last = part.kind === 'positions' ? open.get(part.chain) : undefined
+    if (part.kind !== 'positions') joined.push(part)
+    else if (last && last.seqs.length + last.unsure.length < POSITIONS_PER_READ) {
+      last.seqs.push(...part.seqs)
+      last.unsure.push(...part.unsure)
+    } else {
+      const copy = { ...part, seqs: [...part.seqs], unsure: [...part.unsure] }
+      open.set(part.chain, copy)
+      joined.push(copy)
+    }
+  }
+  return joined
 }
 
 function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
@@ -443,15 +492,18 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
       let expected = found.length
       for (const part of left) {
         batch.push(part)
-        expected += part.count
+        expected += part.count + part.expected
         if (part.kind === 'block' || part.kind === 'unread' || expected >= needed) break
       }
       left = left.slice(batch.length)
+      const whole: Part[] = []
       for (const part of batch) {
         const smaller = await divide(part)
         if (smaller) left.push(...smaller)
-        else found.push(...(await matchesOf(part, until)))
+        else whole.push(part)
       }
+      const matches = await Promise.all(joinPositions(whole).map((part) => matchesOf(part, until)))
+      found.push(...matches.flat())
       left.sort(byAge)
       found = found.sort(newestFirst)
     }

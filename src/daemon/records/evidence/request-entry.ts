@@ -6,6 +6,7 @@ import type { IncidentAction } from '../../../shared/wire/incidents.ts'
 import type { Outcome, ProviderHead, TokenUsage } from '../../models/provider.ts'
 import type { EntryDraft } from '../ledger/records.ts'
 import type { Entitlement } from './entitlement.ts'
+import type { SummaryFacts } from './entry-payload.ts'
 
 /** The inspectors of a request, by their names in receipts. */
 export type Inspector = 'canary' | 'dlp' | 'pii' | 'policy' | 'prompt_shield'
@@ -107,21 +108,43 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
   const { answered } = end
   const denied = end.result === 'denied'
   const issuedAt = isoTime(end.atMs)
+  const startedAt = isoTime(facts.startedAtMs)
+  const [model, requestedModel] = [toName(answered?.model ?? null), toName(facts.requestedModel)]
+  const complianceCategory = denied ? 'security' : 'data_protection'
   const payload =
     `{"actor":"key","attempts":[${attemptsOf(facts)}],"bundle_id":"${facts.bundleId}",` +
-    `"compliance_category":"${denied ? 'security' : 'data_protection'}","cost":${costOf(answered, issuedAt)},` +
+    `"compliance_category":"${complianceCategory}","cost":${costOf(answered, issuedAt)},` +
     `"documents_retrieved":${facts.documentsRetrieved},"endpoint":"${facts.endpoint}",` +
     `${end.error === undefined ? '' : `"error":"${end.error}",`}"index":${toTextOrNull(facts.index)},"inspection":${inspectionOf(facts)},` +
     `"issued_at":"${issuedAt}","key_id":"${facts.keyId}","kind":"request","metadata":${metadataOf(facts, end)},` +
-    `"mode":"${policy?.document.mode ?? 'enforce'}","model":${toTextOrNull(answered?.model ?? null)},` +
+    `"mode":"${policy?.document.mode ?? 'enforce'}","model":${model.json},` +
     `"operation":"${facts.operation}","outcome":"${denied ? 'denied' : 'allowed'}","policy":${policyOf(policy)},` +
-    `"request_id":"${facts.requestId}","request_sha256":"${facts.requestSha256}","requested_model":${toTextOrNull(facts.requestedModel)},` +
+    `"request_id":"${facts.requestId}","request_sha256":"${facts.requestSha256}","requested_model":${requestedModel.json},` +
     `"response_sha256":${toHash(end.responseSha256)},"result":"${end.result}","severity":"${severityOf(end)}","status":${end.status},` +
     `"times":{"first_token_ms":${answered?.firstTokenMs ?? null},"latency_ms":${end.latencyMs},` +
-    `"started_at":"${isoTime(facts.startedAtMs)}"},"type":"api_access","usage":${usageOf(answered)},` +
+    `"started_at":"${startedAt}"},"type":"api_access","usage":${usageOf(answered)},` +
     `"user_id":"${facts.userId}","version":1}`
-  return { id: facts.bundleId, tenantId: facts.tenantId, createdAtMs: end.atMs, payload }
+  const summarised: SummaryFacts = {
+    ...{ kind: 'request', type: 'api_access', compliance_category: complianceCategory },
+    operation: facts.operation,
+    endpoint: facts.endpoint,
+    result: end.result,
+    severity: severityOf(end),
+    status: end.status,
+    ...(end.error !== undefined && { error: end.error }),
+    model: model.text,
+    requested_model: requestedModel.text,
+    user_id: facts.userId,
+    key_id: facts.keyId,
+    metadata: facts.payerId === facts.userId ? NO_METADATA : { payer_id: facts.payerId },
+    cost: answered ? answered.cost : null,
+    usage: answered ? { input_tokens: answered.usage.inputTokens, output_tokens: answered.usage.outputTokens } : null,
+    times: { started_at: startedAt },
+  }
+  return { id: facts.bundleId, tenantId: facts.tenantId, createdAtMs: end.atMs, payload, facts: summarised }
 }
+
+const NO_METADATA = {}
 
 function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
   let all = ''
@@ -181,7 +204,7 @@ function metadataOf({ streamed, payerId, userId }: RequestFacts, { answered }: R
   return `{"ending":${answered ? `"${answered.outcome}"` : 'null'},${payer}"streamed":${streamed}}`
 }
 
-const severityOf = ({ result, error }: RequestEnd): string => {
+const severityOf = ({ result, error }: RequestEnd): SummaryFacts['severity'] => {
   if (result === 'success' || error === CLIENT_LEFT) return 'info'
   return result === 'denied' ? 'warning' : 'error'
 }
@@ -238,7 +261,7 @@ function verdictOf(incidents: readonly RecordedIncident[]): 'logged' | 'changed'
   return done.length > 0 ? 'changed' : 'logged'
 }
 
-const toTextOrNull = (text: string | null): string => (text === null ? 'null' : toText(text))
+const toTextOrNull = (text: string | null): string => toName(text).json
 
 const toHash = (hash: string | null): string => (hash === null ? 'null' : `"${hash}"`)
 
@@ -250,18 +273,25 @@ const SHOWN_CHARS = 300
 const UNSTORABLE = /[\p{Surrogate}\p{Cc}]/gu
 
 const NAMES_KEPT = 1_000
-/** A cache of names as JSON strings. It is useful because most requests use the same names. */
-const known = new Map<string, string>()
+/** A name as it is stored: as text, and as JSON. */
+type StoredName = { text: string | null; json: string }
+const NO_NAME: StoredName = { text: null, json: 'null' }
+/** A cache of names. It is useful because most requests use the same names. */
+const known = new Map<string, StoredName>()
 
-/** A name as a JSON string. Callers choose some of the names, so a name may contain any character. */
-function toText(name: string): string {
+const toText = (name: string): string => toName(name).json
+
+/** Callers choose some of the names, so a name may contain any character. */
+function toName(name: string | null): StoredName {
+  if (name === null) return NO_NAME
   const found = known.get(name)
   if (found !== undefined) return found
-  const text = name.slice(0, SHOWN_CHARS)
-  const json = JSON.stringify(text.replace(UNSTORABLE, '\u{fffd}'))
+  const shown = name.slice(0, SHOWN_CHARS)
+  const text = shown.replace(UNSTORABLE, '\u{fffd}')
+  const stored = { text, json: JSON.stringify(text) }
   // A truncated name is not cached: the cache key would keep the caller's whole text in memory.
-  if (text !== name) return json
+  if (shown !== name) return stored
   if (known.size >= NAMES_KEPT) known.clear()
-  known.set(name, json)
-  return json
+  known.set(name, stored)
+  return stored
 }

@@ -45,8 +45,8 @@ export type SealerDeps = {
   daemonId: string
   /** Called when a chain has enough new entries for a checkpoint (EVIDENCE_CHECKPOINT). */
   onGrowth?(): void
-  /** Called after each commit with the entries that it has appended to a chain, in order. */
-  onStored?(tenantId: string, chain: string, entries: readonly EvidenceEntryRow[]): void
+  /** Called after each commit with the entries that it has appended to a chain, and their drafts, in order. */
+  onStored?(tenantId: string, chain: string, entries: readonly EvidenceEntryRow[], drafts: readonly EntryDraft[]): void
 }
 
 const OF_ALL = ['chain', 'commit_id'] as const
@@ -78,8 +78,9 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth, onStored }: 
       stored() {
         for (const [tenantId, head] of known) {
           heads.set(tenantId, head)
-          const own = known.size === 1 ? entries : entries.filter((entry) => entry.tenant_id === tenantId)
-          onStored?.(tenantId, chain, own)
+          const isOnly = known.size === 1
+          const own = isOnly ? entries : entries.filter((entry) => entry.tenant_id === tenantId)
+          onStored?.(tenantId, chain, own, isOnly ? drafts : drafts.filter((draft) => draft.tenantId === tenantId))
         }
         if (grew) onGrowth?.()
       },

@@ -17,6 +17,7 @@ import type {
   SpendCounterRow,
   Tables,
 } from '../../platform/db/tables.ts'
+import type { SummaryFacts } from '../evidence/entry-payload.ts'
 
 /**
  * The records of one request, stored atomically. To add a kind of record that is written once, add one line here and
@@ -191,4 +192,6 @@ export type EntryDraft = {
   createdAtMs: number
   /** Canonical JSON (RFC 8785). */
   payload: string
+  /** The facts of the payload that are summarised. If they are missing, the payload is parsed. */
+  facts?: SummaryFacts
 }

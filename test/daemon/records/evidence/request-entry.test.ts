@@ -1,11 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Entitlement } from '../../../../src/daemon/records/evidence/entitlement.ts'
+import { toSummary } from '../../../../src/daemon/records/evidence/log-blocks.ts'
 import {
   type RequestEnd,
   type RequestFacts,
   toRequestEntry,
 } from '../../../../src/daemon/records/evidence/request-entry.ts'
+import { usageOf } from '../../../../src/daemon/records/usage/usage-days.ts'
 import type { GuardIncident } from '../../../../src/daemon/safety/incidents/incident.ts'
 import { BUILT_IN_POLICIES } from '../../../../src/daemon/safety/policies/built-in.ts'
 import type { AppliedPolicy } from '../../../../src/daemon/safety/policies/policies.ts'
@@ -97,6 +99,17 @@ test('the payload of a request is written as canonical JSON, whatever its conten
       expect(payload).toBe(toCanonicalJson(JSON.parse(payload)))
       // Texts that some stores do not accept as JSON.
       expect(payload).not.toContain('\\u0000')
+    }),
+  )
+})
+
+test('the summarised facts of a request equal those of its payload, whatever its content', () => {
+  fc.assert(
+    fc.property(facts, end, (known, ended) => {
+      const { id, tenantId, payload, facts: summarised } = toRequestEntry(known, ended)
+      const row = { seq: 0, id, created_at: '' }
+      expect(toSummary(row, summarised)).toEqual(toSummary(row, JSON.parse(payload)))
+      expect(usageOf(tenantId, summarised)).toEqual(usageOf(tenantId, JSON.parse(payload)))
     }),
   )
 })
