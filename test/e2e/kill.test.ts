@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Agent, request } from 'undici'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../src/daemon/platform/db/database.ts'
+import { type LoggedPayload, payloadOf } from '../../src/daemon/records/evidence/entry-payload.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
 import { billsOf } from '../bills.ts'
 import { toFrames } from '../harness.ts'
@@ -112,10 +113,10 @@ async function receiptsOf(dataDir: string): Promise<{ request_id: string; result
   const db = await openDatabase({ kind: 'sqlite', dataDir })
   const entries = await db
     .selectFrom('evidence_entries')
-    .select('payload')
+    .selectAll()
     .execute()
     .finally(() => db.destroy())
-  const receipts = entries.map(({ payload }) => JSON.parse(payload as string))
+  const receipts = entries.map((row) => payloadOf(row) as LoggedPayload)
   return receipts
     .map(({ request_id, result }) => ({ request_id, result }))
     .sort((a, b) => (a.request_id < b.request_id ? -1 : 1))

@@ -189,6 +189,8 @@ export type EntryDraft = {
   id: string
   tenantId: string
   createdAtMs: number
-  /** Canonical JSON (RFC 8785). */
+  /** Canonical JSON (RFC 8785). The hash covers this text. */
   payload: string
+  /** The stored form of the payload, if it differs (stored-payload.ts). */
+  stored?: string
 }
