@@ -140,13 +140,14 @@ async function aigw(env, ...args) {
 async function showBill() {
   const { openDatabase } = await import('../dist/daemon/platform/db/database.js')
   const db = await openDatabase({ kind: 'sqlite', dataDir })
-  const { payload } = await db
+  const { payloadOf } = await import('../dist/daemon/records/evidence/entry-payload.js')
+  const entry = await db
     .selectFrom('evidence_entries')
-    .select('payload')
-    .where('payload', 'like', '{"actor":"key",%"kind":"request"%')
+    .selectAll()
+    .where('id', 'like', 'jti-%')
     .executeTakeFirstOrThrow()
   await db.destroy()
-  const { model, status, result, metadata, usage, cost, policy, times } = JSON.parse(payload)
+  const { model, status, result, metadata, usage, cost, policy, times } = payloadOf(entry)
   const bill = { model, status, result, ...metadata, ...usage, ...cost, policy: policy.name, ...times }
   say(`\nThe bill in the receipt of that answer, from ${join(dataDir, 'aigw.db')}:`)
   for (const [name, value] of Object.entries(bill)) if (value !== null) say(`  ${name.padEnd(20)} ${value}`)

@@ -1,5 +1,6 @@
 // The bills of answered requests, read from their receipts.
 import type { Db } from '../src/daemon/platform/db/db.ts'
+import { payloadOf } from '../src/daemon/records/evidence/entry-payload.ts'
 
 export type Bill = ReturnType<typeof toBill>
 
@@ -7,14 +8,14 @@ export type Bill = ReturnType<typeof toBill>
 export async function billsOf(db: Db): Promise<Bill[]> {
   const entries = await db
     .selectFrom('evidence_entries')
-    .select(['tenant_id', 'payload'])
+    .select(['id', 'created_at', 'tenant_id', 'payload'])
     .orderBy('created_at')
     .orderBy('seq')
     .execute()
-  return entries.flatMap(({ tenant_id, payload }) => {
-    const receipt = JSON.parse(payload ?? '{}')
-    const isBilled = receipt.kind === 'request' && receipt.cost && receipt.operation !== 'token.count'
-    return isBilled ? [toBill(tenant_id, receipt)] : []
+  return entries.flatMap((row) => {
+    const receipt = payloadOf(row)
+    const isBilled = receipt?.kind === 'request' && receipt.cost && receipt.operation !== 'token.count'
+    return isBilled ? [toBill(row.tenant_id, receipt as unknown as Receipt)] : []
   })
 }
 

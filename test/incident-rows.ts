@@ -1,11 +1,14 @@
 import type { IncidentRow } from '../src/daemon/platform/db/tables.ts'
-import { newId } from '../src/shared/ids.ts'
+import { newId, newRequestId } from '../src/shared/ids.ts'
 
-/** A typical incident, overridden by `fields`. */
-export const incidentRow = (fields: Partial<IncidentRow> & Pick<IncidentRow, 'tenant_id'>): IncidentRow => ({
-  id: newId(),
-  created_at: '2026-01-01T00:00:00.000Z',
-  request_id: `req-${newId()}`,
+/** A typical incident, overridden by `fields`. As in the gateway, its ids contain its time. */
+export const incidentRow = ({
+  created_at = '2026-01-01T00:00:00.000Z',
+  ...fields
+}: Partial<IncidentRow> & Pick<IncidentRow, 'tenant_id'>): IncidentRow => ({
+  id: newId(Date.parse(created_at)),
+  created_at,
+  request_id: newRequestId(Date.parse(created_at)),
   trace_id: `trx-${newId()}`,
   api_key_id: newId(),
   user_id: newId(),

@@ -283,7 +283,7 @@ export type EvidenceEntryRow = {
   /** For a request, the bundle id. */
   id: string
   created_at: string
-  /** Canonical JSON. Null if the payload was expunged. */
+  /** JSON: canonical, or the stored form of a request's payload (stored-payload.ts). Null if it was expunged. */
   payload: string | null
   /** Hashes are in hex. */
   payload_hash: string

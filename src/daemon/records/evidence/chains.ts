@@ -26,7 +26,7 @@ export async function findHead(db: Db, tenantId: string, chain: string): Promise
 export function linkEntry(
   head: ChainHead,
   { chain, commitId, leafIndex }: { chain: string; commitId: string; leafIndex: number },
-  { id, tenantId, createdAtMs, payload }: EntryDraft,
+  { id, tenantId, createdAtMs, payload, stored = payload }: EntryDraft,
 ): EvidenceEntryRow {
   const fields = { tenant_id: tenantId, chain, seq: head.size, id, created_at: isoTime(createdAtMs) }
   const payload_hash = payloadHash(payload)
@@ -37,7 +37,7 @@ export function linkEntry(
     seq: head.size,
     id,
     created_at: fields.created_at,
-    payload,
+    payload: stored,
     payload_hash,
     entry_hash,
     commit_id: commitId,

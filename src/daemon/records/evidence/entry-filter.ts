@@ -85,13 +85,13 @@ export function matching(db: Db, tenantId: string, filter: EntryFilter) {
     user_id: filter.userId,
     key_id: filter.keyId,
     result: filter.result,
-    compliance_category: filter.complianceCategory,
     operation: filter.operation,
     request_id: filter.requestId,
   }
   for (const [name, value] of Object.entries(equal)) {
     if (value !== undefined) found = found.where(member(db, name), '=', value)
   }
+  if (filter.complianceCategory !== undefined) found = found.where(complianceOf(db), '=', filter.complianceCategory)
   if (filter.notResult !== undefined) found = found.where(member(db, 'result'), '<>', filter.notResult)
   const { model, status, search } = filter
   if (model !== undefined) {
@@ -104,7 +104,7 @@ export function matching(db: Db, tenantId: string, filter: EntryFilter) {
   }
   if (search !== undefined) {
     const parts = (filter.searchIn ?? SEARCHED).flatMap((part) => MEMBERS[part])
-    found = found.where(({ or }) => or(parts.map((part) => holds(member(db, part), search))))
+    found = found.where(({ or }) => or(parts.map((part) => holds(searched(db, part), search))))
   }
   return found
 }
@@ -112,6 +112,21 @@ export function matching(db: Db, tenantId: string, filter: EntryFilter) {
 /** A property of an entry's payload, as text. `name` is never user input. */
 const member = (db: Db, name: string): RawBuilder<string | null> =>
   sql<string | null>`${sql.raw(engineOf(db).jsonMember('payload', name))}`
+
+/** A property that is searched. The stored form of a request's payload omits some of them (stored-payload.ts). */
+function searched(db: Db, name: string): RawBuilder<string | null> {
+  if (name === 'type') return typeOf(db)
+  return name === 'requested_model' ? sql`coalesce(${member(db, name)}, ${member(db, 'model')})` : member(db, name)
+}
+
+const typeOf = (db: Db): RawBuilder<string | null> =>
+  sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
+
+/** The stored form of a request's payload omits the category, because the result determines it (stored-payload.ts). */
+const complianceOf = (db: Db): RawBuilder<string | null> =>
+  sql<string | null>`coalesce(${member(db, 'compliance_category')},
+    case ${member(db, 'result')} when 'denied' then 'security' when 'success' then 'data_protection'
+      when 'failure' then 'data_protection' end)`
 
 /** Whether `text` contains `part`, ignoring case. `%` and `_` are matched literally. */
 function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
@@ -123,8 +138,7 @@ export type EntryCount = { type: string | null; severity: string | null; count: 
 
 /** The number of matching entries by type and severity. Reads all entries of the period, or of `part`. */
 export function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
-  const type = sql<string | null>`case when ${isRequest} then ${REQUEST_TYPE} else ${member(db, 'type')} end`
-  const facts = matching(db, tenantId, filter).select([type.as('type'), member(db, 'severity').as('severity')])
+  const facts = matching(db, tenantId, filter).select([typeOf(db).as('type'), member(db, 'severity').as('severity')])
   // Group in a second query, because SQLite would parse each payload twice if this query grouped the rows.
   return db
     .with(

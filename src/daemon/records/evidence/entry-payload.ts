@@ -1,4 +1,5 @@
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
+import { parsePayload } from './stored-payload.ts'
 
 /** The properties of a log entry's payload (docs/evidence.md). Properties that only some entries have are optional. */
 export type LoggedPayload = {
@@ -19,7 +20,7 @@ export type LoggedPayload = {
   resource_type?: string
   resource_id?: string
   bundle_id?: string
-  error?: string
+  error?: string | undefined
   mode?: string
   status?: number
   model?: string | null
@@ -56,10 +57,13 @@ export type LoggedAttempt = {
 }
 
 /** Returns the payload of an entry. Returns undefined if the payload was expunged or is unreadable. */
-export function payloadOf({ payload }: Pick<EvidenceEntryRow, 'payload'>): LoggedPayload | undefined {
+export function payloadOf({
+  payload,
+  ...row
+}: Pick<EvidenceEntryRow, 'id' | 'created_at' | 'payload'>): LoggedPayload | undefined {
   if (payload === null) return undefined
   try {
-    return JSON.parse(payload) as LoggedPayload
+    return parsePayload(payload, row) as LoggedPayload
   } catch {
     return undefined
   }

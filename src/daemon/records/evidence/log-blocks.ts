@@ -168,7 +168,10 @@ export function mergeOwners(blocks: readonly { block: number; owners: readonly O
 }
 
 class Owners {
-  readonly #byName = new Map<string, { userId: string; keyId: string; groups: (OwnedGroup & { members: number[] })[] }>()
+  readonly #byName = new Map<
+    string,
+    { userId: string; keyId: string; groups: (OwnedGroup & { members: number[] })[] }
+  >()
 
   add(userId: string, keyId: string, type: string | null, severity: string | null, members: readonly number[]): void {
     const name = `${userId} ${keyId}`

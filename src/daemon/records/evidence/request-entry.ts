@@ -1,98 +1,29 @@
 import { toCanonicalJson } from '../../../shared/canonical-json.ts'
-import type { ErrorCode } from '../../../shared/errors.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
-import type { IncidentAction } from '../../../shared/wire/incidents.ts'
-import type { Outcome, ProviderHead, TokenUsage } from '../../models/provider.ts'
+import type { ProviderHead } from '../../models/provider.ts'
 import type { EntryDraft } from '../ledger/records.ts'
 import type { Entitlement } from './entitlement.ts'
 import type { SummaryFacts } from './entry-payload.ts'
+import {
+  type Answered,
+  CLIENT_LEFT,
+  type Inspector,
+  type RecordedIncident,
+  type RecordedPolicy,
+  type RequestEnd,
+  type RequestFacts,
+} from './request-facts.ts'
+import { type PayloadTexts, toStoredRequest } from './stored-payload.ts'
 
-/** The inspectors of a request, by their names in receipts. */
-export type Inspector = 'canary' | 'dlp' | 'pii' | 'policy' | 'prompt_shield'
-
-/** A finding, with the properties that receipts count. */
-export type RecordedIncident = { action: IncidentAction; enforced: boolean } & (
-  | { kind: 'prompt_shield'; shieldPolicy: string }
-  | { kind: 'canary'; canaryId: string }
-  | { kind: 'dlp' | 'pii' | 'policy'; ruleId: string; types: Readonly<Record<string, number>> }
-)
-
-/** The policy of a request, as recorded in receipts. */
-export type RecordedPolicy = {
-  canonical: string
-  source: string
-  hash: string
-  document: { mode: 'enforce' | 'monitor' }
-}
-
-/** The facts about a governed request. Each processing stage adds its facts. */
-export type RequestFacts = {
-  bundleId: string
-  requestId: string
-  /** Method and path pattern of the route. */
-  endpoint: string
-  operation: 'chat.completion' | 'embedding' | 'token.count'
-  tenantId: string
-  keyId: string
-  userId: string
-  /** The user to whom the request is billed. */
-  payerId: string
-  startedAtMs: number
-  requestSha256: string
-  /**
-   * Callers choose the names of model and index, so a name may contain any text. Therefore, only names that exist in
-   * this installation are recorded.
-   */
-  requestedModel: string | null
-  index: string | null
-  streamed: boolean
-  /** Undefined until the policy is known. */
-  policy: RecordedPolicy | undefined
-  /** The inspectors that have inspected or will inspect the request. */
-  inspectors: Readonly<Record<Inspector, boolean>>
-  incidents: readonly RecordedIncident[]
-  documentsRetrieved: number
-  attempts: readonly FailoverAttempt[]
-  /** The entitlements of the attempts, by index. */
-  entitlements: readonly (Entitlement | undefined)[]
-  /** The head of the first response of each attempt, by index. Undefined if there was no HTTP response. */
-  heads: readonly (ProviderHead | undefined)[]
-}
-
-/** A model's answer, complete or not. */
-export type Answered = {
-  outcome: Outcome
-  model: string
-  usage: TokenUsage
-  cost: {
-    mode: string
-    /** The month in which the answer is billed, as `2026-01`. */
-    period: string
-    nanos: number
-    points: number
-    isPriceKnown: boolean
-  }
-  firstTokenMs: number
-}
-
-/** The error code of a request whose client disconnected before the response was complete. */
-export const CLIENT_LEFT = 'CLIENT_LEFT'
-
-/** The result of a request. */
-export type RequestEnd = {
-  atMs: number
-  latencyMs: number
-  result: 'success' | 'denied' | 'failure'
-  /** HTTP status; 499 if the client disconnected before the response began. */
-  status: number
-  /** The error code of a rejected or failed request. Undefined for a complete answer. */
-  error: ErrorCode | typeof CLIENT_LEFT | 'SHUTDOWN' | undefined
-  /** SHA-256 of the response body that was written to the connection. Null if nothing was written. */
-  responseSha256: string | null
-  /** Undefined if no model began to answer. */
-  answered: Answered | undefined
-}
+export {
+  type Answered,
+  CLIENT_LEFT,
+  type Inspector,
+  type RecordedIncident,
+  type RequestEnd,
+  type RequestFacts,
+} from './request-facts.ts'
 
 /**
  * Returns the log entry of a governed request. This entry is also the receipt of the request (docs/evidence.md,
@@ -100,8 +31,8 @@ export type RequestEnd = {
  * contains no text of the conversation.
  *
  * Every request writes an entry, so the entry must be cheap and small. The canonical JSON (RFC 8785) is therefore
- * written directly, with properties in order. Properties that can be derived are omitted. Two entries fit into one
- * SQLite page, so a request costs half a page.
+ * written directly, with properties in order. Properties that can be derived are omitted. The stored form is shorter
+ * (stored-payload.ts).
  */
 export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft {
   const { policy } = facts
@@ -109,29 +40,46 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
   const denied = end.result === 'denied'
   const issuedAt = isoTime(end.atMs)
   const startedAt = isoTime(facts.startedAtMs)
-  const [model, requestedModel] = [toName(answered?.model ?? null), toName(facts.requestedModel)]
+  const severity = severityOf(end)
   const complianceCategory = denied ? 'security' : 'data_protection'
+  const [model, requestedModel] = [toName(answered?.model ?? null), toName(facts.requestedModel)]
+  const texts: PayloadTexts = {
+    model: model.json,
+    requestedModel: requestedModel.json,
+    index: toTextOrNull(facts.index),
+    severity,
+    inspected: facts.incidents.length === 0 ? bitsOf(facts.inspectors) : undefined,
+    inspection: inspectionOf(facts),
+    cost: costOf(answered, issuedAt),
+    usage: usageOf(answered),
+    text: toText,
+    attemptExtras: attemptExtrasOf,
+    entitlement: entitlementOf,
+  }
   const payload =
     `{"actor":"key","attempts":[${attemptsOf(facts)}],"bundle_id":"${facts.bundleId}",` +
-    `"compliance_category":"${complianceCategory}","cost":${costOf(answered, issuedAt)},` +
+    `"compliance_category":"${complianceCategory}","cost":${texts.cost},` +
     `"documents_retrieved":${facts.documentsRetrieved},"endpoint":"${facts.endpoint}",` +
-    `${end.error === undefined ? '' : `"error":"${end.error}",`}"index":${toTextOrNull(facts.index)},"inspection":${inspectionOf(facts)},` +
+    `${end.error === undefined ? '' : `"error":"${end.error}",`}"index":${texts.index},"inspection":${texts.inspection},` +
     `"issued_at":"${issuedAt}","key_id":"${facts.keyId}","kind":"request","metadata":${metadataOf(facts, end)},` +
-    `"mode":"${policy?.document.mode ?? 'enforce'}","model":${model.json},` +
+    `"mode":"${policy?.document.mode ?? 'enforce'}","model":${texts.model},` +
     `"operation":"${facts.operation}","outcome":"${denied ? 'denied' : 'allowed'}","policy":${policyOf(policy)},` +
-    `"request_id":"${facts.requestId}","request_sha256":"${facts.requestSha256}","requested_model":${requestedModel.json},` +
-    `"response_sha256":${toHash(end.responseSha256)},"result":"${end.result}","severity":"${severityOf(end)}","status":${end.status},` +
+    `"request_id":"${facts.requestId}","request_sha256":"${facts.requestSha256}","requested_model":${texts.requestedModel},` +
+    `"response_sha256":${toHash(end.responseSha256)},"result":"${end.result}","severity":"${severity}","status":${end.status},` +
     `"times":{"first_token_ms":${answered?.firstTokenMs ?? null},"latency_ms":${end.latencyMs},` +
-    `"started_at":"${startedAt}"},"type":"api_access","usage":${usageOf(answered)},` +
+    `"started_at":"${startedAt}"},"type":"api_access","usage":${texts.usage},` +
     `"user_id":"${facts.userId}","version":1}`
+  const stored = toStoredRequest(facts, end, texts)
   const summarised: SummaryFacts = {
-    ...{ kind: 'request', type: 'api_access', compliance_category: complianceCategory },
+    kind: 'request',
+    type: 'api_access',
+    compliance_category: complianceCategory,
     operation: facts.operation,
     endpoint: facts.endpoint,
     result: end.result,
-    severity: severityOf(end),
+    severity,
     status: end.status,
-    ...(end.error !== undefined && { error: end.error }),
+    error: end.error,
     model: model.text,
     requested_model: requestedModel.text,
     user_id: facts.userId,
@@ -141,22 +89,29 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
     usage: answered ? { input_tokens: answered.usage.inputTokens, output_tokens: answered.usage.outputTokens } : null,
     times: { started_at: startedAt },
   }
-  return { id: facts.bundleId, tenantId: facts.tenantId, createdAtMs: end.atMs, payload, facts: summarised }
+  const { bundleId: id, tenantId } = facts
+  return { id, tenantId, createdAtMs: end.atMs, payload, stored, facts: summarised }
 }
 
 const NO_METADATA = {}
 
-function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
+function attemptsOf(facts: RequestFacts): string {
+  const { attempts, entitlements } = facts
   let all = ''
   for (let at = 0; at < attempts.length; at++) {
-    const { model, status, reason, latency_ms } = attempts[at] as FailoverAttempt
-    // The head of a `served` attempt is not stored, because its status is always 200.
-    const head = status === 'served' ? undefined : heads[at]
+    const { model, status, latency_ms } = attempts[at] as FailoverAttempt
     all +=
       `${at === 0 ? '' : ','}{"entitlement":${entitlementOf(entitlements[at])},"latency_ms":${latency_ms},"model":${toText(model)},` +
-      `${headOf(head)}${reason === undefined ? '' : `"reason":${toText(reason)},`}"status":"${status}"}`
+      `${attemptExtrasOf(facts, at)}"status":"${status}"}`
   }
   return all
+}
+
+/** The members that only some attempts have. The head of a `served` attempt is omitted, because its status is 200. */
+function attemptExtrasOf({ attempts, heads }: RequestFacts, at: number): string {
+  const { status, reason } = attempts[at] as FailoverAttempt
+  const head = status === 'served' ? undefined : heads[at]
+  return `${headOf(head)}${reason === undefined ? '' : `"reason":${toText(reason)},`}`
 }
 
 /** Provider ids contain only characters that need no escapes (providers/stream/read-answer.ts). */
@@ -227,9 +182,11 @@ function inspectionOf({ inspectors, incidents }: RequestFacts): string {
  */
 const nothingFound = new Map<number, string>()
 
+const bitsOf = ({ canary, dlp, pii, policy, prompt_shield }: RequestFacts['inspectors']): number =>
+  +canary | (+dlp << 1) | (+pii << 2) | (+policy << 3) | (+prompt_shield << 4)
+
 function foundNothing(inspectors: RequestFacts['inspectors']): string {
-  const { canary, dlp, pii, policy, prompt_shield } = inspectors
-  const bits = +canary | (+dlp << 1) | (+pii << 2) | (+policy << 3) | (+prompt_shield << 4)
+  const bits = bitsOf(inspectors)
   const known = nothingFound.get(bits)
   if (known !== undefined) return known
   const verdicts = INSPECTORS.map((inspector) => [inspector, { verdict: inspectors[inspector] ? 'clean' : 'not_run' }])

@@ -4,6 +4,7 @@ import type { CommitRow } from '../../../shared/evidence/commit.ts'
 import { GENESIS_HASH } from '../../../shared/evidence/entry.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow, EvidenceCommitRow, EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
+import { withCanonicalPayload } from './stored-payload.ts'
 
 /** An entry together with the hash of the previous entry. */
 export type StoredEntry = EvidenceEntryRow & { prev_hash: string }
@@ -24,7 +25,7 @@ async function findOne(
   query: SelectQueryBuilder<Tables, 'evidence_entries', EvidenceEntryRow>,
 ): Promise<StoredEntry | undefined> {
   const row = await query.executeTakeFirst()
-  return row && { ...row, prev_hash: await prevHashOf(db, row) }
+  return row && { ...withCanonicalPayload(row), prev_hash: await prevHashOf(db, row) }
 }
 
 async function prevHashOf(db: Db, { tenant_id, chain, seq }: EvidenceEntryRow): Promise<string> {
@@ -136,13 +137,13 @@ const firstChain = (tenantId: RawBuilder<unknown>, after: RawBuilder<unknown>) =
  * Returns entries of a chain by position, starting at `from`. Returns fewer than `limit` entries only at the end of the
  * chain.
  */
-export const readChain = (
+export async function readChain(
   db: Db,
   tenantId: string,
   chain: string,
   { from, limit }: { from: number; limit: number },
-): Promise<ChainRow[]> =>
-  db
+): Promise<ChainRow[]> {
+  const rows = await db
     .selectFrom('evidence_entries')
     .selectAll()
     .where('tenant_id', '=', tenantId)
@@ -151,6 +152,8 @@ export const readChain = (
     .orderBy('seq')
     .limit(limit)
     .execute()
+  return rows.map(withCanonicalPayload)
+}
 
 /** The first checkpoint that covers the entry at this position. */
 export const findCheckpointOver = (

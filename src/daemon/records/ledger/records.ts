@@ -190,8 +190,10 @@ export type EntryDraft = {
   id: string
   tenantId: string
   createdAtMs: number
-  /** Canonical JSON (RFC 8785). */
+  /** Canonical JSON (RFC 8785). The hash covers this text. */
   payload: string
   /** The facts of the payload that are summarised. If they are missing, the payload is parsed. */
   facts?: SummaryFacts
+  /** The stored form of the payload, if it differs (stored-payload.ts). */
+  stored?: string
 }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { KEY_CACHE_MS } from '../../../../src/daemon/identity/keys/authenticate.ts'
+import { payloadOf } from '../../../../src/daemon/records/evidence/entry-payload.ts'
 import { parseKeySet } from '../../../../src/shared/evidence/keys.ts'
 import { verifyReceipt } from '../../../../src/shared/evidence/receipt.ts'
 import { MAX_TOKENS_DEFAULT } from '../../../../src/shared/spec-limits.ts'
@@ -41,7 +42,7 @@ async function requestsOf(gateway: Gateway, tenantId: string) {
     .orderBy('seq')
     .execute()
   // Failovers have entries too.
-  return rows.map(({ payload }) => JSON.parse(payload as string)).filter(({ kind }) => kind === 'request')
+  return rows.map((row) => payloadOf(row) as ReturnType<typeof JSON.parse>).filter(({ kind }) => kind === 'request')
 }
 
 /** The receipt as its tenant gets it. The published keys verify it. */
@@ -452,8 +453,8 @@ test('a failover is kept as long as the receipt that contains it', async () => {
   const gateway = await startGateway()
   gateway.upstream.script(down, replyJson(chatJson('well', { usage })))
   expect((await gateway.chat({ prompt: SAID, models: ['test/a', 'test/b'] })).status).toBe(200)
-  const rows = await gateway.app.db.selectFrom('evidence_entries').select('payload').execute()
-  const [hop] = rows.map(({ payload }) => JSON.parse(payload as string)).filter(({ kind }) => kind === 'change')
+  const rows = await gateway.app.db.selectFrom('evidence_entries').selectAll().execute()
+  const [hop] = rows.map(payloadOf).filter((payload) => payload?.kind === 'change')
   expect(hop).toMatchObject({ operation: 'model_failover', compliance_category: 'data_protection' })
 })
 

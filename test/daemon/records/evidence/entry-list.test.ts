@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { EntryFilter } from '../../../../src/daemon/records/evidence/entry-filter.ts'
 import { listEntries } from '../../../../src/daemon/records/evidence/entry-list.ts'
+import { toRequestEntry } from '../../../../src/daemon/records/evidence/request-entry.ts'
+import { readChain } from '../../../../src/daemon/records/evidence/store.ts'
 import { toCanonicalJson } from '../../../../src/shared/canonical-json.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
+import { requestEnd, requestFacts } from '../../../request-facts.ts'
 import { type ChainRig, newTenant, openChainRig } from './chain-rig.ts'
 
 const ENTRIES = {
@@ -73,6 +76,49 @@ describeEachEngine('entries of the log', (engine) => {
     [{ search: 'USER-2', searchIn: ['actor'] }, ['jti-denied']],
     [{ search: 'management', searchIn: ['type'] }, ['change']],
   ]
+  test('are found by the same filters in the stored form as in canonical JSON', async () => {
+    const atMs = Date.UTC(2026, 1, 1)
+    const denied = { result: 'denied', status: 403, error: 'CONTENT_BLOCKED', answered: undefined } as const
+    const drafts = [
+      toRequestEntry(requestFacts(atMs), requestEnd(atMs)),
+      toRequestEntry(requestFacts(atMs, { attempts: [], entitlements: [] }), requestEnd(atMs, denied)),
+      toRequestEntry(requestFacts(atMs, { requestedModel: 'p/asked' }), requestEnd(atMs, { result: 'failure' })),
+    ]
+    const canonicalTenant = await newTenant(store.db)
+    for (const { stored, ...draft } of drafts) {
+      expect(stored).toBeDefined()
+      await rig.ledger.commit({ evidence: [{ ...draft, tenantId, ...(stored !== undefined && { stored }) }] })
+      await rig.ledger.commit({ evidence: [{ ...draft, id: `${draft.id}-c`, tenantId: canonicalTenant }] })
+    }
+    const found = async (tenant: string, filter: EntryFilter) => {
+      const { rows, total, counts } = await listEntries(store.db, tenant, filter, ALL)
+      return { total, counts, ids: rows.map(({ id }) => id.replace(/-c$/, '')) }
+    }
+    const since = { startDate: '2026-02-01T00:00:00.000Z' }
+    const contents: [filter: EntryFilter, matches: number][] = [
+      [{ complianceCategory: 'security' }, 1],
+      [{ complianceCategory: 'data_protection' }, 2],
+      [{ complianceCategory: 'authorization' }, 0],
+      [{ types: ['api_access'] }, 3],
+      [{ severity: 'info' }, 1],
+      [{ operation: 'chat.completion' }, 3],
+      [{ model: 'p/asked' }, 1],
+      [{ model: 'anthropic/claude-sonnet-4-5-20250929' }, 3],
+      [{ status: { min: 400, max: 499 } }, 1],
+      [{ search: 'claude-sonnet' }, 2],
+      [{ search: 'content_blocked' }, 1],
+      [{ search: 'API_ACCESS', searchIn: ['type'] }, 3],
+    ]
+    for (const [content, matches] of contents) {
+      const filter = { ...content, ...since }
+      const inStoredForm = await found(tenantId, filter)
+      expect([content, inStoredForm.total]).toEqual([content, matches])
+      expect(inStoredForm).toEqual(await found(canonicalTenant, filter))
+    }
+    const entries = await readChain(store.db, tenantId, 'requests-abcdefabcdef', { from: 4, limit: 10 })
+    expect(entries.map(({ payload }) => payload)).toEqual(drafts.map(({ payload }) => payload))
+  })
+
   test('are found by their content, also if one contains a NUL', async () => {
     for (const [filter, names] of filters) {
       const { rows, total } = await listEntries(store.db, tenantId, filter, ALL)

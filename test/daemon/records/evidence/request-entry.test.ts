@@ -1,17 +1,22 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Entitlement } from '../../../../src/daemon/records/evidence/entitlement.ts'
+import { payloadOf } from '../../../../src/daemon/records/evidence/entry-payload.ts'
 import { toSummary } from '../../../../src/daemon/records/evidence/log-blocks.ts'
 import {
   type RequestEnd,
   type RequestFacts,
   toRequestEntry,
 } from '../../../../src/daemon/records/evidence/request-entry.ts'
+import { withCanonicalPayload } from '../../../../src/daemon/records/evidence/stored-payload.ts'
+import type { EntryDraft } from '../../../../src/daemon/records/ledger/records.ts'
 import { usageOf } from '../../../../src/daemon/records/usage/usage-days.ts'
 import type { GuardIncident } from '../../../../src/daemon/safety/incidents/incident.ts'
 import { BUILT_IN_POLICIES } from '../../../../src/daemon/safety/policies/built-in.ts'
 import type { AppliedPolicy } from '../../../../src/daemon/safety/policies/policies.ts'
 import { toCanonicalJson } from '../../../../src/shared/canonical-json.ts'
+import { isoTime } from '../../../../src/shared/time.ts'
+import { requestEnd, requestFacts } from '../../../request-facts.ts'
 
 const { id, ...named } = BUILT_IN_POLICIES[0] as (typeof BUILT_IN_POLICIES)[0]
 const policy: AppliedPolicy = { ...named, canonical: id, source: 'request' }
@@ -112,6 +117,30 @@ test('the summarised facts of a request equal those of its payload, whatever its
       expect(usageOf(tenantId, summarised)).toEqual(usageOf(tenantId, JSON.parse(payload)))
     }),
   )
+})
+
+/** Writes a request's payload in its stored form, and reads it back. */
+const restored = ({ stored, payload, id, createdAtMs }: EntryDraft) => {
+  const row = { id, created_at: isoTime(createdAtMs), payload: stored ?? payload }
+  expect(withCanonicalPayload(row).payload).toBe(payload)
+  expect(payloadOf(row)).toEqual(JSON.parse(payload))
+  return row.payload
+}
+
+test('the stored form of a payload is restored exactly, whatever its content', () => {
+  fc.assert(fc.property(facts, end, (known, ended) => void restored(toRequestEntry(known, ended))))
+})
+
+test('the stored form of a usual payload has less than 40 % of its length', () => {
+  const atMs = Date.UTC(2026, 0, 1)
+  const draft = toRequestEntry(requestFacts(atMs), requestEnd(atMs))
+  expect(restored(draft).length).toBeLessThan(0.4 * draft.payload.length)
+})
+
+test('a payload that cannot be restored is not changed, so that its hash is wrong', () => {
+  const row = { id: 'jti-1', created_at: '2026-01-01T00:00:00.000Z', payload: '{"z":1,"endpoint":"POST /chat"}' }
+  expect(withCanonicalPayload(row)).toBe(row)
+  expect(payloadOf(row)).toBeUndefined()
 })
 
 test('findings of guards are counted per rule, with the strongest action', () => {

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { INCIDENTS_KEPT_DAYS, purgeIncidents } from '../../../../src/daemon/safety/incidents/store.ts'
+import type { IncidentRow } from '../../../../src/daemon/platform/db/tables.ts'
+import { INCIDENTS_KEPT_DAYS, listIncidents, purgeIncidents } from '../../../../src/daemon/safety/incidents/store.ts'
+import { newRequestId } from '../../../../src/shared/ids.ts'
 import { DAY_MS, isoTime } from '../../../../src/shared/time.ts'
 import {
   CountIncidentsResponse,
@@ -10,6 +12,7 @@ import { describeEachEngine } from '../../../engines.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 import { sharedGateway } from '../../../harness.ts'
 import { incidentRow } from '../../../incident-rows.ts'
+import { queryPlans } from '../../../query-plan.ts'
 import { addTestTenant, type TestTenant } from '../../../tenant-admin.ts'
 
 const BASE = '/api/admin/incidents'
@@ -66,6 +69,34 @@ describeEachEngine('incidents', (engine) => {
       field: 'kind',
       value: 'virus',
     })
+  })
+
+  test('are read in the order of their key, without sorting, and by request only around its time', async () => {
+    const { tenant, stored } = await tenantWith({ created_at: at(1) }, { created_at: at(2) })
+    const [first] = stored as [IncidentRow]
+    const page = { page: 1, limit: 1, sortBy: 'createdAt', sortOrder: 'desc' } as const
+    const plansOf = async (filter: object) => {
+      const plans = await queryPlans(tenant.db, (db) => listIncidents(db, tenant.id, { ...page, ...filter }))
+      return plans.join('\n')
+    }
+    if (engine.name === 'sqlite') {
+      expect(await plansOf({})).not.toMatch(/temp b-tree/i)
+      expect(await plansOf({ kind: 'pii' })).toContain('PRIMARY KEY (tenant_id=?)')
+      const ofRequest = await plansOf({ requestId: first.request_id })
+      expect(ofRequest).toContain('PRIMARY KEY (tenant_id=? AND created_at>? AND created_at<?)')
+    }
+    expect((await list(tenant, { requestId: first.request_id })).pagination.total).toBe(1)
+  })
+
+  test('are found by a request id that has another time or no time', async () => {
+    const { tenant, stored } = await tenantWith(
+      { created_at: at(1), request_id: newRequestId(Date.parse(at(5))) },
+      { created_at: at(2), request_id: 'req-handmade' },
+    )
+    for (const { id, request_id } of stored) {
+      expect((await list(tenant, { requestId: request_id })).incidents.map((incident) => incident.id)).toEqual([id])
+    }
+    expect((await list(tenant, { requestId: 'req-unknown' })).incidents).toEqual([])
   })
 
   test('are counted by kind and action', async () => {

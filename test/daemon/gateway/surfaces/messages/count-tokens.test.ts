@@ -2,6 +2,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { countingInputTokens } from '../../../../../src/daemon/metering/usage/input-tokens.ts'
 import { runToEnd } from '../../../../../src/daemon/platform/pacing.ts'
+import { payloadOf } from '../../../../../src/daemon/records/evidence/entry-payload.ts'
 import type { KeySettings } from '../../../../../src/shared/wire/keys.ts'
 import { addKey } from '../../../../accounts.ts'
 import { type Gateway, startGateway } from '../../../../harness.ts'
@@ -52,9 +53,9 @@ async function ownKey(settings: Partial<KeySettings> = {}): Promise<{ key: strin
 }
 
 const entriesOf = async (tenantId: string) =>
-  (
-    await gateway.app.db.selectFrom('evidence_entries').select('payload').where('tenant_id', '=', tenantId).execute()
-  ).map(({ payload }) => JSON.parse(payload ?? ''))
+  (await gateway.app.db.selectFrom('evidence_entries').selectAll().where('tenant_id', '=', tenantId).execute()).map(
+    payloadOf,
+  )
 
 describe('a model of Anthropic', () => {
   test("is counted by its provider, who receives exactly the model's input", async () => {

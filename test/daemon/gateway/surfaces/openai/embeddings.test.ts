@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { responseParts } from '../../../../../src/daemon/gateway/surfaces/openai/embeddings.ts'
 import type { ProviderConfig } from '../../../../../src/daemon/models/config.ts'
+import { payloadOf } from '../../../../../src/daemon/records/evidence/entry-payload.ts'
 import { ATTEMPT_TIMEOUT_MS } from '../../../../../src/shared/spec-limits.ts'
 import { addKey, addUser } from '../../../../accounts.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
@@ -190,14 +191,15 @@ describe('providers with their own interface', () => {
       expect.objectContaining({ model, data: [{ object: 'embedding', index: 0, embedding: [0.5] }] }),
     ])
     expect(await gateway.usage()).toMatchObject([{ served_model: model, tokens_estimated: 1, outcome: 'complete' }])
-    const { payload } = await gateway.app.db
+    const row = await gateway.app.db
       .selectFrom('evidence_entries')
-      .select('payload')
+      .selectAll()
       .where('id', '=', String(asked.headers['x-smltp-bundle-id']))
       .executeTakeFirstOrThrow()
-    const [attempt] = JSON.parse(payload ?? '').attempts
-    expect(attempt.entitlement).toMatchObject({ model, verdict: 'allowed' })
-    expect(attempt.entitlement.body_sha256).toBe(hash('sha256', upstream.requests[0]?.rawBody ?? ''))
+    expect(payloadOf(row)?.attempts?.[0]?.entitlement).toMatchObject({
+      ...{ model, verdict: 'allowed' },
+      body_sha256: hash('sha256', upstream.requests[0]?.rawBody ?? ''),
+    })
     await gateway.close()
     await upstream.close()
   })
