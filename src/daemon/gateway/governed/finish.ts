@@ -1,6 +1,8 @@
 // The end of every governed request: one ledger commit, regardless of the outcome.
+import { isoTime } from '../../../shared/time.ts'
 import type { Charge } from '../../metering/usage/billing.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
+import type { ProviderMessageRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
 import { type Answered, type RequestEnd, toRequestEntry } from '../../records/evidence/request-entry.ts'
@@ -64,10 +66,24 @@ function toRecords(
     evidence: [...failovers.evidence, entry],
     incidents: trail.found.flatMap(({ incidents = [] }) => incidents),
     events: [...trail.found.flatMap(({ events = [] }) => events), ...failovers.events],
+    providerMessages: messagesOf(trail, nowMs),
     counters: context.unstoredCounters(),
     ...(ending.kind === 'delivered' && recordsOf(ending)),
   }
 }
+
+/** What the providers said about failed attempts. Most requests have no failed attempt. */
+function messagesOf({ heads, tenantId, bundleId }: Trail, nowMs: number): readonly ProviderMessageRow[] {
+  let rows = NO_MESSAGES
+  for (const [attempt, head] of heads.entries()) {
+    if (head?.message === undefined) continue
+    const row = { tenant_id: tenantId, entry_id: bundleId, attempt, created_at: isoTime(nowMs), message: head.message }
+    rows = [...rows, row]
+  }
+  return rows
+}
+
+const NO_MESSAGES: readonly ProviderMessageRow[] = []
 
 /** The records that exist only for a result: its cost, and the response for replays. */
 function recordsOf({

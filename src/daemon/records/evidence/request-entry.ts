@@ -127,20 +127,22 @@ function attemptsOf({ attempts, entitlements, heads }: RequestFacts): string {
   let all = ''
   for (let at = 0; at < attempts.length; at++) {
     const { model, status, reason, latency_ms } = attempts[at] as FailoverAttempt
-    // The head of a `served` attempt is not stored, because its status is always 200.
-    const head = status === 'served' ? undefined : heads[at]
     all +=
       `${at === 0 ? '' : ','}{"entitlement":${entitlementOf(entitlements[at])},"latency_ms":${latency_ms},"model":${toText(model)},` +
-      `${headOf(head)}${reason === undefined ? '' : `"reason":${toText(reason)},`}"status":"${status}"}`
+      `${headOf(heads[at], status)}${reason === undefined ? '' : `"reason":${toText(reason)},`}"status":"${status}"}`
   }
   return all
 }
 
-/** Provider ids contain only characters that need no escapes (providers/stream/read-answer.ts). */
-function headOf(head: ProviderHead | undefined): string {
+/**
+ * Provider ids contain only characters that need no escapes (providers/stream/request-id.ts). The status of a `served`
+ * attempt is always 200, so it is not stored. The provider's message is no evidence: receipts show their whole payload
+ * to users who must not read it.
+ */
+function headOf(head: ProviderHead | undefined, status: FailoverAttempt['status']): string {
   if (!head) return ''
   const requestId = head.requestId === undefined ? '' : `"provider_request_id":"${head.requestId}",`
-  return `${requestId}"provider_status":${head.status},`
+  return status === 'served' ? requestId : `${requestId}"provider_status":${head.status},`
 }
 
 function entitlementOf(entitlement: Entitlement | undefined): string {
