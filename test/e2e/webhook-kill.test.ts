@@ -73,7 +73,7 @@ test('kill -9 under load, 20 times: every event of an acknowledged request reach
   const db = await openDatabase({ kind: 'sqlite', dataDir })
   const { tenant_id: tenantId } = await db.selectFrom('webhook_endpoints').selectAll().executeTakeFirstOrThrow()
   await db.destroy()
-  const none = { failedModel: '', reason: '', nextModel: '', latencyMs: 0, userId: '', apiKeyId: '' }
+  const none = { failedModel: '', reason: 'timeout', nextModel: '', latencyMs: 0, userId: '', apiKeyId: '' } as const
   const expected = acknowledged.map(
     (requestId) => modelFailover({ tenantId, createdAt: '', requestId, step: 0 }, none).id,
   )
@@ -156,7 +156,7 @@ test('kill -9 of one of two daemons on PostgreSQL, 5 times: every event reaches 
 
   const db = await openDatabase(place.options)
   const { tenant_id: tenantId } = await db.selectFrom('webhook_endpoints').selectAll().executeTakeFirstOrThrow()
-  const none = { failedModel: '', reason: '', nextModel: '', latencyMs: 0, userId: '', apiKeyId: '' }
+  const none = { failedModel: '', reason: 'timeout', nextModel: '', latencyMs: 0, userId: '', apiKeyId: '' } as const
   const expected = acknowledged.map(
     (requestId) => modelFailover({ tenantId, createdAt: '', requestId, step: 0 }, none).id,
   )

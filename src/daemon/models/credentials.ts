@@ -24,7 +24,7 @@ export function secretsOf({ providers, proxies = {} }: CredentialConfig): Config
     return [provider.apiKey, accessKeyId, secretAccessKey, sessionToken, ...Object.values(provider.headers)]
   })
   const ofUrls = urls.flatMap(({ username, password, search }) => [username, password, search].map(decoded))
-  const credentials = [...ofProviders, ...ofUrls].filter((value) => value !== undefined && value !== '')
+  const credentials = [...ofProviders, ...ofUrls].flatMap((value) => value || [])
   return { credentials: [...new Set(credentials)], hosts: [...new Set(urls.map(({ host }) => host))] }
 }
 

@@ -42,7 +42,7 @@ describe('text of the request', () => {
       'Invalid: {"content":"Where did the heron\\n leave its  \\"umbrella\\"?"}',
       'Invalid: {"content":"…"?"}',
     ],
-    ['in part', 'Flagged near the heron leave its umb, sorry', 'Flagged …, sorry'],
+    ['in part', 'Flagged near the heron leave its umb, sorry', 'Flagged near …, sorry'],
     ['of the system prompt', 'Flagged: a lighthouse keeper would', 'Flagged: …'],
     ['in the names of a schema', "Property 'patient_record' is bad", "Property '…' is bad"],
     ['in an option', 'Stop Ende der Geschichte is bad', 'Stop … is bad'],
@@ -94,7 +94,7 @@ describe('text of the request', () => {
 
 describe('secrets', () => {
   test.each([
-    ['a configured key', `Incorrect key: ${KEY}.`, 'Incorrect key: ….'],
+    ['a configured key', `Incorrect key: ${KEY}.`, 'Incorrect key: …'],
     ['a part of a configured key', 'Incorrect key: sk-upstream-****', 'Incorrect key: …'],
     ['a configured password', 'No user with hunter2hunter2', 'No user with …'],
     ['a configured host', 'no route to models.internal.example:8443', 'no route to …'],

@@ -116,6 +116,53 @@ describeEachEngine('the message of a provider', (engine) => {
   })
 })
 
+describe("the provider's request id", () => {
+  const shared = sharedGateway({ evidence: { receipts: true } })
+
+  test('of an answer is in the log of its request, in its receipt and in the line of its attempt', async () => {
+    const gateway = shared.current
+    const headers = { 'request-id': 'req_of-the-provider' }
+    const whole = { choices: [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }] }
+    const events = chatStream(['yes'])
+    gateway.upstream.script(replyJson(whole, { headers }), replySteps([events], { headers }))
+    const call: Call = (method, path) => gateway.call(method, path)
+    for (const ask of [gateway.chat, gateway.stream]) {
+      const answer = await ask({ prompt: 'hi' })
+      const requestId = answer.headers['x-request-id']
+      const served = { model: 'test/any', status: 'served' }
+      expect(await attemptsOf(call, requestId)).toEqual([
+        { ...served, providerRequestId: 'req_of-the-provider', latencyMs: expect.any(Number) },
+      ])
+      const { body } = await call('GET', `/api/external/receipts/${answer.headers['x-smltp-bundle-id']}`)
+      expect(body.receipt.attempts).toMatchObject([{ ...served, provider_request_id: 'req_of-the-provider' }])
+      expect(body.receipt.attempts[0].provider_status).toBeUndefined()
+      expect(verifyReceipt(body.receipt, parseKeySet((await call('GET', '/.well-known/aigw-keys.json')).body))).toEqual(
+        {
+          ok: true,
+        },
+      )
+      expect(gateway.log.filter(({ facts }) => facts.request_id === requestId)).toMatchObject([
+        { message: 'model attempt served', facts: { provider_request_id: 'req_of-the-provider' } },
+      ])
+    }
+  })
+
+  test('is in the line about an answer that broke off', async () => {
+    const gateway = shared.current
+    const begun = chatStream(['half'], { finishReason: null, done: false })
+    gateway.upstream.script(replySteps([begun], { headers: { 'x-request-id': 'broken-one' } }))
+    const { headers } = await gateway.stream({ prompt: 'hi' })
+    const lines = gateway.log.filter(({ facts }) => facts.request_id === headers['x-request-id'])
+    expect(lines).toMatchObject([
+      { message: 'model attempt served', facts: { provider_request_id: 'broken-one' } },
+      {
+        message: 'answer broke off',
+        facts: { provider_request_id: 'broken-one', error: { upstreamRequestId: 'broken-one' } },
+      },
+    ])
+  })
+})
+
 describe('the message is cleaned', () => {
   const shared = sharedGateway()
   let tenant: TestTenant

@@ -148,9 +148,6 @@ const eventFrame = (event: MessagesEvent | MessagesError): string =>
 const ERROR_TYPES = new Map([
   ['rate_limit', 'rate_limit_error'],
   ['timeout', 'timeout_error'],
-  ['context_length', 'invalid_request_error'],
-  ['content_filter', 'invalid_request_error'],
-  ['bad_request', 'invalid_request_error'],
   ['shutdown', 'overloaded_error'],
 ])
 const toErrorType = (reason: string): string => ERROR_TYPES.get(reason) ?? 'api_error'
