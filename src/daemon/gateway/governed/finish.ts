@@ -74,13 +74,11 @@ function toRecords(
 
 /** What the providers said about failed attempts. Most requests have no failed attempt. */
 function messagesOf({ heads, tenantId, bundleId }: Trail, nowMs: number): readonly ProviderMessageRow[] {
-  let rows = NO_MESSAGES
-  for (const [attempt, head] of heads.entries()) {
-    if (head?.message === undefined) continue
-    const row = { tenant_id: tenantId, entry_id: bundleId, attempt, created_at: isoTime(nowMs), message: head.message }
-    rows = [...rows, row]
-  }
-  return rows
+  if (!heads.some((head) => head?.message !== undefined)) return NO_MESSAGES
+  const common = { tenant_id: tenantId, entry_id: bundleId, created_at: isoTime(nowMs) }
+  return heads.flatMap((head, attempt) =>
+    head?.message === undefined ? [] : { ...common, attempt, message: head.message },
+  )
 }
 
 const NO_MESSAGES: readonly ProviderMessageRow[] = []

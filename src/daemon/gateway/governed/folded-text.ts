@@ -42,8 +42,28 @@ export function foldedBytes(text: string): Buffer {
   return bytes.subarray(0, length)
 }
 
-/** Replaces the variants of characters, and removes white space and invisible characters beyond ASCII. */
-const plain = (text: string): string =>
-  BEYOND_ASCII.test(text) ? text.normalize('NFKC').replace(/[\p{Z}\p{C}]+/gu, ' ') : text
+/** Decodes escapes, and replaces the variants of characters, and white space and invisible characters beyond ASCII. */
+function plain(text: string): string {
+  const decoded = ESCAPE.test(text) ? withoutEscapes(text) : text
+  return BEYOND_ASCII.test(decoded) ? decoded.normalize('NFKC').replace(/[\p{Z}\p{C}]+/gu, ' ') : decoded
+}
 
+/** Decodes the escapes of JSON, URLs and HTML, because a provider may quote a text in any of these forms. */
+export const withoutEscapes = (text: string): string =>
+  text
+    .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/\\[nrt]/g, ' ')
+    .replace(/\\(["'/\\])/g, '$1')
+    .replace(/(?:%[0-9a-f]{2})+/gi, fromPercents)
+    .replace(/&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,6});/gi, ' ')
+
+function fromPercents(escapes: string): string {
+  try {
+    return decodeURIComponent(escapes)
+  } catch {
+    return escapes
+  }
+}
+
+const ESCAPE = /[\\%&]/
 const BEYOND_ASCII = /[\u0080-\uffff]/

@@ -2,7 +2,7 @@
 import { PROVIDER_MESSAGE_CHARS, PROVIDER_MESSAGE_RECEIVED_CHARS } from '../../../shared/spec-limits.ts'
 import type { ConfiguredSecrets } from '../../models/credentials.ts'
 import { sensitiveRanges } from '../../safety/guards/sensitive-text.ts'
-import { type FoldedText, foldedBytes, foldText } from './folded-text.ts'
+import { type FoldedText, foldedBytes, foldText, withoutEscapes } from './folded-text.ts'
 import { sharedStretches } from './shared-stretches.ts'
 
 /** The length from which a stretch that also occurs in the request is replaced, in bytes of folded text. */
@@ -11,7 +11,7 @@ const STRETCH_BYTES = 12
 const CREDENTIAL_BYTES = 8
 const CREDENTIAL_MIN_BYTES = 5
 /** If the request has more text than this, it takes too long to compare, and the message is left out. */
-const COMPARED_BYTES = 500_000
+const COMPARED_BYTES = 300_000
 /** The end of a message that was cut off on receipt may be the beginning of a stretch that was not recognised. */
 const UNSURE_CHARS = 40
 
@@ -20,8 +20,9 @@ const UNSURE_CHARS = 40
  * `ThrottlingException`, do not match.
  */
 const OPAQUE = [
-  // Keys by their usual prefixes.
-  /\b(?:sk|pk|rk|ak|gsk|xai|hf|r8|nvapi|pplx|api|key|token|org|proj)[-_][\w*.-]{6,}/gi,
+  // Keys and accounts by their usual prefixes.
+  /\b(?:sk|pk|rk|ak|gsk|xai|hf|r8|nvapi|pplx)[-_][\w*.-]{6,}/gi,
+  /\b(?:api|key|token|org|proj)[-_](?=[\w.-]*[\d*])[\w*.-]{6,}/gi,
   /\b(?:AIza|AKIA|ASIA|eyJ)[\w*.-]{8,}/g,
   // Masked values.
   /[^\s"'`]*\*{3,}[^\s"'`]*/g,
@@ -41,6 +42,7 @@ const OPAQUE = [
  */
 export type CleanMessage = (said: string, sent: readonly unknown[]) => string | undefined
 
+/** Creates the function that cleans messages. The credentials and hosts are prepared once. */
 export function createMessageCleaner({ credentials, hosts }: ConfiguredSecrets): CleanMessage {
   const known = [
     ...credentials.map((text) => ({ bytes: foldedBytes(text), least: CREDENTIAL_BYTES })),
@@ -68,16 +70,11 @@ export function createMessageCleaner({ credentials, hosts }: ConfiguredSecrets):
 }
 
 /** Decodes escapes, and replaces control and formatting characters and white space. */
-function readable(said: string): string {
-  return said
-    .slice(0, PROVIDER_MESSAGE_RECEIVED_CHARS)
-    .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
-    .replace(/\\[nrt]/g, ' ')
-    .replace(/\\(["'/\\])/g, '$1')
+const readable = (said: string): string =>
+  withoutEscapes(said.slice(0, PROVIDER_MESSAGE_RECEIVED_CHARS))
     .normalize('NFKC')
     .replace(/[\p{C}\p{Z}]+/gu, ' ')
     .trim()
-}
 
 /** Marks the characters of a stretch, and the rest of the words in which it begins and ends. */
 function hide(hidden: Uint8Array, { text, charOf }: FoldedText, start: number, end: number): void {

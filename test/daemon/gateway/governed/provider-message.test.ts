@@ -56,7 +56,20 @@ describe('text of the request', () => {
     expect(cleanedOf('Bad input: цапля оставила зонт', ...asked)).toBe('Bad input: …')
     expect(cleanedOf('Bad input: 苍鹭把伞落在', ...asked)).toBe('Bad input: …')
     expect(cleanedOf('Bad input: \\u82cd\\u9e6d\\u628a\\u4f1e\\u843d', ...asked)).toBe('Bad input: …')
+    expect(cleanedOf('Bad: %D1%86%D0%B0%D0%BF%D0%BB%D1%8F%20%D0%BE%D1%81%D1%82%D0%B0%D0%B2', ...asked)).toBe('Bad: …')
     expect(cleanedOf('Bad\u200b input: цап\u200bля остав\u00a0ила зонт', ...asked)).toBe('Bad input: …')
+  })
+
+  test('is replaced if one or both sides contain escapes', () => {
+    const call = { arguments: '{"text":"one\\ntwo\\nthree\\nfour \\"five\\" & six"}' }
+    for (const said of [
+      'Bad: one\ntwo\nthree\nfour "five"',
+      'Bad: {\\"text\\":\\"one\\\\ntwo\\\\nthree\\\\nfour \\\\\\"five\\\\\\"\\"}',
+      'Bad: one%0Atwo%0Athree%0Afour%20%22five%22',
+      'Bad: one two three four &quot;five&quot;',
+    ]) {
+      expect(cleanedOf(said, call)).toMatch(/^Bad: [^a-z]*$/)
+    }
   })
 
   test('is found in bytes, and at any depth', () => {
@@ -69,17 +82,17 @@ describe('text of the request', () => {
   })
 
   test('that is too long to compare leaves no message', () => {
-    expect(cleanedOf('The server is overloaded', 'x'.repeat(400_000))).toBe('The server is overloaded')
-    expect(cleanedOf('The server is overloaded', 'x'.repeat(500_001))).toBeUndefined()
+    expect(cleanedOf('The server is overloaded', 'x'.repeat(250_000))).toBe('The server is overloaded')
+    expect(cleanedOf('The server is overloaded', 'x'.repeat(300_001))).toBeUndefined()
     expect(
       cleanedOf('The server is overloaded', ...Array.from({ length: 6 }, (_, at) => `${at}`.repeat(90_000))),
     ).toBeUndefined()
     // The same text twice is compared once.
-    expect(cleanedOf('The server is overloaded', 'x'.repeat(400_000), ['x'.repeat(400_000)])).toBeDefined()
+    expect(cleanedOf('The server is overloaded', 'x'.repeat(250_000), ['x'.repeat(250_000)])).toBeDefined()
   })
 
   test('is compared in a bounded time, whatever both contain', () => {
-    const texts = ['x'.repeat(499_000), 'the model is '.repeat(38_000), '鷺'.repeat(160_000), ' '.repeat(499_000)]
+    const texts = ['x'.repeat(299_000), 'the model is '.repeat(22_000), '鷺'.repeat(99_000), ' '.repeat(299_000)]
     const messages = ['x'.repeat(2_000), 'the model is '.repeat(150), '鷺'.repeat(2_000), "'a' ".repeat(500)]
     const times = texts.flatMap((text) =>
       messages.map((message) => {
@@ -113,7 +126,7 @@ describe('secrets', () => {
     ['an AWS key', 'bad signature of AKIAIOSFODNN7EXAMPLE', 'bad signature of …'],
     ['base64', 'value dGhpcyBpcyBhIHNlY3JldDEyMw== is wrong', 'value … is wrong'],
     ['hex', 'value 7468697320697320612073656372657431 is wrong', 'value … is wrong'],
-    ['percent escapes', 'value %74%68%69%73%20%69%73 is wrong', 'value … is wrong'],
+    ['bytes in percent escapes', 'value %ff%fe%fd%fc%fb%fa is wrong', 'value … is wrong'],
     [
       'an organisation',
       'Rate limit reached in organization org-AbCdEf123456 on requests',
