@@ -88,7 +88,7 @@ export const ListActivityLogsQuery = ListLogsQuery.extend({
 const LoggedAttempt = z
   .looseObject({
     model: z.string(),
-    status: z.enum(['failed', 'served']),
+    status: z.string().meta({ description: '`failed` or `served`', example: 'failed' }),
     reason: z
       .string()
       .optional()

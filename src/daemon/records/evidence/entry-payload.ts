@@ -35,7 +35,7 @@ export type LoggedPayload = {
 
 export type LoggedAttempt = {
   model: string
-  status: 'served' | 'failed'
+  status: string
   reason?: string
   /** The HTTP status of a failed attempt. This property is missing if there was no response, and in older entries. */
   provider_status?: number
