@@ -21,7 +21,7 @@ const FRONTS = {
   knowledge: ['indexes/index-access', 'search/ground', 'search/search', 'search/vectors/config'],
   identity: ['groups/store', 'keys/authenticate', 'users/store', 'users/usage-by-model'],
   safety: [
-    'guards/(documents|guards|passages|redaction|rules-in-force)',
+    'guards/(documents|guards|passages|redaction|rules-in-force|sensitive-text)',
     'guards/(request/request-screening|stream/(answer-guard|output-blocked))',
     'incidents/incident',
     'policies/(enforce|policies)',
@@ -36,7 +36,7 @@ const FRONTS = {
     'evidence/(entitlement|request-entry)',
     'ledger/(ledger|records)',
   ],
-  models: ['breaker|config|conversation|output-limits|provider|proxy|registry|well-known-providers'],
+  models: ['breaker|config|conversation|credentials|output-limits|provider|proxy|registry|well-known-providers'],
 }
 
 const fileOf = (name) => `^src/daemon/${name}([.]ts$|/)`

@@ -243,3 +243,9 @@ export const EVIDENCE_KEY_CACHE_MS = 2_000
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
 /** The number of days for which the content of request entries is kept. */
 export const EVIDENCE_RETENTION_DAYS = { default: 365, max: 36_500 } as const
+/** Maximum length of a provider's own message about a failed attempt, after it was cleaned. */
+export const PROVIDER_MESSAGE_CHARS = 300
+/** The number of characters of such a message that are read. Cleaning makes a message shorter. */
+export const PROVIDER_MESSAGE_RECEIVED_CHARS = 2_000
+/** The number of days for which these messages are kept, unless the content of entries is expunged earlier. */
+export const PROVIDER_MESSAGE_DAYS = 30

@@ -118,7 +118,7 @@ export async function expectEvents(
 }
 
 function failoverIdOf(tenantId: string, requestId: string): string {
-  const none = { failedModel: '', reason: '', nextModel: '', latencyMs: 0, userId: '', apiKeyId: '' }
+  const none = { failedModel: '', reason: 'timeout', nextModel: '', latencyMs: 0, userId: '', apiKeyId: '' } as const
   return modelFailover({ tenantId, createdAt: '', requestId, step: 0 }, none).id
 }
 

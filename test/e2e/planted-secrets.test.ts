@@ -409,6 +409,11 @@ describe('a gateway', () => {
     const bundles = pages.map(({ id }) => id).filter((id) => id.startsWith('jti-'))
     expect(bundles.length).toBeGreaterThan(40)
     for (const id of bundles) await read(`/api/external/receipts/${id}`)
+    // Reading a single request also shows what the providers said about it.
+    const ofOne = await Promise.all(bundles.map((id) => read(`/api/external/activity-logs?bundleId=${id}`)))
+    expect(ofOne.filter((text) => text.includes('"providerMessage":"Incorrect key: Bearer …')).length).toBeGreaterThan(
+      1,
+    )
     for (const id of bundles.slice(0, 3)) {
       await read(`/api/public/verify/${id}`)
       await read(`/verify/${id}`)

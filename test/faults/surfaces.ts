@@ -166,7 +166,10 @@ const anthropic: FaultSurface = {
     attempts: body.attempts ?? body.gateway?.failover?.attempts ?? [],
   }),
   errors: {
-    interrupted: (reason, requestId) => anthropicError(ANTHROPIC_TYPES.get(reason) ?? 'api_error', requestId),
+    interrupted: (reason, requestId) => ({
+      ...anthropicError(ANTHROPIC_TYPES.get(reason) ?? 'api_error', requestId),
+      reason,
+    }),
     rejected: (reason, requestId) => ({ ...anthropicError('invalid_request_error', requestId), reason }),
     exhausted: (isLimit, requestId) => anthropicError(isLimit ? 'rate_limit_error' : 'api_error', requestId),
   },

@@ -1,8 +1,9 @@
+import type { AttemptReason } from '../../shared/wire/chat.ts'
 import { findAtPath } from '../output/formats.ts'
 
 /** Explains why models failed. */
 
-const WORDS: Record<string, string> = {
+const WORDS: Record<AttemptReason, string> = {
   timeout: 'timed out',
   server_error: 'failed',
   rate_limit: 'is rate limited',
@@ -10,10 +11,19 @@ const WORDS: Record<string, string> = {
   auth_failed: "rejected the gateway's key",
   model_not_found: 'is not known to its provider',
   quota_exhausted: 'has no quota left',
+  context_length: 'has too small a context for this request',
+  content_filter: 'refused the content',
+  bad_request: 'rejected the request',
+  circuit_open: 'was skipped because it is down',
+  overloaded: 'was skipped because its provider is at its limit',
+  aborted: 'was stopped',
+  entitlement_refused: 'was not called, because the permission for the call was refused',
+  internal_error: 'was not called, because the gateway failed',
 }
 
 /** Returns the reason for a failure, worded to follow the model's name (`<model> timed out`). */
-export const failureWords = (reason: string): string => WORDS[reason] ?? `failed (${reason})`
+export const failureWords = (reason: string): string =>
+  (WORDS as Partial<Record<string, string>>)[reason] ?? `failed (${reason})`
 
 /** Advice for the failures that only the operator can fix. */
 const ADVICE: Record<string, (model: string, provider: string) => string> = {

@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/time.ts'
 import type { PointAllowances } from '../metering/config.ts'
 import type { RateLimiter } from '../metering/rate-limits/rate-limiter.ts'
 import { createBreaker } from '../models/breaker.ts'
+import { type CredentialConfig, secretsOf } from '../models/credentials.ts'
 import { createGates } from '../platform/concurrency/gates.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
@@ -19,6 +20,7 @@ import { discoveryRoutes } from './discovery/routes.ts'
 import { createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
 import { createIdempotency, purgeExpired } from './governed/idempotency.ts'
+import { createMessageCleaner } from './governed/provider-message.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
 import { openAiRoutes } from './surfaces/openai/routes.ts'
 
@@ -38,12 +40,14 @@ type GatewayConfig = {
   concurrency?: ConcurrencyLimits | undefined
   limits?: RequestLimits | undefined
   points?: PointAllowances | undefined
-}
+} & CredentialConfig
 
 /** @param deps the capabilities that chats need from the lower modules */
 export function openGateway(
-  { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points }: GatewayConfig,
-  deps: Omit<GovernedDeps, 'idempotency' | 'callerGate' | 'failover' | 'limits'> & { limiter: RateLimiter },
+  { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points, ...config }: GatewayConfig,
+  deps: Omit<GovernedDeps, 'idempotency' | 'callerGate' | 'failover' | 'limits' | 'cleanMessage'> & {
+    limiter: RateLimiter
+  },
 ): GatewayRoom {
   const { db, clock, log, policies, limiter } = deps
   const idempotency = createIdempotency({ db, clock, log })
@@ -51,6 +55,7 @@ export function openGateway(
     ...deps,
     idempotency,
     limits,
+    cleanMessage: createMessageCleaner(secretsOf(config)),
     ...createLoadAndFailover(concurrency, failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default, clock),
   }
   return {

@@ -1,4 +1,4 @@
-import type { FailoverTrigger } from '../../shared/wire/chat.ts'
+import type { AttemptReason } from '../../shared/wire/chat.ts'
 import type { LargeBody } from '../platform/text/json-writer.ts'
 import type { GenerationOptions, Message } from './conversation.ts'
 
@@ -21,8 +21,12 @@ export type Entitled = (model: string, body: CallBody) => Promise<void> | undefi
 /** Requests the right to send exactly this body to this model. Called as soon as body and model are known. */
 export type Entitle = (model: string, body: CallBody) => Entitled
 
-/** The HTTP status of a provider's response, and the provider's request id if the response contains one. */
-export type ProviderHead = { status: number; requestId: string | undefined }
+/**
+ * The HTTP status of a provider's response, and the provider's request id if the response contains one. `message` is
+ * the provider's own message about a failed attempt, cleaned (gateway/governed/provider-message.ts). Only
+ * administrators of the tenant may read it.
+ */
+export type ProviderHead = { status: number; requestId: string | undefined; message?: string | undefined }
 export type OnHead = (head: ProviderHead) => void
 
 /** A validated and clamped request to a provider. */
@@ -198,13 +202,10 @@ export const OPERATOR_REASONS = ['auth_failed', 'model_not_found', 'quota_exhaus
 export type OperatorReason = (typeof OPERATOR_REASONS)[number]
 
 /** The reason for a failed attempt: either a failover trigger, or a reason that never causes a failover. */
-export type FailureReason =
-  | FailoverTrigger
-  | OperatorReason
-  | 'bad_request'
-  | 'context_length'
-  | 'content_filter'
-  | 'aborted'
+export type FailureReason = Exclude<
+  AttemptReason,
+  'circuit_open' | 'overloaded' | 'entitlement_refused' | 'internal_error'
+>
 
 const OPERATORS: ReadonlySet<string> = new Set(OPERATOR_REASONS)
 
@@ -231,6 +232,10 @@ export class ProviderError extends Error {
    * OPERATOR_REASONS and for redirects.
    */
   readonly alarm: boolean
+  /** The provider's request id, if a response had arrived. It is logged with the error. */
+  upstreamRequestId: string | undefined
+  // Private, so that no serialiser of the log or of a response can read it.
+  readonly #said: string | undefined
 
   constructor(
     reason: FailureReason,
@@ -240,14 +245,24 @@ export class ProviderError extends Error {
       upstreamStatus?: number
       retryAfterSeconds?: number | undefined
       alarm?: boolean
+      said?: string | undefined
     } = {},
   ) {
     super(message, options)
+    this.#said = options.said
     this.reason = reason
     this.outcome = options.outcome ?? (reason === 'aborted' ? 'aborted' : 'error')
     this.upstreamStatus = options.upstreamStatus
     this.retryAfterSeconds = options.retryAfterSeconds
     this.alarm = options.alarm ?? isOperatorReason(reason)
+  }
+
+  /**
+   * The beginning of the provider's own message, as received. It may contain parts of the request, credentials and
+   * personal data, so it must be cleaned before it is stored or shown.
+   */
+  get said(): string | undefined {
+    return this.#said
   }
 }
 

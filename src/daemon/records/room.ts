@@ -27,6 +27,7 @@ import { openSigningKeys, type SigningKeys } from './evidence/signing-keys.ts'
 import { signingRoutes } from './evidence/signing-routes.ts'
 import { transparencyRoutes } from './evidence/transparency-routes.ts'
 import { createLedger, type Ledger } from './ledger/ledger.ts'
+import { purgeProviderMessages } from './logs/provider-messages.ts'
 import { type LogDeps, logRoutes } from './logs/routes.ts'
 import { usageRoutes } from './usage/routes.ts'
 
@@ -102,6 +103,11 @@ export async function openRecords(
       { name: 'make-checkpoints', cron: '* * * * *', run: checkpoints.run },
       { name: 'summarise-log', cron: '* * * * *', run: projector.run },
       { name: 'expunge-evidence', cron: '20 * * * *', run: retention.run },
+      {
+        name: 'purge-provider-messages',
+        cron: '25 * * * *',
+        run: () => purgeProviderMessages({ db, clock, retentionDays: evidence.retentionDays }),
+      },
     ],
     async close() {
       await ledger.close()

@@ -212,14 +212,31 @@ export const Usage = z
   })
   .meta({ id: 'Usage' })
 
+/** Why an attempt failed, or why its model was skipped. docs/configuration.md describes each reason. */
+export const ATTEMPT_REASONS = [
+  ...FAILOVER_TRIGGERS,
+  'auth_failed',
+  'model_not_found',
+  'quota_exhausted',
+  'context_length',
+  'content_filter',
+  'bad_request',
+  'circuit_open',
+  'overloaded',
+  'aborted',
+  // Failures of the gateway itself.
+  'entitlement_refused',
+  'internal_error',
+] as const
+export type AttemptReason = (typeof ATTEMPT_REASONS)[number]
+
 export const FailoverAttempt = z.object({
   model: z.string(),
   status: z.enum(['failed', 'served']),
-  reason: z.string().optional().meta({
-    description:
-      'The reason of the failure: `connection_error`, `server_error`, `rate_limit`, `timeout`, `auth_failed`, `model_not_found`, `quota_exhausted`, `bad_request`, `context_length`, `content_filter`, `circuit_open`, `overloaded` or `aborted`',
-    example: 'timeout',
-  }),
+  reason: z
+    .enum(ATTEMPT_REASONS)
+    .optional()
+    .meta({ description: 'Why the attempt failed, or why the model was skipped', example: 'timeout' }),
   latency_ms: z.int(),
 })
 export type FailoverAttempt = z.infer<typeof FailoverAttempt>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../event-catalog.ts'
+import { ATTEMPT_REASONS } from './chat.ts'
 import { GUARD_DIRECTIONS, SEVERITIES } from './incidents.ts'
 
 // Events contain identifiers, rule names and counts. They never contain the text of a prompt, an answer or a match.
@@ -87,9 +88,8 @@ export const EVENT_DATA = {
   }),
   'api:model_failover': z.object({
     failedModel: z.string(),
-    reason: z.string().meta({
-      description:
-        'The reason of the failure, such as `timeout` or `auth_failed`; `circuit_open` or `overloaded` for a skipped model',
+    reason: z.enum(ATTEMPT_REASONS).meta({
+      description: 'Why the attempt failed; `circuit_open` or `overloaded` for a skipped model',
     }),
     nextModel: z.string(),
     latencyMs: z.int().meta({ description: 'The duration of the failed attempt' }),

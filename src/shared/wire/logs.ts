@@ -84,6 +84,25 @@ export const ListActivityLogsQuery = ListLogsQuery.extend({
     .meta({ description: 'Only entries after this position: `now`, or the `position` of an earlier response' }),
 })
 
+/** One call to a model, in the log of its request. */
+const LoggedAttempt = z
+  .looseObject({
+    model: z.string(),
+    status: z.string().meta({ description: '`failed` or `served`', example: 'failed' }),
+    reason: z
+      .string()
+      .optional()
+      .meta({ description: 'Why the attempt failed, as in the response', example: 'timeout' }),
+    providerStatus: z.int().optional().meta({ description: "The HTTP status of the provider's response to a failure" }),
+    providerRequestId: z.string().optional().meta({ description: "The provider's own request id, if it sent one" }),
+    providerMessage: z.string().optional().meta({
+      description:
+        "The provider's own message about the failure, cleaned. Only in GET /activity-logs with `requestId` or `bundleId`",
+    }),
+    latencyMs: z.int(),
+  })
+  .meta({ id: 'LoggedAttempt' })
+
 /** One entry of the log. User names and addresses are the current values, because the log itself contains neither. */
 const AuditLog = z
   .object({
@@ -101,6 +120,7 @@ const AuditLog = z
       operation: z.string().optional(),
       apiKeyId: z.string().nullable().optional(),
       requestId: z.string().optional(),
+      attempts: z.array(LoggedAttempt).optional().meta({ description: 'The calls to models. Only of a request' }),
     }),
     complianceCategory: z.string().nullable(),
     outcome: z

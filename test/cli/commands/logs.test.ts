@@ -129,16 +129,19 @@ describe('logs show', () => {
         reason: 'auth_failed',
         providerStatus: 401,
         providerRequestId: 'req_1',
+        providerMessage: 'Incorrect API key provided: …',
         latencyMs: 80,
       },
-      { model: 'local/extract', status: 'served', latencyMs: 3 },
+      { model: 'test/any', status: 'served', providerRequestId: 'req_2', latencyMs: 3 },
     ]
     gateway.on(LOGS, logPage([logOf({ metadata: { ...logOf().metadata, attempts } })]))
     const terminal = { terminal: { stdout: true }, columns: 200 }
     const { stdout } = await logs(['show', 'jti-1'], terminal)
     expect(stdout).toContain(
-      "ATTEMPTS     openai/gpt-4o failed: auth_failed, HTTP 401, provider's id req_1, 80 ms; local/extract served: 3 ms",
+      `ATTEMPTS     openai/gpt-4o failed: auth_failed, HTTP 401, provider's id req_1, 80 ms, ` +
+        `provider's message: "Incorrect API key provided: …"; test/any served: provider's id req_2, 3 ms`,
     )
+    expect(JSON.parse((await logs(['show', 'jti-1', '--json'])).stdout).metadata.attempts).toEqual(attempts)
     expect((await logs(['show', 'req-1'], terminal)).stdout).toContain('auth_failed, HTTP 401')
     gateway.on(LOGS, logPage([logOf()]))
     expect((await logs(['show', 'jti-1'], terminal)).stdout).toMatch(/^ATTEMPTS +(-|)$/m)

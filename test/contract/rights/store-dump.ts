@@ -23,6 +23,7 @@ export const TABLES = Object.keys({
   log_blocks: 0,
   log_owners: 0,
   usage_days: 0,
+  provider_messages: 0,
   outbox_events: 0,
   incidents: 0,
   shield_policies: 0,

@@ -107,7 +107,9 @@ const MOST_ENTRIES = 100
 /** GET /activity-logs for one request. Throws an error with exit code 3 if the log has no entry for the request. */
 function showCommand(context: CliContext): Command {
   return new Command('show')
-    .description('Show the log entries of one request: its kind, its author and its result.')
+    .description(
+      'Show the log entries of one request: its kind, author and result, and what providers answered to failed attempts.',
+    )
     .argument('<id>', 'request id (req-…), which lists every entry of it, or bundle id (jti-…), which is one entry')
     .action(async (given: string) => {
       const output = await context.output()
@@ -127,18 +129,23 @@ function showCommand(context: CliContext): Command {
     })
 }
 
-/** Example: `openai/gpt-4o failed: auth_failed, HTTP 401, provider's id req_1, 80 ms; local/extract served: 3 ms`. */
+/**
+ * Example: `openai/gpt-4o failed: auth_failed, HTTP 401, provider's id req_1, 80 ms, provider's message: "Incorrect API
+ * key."; local/extract served: 3 ms`.
+ */
 function toAttempts(attempts: unknown): unknown {
   if (!Array.isArray(attempts)) return attempts
   const texts = attempts.map((attempt) => {
     const at = (member: string) => findAtPath(attempt, member) ?? undefined
     const status = at('providerStatus')
     const id = at('providerRequestId')
+    const message = at('providerMessage')
     const facts = [
       at('reason'),
       status === undefined ? undefined : `HTTP ${status}`,
       id === undefined ? undefined : `provider's id ${id}`,
       `${at('latencyMs')} ms`,
+      message === undefined ? undefined : `provider's message: "${message}"`,
     ]
     return `${at('model')} ${at('status')}: ${facts.filter((fact) => fact !== undefined).join(', ')}`
   })

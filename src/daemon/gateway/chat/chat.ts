@@ -9,8 +9,8 @@ import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
 import { countBilledTokens } from '../governed/count-tokens.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
-import type { Opened } from '../governed/failover.ts'
-import type { Delivery, Operation, Running } from '../governed/operation.ts'
+import { messageOf, type Opened, PROVIDER_MESSAGE } from '../governed/failover.ts'
+import { type Delivery, type Operation, type Running, textsOf } from '../governed/operation.ts'
 import { CLIENT_LEFT_STATUS, isOfClient, toErrorBody } from '../governed/refusal.ts'
 import { type Begun, beginAnswer } from './begin-answer.ts'
 import { attemptsWith, finishOf, readAnswer, toErrorFrame, toRefusal } from './ending.ts'
@@ -67,7 +67,10 @@ async function deliver(
     return { outcome, usage, incidents, broken: undefined, response, send: () => answer.send(), fail }
   }
   const { failure } = ending
-  logBrokenAnswer(failure, opened, context, deps)
+  const heads = headsWith(failure, opened, (said) =>
+    deps.cleanMessage(said, [...textsOf(running), ending.output.generated]),
+  )
+  logBrokenAnswer(failure, { ...opened, heads }, context, deps)
   const refusal = toRefusal(failure, opened, traceId)
   const isBlocked = failure instanceof OutputBlocked
   const response = toBrokenResponse(failure, refusal)
@@ -76,7 +79,7 @@ async function deliver(
     outcome,
     usage,
     incidents,
-    broken: { refusal, isBlocked, attempts },
+    broken: { refusal, isBlocked, attempts, heads },
     response,
     fail,
     send() {
@@ -105,6 +108,18 @@ async function deliver(
   }
 }
 
+/** Adds the provider's own message about the failure to the head of the serving attempt. */
+function headsWith(
+  failure: unknown,
+  { heads, attempts }: Opened<Begun>,
+  clean: (said: string) => string | undefined,
+): Opened<Begun>['heads'] {
+  const message = failure instanceof ProviderError ? messageOf(failure, clean) : undefined
+  const at = attempts.length - 1
+  if (message === undefined || !heads[at]) return heads
+  return heads.with(at, { ...heads[at], message })
+}
+
 function logBrokenAnswer(
   failure: unknown,
   { attempt, attempts, heads }: Opened<Begun>,
@@ -122,6 +137,7 @@ function logBrokenAnswer(
     reason: failure instanceof ProviderError ? failure.reason : undefined,
   }
   log.warn({ ...facts, error: failure }, 'answer broke off')
+  if (head?.message !== undefined) log.debug({ ...facts, provider_message: head.message }, PROVIDER_MESSAGE)
 }
 
 /** A guard that fails while it summarises its findings must not prevent the billing. */

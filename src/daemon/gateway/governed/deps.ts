@@ -13,6 +13,7 @@ import type { RequestLimits } from '../config.ts'
 import type { CallerGate } from './caller-gate.ts'
 import type { Failover } from './failover.ts'
 import type { Idempotency } from './idempotency.ts'
+import type { CleanMessage } from './provider-message.ts'
 
 export type GovernedDeps = {
   db: Db
@@ -34,6 +35,8 @@ export type GovernedDeps = {
   clock: Clock
   log: Log
   failover: Failover
+  /** Cleans the messages of providers for administrators. */
+  cleanMessage: CleanMessage
   /** Limits the requests that run simultaneously, per key and per tenant. */
   callerGate: CallerGate
   /** The limits of the compatibility surfaces. */

@@ -28,7 +28,7 @@ export function failoverRecords(
   for (const [step, { failed, next }] of failoversOf(attempts).entries()) {
     const facts = {
       failedModel: failed.model,
-      reason: failed.reason ?? '',
+      reason: failed.reason ?? 'internal_error',
       nextModel: next,
       latencyMs: failed.latency_ms,
     }

@@ -3,7 +3,7 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { FIRST_TOKEN_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
-import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
+import type { AttemptReason, FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { Breaker } from '../../models/breaker.ts'
 import {
   type Entitle,
@@ -76,6 +76,8 @@ export type ChainRun<Begun> = {
   begin(attempt: Attempt, terms: AttemptTerms): Promise<Begun>
   /** Creates an attempt's entitlement. @param at index of the attempt in the chain's attempts */
   entitle(attempt: Attempt, at: number, created: (entitlement: Entitlement) => void): Entitle
+  /** Cleans the provider's own message about a failure. Returns undefined if nothing may be shown. */
+  clean(said: string): string | undefined
   signal: AbortSignal
 }
 
@@ -97,11 +99,11 @@ type Run<Begun> = ChainRun<Begun> & {
  * answered, the request itself is invalid, or the last provider is overloaded; otherwise the signal's reason.
  */
 export async function runChain<Begun>(request: ChainRun<Begun>, deps: FailoverDeps): Promise<Stage<Opened<Begun>>> {
-  const { chain, caller, requestId, begin, entitle, signal } = request
+  const { chain, caller, requestId, begin, entitle, clean, signal } = request
   const facts: Pick<Run<Begun>, 'attempts' | 'heads' | 'entitlements'> = { attempts: [], heads: [], entitlements: [] }
   const { attempts, heads, entitlements } = facts
   // Lists each member explicitly, because a spread of closures takes microseconds.
-  const run: Run<Begun> = { chain, caller, requestId, begin, entitle, signal, attempts, heads, entitlements }
+  const run: Run<Begun> = { chain, caller, requestId, begin, entitle, clean, signal, attempts, heads, entitlements }
   try {
     return { facts, value: await tryChain(run, deps) }
   } catch (error) {
@@ -283,12 +285,20 @@ async function tryModel<Begun>(
       throw failure
     }
     breaker.failed(tenantId, modelId, failure.reason)
+    // The message may quote the output, which is not kept here, so it could not be cleaned.
+    const message = hadOutput ? undefined : messageOf(failure, run.clean)
+    const head = heads[at]
+    if (head && message !== undefined) heads[at] = { ...head, message }
     addAttempt(run, attempt, { reason, latencyMs, alarm: failure.alarm }, log, { detail: failure.message })
     return { failure, hadOutput }
   }
 }
 
-function reasonOf(error: unknown): string {
+/** Returns the provider's own message about a failure, cleaned. */
+export const messageOf = (failure: ProviderError, clean: (said: string) => string | undefined): string | undefined =>
+  failure.said === undefined ? undefined : clean(failure.said)
+
+function reasonOf(error: unknown): AttemptReason {
   if (error instanceof ProviderError) return error.reason
   return error instanceof GatewayError && error.code === 'ENTITLEMENT_REFUSED'
     ? 'entitlement_refused'
@@ -311,7 +321,7 @@ function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   })
 }
 
-type EndedAttempt = { reason?: string; latencyMs: number; alarm?: boolean }
+type EndedAttempt = { reason?: AttemptReason; latencyMs: number; alarm?: boolean }
 
 /**
  * Adds an attempt to the list and logs it. An attempt without `reason` served the request. Serving attempts are logged
@@ -342,7 +352,11 @@ function addAttempt(
   // A disconnected client is not a failure of the model.
   const level = alarm ? 'error' : reason === 'aborted' ? 'info' : 'warn'
   log[level]({ ...facts, reason, ...more }, 'model attempt failed')
+  if (head?.message !== undefined) log.debug({ ...facts, provider_message: head.message }, PROVIDER_MESSAGE)
 }
+
+/** The log line that contains the provider's own message, cleaned. */
+export const PROVIDER_MESSAGE = 'message of the provider'
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'
 

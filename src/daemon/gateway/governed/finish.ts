@@ -1,6 +1,8 @@
 // The end of every governed request: one ledger commit, regardless of the outcome.
+import { isoTime } from '../../../shared/time.ts'
 import type { Charge } from '../../metering/usage/billing.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
+import type { ProviderMessageRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
 import { type Answered, type RequestEnd, toRequestEntry } from '../../records/evidence/request-entry.ts'
@@ -64,9 +66,22 @@ function toRecords(
   if (trail.found.length > 0) records.incidents = trail.found.flatMap(({ incidents = [] }) => incidents)
   const events = [...trail.found.flatMap(({ events = [] }) => events), ...failovers.events]
   if (events.length > 0) records.events = events
+  const messages = messagesOf(trail, nowMs)
+  if (messages.length > 0) records.providerMessages = messages
   if (ending.kind === 'delivered') addResult(records, ending)
   return records
 }
+
+/** What the providers said about failed attempts. Most requests have no failed attempt. */
+function messagesOf({ heads, tenantId, bundleId }: Trail, nowMs: number): readonly ProviderMessageRow[] {
+  if (!heads.some((head) => head?.message !== undefined)) return NO_MESSAGES
+  const common = { tenant_id: tenantId, entry_id: bundleId, created_at: isoTime(nowMs) }
+  return heads.flatMap((head, attempt) =>
+    head?.message === undefined ? [] : { ...common, attempt, message: head.message },
+  )
+}
+
+const NO_MESSAGES: readonly ProviderMessageRow[] = []
 
 /** Adds the records that exist only for a result: its cost, and the response for replays. */
 function addResult(

@@ -13,7 +13,7 @@ import { type ChainRun, type FailoverDeps, type Opened, runChain } from './failo
 import { finish } from './finish.ts'
 import type { ReplaySlot } from './idempotency.ts'
 import type { GovernedInput } from './input.ts'
-import type { Delivery, Operation, Running } from './operation.ts'
+import { type Broken, type Delivery, type Operation, type Running, textsOf } from './operation.ts'
 import { isDenial, isOverloadOnly } from './refusal.ts'
 import { screen } from './screen.ts'
 import { beginTrail, type Stage, type Trail, withFacts } from './trail.ts'
@@ -171,6 +171,7 @@ function chainRunOf<Input extends GovernedInput, Prepared, Begun>(
     requestId: context.requestId,
     signal,
     begin: (attempt, terms) => operation.begin(running, attempt, terms, deps),
+    clean: (said) => deps.cleanMessage(said, textsOf(running)),
     entitle({ modelId, model }, at, created) {
       const terms = {
         jti: `${bundleId}/${at}`,
@@ -185,6 +186,8 @@ function chainRunOf<Input extends GovernedInput, Prepared, Begun>(
     },
   }
 }
+
+const NOT_BROKEN: Partial<Pick<Broken, 'attempts' | 'heads'>> = {}
 
 /**
  * Commits the bill and all other records, then sends the last bytes. All generated output is billed, even if the result
@@ -206,7 +209,8 @@ async function settle(
     charge = billingOf(operation, deps).charge(order, payment, { modelId, usage })
     const found =
       incidents.length > 0 ? [incidentRecords(incidents, { ...origin, model: modelId }, deps.clock.now())] : []
-    const ended = withFacts(trail, { incidents, found, attempts: broken?.attempts ?? trail.attempts })
+    const { attempts = trail.attempts, heads = trail.heads } = broken ?? NOT_BROKEN
+    const ended = withFacts(trail, { incidents, found, attempts, heads })
     const { firstTokenMs } = opened
     const { reserved } = payment
     await finish(

@@ -2,7 +2,7 @@
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { Order } from '../../metering/usage/billing.ts'
 import type { Payment } from '../../metering/usage/payment.ts'
-import type { Outcome, TokenUsage } from '../../models/provider.ts'
+import type { Outcome, ProviderHead, TokenUsage } from '../../models/provider.ts'
 import type { ErrorShape, Reply, RequestContext } from '../../platform/http/route.ts'
 import type { RequestFacts } from '../../records/evidence/request-entry.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
@@ -67,6 +67,12 @@ export type Running<Input extends GovernedInput, Prepared> = {
   readonly keeps: boolean
 }
 
+/** Everything in a request that contains text of the caller, as received and as sent. Names of models are excluded. */
+export function textsOf<Input extends GovernedInput>({ screened, prepared }: Running<Input, unknown>): unknown[] {
+  const { chain, policy, ...received } = screened.input
+  return [received, screened.conversation, screened.options, prepared]
+}
+
 /** The end of a result, complete or not. Its records are not durable yet, and its last bytes are not sent. */
 export type Delivery = {
   readonly outcome: Outcome
@@ -91,6 +97,8 @@ export type Broken = {
   readonly isBlocked: boolean
   /** The attempts, with the serving attempt marked as failed. Undefined if the model did not fail. */
   readonly attempts?: readonly FailoverAttempt[] | undefined
+  /** The heads of the attempts' responses, with the provider's message about the failure. */
+  readonly heads?: readonly (ProviderHead | undefined)[] | undefined
 }
 
 type Rendered = { readonly contentType: string; readonly body: string }

@@ -20,6 +20,7 @@ import { evidence } from './migrations/0015-evidence.ts'
 import { oneRecord } from './migrations/0016-one-record.ts'
 import { storeProbes } from './migrations/0017-store-probes.ts'
 import { logSummaries } from './migrations/0018-log-summaries.ts'
+import { providerMessages } from './migrations/0019-provider-messages.ts'
 import { clusteredRecords } from './migrations/0020-clustered-records.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
@@ -42,6 +43,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0016-one-record': oneRecord,
   '0017-store-probes': storeProbes,
   '0018-log-summaries': logSummaries,
+  '0019-provider-messages': providerMessages,
   '0020-clustered-records': clusteredRecords,
 }
 

@@ -122,6 +122,7 @@ export type Tables = {
   log_blocks: LogBlockRow
   log_owners: LogOwnerRow
   usage_days: UsageDayRow
+  provider_messages: ProviderMessageRow
   outbox_events: OutboxEventRow
   incidents: IncidentRow
   shield_policies: ShieldPolicyRow
@@ -502,6 +503,20 @@ export type IdempotencyResultRow = {
    * SQLite.
    */
   lease_until: string | null
+}
+
+/**
+ * A provider's own message about a failed attempt, cleaned. It is no evidence: it is neither hashed nor exported, and
+ * only administrators of the tenant read it.
+ */
+export type ProviderMessageRow = {
+  tenant_id: string
+  /** The bundle id of the request. */
+  entry_id: string
+  /** The index of the attempt. */
+  attempt: number
+  created_at: string
+  message: string
 }
 
 /** A finding of a guard in one request: the type, the count and the action, but not the text itself. */

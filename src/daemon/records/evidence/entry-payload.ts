@@ -47,8 +47,8 @@ export type LoggedAttempt = {
   /** The HTTP status of a failed attempt. This property is missing if there was no response, and in older entries. */
   provider_status?: number
   /**
-   * The provider's request id of a failed attempt. This property is missing in the same cases as `provider_status`, and
-   * if the provider sent no id.
+   * The provider's request id. This property is missing if there was no response, if the provider sent no id, and in
+   * older entries.
    */
   provider_request_id?: string
   latency_ms: number

@@ -107,18 +107,21 @@ function attemptsOf(facts: RequestFacts): string {
   return all
 }
 
-/** The members that only some attempts have. The head of a `served` attempt is omitted, because its status is 200. */
+/** The members that only some attempts have. */
 function attemptExtrasOf({ attempts, heads }: RequestFacts, at: number): string {
   const { status, reason } = attempts[at] as FailoverAttempt
-  const head = status === 'served' ? undefined : heads[at]
-  return `${headOf(head)}${reason === undefined ? '' : `"reason":${toText(reason)},`}`
+  return `${headOf(heads[at], status)}${reason === undefined ? '' : `"reason":${toText(reason)},`}`
 }
 
-/** Provider ids contain only characters that need no escapes (providers/stream/read-answer.ts). */
-function headOf(head: ProviderHead | undefined): string {
+/**
+ * Provider ids contain only characters that need no escapes (providers/stream/request-id.ts). The status of a `served`
+ * attempt is always 200, so it is not stored. The provider's message is no evidence: receipts show their whole payload
+ * to users who must not read it.
+ */
+function headOf(head: ProviderHead | undefined, status: FailoverAttempt['status']): string {
   if (!head) return ''
   const requestId = head.requestId === undefined ? '' : `"provider_request_id":"${head.requestId}",`
-  return `${requestId}"provider_status":${head.status},`
+  return status === 'served' ? requestId : `${requestId}"provider_status":${head.status},`
 }
 
 function entitlementOf(entitlement: Entitlement | undefined): string {

@@ -186,7 +186,10 @@ const isOrdered = ({ inspected, attempts }: Stored): boolean =>
   inspected !== undefined && attempts.every((attempt) => Object.keys(attempt).every((name) => IN_ORDER.has(name)))
 
 /** Members of an attempt that `restoreAttempt` returns in canonical order. */
-const IN_ORDER: ReadonlySet<string> = new Set(['body_sha256', 'entitlement', 'iat', 'latency_ms', 'model'])
+const IN_ORDER: ReadonlySet<string> = new Set([
+  ...['body_sha256', 'entitlement', 'iat', 'latency_ms', 'model'],
+  ...['provider_request_id', 'provider_status', 'reason', 'status'],
+])
 
 function restore(stored: Stored, { id, created_at }: Pick<StoredColumns, 'id' | 'created_at'>): object {
   const { cost, usage, policy, sha256, took, model, requested_model = model } = stored
@@ -239,7 +242,7 @@ function restoreAttempt(
   at: number,
   { stored, id, startedAtMs }: { stored: Stored; id: string; startedAtMs: number },
 ): object {
-  const model = others.model ?? stored.model
+  const { model = stored.model, status = 'served', ...extras } = others
   const issuedAt = iat ?? Math.floor(startedAtMs / 1000)
   const usual = body_sha256 !== undefined && {
     body_sha256: toHex(body_sha256),
@@ -254,9 +257,9 @@ function restoreAttempt(
   return {
     entitlement: entitlement ?? (usual || null),
     latency_ms,
-    ...others,
     model,
-    status: others.status ?? 'served',
+    ...extras,
+    status,
   }
 }
 

@@ -13,6 +13,7 @@ import type {
   IdempotencyResultRow,
   IncidentRow,
   OutboxEventRow,
+  ProviderMessageRow,
   RateCounterRow,
   SpendCounterRow,
   Tables,
@@ -31,6 +32,8 @@ export type LedgerRecords = {
   evidence?: readonly EntryDraft[]
   /** Findings of guards. */
   incidents?: readonly IncidentRow[]
+  /** What providers said about failed attempts. */
+  providerMessages?: readonly ProviderMessageRow[]
   /**
    * Rate counters that the request has incremented. Counters are totals, so their values at the start of the commit are
    * stored. A counter that several requests share is stored once.
@@ -60,6 +63,7 @@ const TABLES = {
   idempotency: 'idempotency_results',
   events: 'outbox_events',
   incidents: 'incidents',
+  providerMessages: 'provider_messages',
 } as const satisfies {
   [Kind in Exclude<keyof LedgerRecords, 'counters' | 'claim' | 'spend' | 'reserved' | 'evidence'>]-?: keyof Tables
 }

@@ -1,6 +1,7 @@
 import { type ActivityLog, EXPUNGED } from '../../../shared/wire/logs.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { descriptionOf, type LoggedPayload, payloadOf, resourceOf } from '../evidence/entry-payload.ts'
+import type { AttemptMessages } from './provider-messages.ts'
 
 /** The user of an entry in the response format. */
 export type UserName = { id: string; name: string; email: string }
@@ -9,6 +10,7 @@ export type UserName = { id: string; name: string; email: string }
 export function toLogEntry(
   entry: Pick<EvidenceEntryRow, 'id' | 'created_at' | 'payload'>,
   users: ReadonlyMap<string, UserName>,
+  messages: AttemptMessages = NO_MESSAGES,
 ): ActivityLog {
   const { id, created_at: timestamp } = entry
   const payload = payloadOf(entry)
@@ -26,7 +28,7 @@ export function toLogEntry(
       operation: payload.operation,
       apiKeyId: payload.key_id,
       requestId: payload.request_id,
-      ...(payload.kind === 'request' && factsOfRequest(payload)),
+      ...(payload.kind === 'request' && factsOfRequest(payload, messages)),
     },
     complianceCategory: payload.compliance_category,
     outcome: payload.result,
@@ -34,7 +36,12 @@ export function toLogEntry(
   }
 }
 
-const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...payload }: LoggedPayload) => ({
+const NO_MESSAGES: AttemptMessages = new Map()
+
+const factsOfRequest = (
+  { bundle_id, attempts = [], requested_model, times, ...payload }: LoggedPayload,
+  messages: AttemptMessages,
+) => ({
   bundleId: bundle_id,
   mode: payload.mode,
   status: payload.status,
@@ -43,12 +50,13 @@ const factsOfRequest = ({ bundle_id, attempts = [], requested_model, times, ...p
   ...(payload.error !== undefined && { error: payload.error }),
   index: payload.index,
   policy: payload.policy,
-  attempts: attempts.map(({ model, status, reason, provider_status, provider_request_id, latency_ms }) => ({
+  attempts: attempts.map(({ model, status, reason, provider_status, provider_request_id, latency_ms }, at) => ({
     model,
     status,
     ...(reason !== undefined && { reason }),
     ...(provider_status !== undefined && { providerStatus: provider_status }),
     ...(provider_request_id !== undefined && { providerRequestId: provider_request_id }),
+    ...(messages.has(at) && { providerMessage: messages.get(at) }),
     latencyMs: latency_ms,
   })),
   usage: payload.usage,

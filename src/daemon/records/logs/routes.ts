@@ -20,6 +20,7 @@ import { payloadOf } from '../evidence/entry-payload.ts'
 import { windowOf } from '../evidence/log-window.ts'
 import { toLogEntry, type UserName } from './log-entry.ts'
 import { endOfLog, entriesAfter } from './position.ts'
+import { findProviderMessages } from './provider-messages.ts'
 
 export type LogDeps = {
   db: Db
@@ -89,7 +90,9 @@ export function logRoutes({ db, clock, findUserNames }: LogDeps): Route[] {
           for (const { [member]: name, count } of counts) sums[name ?? EXPUNGED] = (sums[name ?? EXPUNGED] ?? 0) + count
           return sums
         }
-        const logs = await toLogs({ db, findUserNames }, tenantId, rows)
+        // Lists omit the messages of providers. They are shown for one request at a time.
+        const isOneRequest = query.requestId !== undefined || query.bundleId !== undefined
+        const logs = await toLogs({ db, findUserNames }, tenantId, rows, { withMessages: isOneRequest })
         const summary = {
           dateRange: window.shown,
           totalLogs: total,
@@ -154,8 +157,10 @@ async function toLogs(
   { db, findUserNames }: Pick<LogDeps, 'db' | 'findUserNames'>,
   tenantId: string,
   rows: readonly EvidenceEntryRow[],
+  { withMessages = false } = {},
 ): Promise<ActivityLog[]> {
   const userIds = new Set(rows.flatMap((row) => payloadOf(row)?.user_id ?? []))
   const users = await findUserNames(db, tenantId, [...userIds])
-  return rows.map((row) => toLogEntry(row, users))
+  const messages = await findProviderMessages(db, tenantId, withMessages ? rows.map(({ id }) => id) : [])
+  return rows.map((row) => toLogEntry(row, users, messages.get(row.id)))
 }

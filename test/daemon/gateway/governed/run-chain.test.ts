@@ -56,6 +56,7 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
         begin: (attempt, terms) =>
           beginAnswer({ ...call, stream }, { attempt, limit, commit: chain.commit, terms, signal, isLarge: false }),
         entitle: () => () => () => undefined,
+        clean: (said) => said,
         signal,
       },
       deps,

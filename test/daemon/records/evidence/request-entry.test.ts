@@ -16,6 +16,7 @@ import { BUILT_IN_POLICIES } from '../../../../src/daemon/safety/policies/built-
 import type { AppliedPolicy } from '../../../../src/daemon/safety/policies/policies.ts'
 import { toCanonicalJson } from '../../../../src/shared/canonical-json.ts'
 import { isoTime } from '../../../../src/shared/time.ts'
+import { ATTEMPT_REASONS } from '../../../../src/shared/wire/chat.ts'
 import { requestEnd, requestFacts } from '../../../request-facts.ts'
 
 const { id, ...named } = BUILT_IN_POLICIES[0] as (typeof BUILT_IN_POLICIES)[0]
@@ -64,15 +65,28 @@ const facts: fc.Arbitrary<RequestFacts> = fc.record({
   documentsRetrieved: count,
   attempts: fc.array(
     fc.record(
-      { model: text, status: fc.constantFrom('served', 'failed'), reason: text, latency_ms: count },
+      {
+        model: text,
+        status: fc.constantFrom('served', 'failed'),
+        reason: fc.constantFrom(...ATTEMPT_REASONS),
+        latency_ms: count,
+      },
       { requiredKeys: ['model', 'status', 'latency_ms'] },
     ),
     { maxLength: 3 },
   ),
   entitlements: fc.array(fc.option(entitlement, { nil: undefined }), { maxLength: 3 }),
-  heads: fc.array(fc.option(fc.record({ status: count, requestId: fc.constant('req-1') }), { nil: undefined }), {
-    maxLength: 3,
-  }),
+  heads: fc.array(
+    fc.option(
+      fc.record({
+        status: count,
+        requestId: fc.constantFrom('req-1', undefined),
+        message: fc.constant('message of the provider'),
+      }),
+      { nil: undefined },
+    ),
+    { maxLength: 3 },
+  ),
 })
 const end: fc.Arbitrary<RequestEnd> = fc.record({
   ...{ atMs: fc.nat(), latencyMs: count, result: fc.constantFrom('success', 'denied', 'failure') },
@@ -102,6 +116,7 @@ test('the payload of a request is written as canonical JSON, whatever its conten
     fc.property(facts, end, (known, ended) => {
       const { payload } = toRequestEntry(known, ended)
       expect(payload).toBe(toCanonicalJson(JSON.parse(payload)))
+      expect(payload).not.toContain('message of the provider')
       // Texts that some stores do not accept as JSON.
       expect(payload).not.toContain('\\u0000')
     }),

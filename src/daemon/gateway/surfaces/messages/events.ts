@@ -132,7 +132,13 @@ export function messagesWording(envelope: Envelope): StreamWording {
       )
     },
     fail: ({ message, reason, verdict }) =>
-      eventFrame({ type: 'error', error: { type: toErrorType(reason), message }, request_id: envelope.id, ...verdict }),
+      eventFrame({
+        type: 'error',
+        error: { type: toErrorType(reason), message },
+        request_id: envelope.id,
+        reason,
+        ...verdict,
+      }),
   }
 }
 

@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { PROVIDER_MESSAGE_RECEIVED_CHARS } from '../../../../shared/spec-limits.ts'
 import { isObject } from '../../../platform/text/json.ts'
 import { type FailureReason, isOperatorReason, type OperatorReason, ProviderError } from '../../provider.ts'
 import { limitResetSeconds, retryAfterSeconds, retryInfoSeconds } from './retry-after.ts'
 
 /**
- * The details of a provider's error, independent of the provider's format. The details are used only to classify the
- * error. Callers receive only the error code.
+ * The details of a provider's error, independent of the provider's format. Callers receive only the error code. The
+ * other details classify the error, and administrators read the message after it was cleaned.
  */
 type ErrorDetails = {
   code: string | undefined
@@ -16,6 +17,8 @@ type ErrorDetails = {
   message: string
   /** Names and message. */
   words: string
+  /** The message as received. */
+  said: string | undefined
   /** The exhausted quotas that Google names, in lower case. */
   quotaIds: string
   retryAfterSeconds: number | undefined
@@ -81,7 +84,8 @@ const SHOWN_CODE = /^[\w.-]{1,64}$/
 
 /** Classifies a response with a status other than 200. */
 export function statusError(status: number, headers: IncomingHttpHeaders, body: string, nowMs: number): ProviderError {
-  const details = errorDetails(parseJson(body), headers['x-amzn-errortype'], nowMs)
+  const parsed = parseJson(body)
+  const details = errorDetails(parsed, headers['x-amzn-errortype'], nowMs)
   const reason = statusReason(status, details)
   // Every response has rate-limit headers, but only the headers of a 429 response specify a wait.
   const resetSeconds = status === 429 ? limitResetSeconds(headers, nowMs) : undefined
@@ -92,6 +96,7 @@ export function statusError(status: number, headers: IncomingHttpHeaders, body: 
     retryAfterSeconds: retryAfterSeconds(headers, nowMs) ?? limitSeconds,
     // A model API never redirects, so the configured address is wrong.
     alarm: isOperatorReason(reason) || status < 400,
+    said: parsed === undefined ? plainText(body) : details.said,
   })
 }
 
@@ -106,6 +111,7 @@ export function reportedError(error: unknown): ProviderError {
     status !== undefined && status >= 400 && status < 600 ? statusReason(status, details) : wordsReason(details)
   return new ProviderError(reason, `The provider reported an error in its answer${shown(details.code)}.`, {
     retryAfterSeconds: isOperatorReason(reason) ? undefined : details.retryAfterSeconds,
+    said: details.said,
   })
 }
 
@@ -201,13 +207,17 @@ function errorDetails(body: unknown, errorType?: string | string[], nowMs = Numb
   const names = [error.code, error.type, error.status, String(errorType ?? '').split(':')[0]]
   const google = googleDetails(error.details)
   const all = joined([...names, inner, reasons, ...google.reasons])
-  const message = joined([error.message, error.detail])
+  const texts = [error.message, error.detail]
+  const message = joined(texts)
+  // OpenRouter wraps the message of the upstream provider.
+  const wrapped = isObject(error.metadata) ? error.metadata.raw : undefined
   return {
     code: names.filter((name) => typeof name === 'string').find((name) => name !== '' && !/^\d+$/.test(name)),
     status: names.map(Number).find((name) => Number.isInteger(name) && name >= 100 && name < 600),
     names: all,
     message,
     words: `${all} ${message}`,
+    said: beginningOf([...texts, error.Message, wrapped]),
     quotaIds: joined(google.quotaIds),
     retryAfterSeconds: retryInfoSeconds(error.details) ?? passedOnSeconds(error.metadata, nowMs),
   }
@@ -237,6 +247,16 @@ const joined = (words: readonly unknown[]) =>
     .join(' ')
     .trim()
     .toLowerCase()
+
+/** The beginning of the texts, or undefined if there is no text. */
+function beginningOf(texts: readonly unknown[]): string | undefined {
+  const text = texts.filter((one) => typeof one === 'string').join(' ')
+  return text.trim() === '' ? undefined : text.slice(0, PROVIDER_MESSAGE_RECEIVED_CHARS)
+}
+
+/** A body that is neither JSON nor a page. */
+const plainText = (body: string): string | undefined =>
+  body.trimStart().startsWith('<') ? undefined : beginningOf([body])
 
 const shown = (code: string | undefined) => (code !== undefined && SHOWN_CODE.test(code) ? ` (${code})` : '')
 

@@ -4,10 +4,11 @@ import { STREAM_END_GRACE_MS } from '../../../../shared/spec-limits.ts'
 import type { Clock } from '../../../../shared/time.ts'
 import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import { LARGE_JSON_BYTES, readingJson } from '../../../platform/text/json-reader.ts'
-import type { ChatPart, OnHead, ProviderError } from '../../provider.ts'
+import { type ChatPart, type OnHead, ProviderError } from '../../provider.ts'
 import type { AnswerFormat } from './answer-format.ts'
 import { type AnswerAssembly, assembleAnswer } from './assembly.ts'
 import { statusError, unreadableError } from './failure.ts'
+import { requestIdOf } from './request-id.ts'
 import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
 import { withWholeCalls } from './tool-arguments.ts'
 import { mayLeave, openUpstream, type RequestSource, type Upstream } from './upstream.ts'
@@ -22,7 +23,8 @@ const PROVIDER_STREAM_BYTES = 67_108_864
 /** The maximum nesting of a large JSON answer. Deeper answers could take many times their size in memory. */
 const ANSWER_DEPTH = 10_000
 /**
- * The maximum number of bytes that are read from a provider's error body. Only the error code in this body is needed.
+ * The maximum number of bytes that are read from a provider's error body. Only the error code and the message in this
+ * body are needed.
  */
 const PROVIDER_ERROR_BODY_BYTES = 65_536
 
@@ -65,11 +67,15 @@ export async function readJson(
   const upstream = openUpstream(pool, request, signal)
   const limits = { attemptMs, firstTokenMs: attemptMs, stallMs: attemptMs }
   const watch = watchSilence(clock, limits, false, (error) => upstream.cancel(error))
+  let requestId: string | undefined
   try {
     const { status, headers } = await upstream.takeHead()
-    onHead?.({ status, requestId: requestIdOf(headers) })
+    requestId = requestIdOf(headers)
+    onHead?.({ status, requestId })
     if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal })
     return await readJsonBody(upstream)
+  } catch (error) {
+    throw withRequestId(error, requestId)
   } finally {
     watch.stop()
     upstream.cancel(GIVEN_UP)
@@ -90,6 +96,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
   #watch: SilenceWatch | undefined
   /** The object that assembles a streamed answer. It is set when the response head has arrived. */
   #assembly: AnswerAssembly | undefined
+  #requestId: string | undefined
   #streamedBytes = 0
   #over = false
 
@@ -132,7 +139,8 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
       this.#upstream = upstream
       this.#watch = watchSilence(clock, timeouts, streamed, (error) => upstream.cancel(error))
       const { status, headers } = await upstream.takeHead()
-      onHead?.({ status, requestId: requestIdOf(headers) })
+      this.#requestId = requestIdOf(headers)
+      onHead?.({ status, requestId: this.#requestId })
       if (status !== 200) throw await toStatusError(upstream, status, headers, { clock, signal: this.#signal })
       const opening = streamed ? await readOpening(upstream) : undefined
       // Even if a stream was requested, some servers respond with one JSON body, usually an error. The content type of
@@ -144,8 +152,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
       this.#assembly = assembleAnswer(format)
       return this.#take(opening ?? null) ?? (await this.#readOn())
     } catch (error) {
-      this.#finish(false)
-      throw error
+      return this.#fail(error)
     }
   }
 
@@ -192,7 +199,7 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
 
   #fail(error: unknown): never {
     this.#finish(false)
-    throw error
+    throw withRequestId(error, this.#requestId)
   }
 
   #handOut(parts: readonly ChatPart[]): IteratorResult<readonly ChatPart[]> {
@@ -218,17 +225,10 @@ const GIVEN_UP = new Error('the answer is not read further')
 
 const NOTHING: Promise<null> = Promise.resolve(null)
 
-/** The headers that contain the provider's request id: of OpenAI and most others, Anthropic, AWS, Azure. */
-const REQUEST_IDS = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id']
-/** Only these characters are allowed in a request id, because the id is logged. */
-const REQUEST_ID = /^[\w.:/+=-]{1,128}$/
-
-function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
-  for (const name of REQUEST_IDS) {
-    const value = headers[name]
-    if (typeof value === 'string' && REQUEST_ID.test(value)) return value
-  }
-  return undefined
+/** Adds the provider's request id, so that every log line about the error contains it. */
+function withRequestId(error: unknown, requestId: string | undefined): unknown {
+  if (error instanceof ProviderError) error.upstreamRequestId = requestId
+  return error
 }
 
 async function toStatusError(

@@ -183,6 +183,7 @@ describe('a stream', () => {
       type: 'error',
       error: { type: 'api_error', message: expect.stringContaining('incomplete') },
       request_id: headers['x-request-id'],
+      reason: 'connection_error',
     })
     expect(kinds(events)).not.toContain('message_stop')
     expect(kinds(events)).not.toContain('message_delta')
