@@ -23,6 +23,8 @@ export const MODEL_ID_CHARS = 256
 export const COMPAT_BODY_BYTES = { min: 65_536, max: 268_435_456, default: 33_554_432 } as const
 /** Maximum memory for all large bodies of one daemon. The default is lower on machines with less memory. */
 export const BODY_MEMORY_BYTES = { min: 33_554_432, max: 68_719_476_736, default: 1_073_741_824 } as const
+/** Maximum length of the address of an image or document. Ours. */
+export const URL_CHARS = 8_192
 export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
 
 // Attempts. `min` and `max` bound the values in a request. The defaults are ours: `last` applies to the last model of

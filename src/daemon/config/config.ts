@@ -161,6 +161,7 @@ const requestLimits = ({
   messages,
   max_tokens,
   output_tokens,
+  anthropic_betas,
   ...times
 }: LimitSettings): RequestLimits => ({
   bodyBytes: body_size ?? DEFAULT_LIMITS.bodyBytes,
@@ -169,6 +170,7 @@ const requestLimits = ({
   messages: messages ?? DEFAULT_LIMITS.messages,
   maxTokens: max_tokens ?? DEFAULT_LIMITS.maxTokens,
   outputTokens: output_tokens ?? DEFAULT_LIMITS.outputTokens,
+  anthropicBetas: anthropic_betas ?? DEFAULT_LIMITS.anthropicBetas,
   firstTokenMs: times.first_token_timeout ?? DEFAULT_LIMITS.firstTokenMs,
   attemptMs: times.attempt_timeout ?? DEFAULT_LIMITS.attemptMs,
   silenceMs: times.silence_timeout ?? DEFAULT_LIMITS.silenceMs,

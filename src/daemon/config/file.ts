@@ -55,6 +55,7 @@ export type LimitSettings = {
   messages?: number | null | undefined
   max_tokens?: number | null | undefined
   output_tokens?: Record<string, number> | null | undefined
+  anthropic_betas?: string[] | null | undefined
   /** All three timeouts are in milliseconds. */
   first_token_timeout?: number | undefined
   attempt_timeout?: number | undefined
@@ -213,6 +214,7 @@ function rootSchema(sources: ConfigSources, path: string) {
           json_depth: jsonDepth.optional(),
           messages: messageCount.nullish(),
           max_tokens: answerTokens.nullish(),
+          anthropic_betas: z.array(z.string(), { error: 'must be a list of values of anthropic-beta' }).nullish(),
           output_tokens: z
             .record(modelId, outputTokens, { error: 'must map models to numbers of tokens, such as azure/chat: 16384' })
             .nullish(),

@@ -27,15 +27,24 @@ export const pricesEntry = () =>
         output: dollars,
         cache_read: dollars.optional(),
         cache_write: dollars.optional(),
+        cache_write_1h: dollars.optional(),
         points: points.optional(),
       },
       'must contain dollars per million tokens, such as {input: 0.5, output: 1.5}',
     ).transform(
-      ({ input, output, cache_read: cacheRead, cache_write: cacheWrite, points: ofAnswer }): PriceConfig => ({
+      ({
+        input,
+        output,
+        cache_read: cacheRead,
+        cache_write: cacheWrite,
+        cache_write_1h: cacheWriteHour,
+        points: ofAnswer,
+      }): PriceConfig => ({
         input,
         output,
         ...(cacheRead !== undefined && { cacheRead }),
         ...(cacheWrite !== undefined && { cacheWrite }),
+        ...(cacheWriteHour !== undefined && { cacheWriteHour }),
         ...(ofAnswer !== undefined && { points: ofAnswer }),
       }),
     ),

@@ -47,6 +47,8 @@ export type RequestLimits = {
   attemptMs: number | undefined
   /** Maximum silence within a stream. */
   silenceMs: number
+  /** The values of `anthropic-beta` that clients may send. Undefined: all. */
+  anthropicBetas: readonly string[] | undefined
 }
 
 export const DEFAULT_LIMITS: RequestLimits = {
@@ -59,4 +61,5 @@ export const DEFAULT_LIMITS: RequestLimits = {
   firstTokenMs: undefined,
   attemptMs: undefined,
   silenceMs: STALL_TIMEOUT_MS,
+  anthropicBetas: undefined,
 }

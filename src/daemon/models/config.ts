@@ -33,12 +33,16 @@ export type EndpointConfig = {
   prices?: Readonly<Record<string, PriceConfig>> | undefined
 }
 
-/** Dollars per million tokens. Cache reads and writes cost the same as input by default. */
+/**
+ * Dollars per million tokens. Cache reads and writes cost the same as input by default. Cache writes for an hour cost the
+ * same as other cache writes by default.
+ */
 export type PriceConfig = {
   input: number
   output: number
   cacheRead?: number | undefined
   cacheWrite?: number | undefined
+  cacheWriteHour?: number | undefined
   /** Points per answer. Default: the points in the bundled price list, or 1. */
   points?: number | undefined
 }

@@ -3,13 +3,36 @@
  * form. Each provider converts this form to its own.
  */
 
-/** A part of a message. Images are inline base64, because the gateway never fetches a URL for a caller. */
-export type ContentPart = { type: 'text'; text: string } | { type: 'image'; mediaType: string; data: string }
+/**
+ * A cache breakpoint, in the form of Anthropic's `cache_control`. The provider caches the prompt from its start to the
+ * end of the marked part. `ttl` is `5m` or `1h`.
+ */
+export type CacheMark = { type: string; ttl?: string | undefined }
+
+export type TextPart = { type: 'text'; text: string; cache?: CacheMark | undefined }
+
+/**
+ * A part of a message. An image is inline base64 or an https address. The provider fetches the address, never the
+ * gateway. A `native` part is a block that only providers of the kind `origin` accept, such as a document.
+ */
+export type ContentPart =
+  | TextPart
+  | { type: 'image'; mediaType: string; data: string; cache?: CacheMark | undefined }
+  | { type: 'image_url'; url: string; cache?: CacheMark | undefined }
+  | NativePart
+
+export type NativePart = { type: 'native'; origin: string; block: NativeBlock; cache?: CacheMark | undefined }
+
+/** A block in the form of its API, without its cache breakpoint. */
+export type NativeBlock = Readonly<Record<string, unknown>> & { type: string }
+
+/** A system prompt. Several blocks stay separate only for providers that accept blocks. */
+export type System = string | readonly TextPart[]
 
 export type Content = string | readonly ContentPart[]
 
 /** A tool call as the model wrote it. `arguments` is the unchanged JSON text. */
-export type ToolCall = { id: string; name: string; arguments: string }
+export type ToolCall = { id: string; name: string; arguments: string; cache?: CacheMark | undefined }
 
 /**
  * A reasoning step that must be sent back to the model in the next turn. `origin` is the kind of provider that created
@@ -26,7 +49,13 @@ export type Message =
       toolCalls?: readonly ToolCall[] | undefined
       reasoning?: readonly Reasoning[] | undefined
     }
-  | { role: 'tool'; toolCallId: string; content: Content; isError?: boolean | undefined }
+  | {
+      role: 'tool'
+      toolCallId: string
+      content: Content
+      isError?: boolean | undefined
+      cache?: CacheMark | undefined
+    }
 
 /** `parameters` is a JSON Schema. */
 export type Tool = {
@@ -34,6 +63,11 @@ export type Tool = {
   description?: string | undefined
   parameters?: object | undefined
   strict?: boolean | undefined
+  cache?: CacheMark | undefined
+  /** The definition of a tool that only providers of the kind `origin` know. Other members then repeat parts of it. */
+  native?: { origin: string; definition: NativeBlock } | undefined
+  /** Further members of the definition that only providers of the kind `origin` know. */
+  extra?: { origin: string; members: Readonly<Record<string, unknown>> } | undefined
 }
 
 export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
@@ -71,8 +105,48 @@ export type GenerationOptions = {
   reasoningEffort?: string | undefined
   /** Disables reasoning. Unlike effort `none`, this option is dropped if the model does not support it. */
   noReasoning?: boolean | undefined
+  native?: NativeOptions | undefined
 }
 
-/** Returns the text of a message, without images. */
+/**
+ * The options of a request that only one kind of provider understands. A provider of the kind `origin` receives them
+ * unchanged. For any other provider, `droppedBy` lists the options that are lost.
+ */
+export type NativeOptions = {
+  /** The kind of provider whose API the request uses. */
+  origin: string
+  /** Members of the request's body. Guards inspect them as JSON. */
+  fields: Readonly<Record<string, unknown>>
+  headers: Readonly<Record<string, string>>
+  /** The names of other members that the conversation contains and that some providers do not support. */
+  marks: readonly string[]
+  /** Anthropic's `thinking` and `output_config.effort`. Other providers receive `reasoningEffort`. */
+  thinking?: { config: ThinkingConfig | undefined; effort: string | undefined } | undefined
+  /** Set if the request asks for a cache lifetime of an hour, which costs more. */
+  cachesForAnHour?: boolean | undefined
+}
+
+/** Anthropic's `thinking`, in the form of the request. */
+export type ThinkingConfig = { type: string; budget_tokens?: number | undefined }
+
+/** Returns a system prompt as one text. */
+export const systemText = (system: System): string =>
+  typeof system === 'string' ? system : system.map(({ text }) => text).join('\n\n')
+
+/** Appends a text to a system prompt. Earlier blocks stay unchanged, because their prefix may be cached. */
+export function withSystemText(system: System, text: string): System {
+  if (text === '') return system
+  if (typeof system !== 'string') return [...system, { type: 'text', text }]
+  return system === '' ? text : `${system}\n\n${text}`
+}
+
+/** Returns a text with citations as a plain text, for providers without citations. Undefined for other blocks. */
+export const citedText = ({ block: { type, text }, cache }: NativePart): TextPart | undefined =>
+  type === 'text' && typeof text === 'string' ? { type, text, cache } : undefined
+
+const partText = (part: ContentPart): string =>
+  part.type === 'text' ? part.text : part.type === 'native' ? (citedText(part)?.text ?? '') : ''
+
+/** Returns the text of a message, without images and documents. */
 export const textOf = (content: Content): string =>
-  typeof content === 'string' ? content : content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  typeof content === 'string' ? content : content.map(partText).join('')

@@ -10,7 +10,10 @@ export function providerOnDemand<Loaded extends Provider>(
   load: () => Promise<Loaded>,
   otherMembers: (
     provider: () => Promise<Loaded>,
-  ) => Pick<Provider, 'embed' | 'countTokens' | 'needsMaxTokens' | 'leastThinkingTokens'> = () => ({}),
+  ) => Pick<
+    Provider,
+    'embed' | 'countTokens' | 'needsMaxTokens' | 'leastThinkingTokens' | 'origin' | 'supports'
+  > = () => ({}),
 ): Provider {
   let loading: Promise<Loaded> | undefined
   let loaded: Loaded | undefined

@@ -1,6 +1,6 @@
 import type { AttemptReason } from '../../shared/wire/chat.ts'
 import type { LargeBody } from '../platform/text/json-writer.ts'
-import type { GenerationOptions, Message } from './conversation.ts'
+import type { GenerationOptions, Message, NativeOptions, System } from './conversation.ts'
 
 /**
  * A retrieved passage that the answer may cite. `number` is its number in the prompt. `headings` are the headings above
@@ -37,7 +37,7 @@ export type ProviderCall = {
    * The system prompt for the model. Contains the retrieved passages between markers. The text is empty if there is no
    * system prompt.
    */
-  system: string
+  system: System
   messages: readonly Message[]
   /** Retrieved passages for `local/extract`. Null if the request does no retrieval. */
   grounding: { index: string; passages: readonly GroundingPassage[] } | null
@@ -84,10 +84,14 @@ export type TokenUsage = {
   outputTokens: number
   cacheReadTokens: number
   cacheWriteTokens: number
+  /** The part of `cacheWriteTokens` with a cache lifetime of an hour. Absent if there is none. */
+  cacheWriteHourTokens?: number
   reasoningTokens: number
   /** True if the provider sent no count, so the gateway counted the tokens. */
   estimated: boolean
 }
+
+export type NativeKind = 'block' | 'citation' | 'break'
 
 /** One step of an answer. A complete answer ends with exactly one `end`. */
 export type ChatPart =
@@ -109,13 +113,27 @@ export type ChatPart =
    * A part of a tool call. For each index, the first part has `id` and `name`. `arguments` continues the arguments of
    * the earlier parts.
    */
-  | { type: 'tool_call'; index: number; id?: string; name?: string; arguments: string }
+  | {
+      type: 'tool_call'
+      index: number
+      id?: string
+      name?: string
+      arguments: string
+      /**
+       * Set on the first part if `arguments` is not a call but the JSON of a block or a citation of the provider's own
+       * API. A `break` separates two text blocks. Only requests with native options get such parts. Guards inspect them
+       * like the arguments of a call.
+       */
+      native?: NativeKind
+    }
   /** The token counts so far. These counts are used if the answer breaks off, or if no later counts arrive. */
   | { type: 'usage'; usage: TokenUsage }
   | {
       type: 'end'
       outcome: 'complete' | 'length' | 'filtered'
       nativeFinishReason: string
+      /** The stop sequence that ended the answer, if the provider named it. */
+      stopSequence?: string
       /** The token counts of the whole answer. Undefined if the provider sent no counts after the last content. */
       usage: TokenUsage | undefined
     }
@@ -161,6 +179,10 @@ export type Provider = {
   name: string
   /** Offered names without `<provider>/`. If undefined, any model name is passed on. */
   models: readonly string[] | undefined
+  /** The kind of API, as in `NativeOptions`. Absent if the provider accepts no native options. */
+  origin?: string
+  /** Returns whether this model supports a native option of another API, by its name. Absent: none. */
+  supports?(option: string, model: string): boolean
   /** Set if the API rejects a chat without `maxTokens`. */
   needsMaxTokens?: true
   /**
@@ -192,6 +214,13 @@ export type Provider = {
    */
   rerank?(call: RerankCall, signal: AbortSignal): Promise<Reranked>
   close(): Promise<void>
+}
+
+/** Returns the names of the native options that this provider does not support, and that are therefore not sent. */
+export function droppedBy(provider: Provider, model: string, native: NativeOptions | undefined): string[] {
+  if (!native || native.origin === provider.origin) return []
+  const names = [...new Set([...Object.keys(native.headers), ...Object.keys(native.fields), ...native.marks])]
+  return names.filter((name) => !provider.supports?.(name, model))
 }
 
 /**

@@ -9,6 +9,7 @@ import { providerOnDemand } from './on-demand.ts'
 import { openPool, type ProviderDeps } from './pool.ts'
 import type { CallLocation, Provider } from './provider.ts'
 import { leastThinkingTokens } from './providers/anthropic/thinking-models.ts'
+import { supportsOnBedrock } from './providers/bedrock/supported.ts'
 import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
 import { type ProxySettings, proxyFor } from './proxy.ts'
 
@@ -119,6 +120,7 @@ function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
           return anthropicProvider(config, deps)
         },
         (provider) => ({
+          origin: 'anthropic',
           needsMaxTokens: true,
           leastThinkingTokens,
           countTokens: async (call, signal) => (await provider()).countTokens(call, signal),
@@ -140,7 +142,7 @@ function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
           const { bedrockProvider } = await import('./providers/bedrock/provider.ts')
           return bedrockProvider(config, deps)
         },
-        (provider) => ({ ...embedding(provider), leastThinkingTokens }),
+        (provider) => ({ ...embedding(provider), leastThinkingTokens, supports: supportsOnBedrock }),
       )
     default:
       return config satisfies never

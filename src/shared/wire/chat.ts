@@ -292,14 +292,25 @@ export const Change = z
   .object({
     field: z.string().meta({ example: 'max_tokens' }),
     asked: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the request set no value' }),
-    used: z.number().nullable().meta({ description: 'null if the field was omitted' }),
-    why: z.enum(['operator', 'budget', 'model']).meta({
+    used: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the field was omitted' }),
+    why: z.enum(['operator', 'budget', 'model', 'provider']).meta({
       description:
-        'The smallest limit: of the operator, of the remaining budget, or of the model if a budget or the provider requires one',
+        'For a limit, the smallest one: of the operator, of the remaining budget, or of the model if a budget or the provider requires one. `provider`: the interface of the provider has another form of the field',
     }),
   })
   .meta({ id: 'Change' })
 export type Change = z.infer<typeof Change>
+
+/** A field of the request that was not sent to the provider. */
+export const Dropped = z
+  .object({
+    field: z.string().meta({ example: 'cache_control' }),
+    why: z.enum(['provider', 'operator']).meta({
+      description: '`provider`: the interface of the provider has no such field. `operator`: the operator forbids it',
+    }),
+  })
+  .meta({ id: 'Dropped' })
+export type Dropped = z.infer<typeof Dropped>
 
 /**
  * The `gateway` member of OpenAI-style and Anthropic-style responses. It contains data that the OpenAI and Anthropic
@@ -319,6 +330,7 @@ export const GatewayExtension = ChatMetadata.pick({
   .extend({
     smltp_bundle_id: z.string(),
     changed: z.array(Change).optional().meta({ description: 'Present only if something was changed' }),
+    dropped: z.array(Dropped).optional().meta({ description: 'Present only if something was dropped' }),
   })
   .meta({ id: 'GatewayExtension' })
 export type GatewayExtension = z.infer<typeof GatewayExtension>

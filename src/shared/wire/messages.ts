@@ -1,63 +1,60 @@
 import { z } from 'zod'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, oneOf, optional, tokenLimit } from './common.ts'
+import {
+  AssistantBlock,
+  cached,
+  RedactedThinkingBlock,
+  SystemText,
+  TextBlock,
+  ThinkingBlock,
+  ToolUseBlock,
+  UserBlock,
+} from './message-blocks.ts'
 
 export const MESSAGES_PATH = '/api/external/v1/messages'
 export const COUNT_TOKENS_PATH = `${MESSAGES_PATH}/count_tokens`
-
-const TextBlock = z.object({ type: z.literal('text'), text: z.string() })
-const ImageBlock = z.object({
-  type: z.literal('image'),
-  source: z.object({ type: z.literal('base64'), media_type: z.string(), data: z.base64() }),
-})
-const ToolUseBlock = z.object({
-  type: z.literal('tool_use'),
-  id: z.string(),
-  name: z.string(),
-  input: z.looseObject({}),
-})
-const ThinkingBlock = z.object({ type: z.literal('thinking'), thinking: z.string(), signature: z.string() })
-const RedactedThinkingBlock = z.object({ type: z.literal('redacted_thinking'), data: z.string() })
-const ToolResultBlock = z.object({
-  type: z.literal('tool_result'),
-  tool_use_id: z.string(),
-  content: optional(z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock, ImageBlock]))])),
-  is_error: optional(z.boolean()),
-})
 
 const Message = z.discriminatedUnion(
   'role',
   [
     z.object({
       role: z.literal('user'),
-      content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock, ImageBlock, ToolResultBlock]))], {
-        error: 'content must be a string or an array of text, tool_result and image blocks, images as base64',
+      content: z.union([z.string(), z.array(UserBlock)], {
+        error:
+          'content must be a string or an array of text, image, document, search_result and tool_result blocks, with images and documents as base64, https URL or text',
       }),
     }),
     z.object({
       role: z.literal('assistant'),
-      content: z.union(
-        [
-          z.string(),
-          z.array(z.discriminatedUnion('type', [TextBlock, ToolUseBlock, ThinkingBlock, RedactedThinkingBlock])),
-        ],
-        { error: 'content must be a string or an array of text, tool_use, thinking and redacted_thinking blocks' },
-      ),
+      content: z.union([z.string(), z.array(AssistantBlock)], {
+        error: 'content must be a string or an array of text, tool_use, thinking and redacted_thinking blocks',
+      }),
     }),
   ],
   { error: 'each message must be an object whose role is user or assistant' },
 )
 
-const Tool = z.object(
-  {
-    type: optional(z.literal('custom', { error: 'a tool must be of type custom, because the gateway runs no tools' })),
-    name: z.string(),
-    description: optional(z.string()),
-    input_schema: z.looseObject({}),
-    strict: optional(z.boolean()),
-  },
-  { error: 'each tool must be {name, description, input_schema}, because the gateway runs no tools' },
-)
+const OwnTool = z.looseObject({
+  type: optional(z.literal('custom')),
+  name: z.string(),
+  description: optional(z.string()),
+  input_schema: z.looseObject({}),
+  strict: optional(z.boolean()),
+  ...cached,
+})
+/** A tool that Anthropic defines. The client runs client tools; the provider runs server tools. */
+const TypedTool = z.looseObject({
+  type: z
+    .string()
+    .regex(/^[a-z][a-z_]{0,63}(_\d{8})?$/)
+    .refine((type) => type !== 'custom'),
+  name: optional(z.string()),
+  ...cached,
+})
+const Tool = z.union([OwnTool, TypedTool], {
+  error: 'each tool must be {name, description, input_schema}, or a tool of Anthropic with its type',
+})
 
 const single = { disable_parallel_tool_use: optional(flag('tool_choice.disable_parallel_tool_use')) }
 const ToolChoice = z.discriminatedUnion(
@@ -72,9 +69,9 @@ const ToolChoice = z.discriminatedUnion(
 const Thinking = z.discriminatedUnion(
   'type',
   [
-    z.object({ type: z.literal('enabled'), budget_tokens: z.int().min(1) }),
-    z.object({ type: z.literal('adaptive') }),
-    z.object({ type: z.literal('disabled') }),
+    z.looseObject({ type: z.literal('enabled'), budget_tokens: z.int().min(1) }),
+    z.looseObject({ type: z.literal('adaptive') }),
+    z.looseObject({ type: z.literal('disabled') }),
   ],
   { error: 'thinking must be {type: "enabled", budget_tokens}, {type: "adaptive"} or {type: "disabled"}' },
 )
@@ -84,14 +81,17 @@ const OutputFormat = z.object(
   { error: 'an output format must be {type: "json_schema", schema}' },
 )
 
-/** The body of POST /v1/messages: Anthropic's Messages API with the gateway's extensions. */
+/**
+ * The body of POST /v1/messages: Anthropic's Messages API with the gateway's extensions. Other members are sent unchanged
+ * to a provider with this API (`otherMembers`).
+ */
 export const MessagesRequest = z
-  .object(
+  .looseObject(
     {
       ...SHARED_CHAT_FIELDS,
       max_tokens: tokenLimit('max_tokens'),
       system: optional(
-        z.union([z.string(), z.array(TextBlock)], { error: 'system must be a string or an array of text blocks' }),
+        z.union([z.string(), z.array(SystemText)], { error: 'system must be a string or an array of text blocks' }),
       ),
       messages: z
         .array(Message, { error: 'messages must be an array' })
@@ -103,13 +103,14 @@ export const MessagesRequest = z
       top_k: optional(z.int({ error: 'top_k must be a whole number' })),
       thinking: optional(Thinking),
       output_config: optional(
-        z.object({
+        z.looseObject({
           effort: optional(oneOf('output_config.effort', ['low', 'medium', 'high', 'xhigh', 'max'])),
           format: optional(OutputFormat),
         }),
       ),
       output_format: optional(OutputFormat).meta({ description: 'The older name of output_config.format' }),
-      metadata: optional(z.object({ user_id: optional(z.string()) })),
+      metadata: optional(z.looseObject({ user_id: optional(z.string()) })),
+      ...cached,
       thread: optional(
         z
           .object({ type: z.string() })
@@ -121,6 +122,14 @@ export const MessagesRequest = z
   .meta({ id: 'MessagesRequest' })
 export type MessagesRequest = z.infer<typeof MessagesRequest>
 
+/** Returns the members of a request that the gateway does not interpret. */
+export function otherMembers(request: Partial<MessagesRequest>): Record<string, unknown> {
+  const others = Object.entries(request).filter(
+    ([name, value]) => value !== undefined && (!Object.hasOwn(MessagesRequest.shape, name) || name === 'cache_control'),
+  )
+  return Object.fromEntries(others)
+}
+
 const { model, smltp_policy, prompt_shield, system, messages, tools, tool_choice, thinking, output_config } =
   MessagesRequest.shape
 
@@ -128,10 +137,11 @@ const { model, smltp_policy, prompt_shield, system, messages, tools, tool_choice
  * The body of POST /v1/messages/count_tokens. It has the members that the model reads and the members that guards need.
  */
 export const CountTokensRequest = z
-  .object(
+  .looseObject(
     {
       ...{ model, smltp_policy, prompt_shield, system, messages, tools, tool_choice, thinking, output_config },
       output_format: MessagesRequest.shape.output_format,
+      ...cached,
     },
     anObject,
   )
@@ -151,7 +161,18 @@ export const CountTokensResponse = z
   .meta({ id: 'CountTokensResponse' })
 export type CountTokensResponse = z.infer<typeof CountTokensResponse>
 
-const ContentBlock = z.discriminatedUnion('type', [TextBlock, ToolUseBlock, ThinkingBlock, RedactedThinkingBlock])
+const NativeObject = z.looseObject({ type: z.string() })
+/** A block or a citation in Anthropic's own form. */
+export type NativeObject = z.infer<typeof NativeObject>
+const ContentBlock = z.union([
+  z.discriminatedUnion('type', [
+    TextBlock.extend({ citations: z.array(NativeObject).optional() }),
+    ToolUseBlock,
+    ThinkingBlock,
+    RedactedThinkingBlock,
+  ]),
+  NativeObject,
+])
 export type MessagesBlock = z.infer<typeof ContentBlock>
 
 const StopReason = z.enum([
@@ -161,6 +182,7 @@ const StopReason = z.enum([
   'max_tokens',
   'model_context_window_exceeded',
   'refusal',
+  'pause_turn',
 ])
 export type MessagesStopReason = z.infer<typeof StopReason>
 
@@ -169,6 +191,10 @@ const MessagesUsage = z.object({
   output_tokens: z.int(),
   cache_creation_input_tokens: z.int(),
   cache_read_input_tokens: z.int(),
+  cache_creation: z
+    .object({ ephemeral_5m_input_tokens: z.int(), ephemeral_1h_input_tokens: z.int() })
+    .optional()
+    .meta({ description: 'Tokens written to the cache, by lifetime. Present only if there are some' }),
 })
 export type MessagesUsage = z.infer<typeof MessagesUsage>
 
@@ -181,7 +207,10 @@ export const MessagesResponse = z
     model: z.string(),
     content: z.array(ContentBlock),
     stop_reason: StopReason.nullable(),
-    stop_sequence: z.null().meta({ description: 'Always null: the gateway does not know which sequence matched' }),
+    stop_sequence: z
+      .string()
+      .nullable()
+      .meta({ description: 'The sequence that matched; null if the provider does not name it' }),
     usage: MessagesUsage,
     gateway: GatewayExtension,
   })
@@ -215,12 +244,13 @@ export const MessagesEvent = z
         z.object({ type: z.literal('thinking_delta'), thinking: z.string() }),
         z.object({ type: z.literal('signature_delta'), signature: z.string() }),
         z.object({ type: z.literal('input_json_delta'), partial_json: z.string() }),
+        z.object({ type: z.literal('citations_delta'), citation: NativeObject }),
       ]),
     }),
     z.object({ type: z.literal('content_block_stop'), index: z.int() }),
     z.object({
       type: z.literal('message_delta'),
-      delta: z.object({ stop_reason: StopReason, stop_sequence: z.null() }),
+      delta: z.object({ stop_reason: StopReason, stop_sequence: z.string().nullable() }),
       usage: MessagesUsage,
     }),
     z.object({ type: z.literal('message_stop') }),

@@ -129,6 +129,16 @@ export const PolicyDocument = section('policy', {
     enabled: flag('canary.enabled').default(false),
     action: oneOf('canary.action', CANARY_ACTIONS).default('block'),
   }).prefault({}),
+  serverTools: section('serverTools', {
+    allowed: flag('serverTools.allowed')
+      .default(false)
+      .meta({ description: 'Whether requests may use tools that the provider runs, such as a web search' }),
+  }).prefault({}),
+  addresses: section('addresses', {
+    allowed: flag('addresses.allowed').default(true).meta({
+      description: 'Whether requests may contain addresses of images and documents, which the provider fetches',
+    }),
+  }).prefault({}),
   receipts: section('receipts', { required: flag('receipts.required').default(false) }).prefault({}),
   privacyHeaders: section('privacyHeaders', { noTraining: flag('privacyHeaders.noTraining').default(false) }).prefault(
     {},

@@ -33,16 +33,43 @@ const EXTENSIONS = { smltp_policy: 'public', prompt_shield: { policy: 'p' }, use
 const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
 
 /** Fields shared by requests to Anthropic's messages and token count routes. */
+const CACHE = { type: 'ephemeral', ttl: '5m', scope: 'global' }
+const CACHED_TEXT = { type: 'text', text: 'hi', cache_control: CACHE }
+const CITED_TEXT = { type: 'text', text: 'hi', citations: [{ type: 'char_location' }] }
+const FILES = [
+  { type: 'url', url: 'https://example.com/a.pdf' },
+  { type: 'file', file_id: 'file_1' },
+  { type: 'base64', media_type: 'application/pdf', data: 'aGk=' },
+  { type: 'text', media_type: 'text/plain', data: 'hi' },
+  { type: 'content', content: 'hi' },
+  { type: 'content', content: [CACHED_TEXT, CITED_TEXT, IMAGE] },
+].map((source) => ({ type: 'document', source, title: 'A title', context: 'A context', cache_control: CACHE }))
+const PICTURES = [
+  IMAGE,
+  { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' }, cache_control: CACHE },
+  { type: 'image', source: { type: 'file', file_id: 'file_1' } },
+]
+const FOUND = {
+  type: 'search_result',
+  source: 'A source',
+  title: 'A title',
+  content: [CACHED_TEXT, CITED_TEXT],
+  cache_control: CACHE,
+}
+const NATIVE = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {}, cache_control: CACHE }
+
 const ANTHROPIC_FIELDS = {
   system: 'Be brief.',
+  cache_control: CACHE,
   messages: [
-    { role: 'user', content: [IMAGE] },
+    { role: 'user', content: [CACHED_TEXT, CITED_TEXT, ...PICTURES, ...FILES, FOUND, NATIVE] },
+    { role: 'assistant', content: [CACHED_TEXT, CITED_TEXT, NATIVE] },
     {
       role: 'assistant',
       content: [
         { type: 'thinking', thinking: 'Hm.', signature: 's' },
         { type: 'redacted_thinking', data: 'd' },
-        { type: 'tool_use', id: 'call_1', name: 'look', input: {} },
+        { type: 'tool_use', id: 'call_1', name: 'look', input: {}, cache_control: CACHE },
       ],
     },
     { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'A lift.' }] },
@@ -50,13 +77,30 @@ const ANTHROPIC_FIELDS = {
       role: 'user',
       content: [{ type: 'tool_result', tool_use_id: 'call_1', content: [{ type: 'text', text: 'hi' }, IMAGE] }],
     },
+    {
+      role: 'user',
+      content: [
+        {
+          type: 'tool_result',
+          tool_use_id: 'call_1',
+          content: [CACHED_TEXT, CITED_TEXT, ...PICTURES, ...FILES, FOUND, NATIVE],
+          cache_control: CACHE,
+        },
+      ],
+    },
   ],
-  tools: [{ type: 'custom', name: 'look', description: 'Looks', input_schema: {} }],
+  tools: [
+    { type: 'custom', name: 'look', description: 'Looks', input_schema: {}, cache_control: CACHE },
+    { type: 'memory_20250818', name: 'memory', cache_control: CACHE },
+  ],
   tool_choice: { type: 'tool', name: 'look' },
   thinking: { type: 'adaptive' },
   output_config: { effort: 'low', format: { type: 'json_schema', schema: {} } },
   output_format: { type: 'json_schema', schema: {} },
 }
+
+/** The system prompt as blocks. */
+const SYSTEM_BLOCKS = { ...ANTHROPIC_FIELDS, system: [CACHED_TEXT, CITED_TEXT] }
 
 /** Additional bodies of the other surfaces. */
 const FURTHER_BODIES: Record<string, unknown[]> = {
@@ -74,7 +118,10 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
     { ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }], modalities: ['text'] },
   ],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
-  [`POST ${COUNT_TOKENS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', ...ANTHROPIC_FIELDS }],
+  [`POST ${COUNT_TOKENS_PATH}`]: [
+    { ...EXTENSIONS, model: 'test/any', ...ANTHROPIC_FIELDS },
+    { model: 'test/any', ...SYSTEM_BLOCKS },
+  ],
   [`POST ${MESSAGES_PATH}`]: [
     {
       ...EXTENSIONS,
@@ -85,6 +132,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
       thread: { type: 'create' },
       ...ANTHROPIC_FIELDS,
     },
+    { model: 'test/any', max_tokens: 5, ...SYSTEM_BLOCKS },
   ],
 }
 

@@ -1,4 +1,4 @@
-import type { Change, ChatMetadata, FINISH_REASONS } from '../../../shared/wire/chat.ts'
+import type { Change, ChatMetadata, Dropped, FINISH_REASONS } from '../../../shared/wire/chat.ts'
 import type { ChatPart, TokenUsage } from '../../models/provider.ts'
 import type { Reply } from '../../platform/http/route.ts'
 
@@ -13,6 +13,10 @@ export type Envelope = {
    * response.
    */
   changed: readonly Change[]
+  /** Fields of the request that were not sent to the provider. */
+  dropped: readonly Dropped[]
+  /** The stop sequences of the request, as sent by the client and as sent to the model. Undefined without any. */
+  stops?: { asked: readonly string[]; sent: readonly string[] } | undefined
 }
 
 /** The finish reason of a complete answer. */

@@ -1,11 +1,13 @@
 import type { Reasoning, ToolCall } from '../../models/conversation.ts'
-import type { ChatPart } from '../../models/provider.ts'
+import type { ChatPart, NativeKind } from '../../models/provider.ts'
 
 /** One item of a model's output. `logprobs` contains the logprobs of the item's parts, in order of arrival. */
 export type AnswerItem =
   | { type: 'text'; text: string; logprobs: unknown[] }
   | { type: 'reasoning'; step: Reasoning }
   | { type: 'tool_call'; call: ToolCall }
+  /** `arguments` is the JSON of a block or citation of the provider's own API. */
+  | { type: 'native'; kind: NativeKind; call: ToolCall }
 
 type ReasoningPart = Extract<ChatPart, { type: 'reasoning' }>
 
@@ -35,7 +37,7 @@ export function createAnswerItems(): { readonly all: readonly AnswerItem[]; add(
         }
         const call = { id: part.id ?? '', name: part.name ?? '', arguments: part.arguments }
         calls.set(part.index, call)
-        all.push({ type: 'tool_call', call })
+        all.push(part.native ? { type: 'native', kind: part.native, call } : { type: 'tool_call', call })
       }
     },
   }

@@ -12,12 +12,14 @@ import type { GovernedDeps } from '../governed/deps.ts'
 import { messageOf, type Opened, PROVIDER_MESSAGE } from '../governed/failover.ts'
 import { type Delivery, type Operation, type Running, textsOf } from '../governed/operation.ts'
 import { CLIENT_LEFT_STATUS, isOfClient, toErrorBody } from '../governed/refusal.ts'
+import type { Envelope } from './answer-contract.ts'
 import { type Begun, beginAnswer } from './begin-answer.ts'
 import { attemptsWith, finishOf, readAnswer, toErrorFrame, toRefusal } from './ending.ts'
 import { toEnvelope } from './envelope.ts'
 import { type Grounded, groundCall } from './ground-call.ts'
 import type { ChatInput } from './input.ts'
-import { changesOf, limitFor, toOrder } from './output-limit.ts'
+import { noticesOf } from './notices.ts'
+import { limitFor, toOrder } from './output-limit.ts'
 import type { Surface } from './surface.ts'
 
 export type ChatOperation = Operation<ChatInput, Grounded, Begun>
@@ -47,12 +49,13 @@ async function deliver(
   surface: Surface,
   deps: GovernedDeps,
 ): Promise<Delivery> {
-  const { context, screened, prepared, order, signal, keeps } = running
+  const { context, screened, prepared, signal, keeps } = running
   const { limit } = opened.begun
-  const { stream, fields } = screened.input
+  const { stream } = screened.input
   const { traceId } = screened.origin
-  const changed = changesOf(order.call, limit, fields)
-  const envelope = toEnvelope(running, opened, deps, { changed, retrieved: prepared })
+  const { changed, dropped } = noticesOf(running, opened.attempt, limit)
+  const envelope = toEnvelope(running, opened, deps, { changed, dropped, retrieved: prepared })
+  envelope.stops = stopsOf(screened)
   const answer = stream ? surface.streamed(envelope, context, keeps) : surface.whole(envelope)
   const guard = guardAnswer(screened.guarded, deps) // DLP, PII, canaries and prompt shield on the answer
   const ending = await readAnswer(opened, guard, answer, signal) // forwards the parts until the answer ends
@@ -118,6 +121,12 @@ function headsWith(
   const at = attempts.length - 1
   if (message === undefined || !heads[at]) return heads
   return heads.with(at, { ...heads[at], message })
+}
+
+/** Guards may have changed the stop sequences. */
+function stopsOf({ input, options }: RunningChat['screened']): Envelope['stops'] {
+  const asked = input.options?.stop
+  return asked && options?.stop ? { asked, sent: options.stop } : undefined
 }
 
 function logBrokenAnswer(

@@ -1,4 +1,4 @@
-import { type Change, RECEIPTS_PATH } from '../../../shared/wire/chat.ts'
+import { type Change, type Dropped, RECEIPTS_PATH } from '../../../shared/wire/chat.ts'
 import { toShownShield } from '../../safety/prompt-shield/resolve.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import type { Opened } from '../governed/failover.ts'
@@ -11,12 +11,14 @@ type Retrieved = Pick<Grounded, 'ragEnabled' | 'documentsRetrieved' | 'withheldP
 
 const NOTHING_RETRIEVED: Retrieved = { ragEnabled: false, documentsRetrieved: 0, withheldPassages: 0, sources: [] }
 
+type Notices = { changed?: readonly Change[]; dropped?: readonly Dropped[] }
+
 /** The metadata of the answer of a running request. */
 export function toEnvelope(
   { context, screened, bundleId, payment }: Running<GovernedInput, unknown>,
   { attempt, attempts }: Pick<Opened<unknown>, 'attempt' | 'attempts'>,
   { clock, receipts }: Pick<GovernedDeps, 'clock' | 'receipts'>,
-  { changed = [], retrieved = NOTHING_RETRIEVED }: { changed?: readonly Change[]; retrieved?: Retrieved } = {},
+  { changed = [], dropped = [], retrieved = NOTHING_RETRIEVED }: Notices & { retrieved?: Retrieved } = {},
 ): Envelope {
   const { chain, conversationId, index, policy, shield, withheldToolResults } = screened
   const { ragEnabled, documentsRetrieved, withheldPassages, sources } = retrieved
@@ -25,6 +27,7 @@ export function toEnvelope(
     created: Math.floor(clock.now() / 1000),
     model: attempt.modelId,
     changed,
+    dropped,
     metadata: {
       conversation_id: conversationId,
       index_used: index.name,

@@ -2,9 +2,14 @@ import type { GatewayExtension } from '../../../shared/wire/chat.ts'
 import type { Envelope } from './answer-contract.ts'
 
 /** The metadata and changes that the compatibility surfaces show. */
-export const toExtension = ({ metadata, changed }: Pick<Envelope, 'metadata' | 'changed'>): GatewayExtension => ({
+export const toExtension = ({
+  metadata,
+  changed,
+  dropped,
+}: Pick<Envelope, 'metadata' | 'changed' | 'dropped'>): GatewayExtension => ({
   ...toShown(metadata),
   ...(changed.length > 0 && { changed: [...changed] }),
+  ...(dropped.length > 0 && { dropped: [...dropped] }),
 })
 
 const toShown = ({

@@ -1,6 +1,6 @@
 import { ground } from '../../knowledge/search/ground.ts'
 import type { Match, Search } from '../../knowledge/search/search.ts'
-import { type Message, textOf } from '../../models/conversation.ts'
+import { type Message, type System, textOf, withSystemText } from '../../models/conversation.ts'
 import type { ProviderCall } from '../../models/provider.ts'
 import { questionOf } from '../../platform/text/question.ts'
 import { screenRetrievedPassages } from '../../safety/guards/passages.ts'
@@ -56,7 +56,7 @@ export async function groundCall(
       { search: searchOf(screened, deps.search, signal), screen: screenPassages },
     )
     const { promptText, passages, documentsRetrieved, withheld: withheldPassages, sources } = found
-    const system = conversation.system === '' ? promptText : `${conversation.system}\n\n${promptText}`
+    const system = withSystemText(conversation.system, promptText)
     const call = callWith(screened, system, { index: index.name, passages })
     return {
       facts: factsOf(documentsRetrieved),
@@ -70,7 +70,7 @@ export async function groundCall(
 // Copies each member explicitly: object spread costs more than the rest of this function.
 function callWith(
   { conversation: { messages }, options, policy, input }: Screened<ChatInput>,
-  system: string,
+  system: System,
   grounding: ProviderCall['grounding'],
 ): Grounded['call'] {
   const { temperature, temperatureIsDefault = false, maxTokens, stream } = input

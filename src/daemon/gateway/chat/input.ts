@@ -1,7 +1,7 @@
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { MAX_TOKENS_DEFAULT, MESSAGE_CONTENT_BYTES, TEMPERATURE_DEFAULT } from '../../../shared/spec-limits.ts'
-import type { ChatRequest } from '../../../shared/wire/chat.ts'
-import { type GenerationOptions, textOf } from '../../models/conversation.ts'
+import type { ChatRequest, Dropped } from '../../../shared/wire/chat.ts'
+import { type GenerationOptions, systemText, textOf } from '../../models/conversation.ts'
 import type { RequestLimits } from '../config.ts'
 import type { GovernedInput } from '../governed/input.ts'
 
@@ -17,6 +17,8 @@ export type ChatInput = GovernedInput & {
   temperatureIsDefault?: boolean
   /** Undefined: the request sets no limit. */
   maxTokens: number | undefined
+  /** Fields that the operator forbids. They are not sent. */
+  dropped?: readonly Dropped[]
   /** The names of the two fields in the request, if they are not `max_tokens` and `reasoning_effort`. */
   fields?: { maxTokens?: string; thinking?: string }
 }
@@ -110,7 +112,7 @@ export function requireFewMessages(messages: readonly unknown[], { messages: lim
  * @throws VALIDATION_ERROR naming `field`
  */
 function sized(field: string, conversation: Conversation): Conversation {
-  let bytes = Buffer.byteLength(conversation.system)
+  let bytes = Buffer.byteLength(systemText(conversation.system))
   for (const { content } of conversation.messages) bytes += Buffer.byteLength(textOf(content))
   if (bytes > MESSAGE_CONTENT_BYTES) {
     throw invalidField(

@@ -3,7 +3,7 @@ import type { Change } from '../../../shared/wire/chat.ts'
 import { inputOf, type Order } from '../../metering/usage/billing.ts'
 import type { GenerationOptions } from '../../models/conversation.ts'
 import { type OutputLimit, outputLimit, outputLimitWithInput } from '../../models/output-limits.ts'
-import type { ProviderCall } from '../../models/provider.ts'
+import { type ProviderCall, ProviderError } from '../../models/provider.ts'
 import type { RequestLimits } from '../config.ts'
 import type { Admitted } from '../governed/admit.ts'
 import type { Attempt } from '../governed/chain.ts'
@@ -43,13 +43,25 @@ export function limitFor(
     covered,
     isRequired: attempt.provider.needsMaxTokens === true,
   })
+  const thinkingTokens = thinkingTokensOf(attempt, call)
+  const budget = call.options?.native?.thinking?.config?.budget_tokens
+  if (budget !== undefined && why === 'operator' && (tokens ?? 0) <= budget) {
+    throw new ProviderError(
+      'bad_request',
+      `The operator allows at most ${tokens} output tokens. thinking.budget_tokens must be lower; it is ${budget}.`,
+    )
+  }
   // If the request itself sets a limit that is too low, the limit is sent unchanged, and the provider rejects it.
-  const thinks = why !== 'operator' || (tokens ?? 0) > thinkingTokensOf(attempt, call)
+  const thinks = why !== 'operator' || (tokens ?? 0) > thinkingTokens
   return { tokens, why, thinks }
 }
 
-export const withoutThinking = ({ reasoningEffort: _, ...options }: GenerationOptions = {}): GenerationOptions =>
-  options
+export const withoutThinking = ({
+  reasoningEffort: _,
+  native,
+  ...options
+}: GenerationOptions = {}): GenerationOptions =>
+  native ? { ...options, native: { ...native, thinking: undefined } } : options
 
 /** Lists what the gateway changed in the request, under the names of the request's own fields. */
 export function changesOf(
@@ -75,7 +87,9 @@ export function changesOf(
  * minimum.
  */
 function thinkingTokensOf({ provider, model }: Attempt, { options = {} }: Call): number {
-  const { reasoningEffort, noReasoning } = options
+  const { reasoningEffort, noReasoning, native } = options
+  const budget = native?.thinking?.config?.budget_tokens
+  if (budget !== undefined && native?.origin === provider.origin) return budget
   const thinks = reasoningEffort !== undefined && reasoningEffort !== 'none' && !noReasoning
   return thinks ? (provider.leastThinkingTokens?.(model) ?? 0) : 0
 }

@@ -60,7 +60,7 @@ async function admitRecorded(
   }
   const admitted = stage.value
   const checked = { caller, requestId, endpoint: operation.path }
-  const enforced = enforcePolicy(admitted.policy, admitted.chain.attempts, checked, deps.clock.now())
+  const enforced = enforcePolicy(admitted.policy, admitted.chain.attempts, checked, deps.clock.now(), input.uses)
   const checkedTrail = withFacts(trail, {
     inspectors: { ...trail.inspectors, policy: true },
     incidents: enforced.incidents,

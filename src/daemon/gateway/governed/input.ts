@@ -1,11 +1,12 @@
 import type { ChatRequest } from '../../../shared/wire/chat.ts'
-import type { GenerationOptions, Message } from '../../models/conversation.ts'
+import type { GenerationOptions, Message, System } from '../../models/conversation.ts'
+import type { PolicyUses } from '../../safety/policies/policies.ts'
 import type { ChainRequest } from './chain.ts'
 
 /** A well-formed request of any operation. It is not admitted yet. */
 export type GovernedInput = {
   /** The system prompt and the messages. Guards inspect every text of the system prompt, the messages and `options`. */
-  conversation: { system: string; messages: Message[] }
+  conversation: { system: System; messages: Message[] }
   options: GenerationOptions | undefined
   chain: ChainRequest
   stream: boolean
@@ -16,4 +17,6 @@ export type GovernedInput = {
   /** The user to bill. Undefined: the owner of the key. */
   userId: string | undefined
   conversationId: string | undefined
+  /** What the request uses beyond its text, and a policy may forbid. Undefined: nothing. */
+  uses?: PolicyUses | undefined
 }

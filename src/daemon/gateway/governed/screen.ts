@@ -1,5 +1,6 @@
 import { newTraceId } from '../../../shared/ids.ts'
 import type { Clock } from '../../../shared/time.ts'
+import { withSystemText } from '../../models/conversation.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import {
   contentBlocked,
@@ -66,7 +67,7 @@ export async function screen<Input extends GovernedInput>(
       policy,
       shield,
       conversation: {
-        system: canaries ? joined(redacted.system, canaries.instruction) : redacted.system,
+        system: canaries ? withSystemText(redacted.system, canaries.instruction) : redacted.system,
         messages: results ? results.withhold(redacted.messages) : redacted.messages,
       },
       options: redacted.options,
@@ -93,5 +94,3 @@ function inspectorsOf({
     prompt_shield: isShielded,
   }
 }
-
-const joined = (...texts: string[]): string => texts.filter((text) => text !== '').join('\n\n')

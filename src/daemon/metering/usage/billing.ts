@@ -129,9 +129,12 @@ export function createBilling(
     pointsOf: (attempts, { license }) => ({ required: pointsFor(attempts), limit: points[license] ?? null }),
     reserve(order) {
       const { requestId, caller, payer, attempts, call } = order
+      const forAnHour = call.options?.native?.cachesForAnHour
       const nanosWith = (outputTokensOf: (model: OrderedModel) => number): number =>
         Math.max(
-          ...attempts.map((model) => highestCost(prices.priceOf(model.modelId), inputOf(order), outputTokensOf(model))),
+          ...attempts.map((model) =>
+            highestCost(prices.priceOf(model.modelId), inputOf(order), outputTokensOf(model), forAnHour),
+          ),
         )
       let nanosAtMost: number | undefined
       return budgets.reserve({
@@ -153,7 +156,8 @@ export function createBilling(
     },
     coveredTokens(order, { coveredNanos }, modelId) {
       if (coveredNanos === undefined || order.call.maxTokens !== undefined) return undefined
-      return coveredOutput(prices.priceOf(modelId), inputOf(order), coveredNanos)
+      const forAnHour = order.call.options?.native?.cachesForAnHour
+      return coveredOutput(prices.priceOf(modelId), inputOf(order), coveredNanos, forAnHour)
     },
     charge({ requestId, caller, payer }, { mode, period }, { modelId, usage }) {
       const price = prices.priceOf(modelId)

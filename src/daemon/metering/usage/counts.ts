@@ -42,11 +42,14 @@ export function* counting(
     mayBe: (count) => count <= plausible(Math.max(maxTokens ?? PLAUSIBLE_TOKENS.output, Buffer.byteLength(generated))),
   })
   const cacheReadTokens = Math.min(usage?.cacheReadTokens ?? 0, input.tokens)
+  const cacheWriteTokens = Math.min(usage?.cacheWriteTokens ?? 0, input.tokens - cacheReadTokens)
+  const hourTokens = Math.min(usage?.cacheWriteHourTokens ?? 0, cacheWriteTokens)
   const final = {
     inputTokens: input.tokens,
     outputTokens: output.tokens,
     cacheReadTokens,
-    cacheWriteTokens: Math.min(usage?.cacheWriteTokens ?? 0, input.tokens - cacheReadTokens),
+    cacheWriteTokens,
+    ...(hourTokens > 0 && { cacheWriteHourTokens: hourTokens }),
     reasoningTokens: Math.min(usage?.reasoningTokens ?? 0, output.tokens),
     estimated: !isFinal || input.isOurs || output.isOurs || usage?.estimated === true,
   }

@@ -7,8 +7,17 @@
 /** The date on which the prices were last checked. */
 export const PRICES_AS_OF = '2026-11-21'
 
-/** Prices of input, output, cache reads and cache writes. If a cache price is undefined, the input price applies. */
-export type ListPrice = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number]
+/**
+ * Prices of input, output, cache reads, cache writes, and cache writes with a lifetime of an hour. If a cache price is
+ * undefined, the input price applies. If the price of an hour is undefined, the price of cache writes applies.
+ */
+export type ListPrice = readonly [
+  input: number,
+  output: number,
+  cacheRead?: number,
+  cacheWrite?: number,
+  cacheWriteHour?: number,
+]
 
 /** Points per answer, by bucket. */
 export const POINTS = { free: 0, standard: 1, premium: 2 } as const
@@ -30,7 +39,7 @@ export type ProviderPrices = {
 }
 
 /** The price of an unlisted model, in the premium bucket. */
-export const UNKNOWN_PRICE: ListPrice = [15, 75, 15, 18.75]
+export const UNKNOWN_PRICE: ListPrice = [15, 75, 15, 18.75, 30]
 
 /** Prices of local providers. These prices apply only to servers at private addresses. */
 const FREE: ProviderPrices = { models: { free: { '*': [0, 0] } } }
@@ -53,26 +62,26 @@ const CLAUDE_EDITIONS = [
 const CLAUDE: ProviderPrices = {
   models: {
     standard: {
-      'claude-3-haiku': [0.25, 1.25, 0.03, 0.3],
-      'claude-3-5-haiku': [0.8, 4, 0.08, 1],
-      'claude-haiku-4-5': [1, 5, 0.1, 1.25],
+      'claude-3-haiku': [0.25, 1.25, 0.03, 0.3, 0.5],
+      'claude-3-5-haiku': [0.8, 4, 0.08, 1, 1.6],
+      'claude-haiku-4-5': [1, 5, 0.1, 1.25, 2],
     },
     premium: {
-      'claude-3-5-sonnet': [3, 15, 0.3, 3.75],
-      'claude-3-7-sonnet': [3, 15, 0.3, 3.75],
-      'claude-sonnet-4': [3, 15, 0.3, 3.75],
-      'claude-sonnet-4-5': [3, 15, 0.3, 3.75],
-      'claude-sonnet-4-6': [3, 15, 0.3, 3.75],
-      'claude-sonnet-5': [2, 10, 0.2, 2.5],
-      'claude-3-opus': [15, 75, 1.5, 18.75],
-      'claude-opus-4': [15, 75, 1.5, 18.75],
-      'claude-opus-4-1': [15, 75, 1.5, 18.75],
-      'claude-opus-4-5': [5, 25, 0.5, 6.25],
-      'claude-opus-4-6': [5, 25, 0.5, 6.25],
-      'claude-opus-4-7': [5, 25, 0.5, 6.25],
-      'claude-opus-4-8': [5, 25, 0.5, 6.25],
-      'claude-opus-5': [5, 25, 0.5, 6.25],
-      'claude-fable-5': [10, 50, 1, 12.5],
+      'claude-3-5-sonnet': [3, 15, 0.3, 3.75, 6],
+      'claude-3-7-sonnet': [3, 15, 0.3, 3.75, 6],
+      'claude-sonnet-4': [3, 15, 0.3, 3.75, 6],
+      'claude-sonnet-4-5': [3, 15, 0.3, 3.75, 6],
+      'claude-sonnet-4-6': [3, 15, 0.3, 3.75, 6],
+      'claude-sonnet-5': [2, 10, 0.2, 2.5, 4],
+      'claude-3-opus': [15, 75, 1.5, 18.75, 30],
+      'claude-opus-4': [15, 75, 1.5, 18.75, 30],
+      'claude-opus-4-1': [15, 75, 1.5, 18.75, 30],
+      'claude-opus-4-5': [5, 25, 0.5, 6.25, 10],
+      'claude-opus-4-6': [5, 25, 0.5, 6.25, 10],
+      'claude-opus-4-7': [5, 25, 0.5, 6.25, 10],
+      'claude-opus-4-8': [5, 25, 0.5, 6.25, 10],
+      'claude-opus-5': [5, 25, 0.5, 6.25, 10],
+      'claude-fable-5': [10, 50, 1, 12.5, 20],
     },
   },
   editions: CLAUDE_EDITIONS,

@@ -23,6 +23,8 @@ export type Price = {
   readonly output: number
   readonly cacheRead: number
   readonly cacheWrite: number
+  /** A write with a cache lifetime of an hour. */
+  readonly cacheWriteHour: number
   readonly points: number
   /**
    * False if the price is assumed. If an edition is billed at the price of its model, the price also counts as assumed.
@@ -147,18 +149,26 @@ function namesOf(model: string): { name: string; isDated: boolean }[] {
 }
 
 function ofList(
-  [input, output, cacheRead = input, cacheWrite = input]: ListPrice,
+  [input, output, cacheRead = input, cacheWrite = input, cacheWriteHour = cacheWrite]: ListPrice,
   points: number,
   isKnown: boolean,
 ): Price {
-  const [ofInput, ofOutput, ofRead, ofWrite] = [input, output, cacheRead, cacheWrite].map((dollars) =>
-    Math.round(dollars * PICOS_PER_TOKEN),
-  ) as [number, number, number, number]
-  return { input: ofInput, output: ofOutput, cacheRead: ofRead, cacheWrite: ofWrite, points, isKnown }
+  const picos = (dollars: number) => Math.round(dollars * PICOS_PER_TOKEN)
+  return {
+    input: picos(input),
+    output: picos(output),
+    cacheRead: picos(cacheRead),
+    cacheWrite: picos(cacheWrite),
+    cacheWriteHour: picos(cacheWriteHour),
+    points,
+    isKnown,
+  }
 }
 
-const ofConfig = ({ input, output, cacheRead, cacheWrite, points }: PriceConfig, bucket: Bucket): Price =>
-  ofList([input, output, cacheRead, cacheWrite] as ListPrice, points ?? POINTS[bucket], true)
+const ofConfig = (
+  { input, output, cacheRead, cacheWrite, cacheWriteHour, points }: PriceConfig,
+  bucket: Bucket,
+): Price => ofList([input, output, cacheRead, cacheWrite, cacheWriteHour] as ListPrice, points ?? POINTS[bucket], true)
 
 /**
  * Returns the cost of these tokens in nano-dollars. The total cost of a request is rounded once, half up. Output tokens
@@ -166,13 +176,14 @@ const ofConfig = ({ input, output, cacheRead, cacheWrite, points }: PriceConfig,
  */
 export function costOf(
   price: Price,
-  { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }: TokenUsage,
+  { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteHourTokens = 0 }: TokenUsage,
 ): number {
   const fresh = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens)
   const picos =
     fresh * price.input +
     cacheReadTokens * price.cacheRead +
-    cacheWriteTokens * price.cacheWrite +
+    (cacheWriteTokens - cacheWriteHourTokens) * price.cacheWrite +
+    cacheWriteHourTokens * price.cacheWriteHour +
     outputTokens * price.output
   return Math.min(Number.MAX_SAFE_INTEGER, Math.round(picos / PICOS_PER_NANO))
 }
@@ -181,17 +192,26 @@ export function costOf(
  * Returns how many output tokens this amount of nano-dollars covers after the input is paid. Returns undefined if
  * output is free.
  */
-export function coveredOutput(price: Price, inputTokens: number, nanos: number): number | undefined {
+export function coveredOutput(
+  price: Price,
+  inputTokens: number,
+  nanos: number,
+  cachesForAnHour = false,
+): number | undefined {
   if (price.output === 0) return undefined
-  const picosLeft = nanos * PICOS_PER_NANO - inputTokens * dearestInput(price)
+  const picosLeft = nanos * PICOS_PER_NANO - inputTokens * dearestInput(price, cachesForAnHour)
   return Math.max(0, Math.floor(picosLeft / price.output))
 }
 
-const dearestInput = (price: Price): number => Math.max(price.input, price.cacheRead, price.cacheWrite)
+const dearestInput = (price: Price, cachesForAnHour: boolean): number =>
+  Math.max(price.input, price.cacheRead, price.cacheWrite, cachesForAnHour ? price.cacheWriteHour : 0)
 
-/** Returns the maximum cost of these tokens in nano-dollars, regardless of caching. */
-export const highestCost = (price: Price, inputTokens: number, outputTokens: number): number =>
+/**
+ * Returns the maximum cost of these tokens in nano-dollars, regardless of caching. `cachesForAnHour`: whether the
+ * request asks for cache entries with a lifetime of an hour.
+ */
+export const highestCost = (price: Price, inputTokens: number, outputTokens: number, cachesForAnHour = false): number =>
   Math.min(
     Number.MAX_SAFE_INTEGER,
-    Math.ceil((inputTokens * dearestInput(price) + outputTokens * price.output) / PICOS_PER_NANO),
+    Math.ceil((inputTokens * dearestInput(price, cachesForAnHour) + outputTokens * price.output) / PICOS_PER_NANO),
   )

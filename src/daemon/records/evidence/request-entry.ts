@@ -147,12 +147,14 @@ function costOf(answered: Answered | undefined, issuedAt: string): string {
 
 function usageOf(answered: Answered | undefined): string {
   if (!answered) return 'null'
-  const { cacheReadTokens, cacheWriteTokens, estimated, inputTokens, outputTokens, reasoningTokens } = answered.usage
+  const { cacheReadTokens, cacheWriteTokens, cacheWriteHourTokens = 0 } = answered.usage
+  const { estimated, inputTokens, outputTokens, reasoningTokens } = answered.usage
   const read = cacheReadTokens === 0 ? '' : `"cache_read_tokens":${cacheReadTokens},`
   const written = cacheWriteTokens === 0 ? '' : `"cache_write_tokens":${cacheWriteTokens},`
+  const forAnHour = cacheWriteHourTokens === 0 ? '' : `"cache_write_1h_tokens":${cacheWriteHourTokens},`
   const reasoned = reasoningTokens === 0 ? '' : `,"reasoning_tokens":${reasoningTokens}`
   return (
-    `{${read}${written}"estimated":${estimated},` +
+    `{${read}${forAnHour}${written}"estimated":${estimated},` +
     `"input_tokens":${inputTokens},"output_tokens":${outputTokens}${reasoned}}`
   )
 }

@@ -26,10 +26,11 @@ const PERSONAL_IDENTIFIERS: PiiEntity[] = [
  * to most strict.
  */
 export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
-  builtIn('Public', 'For public content: no guard runs.', {}),
+  builtIn('Public', 'For public content: no guard runs.', { serverTools: { allowed: true } }),
   builtIn('Internal', 'The default: personal data and secrets are recorded, and the text stays unchanged.', {
     pii: { enabled: true, action: 'log' },
     dlp: { enabled: true, action: 'log' },
+    serverTools: { allowed: true },
   }),
   builtIn('Internal Strict', 'Personal data and secrets are masked, and the prompt shield scans every prompt.', {
     pii: { enabled: true, action: 'mask' },

@@ -2,8 +2,8 @@ import { GatewayError, type GatewayErrorOptions } from '../../../shared/errors.t
 import { newTraceId } from '../../../shared/ids.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import { type GuardIncident, incidentRecords } from '../incidents/incident.ts'
-import type { AppliedPolicy, Destination, MayCall } from './policies.ts'
-import { type Violation, violationsOf } from './restrictions.ts'
+import type { AppliedPolicy, Destination, MayCall, PolicyUses } from './policies.ts'
+import { type Violation, violationsBy, violationsOf } from './restrictions.ts'
 
 /** A request and its caller. `endpoint` is the path of the request's route. */
 type CheckedRequest = { caller: Caller; requestId: string; endpoint: string }
@@ -16,14 +16,20 @@ type Enforced = {
   refusal: GatewayError | undefined
 }
 
-/** Checks every model of the fallback chain against the policy, before any model is called. Stores nothing. */
+/**
+ * Checks every model of the fallback chain, and what the request uses, against the policy, before any model is called.
+ * Stores nothing.
+ */
 export function enforcePolicy(
   { canonical, document }: AppliedPolicy,
   chain: readonly Destination[],
   checked: CheckedRequest,
   nowMs: number,
+  uses?: PolicyUses,
 ): Enforced {
-  const violations = violationsOf(document, chain)
+  const violations = uses
+    ? [...violationsOf(document, chain), ...violationsBy(uses, document, chain)]
+    : violationsOf(document, chain)
   const [first] = violations
   if (first === undefined) return NO_VIOLATION
   const enforced = document.mode === 'enforce'

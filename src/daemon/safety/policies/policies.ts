@@ -66,5 +66,8 @@ export type PolicyCatalogue = FreshCache<TenantPolicies>
 /** A model, and the location at which the provider processes calls to it. */
 export type Destination = { modelId: string; location: CallLocation }
 
+/** What a request uses beyond its text: tools that the provider runs, and addresses that the provider fetches. */
+export type PolicyUses = { serverTools: readonly string[]; addresses: boolean }
+
 /** Whether the policy allows sending the request's content to a model that the request did not name. */
 export type MayCall = (destination: Destination) => boolean

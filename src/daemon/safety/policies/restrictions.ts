@@ -1,6 +1,6 @@
 import { allowsModel } from '../../../shared/allowlists.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
-import type { Destination } from './policies.ts'
+import type { Destination, PolicyUses } from './policies.ts'
 
 /** A policy rule that a model violates. */
 export type Violation = {
@@ -9,6 +9,26 @@ export type Violation = {
   rule: string
   /** Completes the sentence "The policy … does not allow the model …: ". */
   reason: string
+}
+
+/** Returns what the request uses although the policy forbids it, as violations of its first model. */
+export function violationsBy(
+  { serverTools, addresses }: PolicyUses,
+  document: PolicyDocument,
+  [first]: readonly Destination[],
+): Violation[] {
+  const modelId = first?.modelId ?? ''
+  const violations: Violation[] = []
+  if (serverTools.length > 0 && !document.serverTools.allowed) {
+    const reason = `the request uses the server tool ${serverTools.join(', ')}, and serverTools.allowed of the policy is false`
+    violations.push({ modelId, rule: 'serverTools.allowed', reason })
+  }
+  if (addresses && !document.addresses.allowed) {
+    const reason =
+      'the request contains the address of an image or document, and addresses.allowed of the policy is false'
+    violations.push({ modelId, rule: 'addresses.allowed', reason })
+  }
+  return violations
 }
 
 /** For each model that violates this document, returns its first violation. The document's mode is ignored. */

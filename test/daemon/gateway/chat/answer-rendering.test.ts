@@ -50,6 +50,7 @@ test('an answer contains all of its metadata, whatever the values and the size',
         model: said.served_model,
         metadata: said as ChatMetadata,
         changed: [],
+        dropped: [],
       })
       answer.add([{ type: 'text', text: content }])
       const counts = { inputTokens: 2, outputTokens: 3, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }

@@ -272,14 +272,17 @@ test("a request does not think if the operator's limit leaves no room, which the
   const fewer = { field: 'max_tokens', asked: null, used: 1_000, why: 'operator' }
   const dropped = { field: 'reasoning_effort', asked: 'low', used: null, why: 'operator' }
   expect((await post(thoughtful)).body.gateway.changed).toEqual([fewer, dropped])
+  for (const { body: got } of upstream.requests) expect(got).not.toHaveProperty('thinking')
+  await upstream.close()
+})
+
+test("a thinking budget that does not fit into the operator's limit is rejected", async () => {
+  const { upstream, post } = await withClaude(1, { requestLimits: { maxTokens: 1_000 } })
   const thinking = { type: 'enabled', budget_tokens: 1_024 }
   const message = { ...hello, model: thoughtful.model, max_tokens: 4_096, thinking }
-  const { body } = await post(message, MESSAGES)
-  expect(body.gateway.changed).toEqual([
-    { ...fewer, asked: 4_096 },
-    { ...dropped, field: 'thinking' },
-  ])
-  for (const { body: got } of upstream.requests) expect(got).not.toHaveProperty('thinking')
+  const { status, body } = await post(message, MESSAGES)
+  expect([status, body.error.message]).toEqual([400, expect.stringContaining('thinking.budget_tokens')])
+  expect(upstream.requests).toEqual([])
   await upstream.close()
 })
 

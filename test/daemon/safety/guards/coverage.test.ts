@@ -28,7 +28,9 @@ const NO_TEXT: readonly RegExp[] = [
   // Keywords of the API.
   /(^|\.)(type|role|effort|reasoning_effort|encoding_format|modalities\[\]|tool_choice|detail)$/,
   // Ids and names of tools, formats and schemas.
-  /\.(tool_call_id|tool_use_id|id|name|tool_calls\[\]\.function\.name)$/,
+  /\.(tool_call_id|tool_use_id|file_id|id|name|tool_calls\[\]\.function\.name)$/,
+  // The lifetime and the scope of a cache entry.
+  /\.cache_control\.(ttl|scope)$/,
   // Images, and data that a model has signed or encrypted.
   /\.(url|media_type|data|signature|origin)$/,
 ]
@@ -36,6 +38,42 @@ const isText = (path: string) => !NO_TEXT.some((pattern) => pattern.test(path))
 
 const tool = (parameters: object) => [{ type: 'function', function: { name: 'look', parameters } }]
 const asked = [{ role: 'user', content: 'hi' }]
+
+const userSends = (...content: object[]) => ({ messages: [{ role: 'user', content }] })
+const modelSaid = (...content: object[]) => ({ messages: [...asked, { role: 'assistant', content }, ...asked] })
+const found = { type: 'search_result', source: 'a', title: 'a', content: [{ type: 'text', text: PERSONAL }] }
+const plain = (data: string) => ({ type: 'document', source: { type: 'text', media_type: 'text/plain', data } })
+
+/** Texts in blocks and members of Anthropic's own API. */
+const NATIVE_TEXTS: Record<string, object> = {
+  'the text of a document': userSends(plain(PERSONAL)),
+  'an unknown member of a document': userSends({ ...plain('Otters.'), note: PERSONAL }),
+  'a document in a tool result': userSends({ type: 'tool_result', tool_use_id: 'c', content: [plain(PERSONAL)] }),
+  'a search result in a tool result': userSends({ type: 'tool_result', tool_use_id: 'c', content: [found] }),
+  'the address of an image': userSends({
+    type: 'image',
+    source: { type: 'url', url: 'https://example.com/?to=ada.lovelace@analytical.org' },
+  }),
+  'a citation': modelSaid({ type: 'text', text: 'a', citations: [{ type: 'char_location', cited_text: PERSONAL }] }),
+  'the call of a server tool': modelSaid({
+    type: 'server_tool_use',
+    id: 'srvtoolu_1',
+    name: 'web_search',
+    input: { query: PERSONAL },
+  }),
+  'the result of a server tool': modelSaid({
+    type: 'web_search_tool_result',
+    tool_use_id: 'srvtoolu_1',
+    content: [{ type: 'web_search_result', title: PERSONAL, url: 'https://example.com', encrypted_content: 'e' }],
+  }),
+  'the id of a block': modelSaid({ type: 'container_upload', file_id: PERSONAL }),
+  'a typed tool': { tools: [{ type: 'memory_20250818', name: 'memory', note: PERSONAL }] },
+  'an example of a tool': { tools: [{ name: 'look', input_schema: {}, input_examples: [{ to: PERSONAL }] }] },
+  'a member that the gateway does not know': {
+    context_management: { edits: [{ type: 'compact_20260112', instructions: PERSONAL }] },
+  },
+  'a member of output_config': { output_config: { note: PERSONAL } },
+}
 
 /** JSON of any form that reaches a model and has no further schema. */
 const FREE_JSON: [endpoint: string, place: string, body: object][] = [
@@ -65,6 +103,13 @@ const FREE_JSON: [endpoint: string, place: string, body: object][] = [
       ],
     },
   ],
+  ...[MESSAGES_PATH, COUNT_TOKENS_PATH].flatMap((path) =>
+    Object.entries(NATIVE_TEXTS).map(([place, body]): [string, string, object] => [
+      `POST ${path}`,
+      place,
+      { ...(path === MESSAGES_PATH && { max_tokens: 5 }), messages: asked, ...body },
+    ]),
+  ),
 ]
 
 describe('guards scan every text of every request', () => {

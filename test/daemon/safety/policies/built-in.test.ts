@@ -27,7 +27,11 @@ test('their documents are complete and differ, so each has a unique hash', () =>
 test('the default allows every model and changes no text', () => {
   const { document } = findBuiltIn(SYSTEM_DEFAULT) ?? { document: undefined }
   expect(document).toEqual(
-    PolicyDocument.parse({ pii: { enabled: true, action: 'log' }, dlp: { enabled: true, action: 'log' } }),
+    PolicyDocument.parse({
+      pii: { enabled: true, action: 'log' },
+      dlp: { enabled: true, action: 'log' },
+      serverTools: { allowed: true },
+    }),
   )
 })
 

@@ -25,6 +25,8 @@ describe('a policy document', () => {
       dlp: { enabled: false, rules: 'default', action: 'log', direction: 'both' },
       promptShield: { required: false, minSensitivity: 'permissive', policyId: null },
       canary: { enabled: false, action: 'block' },
+      serverTools: { allowed: false },
+      addresses: { allowed: true },
       receipts: { required: false },
       privacyHeaders: { noTraining: false },
       retentionDays: null,

@@ -329,7 +329,8 @@ describeEachEngine('policies', (engine) => {
 
     test('compares any mixture of policies and documents, and stores nothing', async () => {
       const tenant = await newTenant()
-      const ours = await create(tenant, 'Ours', { policy: { pii: { enabled: true }, dlp: { enabled: true } } })
+      const policy = { pii: { enabled: true }, dlp: { enabled: true }, serverTools: { allowed: true } }
+      const ours = await create(tenant, 'Ours', { policy })
       const entries = await tenant.audit()
       expect(await diff(tenant, { from: 'Internal', to: 'ours' })).toEqual({
         from: { id: 'internal', policyHash: ours.policyHash },
@@ -337,7 +338,9 @@ describeEachEngine('policies', (engine) => {
         equal: true,
         differences: [],
       })
-      expect(await diff(tenant, { from: 'ours', to: { pii: { enabled: true, action: 'block' } } })).toEqual({
+      expect(
+        await diff(tenant, { from: 'ours', to: { ...policy, dlp: {}, pii: { enabled: true, action: 'block' } } }),
+      ).toEqual({
         from: { id: 'ours', policyHash: ours.policyHash },
         to: { id: null, policyHash: expect.stringMatching(/^[0-9a-f]{64}$/) },
         equal: false,

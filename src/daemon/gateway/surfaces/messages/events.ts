@@ -1,12 +1,13 @@
 import type { MessagesBlock, MessagesError, MessagesEvent } from '../../../../shared/wire/messages.ts'
 import type { Reasoning } from '../../../models/conversation.ts'
-import { type ChatPart, ProviderError } from '../../../models/provider.ts'
+import { type ChatPart, type NativeKind, ProviderError } from '../../../models/provider.ts'
 import { parseObject } from '../../../platform/text/json.ts'
 import type { Envelope } from '../../chat/answer-contract.ts'
 import { isSealed, withPart } from '../../chat/answer-items.ts'
 import { toExtension } from '../../chat/extension.ts'
 import type { StreamWording } from '../../chat/streamed-answer.ts'
-import { toMessage, toStopReason, toUsage } from './message.ts'
+import { toMessage, toStopReason, toStopSequence, toUsage } from './message.ts'
+import { toNativeObject } from './native.ts'
 import { isRedacted, signatureOf } from './reasoning.ts'
 
 /** The open content block. At most one block is open at a time. */
@@ -17,17 +18,20 @@ const NO_USAGE = { input_tokens: 0, output_tokens: 0, cache_creation_input_token
 /** Renders parts as Anthropic's events. Each content block has a start event and a stop event. */
 export function messagesWording(envelope: Envelope): StreamWording {
   let begun = false
-  let native = ''
+  let nativeReason = ''
+  let stopSequence: string | undefined
   let called = false
   let index = -1
   let open: Open | undefined
   /** Tool calls that began while another call was open. They are sent when the open call ends. */
   const held = new Map<number, { id: string; name: string; json: string }>()
+  /** Native blocks and citations whose JSON is incomplete. Guards may split it. */
+  const incomplete = new Map<number, { kind: NativeKind; json: string }>()
 
   function begin(): string {
     if (begun) return ''
     begun = true
-    const message = { ...toMessage(envelope), content: [], stop_reason: null, usage: NO_USAGE }
+    const message = { ...toMessage(envelope), content: [], stop_reason: null, stop_sequence: null, usage: NO_USAGE }
     return eventFrame({ type: 'message_start', message: { ...message, gateway: toExtension(envelope) } })
   }
 
@@ -78,6 +82,23 @@ export function messagesWording(envelope: Envelope): StreamWording {
     return isSealed(step) ? frames + signatureFrame(signatureOf(step)) + stop() : frames
   }
 
+  /** Returns undefined if the part belongs to a call. */
+  function native(part: Extract<ChatPart, { type: 'tool_call' }>): string | undefined {
+    const known = part.native ? { kind: part.native, json: '' } : incomplete.get(part.index)
+    if (!known) return undefined
+    known.json += part.arguments
+    incomplete.set(part.index, known)
+    if (!parseObject(known.json)) return ''
+    incomplete.delete(part.index)
+    if (known.kind === 'break') return open?.type === 'text' ? stop() : ''
+    const value = toNativeObject(known.json)
+    if (known.kind === 'block') {
+      return start(value, undefined) + eventFrame({ type: 'content_block_stop', index })
+    }
+    if (open?.type !== 'text') return ''
+    return eventFrame({ type: 'content_block_delta', index, delta: { type: 'citations_delta', citation: value } })
+  }
+
   /** Providers may interleave the pieces of several calls. */
   function toolCall({ index: call, id, name, arguments: json }: Extract<ChatPart, { type: 'tool_call' }>): string {
     called = true
@@ -116,14 +137,19 @@ export function messagesWording(envelope: Envelope): StreamWording {
       for (const part of parts) {
         if (part.type === 'text') frames += text(part.text)
         else if (part.type === 'reasoning') frames += reasoning(part)
-        else if (part.type === 'tool_call') frames += toolCall(part)
-        else if (part.type === 'end') native = part.nativeFinishReason
-        else part.type satisfies 'usage'
+        else if (part.type === 'tool_call') frames += native(part) ?? toolCall(part)
+        else if (part.type === 'end') {
+          nativeReason = part.nativeFinishReason
+          stopSequence = part.stopSequence
+        } else part.type satisfies 'usage'
       }
       return frames
     },
     end(finish, usage) {
-      const delta = { stop_reason: toStopReason(finish, native, called), stop_sequence: null }
+      const delta = {
+        stop_reason: toStopReason(finish, nativeReason, called),
+        stop_sequence: toStopSequence(envelope, stopSequence),
+      }
       return (
         begin() +
         stop() +

@@ -1,4 +1,4 @@
-import { MESSAGES_PATH, type MessagesResponse } from '../../../../shared/wire/messages.ts'
+import { MESSAGES_PATH, type MessagesBlock, type MessagesResponse } from '../../../../shared/wire/messages.ts'
 import { ProviderError } from '../../../models/provider.ts'
 import { parseObject } from '../../../platform/text/json.ts'
 import { writingJson } from '../../../platform/text/json-writer.ts'
@@ -9,7 +9,8 @@ import { toExtension } from '../../chat/extension.ts'
 import { streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
 import { messagesWording } from './events.ts'
-import { toMessage, toStopReason, toUsage } from './message.ts'
+import { toMessage, toStopReason, toStopSequence, toUsage } from './message.ts'
+import { toNativeObject } from './native.ts'
 import { toThinkingBlocks } from './reasoning.ts'
 
 /** Renders answers in Anthropic's Messages format. */
@@ -25,6 +26,7 @@ function wholeAnswer(envelope: Envelope): Answer {
   const items = createAnswerItems()
   let content: MessagesResponse['content'] = []
   let native = ''
+  let stopSequence: string | undefined
   const json = new JsonBody()
   return {
     add(parts) {
@@ -32,6 +34,7 @@ function wholeAnswer(envelope: Envelope): Answer {
         items.add(part)
         if (part.type !== 'end') continue
         native = part.nativeFinishReason
+        stopSequence = part.stopSequence
         // The blocks are created before the first byte is sent, so that a provider error can still become the response.
         content = toContent(items.all, part.outcome === 'complete')
       }
@@ -44,6 +47,7 @@ function wholeAnswer(envelope: Envelope): Answer {
         ...toMessage(envelope),
         content,
         stop_reason: toStopReason(finish, native, called),
+        stop_sequence: toStopSequence(envelope, stopSequence),
         usage: toUsage(usage),
         gateway: toExtension(envelope),
       } satisfies MessagesResponse
@@ -58,14 +62,29 @@ function wholeAnswer(envelope: Envelope): Answer {
 
 /** @throws ProviderError if the answer is `complete` and the arguments of a call are not a JSON object */
 function toContent(all: readonly AnswerItem[], complete: boolean): MessagesResponse['content'] {
-  return all.flatMap((items): MessagesResponse['content'] => {
-    if (items.type === 'text') return [{ type: 'text', text: items.text }]
-    if (items.type === 'reasoning') return toThinkingBlocks(items.step)
-    const { id, name, arguments: text } = items.call
-    const input = parseObject(text.trim() === '' ? '{}' : text)
-    if (input) return [{ type: 'tool_use', id, name, input }]
-    // Omits a call that the token limit cut off, so that clients do not run an incomplete call.
-    if (!complete) return []
-    throw new ProviderError('server_error', 'The provider called a tool with arguments that are not a JSON object.')
-  })
+  const content: MessagesResponse['content'] = []
+  for (const item of all) {
+    const last = content.at(-1)
+    const isCitation = item.type === 'native' && item.kind === 'citation'
+    // A text that follows a citation is another block.
+    if (isCitation && last && isText(last))
+      last.citations = [...(last.citations ?? []), toNativeObject(item.call.arguments)]
+    else content.push(...toBlocks(item, complete))
+  }
+  return content
 }
+
+function toBlocks(item: AnswerItem, complete: boolean): MessagesResponse['content'] {
+  if (item.type === 'text') return [{ type: 'text', text: item.text }]
+  if (item.type === 'reasoning') return toThinkingBlocks(item.step)
+  const { id, name, arguments: text } = item.call
+  if (item.type === 'native') return item.kind === 'block' ? [toNativeObject(text)] : []
+  const input = parseObject(text.trim() === '' ? '{}' : text)
+  if (input) return [{ type: 'tool_use', id, name, input }]
+  // Omits a call that the token limit cut off, so that clients do not run an incomplete call.
+  if (!complete) return []
+  throw new ProviderError('server_error', 'The provider called a tool with arguments that are not a JSON object.')
+}
+
+const isText = (block: MessagesBlock): block is Extract<MessagesBlock, { text: string }> & { type: 'text' } =>
+  block.type === 'text'

@@ -16,6 +16,7 @@ import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
 import { COUNT_TOKENS, toCountInput } from './count-tokens.ts'
 import { toChatInput } from './input.ts'
+import { toNativeHeaders } from './native.ts'
 import { MESSAGES_SURFACE } from './response.ts'
 
 const MESSAGES = chatOperation(MESSAGES_SURFACE)
@@ -71,7 +72,8 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       handle(context) {
         refuseContinuedThread(context.body)
         requireFewMessages(context.body.messages, limits)
-        return governed(MESSAGES, toChatInput(context.body), context, deps)
+        const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas)
+        return governed(MESSAGES, toChatInput(context.body, headers), context, deps)
       },
     }),
     route({
@@ -89,7 +91,8 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       responses: { 200: { description: 'The number of input tokens', schema: CountTokensResponse }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)
-        return governed(COUNT_TOKENS, toCountInput(context.body), context, deps)
+        const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas)
+        return governed(COUNT_TOKENS, toCountInput(context.body, headers), context, deps)
       },
     }),
   ]

@@ -134,6 +134,7 @@ function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording
         return chunk(membersOf({ ...(part.text !== '' && { reasoning_content: part.text }), ...details }))
       }
       case 'tool_call': {
+        if (part.native) return ''
         called = true
         const { index, id: callId, name, arguments: text } = part
         const start = callId === undefined ? {} : { id: callId, type: 'function' as const }

@@ -1,5 +1,5 @@
-import { isObject, type Json, tokenCount as tokens } from '../../../platform/text/json.ts'
-import type { ChatPart } from '../../provider.ts'
+import { isObject, type Json, parseObject, tokenCount as tokens } from '../../../platform/text/json.ts'
+import type { ChatPart, NativeKind } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
 import { type Ending, toEnding } from '../stream/ending.ts'
 import { END_MARK, isHeartbeat, objectIn, parseEvent, textIn } from '../stream/event-json.ts'
@@ -21,7 +21,14 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
   ['refusal', 'filtered'],
 ])
 
-/** Blocks of server tools and Anthropic-internal blocks. These blocks are not part of the answer to the caller. */
+/**
+ * Outcomes of requests with native options. A turn that pauses is complete for such clients: they send it back to let
+ * the model continue.
+ */
+const NATIVE_OUTCOMES = new Map([...OUTCOMES, ['pause_turn', 'complete'] as const])
+
+/** Blocks of server tools and Anthropic-internal blocks. Only requests with native options get these
+ * blocks. */
 const NON_ANSWER_BLOCK = /^(server_tool_use|mcp_tool_use|[a-z_]+_tool_result|container_upload|compaction|fallback)$/
 
 /** The delta types of a block. Citation and signature deltas do not add text. */
@@ -38,16 +45,20 @@ type Block =
   | { type: 'text' }
   | { type: 'thinking'; signature: string }
   | { type: 'tool_use'; call: number; input: string }
+  /** A block of the provider's own API. `input` collects the JSON of a server tool's call. */
+  | { type: 'native'; call: number; content: Json; input: string }
   | { type: 'other' }
 
 /**
  * Decodes one stream of events. The stream ends with `message_stop`, or with the `[DONE]` that some servers send
  * instead.
  */
-export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
+export function createEventDecoder(isNative = false): (event: SseEvent, draft: AnswerDraft) => void {
+  const outcomes = isNative ? NATIVE_OUTCOMES : OUTCOMES
   const blocks = new Map<unknown, Block>()
   let started = false
   let calls = 0
+  let hasBlocks = false
   let counts: Json = {}
 
   return function decode({ name, data, cut }, draft) {
@@ -78,8 +89,11 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
       }
       case 'content_block_start': {
         draft.ending = undefined
-        const block = startBlock(objectIn(event, 'content_block'), calls, draft.parts)
-        if (block.type === 'tool_use') calls++
+        const content = objectIn(event, 'content_block')
+        if (isNative && content.type === 'text' && hasBlocks) addNative('break', calls++, {}, draft.parts)
+        hasBlocks = true
+        const block = startBlock(content, calls, draft.parts, isNative)
+        if (block.type === 'tool_use' || block.type === 'native') calls++
         blocks.set(event.index, block)
         return
       }
@@ -94,6 +108,10 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
           block = { type: 'text' }
           blocks.set(event.index, block)
         }
+        if (isNative && block.type === 'text' && delta.type === 'citations_delta') {
+          addNative('citation', calls++, delta.citation, draft.parts)
+          return
+        }
         addDelta(block, delta, draft.parts)
         return
       }
@@ -104,7 +122,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         return
       }
       case 'message_delta': {
-        const { stop_reason: reason } = objectIn(event, 'delta')
+        const { stop_reason: reason, stop_sequence: sequence } = objectIn(event, 'delta')
         // The counts of this event replace the counts of the start event. If this event has no output count, the output
         // count is unknown.
         counts = withCounts(counts, event.usage)
@@ -113,7 +131,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
         // All blocks are ended here, because some servers omit the stop events of blocks or send them later.
         for (const block of blocks.values()) stopBlock(block, draft.parts)
         blocks.clear()
-        draft.ending = toEnding(OUTCOMES, reason)
+        draft.ending = { ...toEnding(outcomes, reason), ...matched(sequence) }
         return
       }
       case 'message_stop':
@@ -123,7 +141,7 @@ export function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => v
 }
 
 /** Decodes a non-streamed answer. */
-export function decodeBody(body: unknown): ChatPart[] {
+export function decodeBody(body: unknown, isNative = false): ChatPart[] {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   throwReported(body)
   if (!Array.isArray(body.content)) throw unreadableError('an answer without content')
@@ -131,16 +149,26 @@ export function decodeBody(body: unknown): ChatPart[] {
   let calls = 0
   for (const content of body.content) {
     if (!isObject(content)) throw unreadableError('content of an unknown kind')
-    const block = startBlock(content, calls, parts)
-    if (block.type === 'tool_use') calls++
+    if (isNative && content.type === 'text' && parts.length > 0) addNative('break', calls++, {}, parts)
+    const block = startBlock(content, calls, parts, isNative)
+    if (block.type === 'tool_use' || block.type === 'native') calls++
     stopBlock(block, parts)
+    if (!isNative || content.type !== 'text' || !Array.isArray(content.citations)) continue
+    for (const citation of content.citations) addNative('citation', calls++, citation, parts)
   }
   if (typeof body.stop_reason !== 'string') throw truncatedError()
-  parts.push({ type: 'end', ...toEnding(OUTCOMES, body.stop_reason), usage: toTokenUsage(withCounts({}, body.usage)) })
+  const ending = {
+    ...toEnding(isNative ? NATIVE_OUTCOMES : OUTCOMES, body.stop_reason),
+    ...matched(body.stop_sequence),
+  }
+  parts.push({ type: 'end', ...ending, usage: toTokenUsage(withCounts({}, body.usage)) })
   return parts
 }
 
-function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
+const matched = (sequence: unknown): { stopSequence?: string } =>
+  typeof sequence === 'string' && sequence !== '' ? { stopSequence: sequence } : {}
+
+function startBlock(content: Json, call: number, parts: ChatPart[], isNative: boolean): Block {
   switch (content.type) {
     case 'text':
       addText('text', content.text, parts)
@@ -160,7 +188,7 @@ function startBlock(content: Json, call: number, parts: ChatPart[]): Block {
     default:
       // An unknown block may contain text, so skipping it could make a shortened answer look complete.
       if (!NON_ANSWER_BLOCK.test(textIn(content.type))) throw unreadableError('content of an unknown kind')
-      return { type: 'other' }
+      return isNative ? { type: 'native', call, content, input: '' } : { type: 'other' }
   }
 }
 
@@ -170,6 +198,12 @@ function addDelta(block: Block, delta: Json, parts: ChatPart[]): void {
     if (delta.type === 'thinking_delta') addText('reasoning', delta.thinking, parts)
     else if (delta.type === 'signature_delta') block.signature += textIn(delta.signature)
     else if (delta.type === 'input_json_delta') throw unreadableError('arguments outside their call')
+    return
+  }
+  if (block.type === 'native') {
+    if (delta.type === 'input_json_delta') block.input += textIn(delta.partial_json)
+    else if (delta.type === 'compaction_delta') block.content = { ...block.content, content: delta.content }
+    else if (delta.type === 'text_delta') throw unreadableError('text outside its block')
     return
   }
   if (block.type === 'other') {
@@ -186,9 +220,24 @@ function stopBlock(block: Block, parts: ChatPart[]): void {
   if (block.type === 'thinking' && block.signature !== '') {
     parts.push({ type: 'reasoning', text: '', origin: ANTHROPIC_ORIGIN, signature: block.signature })
   }
+  if (block.type === 'native') {
+    const { content, input } = block
+    addNative('block', block.call, input === '' ? content : { ...content, input: inputOf(input) }, parts)
+  }
   // If no argument chunks arrived, the arguments of the start event are used: callers expect valid JSON even if a call
   // has no arguments.
   if (block.type === 'tool_use') addArguments(block, block.input, parts)
+}
+
+function inputOf(text: string): Json {
+  const input = parseObject(text)
+  if (!input) throw unreadableError('arguments of a tool call that are not a JSON object')
+  return input
+}
+
+function addNative(native: NativeKind, index: number, value: unknown, parts: ChatPart[]): void {
+  if (!isObject(value)) throw unreadableError('content of an unknown kind')
+  parts.push({ type: 'tool_call', index, id: '', name: '', native, arguments: JSON.stringify(value) })
 }
 
 function addText(type: 'text' | 'reasoning', value: unknown, parts: ChatPart[]): void {
@@ -209,4 +258,12 @@ function throwReported(value: Json, eventName?: string): void {
 }
 
 /** Decodes answers of the Messages API, streamed or as one body. */
-export const anthropicFormat: AnswerFormat = { createEventDecoder, decodeBody }
+export const anthropicFormat: AnswerFormat = {
+  createEventDecoder: () => createEventDecoder(),
+  decodeBody: (body) => decodeBody(body),
+}
+/** Also decodes the blocks and citations that only this API has. */
+export const nativeFormat: AnswerFormat = {
+  createEventDecoder: () => createEventDecoder(true),
+  decodeBody: (body) => decodeBody(body, true),
+}

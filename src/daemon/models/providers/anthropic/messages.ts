@@ -1,5 +1,5 @@
 import { parseObject } from '../../../platform/text/json.ts'
-import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
+import type { CacheMark, Content, ContentPart, Message, Reasoning, TextPart, ToolCall } from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
 
 /**
@@ -41,11 +41,12 @@ function toBlocks(message: Message): object[] {
         tool_use_id: toToolId(message.toolCallId),
         ...(content.length > 0 && { content }),
         ...(message.isError && { is_error: true }),
+        ...cached(message.cache),
       },
     ]
   }
   const { content, reasoning = [], toolCalls = [] } = message
-  if (typeof content !== 'string' && content.some(({ type }) => type === 'image')) {
+  if (typeof content !== 'string' && content.some(({ type }) => type === 'image' || type === 'image_url')) {
     throw badRequest('accepts images only in user messages and tool results')
   }
   return [...reasoning.flatMap(toThinking), ...toContent(content), ...toolCalls.map(toToolUse)]
@@ -54,12 +55,25 @@ function toBlocks(message: Message): object[] {
 function toContent(content: Content): object[] {
   const parts: readonly ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   return parts.flatMap((part): object[] => {
-    if (part.type === 'text') return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text }]
-    const { mediaType, data } = part
+    if (part.type === 'text') return toTextBlocks([part])
+    if (part.type === 'image_url') {
+      return [{ type: 'image', source: { type: 'url', url: part.url }, ...cached(part.cache) }]
+    }
+    if (part.type === 'native') {
+      if (part.origin !== ANTHROPIC_ORIGIN) throw badRequest(`does not support blocks of type ${part.block.type}`)
+      return [{ ...part.block, ...cached(part.cache) }]
+    }
+    const { mediaType, data, cache } = part
     if (!IMAGE_TYPES.has(mediaType)) throw badRequest('accepts only JPEG, PNG, GIF and WebP images')
-    return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data } }]
+    return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data }, ...cached(cache) }]
   })
 }
+
+/** Converts texts. Blank texts are dropped, because the API rejects them. */
+export const toTextBlocks = (parts: readonly TextPart[]): object[] =>
+  parts.flatMap(({ text, cache }) => (text.trim() === '' ? [] : [{ type: 'text', text, ...cached(cache) }]))
+
+const cached = (cache: CacheMark | undefined): object => (cache ? { cache_control: cache } : {})
 
 /** Drops reasoning that Anthropic would reject: thinking that has no signature or another provider's signature. */
 function toThinking({ origin, text, signature, data }: Reasoning): object[] {
@@ -68,8 +82,8 @@ function toThinking({ origin, text, signature, data }: Reasoning): object[] {
   return signature === undefined ? [] : [{ type: 'thinking', thinking: text, signature }]
 }
 
-function toToolUse({ id, name, arguments: text }: ToolCall): object {
-  return { type: 'tool_use', id: toToolId(id), name, input: toInput(text) }
+function toToolUse({ id, name, arguments: text, cache }: ToolCall): object {
+  return { type: 'tool_use', id: toToolId(id), name, input: toInput(text), ...cached(cache) }
 }
 
 function toInput(text: string): object {

@@ -3,12 +3,13 @@ import { member, tokenCount } from '../../../platform/text/json.ts'
 import type { ProviderConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
-import type { Provider } from '../../provider.ts'
+import type { Provider, ProviderCall } from '../../provider.ts'
 import { unreadableError } from '../stream/failure.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { jsonRequest } from '../stream/upstream.ts'
-import { anthropicFormat } from './answer.ts'
-import { toAnthropicRequest, toCountRequest } from './request.ts'
+import { anthropicFormat, nativeFormat } from './answer.ts'
+import { ANTHROPIC_ORIGIN } from './messages.ts'
+import { nativeOf, toAnthropicRequest, toCountRequest } from './request.ts'
 
 export type AnthropicProvider = Provider & Required<Pick<Provider, 'countTokens'>>
 
@@ -19,6 +20,7 @@ export type AnthropicOptions = Pick<ProviderConfig, 'name' | 'apiKey' | 'headers
 
 const ANTHROPIC_URL = 'https://api.anthropic.com'
 const ANTHROPIC_VERSION = '2023-06-01'
+const BETA_HEADER = 'anthropic-beta'
 
 /**
  * A server that implements Anthropic's Messages API. `/v1/messages` is appended to `baseUrl`. `baseUrl` may already end
@@ -34,17 +36,24 @@ export function anthropicProvider(
   const privateHeaders = withNoTraining(usualHeaders)
   const pool = connect(url)
 
+  function headersOf({ noTraining, options: asked }: ProviderCall): string[] {
+    const native = nativeOf(asked)?.headers
+    if (!native || Object.keys(native).length === 0) return noTraining ? privateHeaders : usualHeaders
+    const headers = requestHeaders(options, native)
+    return noTraining ? withNoTraining(headers) : headers
+  }
+
   return {
     name: options.name,
     models: options.models,
+    origin: ANTHROPIC_ORIGIN,
     chat(call, signal) {
-      const headers = call.noTraining ? privateHeaders : usualHeaders
       return readAnswer(
         {
           pool,
           clock,
-          request: jsonRequest(call, { path, headers }, () => toAnthropicRequest(call)),
-          format: anthropicFormat,
+          request: jsonRequest(call, { path, headers: headersOf(call) }, () => toAnthropicRequest(call)),
+          format: nativeOf(call.options) ? nativeFormat : anthropicFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
           onHead: call.onHead,
@@ -53,8 +62,8 @@ export function anthropicProvider(
       )
     },
     async countTokens(call, signal) {
-      const headers = call.noTraining ? privateHeaders : usualHeaders
-      const request = jsonRequest(call, { path: `${path}/count_tokens`, headers }, () => toCountRequest(call))
+      const head = { path: `${path}/count_tokens`, headers: headersOf(call) }
+      const request = jsonRequest(call, head, () => toCountRequest(call))
       const answer = await readJson(
         { pool, clock, request, attemptMs: call.timeouts.attemptMs, onHead: call.onHead },
         signal,
@@ -67,8 +76,14 @@ export function anthropicProvider(
   }
 }
 
-/** Alternating names and values. Configured headers override ours. */
-function requestHeaders({ apiKey, headers }: AnthropicOptions): string[] {
+/**
+ * Alternating names and values. Configured headers override ours and the client's. The client's betas are added to the
+ * configured betas.
+ */
+function requestHeaders(
+  { apiKey, headers }: AnthropicOptions,
+  { [BETA_HEADER]: betas, ...asked }: Readonly<Record<string, string>> = {},
+): string[] {
   const merged = new Map([
     ['content-type', 'application/json'],
     // Requests uncompressed responses: the gateway cannot decompress them, and some proxies compress by default.
@@ -77,6 +92,12 @@ function requestHeaders({ apiKey, headers }: AnthropicOptions): string[] {
     ['anthropic-version', ANTHROPIC_VERSION],
   ])
   if (apiKey !== undefined) merged.set('x-api-key', apiKey)
-  for (const [name, value] of Object.entries(headers)) merged.set(name.toLowerCase(), value)
+  for (const [name, value] of [...Object.entries(asked), ...Object.entries(headers)])
+    merged.set(name.toLowerCase(), value)
+  if (betas !== undefined) merged.set(BETA_HEADER, withBetas(merged.get(BETA_HEADER), betas))
   return [...merged].flat()
 }
+
+/** Joins two lists of betas, without duplicates. */
+const withBetas = (configured = '', asked: string): string =>
+  [...new Set([...configured.split(','), ...asked.split(',')].map((beta) => beta.trim()))].filter(Boolean).join(',')

@@ -1,6 +1,6 @@
-import type { GenerationOptions, Tool } from '../../conversation.ts'
+import type { GenerationOptions, NativeOptions, System, Tool } from '../../conversation.ts'
 import type { ProviderCall } from '../../provider.ts'
-import { badRequest, toAnthropicMessages } from './messages.ts'
+import { ANTHROPIC_ORIGIN, badRequest, toAnthropicMessages, toTextBlocks } from './messages.ts'
 import { leastThinkingTokens, THINKING_MIN_TOKENS } from './thinking-models.ts'
 
 /**
@@ -10,12 +10,15 @@ import { leastThinkingTokens, THINKING_MIN_TOKENS } from './thinking-models.ts'
 export function toAnthropicRequest(call: ProviderCall): object {
   const { model, system, messages, temperature, temperatureIsDefault, maxTokens, stream, options = {} } = call
   refuseUnknown(options, temperature)
-  const { thinking, effort } = toThinking(model, options.noReasoning ? 'none' : options.reasoningEffort, maxTokens)
+  const { thinking, effort } = thinkingOf(call)
   const format = toFormat(options.responseFormat)
+  const { output_config, metadata, ...fields } = nativeOf(options)?.fields ?? {}
+  const outputConfig = output_config as object | undefined
   return {
+    ...fields,
     model,
     max_tokens: maxTokens,
-    ...(system !== '' && { system }),
+    ...toSystem(system),
     messages: toAnthropicMessages(messages),
     temperature: temperatureIsDefault && hasFixedTemperature(model) ? undefined : temperature,
     top_p: options.topP,
@@ -23,10 +26,29 @@ export function toAnthropicRequest(call: ProviderCall): object {
     stop_sequences: options.stop?.length ? options.stop : undefined,
     ...toTools(options),
     thinking,
-    ...((format ?? effort) && { output_config: { format, effort } }),
-    ...(options.user !== undefined && { metadata: { user_id: options.user } }),
+    ...((format ?? effort ?? outputConfig) && { output_config: { ...outputConfig, format, effort } }),
+    ...((metadata ?? options.user) !== undefined && { metadata: { ...(metadata as object), user_id: options.user } }),
     stream,
   }
+}
+
+/** The options of a request in Anthropic's own form. */
+export const nativeOf = ({ native }: GenerationOptions = {}): NativeOptions | undefined =>
+  native?.origin === ANTHROPIC_ORIGIN ? native : undefined
+
+function toSystem(system: System): { system?: string | object[] } {
+  if (system.length === 0) return {}
+  return { system: typeof system === 'string' ? system : toTextBlocks(system) }
+}
+
+/** Sends the thinking options unchanged if the request contains them in Anthropic's form. */
+export function thinkingOf({ model, maxTokens, options = {} }: Pick<ProviderCall, 'model' | 'maxTokens' | 'options'>): {
+  thinking?: object | undefined
+  effort?: string | undefined
+} {
+  const native = nativeOf(options)?.thinking
+  if (native) return { thinking: native.config, effort: native.effort }
+  return toThinking(model, options.noReasoning ? 'none' : options.reasoningEffort, maxTokens)
 }
 
 const MODEL_READABLE = ['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'] as const
@@ -38,7 +60,8 @@ const MODEL_READABLE = ['model', 'system', 'messages', 'tools', 'tool_choice', '
  */
 export function toCountRequest(call: ProviderCall): object {
   const request = new Map(Object.entries(toAnthropicRequest(call)))
-  return Object.fromEntries(MODEL_READABLE.map((name) => [name, request.get(name)]))
+  const names = [...MODEL_READABLE, ...Object.keys(nativeOf(call.options)?.fields ?? {})]
+  return Object.fromEntries(names.map((name) => [name, request.get(name)]))
 }
 
 /**
@@ -68,12 +91,18 @@ function toTools({ tools = [], toolChoice, parallelToolCalls }: GenerationOption
   return { tools: tools.map(toTool), tool_choice: toToolChoice(toolChoice, parallelToolCalls) }
 }
 
-function toTool({ name, description, parameters, strict }: Tool): object {
+function toTool({ name, description, parameters, strict, cache, native, extra }: Tool): object {
+  if (native) {
+    if (native.origin !== ANTHROPIC_ORIGIN) throw badRequest(`does not support tools of type ${native.definition.type}`)
+    return { ...native.definition, ...(cache && { cache_control: cache }) }
+  }
   return {
     name,
     description,
     input_schema: { type: 'object', ...parameters },
     ...(strict && { strict }),
+    ...(extra?.origin === ANTHROPIC_ORIGIN && extra.members),
+    ...(cache && { cache_control: cache }),
   }
 }
 

@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto'
 import { parseObject } from '../../../platform/text/json.ts'
-import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../conversation.ts'
+import {
+  type CacheMark,
+  type Content,
+  type ContentPart,
+  citedText,
+  type Message,
+  type Reasoning,
+  type TextPart,
+  type ToolCall,
+} from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
 
 /**
@@ -20,15 +29,17 @@ const IMAGE_FORMATS = new Map([
 
 /**
  * Converts a conversation to alternating turns. Consecutive messages of one role are merged. Tool results become user
- * messages. Empty messages are dropped, because the API rejects blank text.
+ * messages. Empty messages are dropped, because the API rejects blank text. `caches`: whether the model accepts cache
+ * points.
  * @throws ProviderError `bad_request` for tool arguments that are not a JSON object, and for images of a type or
  * position that Converse rejects
  */
-export function toBedrockMessages(messages: readonly Message[]): BedrockMessage[] {
+export function toBedrockMessages(messages: readonly Message[], caches: boolean): BedrockMessage[] {
   const turns: BedrockMessage[] = []
   for (const message of messages) {
     const role = message.role === 'assistant' ? 'assistant' : 'user'
-    const blocks = toBlocks(message)
+    const all = toBlocks(message)
+    const blocks = caches ? all : all.filter((block) => !('cachePoint' in block))
     if (blocks.length === 0) continue
     const last = turns.at(-1)
     if (last?.role === role) last.content.push(...blocks)
@@ -42,24 +53,42 @@ function toBlocks(message: Message): object[] {
   if (message.role === 'tool') {
     const { toolCallId, content, isError } = message
     const status = isError ? 'error' : 'success'
-    return [{ toolResult: { toolUseId: toToolUseId(toolCallId), content: toContent(content), status } }]
+    const blocks = toContent(content)
+    const results = blocks.filter((block) => !('cachePoint' in block))
+    // A cache point cannot be part of a tool result, so it follows the result.
+    const points = [...blocks.filter((block) => 'cachePoint' in block), ...toCachePoint(message.cache)]
+    return [{ toolResult: { toolUseId: toToolUseId(toolCallId), content: results, status } }, ...points.slice(-1)]
   }
   const { content, reasoning = [], toolCalls = [] } = message
-  if (typeof content !== 'string' && content.some(({ type }) => type === 'image')) {
+  if (typeof content !== 'string' && content.some(({ type }) => type === 'image' || type === 'image_url')) {
     throw badRequest('accepts images only in user messages and tool results')
   }
-  return [...reasoning.flatMap(toReasoningContent), ...toContent(content), ...toolCalls.map(toToolUse)]
+  return [...reasoning.flatMap(toReasoningContent), ...toContent(content), ...toolCalls.flatMap(toToolUse)]
 }
 
 function toContent(content: Content): object[] {
   const parts: readonly ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   return parts.flatMap((part): object[] => {
-    if (part.type === 'text') return part.text.trim() === '' ? [] : [{ text: part.text }]
+    if (part.type === 'text') return toTexts([part])
+    if (part.type === 'image_url') throw badRequest('does not support images by address')
+    if (part.type === 'native') {
+      const text = citedText(part)
+      if (text) return toTexts([text])
+      throw badRequest(`does not support blocks of type ${part.block.type}`)
+    }
     const format = IMAGE_FORMATS.get(part.mediaType)
     if (format === undefined) throw badRequest('accepts only JPEG, PNG, GIF and WebP images')
-    return [{ image: { format, source: { bytes: part.data } } }]
+    return [{ image: { format, source: { bytes: part.data } } }, ...toCachePoint(part.cache)]
   })
 }
+
+/** Converts texts. Blank texts are dropped, because the API rejects them. */
+export const toTexts = (parts: readonly TextPart[]): object[] =>
+  parts.flatMap(({ text, cache }) => (text.trim() === '' ? [] : [{ text }, ...toCachePoint(cache)]))
+
+/** Converts a cache breakpoint to a block that follows the cached part. */
+export const toCachePoint = (cache: CacheMark | undefined): object[] =>
+  cache ? [{ cachePoint: { type: 'default', ...(cache.ttl !== undefined && { ttl: cache.ttl }) } }] : []
 
 /** Unsigned reasoning is dropped: models that do not sign their reasoning do not accept it as input. */
 function toReasoningContent({ origin, text, signature, data }: Reasoning): object[] {
@@ -68,8 +97,8 @@ function toReasoningContent({ origin, text, signature, data }: Reasoning): objec
   return signature === undefined ? [] : [{ reasoningContent: { reasoningText: { text, signature } } }]
 }
 
-function toToolUse({ id, name, arguments: text }: ToolCall): object {
-  return { toolUse: { toolUseId: toToolUseId(id), name, input: toInput(text) } }
+function toToolUse({ id, name, arguments: text, cache }: ToolCall): object[] {
+  return [{ toolUse: { toolUseId: toToolUseId(id), name, input: toInput(text) } }, ...toCachePoint(cache)]
 }
 
 function toInput(text: string): object {

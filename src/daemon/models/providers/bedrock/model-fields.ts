@@ -1,7 +1,7 @@
 import { UNKNOWN_OUTPUT_TOKENS } from '../../../../shared/spec-limits.ts'
 import { outputLimitOf } from '../../output-limits.ts'
 import type { ProviderCall } from '../../provider.ts'
-import { toThinking } from '../anthropic/request.ts'
+import { nativeOf, toThinking } from '../anthropic/request.ts'
 import { badRequest } from './messages.ts'
 
 /**
@@ -12,6 +12,15 @@ import { badRequest } from './messages.ts'
 export function toModelFields({ model, maxTokens, options = {} }: ProviderCall): object | undefined {
   const { topK } = options
   const isClaude = model.includes('anthropic.')
+  const native = isClaude ? nativeOf(options)?.thinking : undefined
+  if (native) {
+    const { config: thinking, effort } = native
+    return {
+      ...(topK !== undefined && toTopK(model, topK)),
+      ...(thinking && { thinking }),
+      ...(effort !== undefined && { output_config: { effort } }),
+    }
+  }
   const reasoningEffort = options.noReasoning && isClaude ? 'none' : options.reasoningEffort
   if (topK === undefined && reasoningEffort === undefined) return undefined
   return {

@@ -1,8 +1,9 @@
-import type { GenerationOptions, Tool, ToolChoice } from '../../conversation.ts'
+import type { CacheMark, GenerationOptions, System, Tool, ToolChoice } from '../../conversation.ts'
 import type { ProviderCall } from '../../provider.ts'
-import { hasFixedTemperature } from '../anthropic/request.ts'
-import { type BedrockMessage, badRequest, toBedrockMessages } from './messages.ts'
+import { hasFixedTemperature, nativeOf } from '../anthropic/request.ts'
+import { type BedrockMessage, badRequest, toBedrockMessages, toCachePoint, toTexts } from './messages.ts'
 import { toModelFields } from './model-fields.ts'
+import { cachesPrompts } from './supported.ts'
 
 /**
  * Returns the body of Converse and ConverseStream for a call (API_runtime_Converse). The end user's name is not sent,
@@ -12,23 +13,32 @@ import { toModelFields } from './model-fields.ts'
 export function toBedrockRequest(call: ProviderCall): object {
   const { model, system, messages, temperature, temperatureIsDefault, maxTokens, options = {} } = call
   rejectUnknownOptions(options, temperature)
-  const turns = toBedrockMessages(messages)
+  const caches = cachesPrompts(model)
+  const turns = toBedrockMessages(messages, caches)
+  // Anthropic's automatic caching marks the last block of the request.
+  const automatic = caches ? (nativeOf(options)?.fields.cache_control as CacheMark | undefined) : undefined
+  if (automatic) turns.at(-1)?.content.push(...toCachePoint(automatic))
   const modelFields = toModelFields(call)
   const schema = toSchema(options.responseFormat)
   return {
     messages: turns,
-    ...(system !== '' && { system: [{ text: system }] }),
+    ...(system.length > 0 && { system: toSystem(system, caches) }),
     inferenceConfig: {
       maxTokens,
       temperature: temperatureIsDefault && hasFixedTemperature(model) ? undefined : temperature,
       topP: options.topP,
       stopSequences: options.stop?.length ? options.stop : undefined,
     },
-    ...toToolConfig(options, turns),
+    ...toToolConfig(options, turns, caches),
     ...(schema && { outputConfig: { textFormat: { type: 'json_schema', structure: { jsonSchema: schema } } } }),
     ...(modelFields && { additionalModelRequestFields: modelFields }),
   }
 }
+
+const toSystem = (system: System, caches: boolean): object[] =>
+  typeof system === 'string'
+    ? [{ text: system }]
+    : toTexts(caches ? system : system.map(({ type, text }) => ({ type, text })))
 
 /**
  * Rejects unsupported options. Penalties of 0 and `logprobs: false` are accepted, because they have no effect and many
@@ -56,6 +66,7 @@ function rejectUnknownOptions(options: GenerationOptions, temperature = 0): void
 function toToolConfig(
   { tools = [], toolChoice = 'auto' }: GenerationOptions,
   turns: readonly BedrockMessage[],
+  caches: boolean,
 ): object {
   if (tools.length === 0) {
     if (toolChoice === 'auto' || toolChoice === 'none') return {}
@@ -66,10 +77,12 @@ function toToolConfig(
     if (isUsed) throw badRequest('does not support tool_choice none after tool calls')
     return {}
   }
-  return { toolConfig: { tools: tools.map(toTool), toolChoice: toToolChoice(toolChoice) } }
+  const offered = tools.flatMap((tool) => [toTool(tool), ...(caches ? toCachePoint(tool.cache) : [])])
+  return { toolConfig: { tools: offered, toolChoice: toToolChoice(toolChoice) } }
 }
 
-function toTool({ name, description, parameters, strict }: Tool): object {
+function toTool({ name, description, parameters, strict, native }: Tool): object {
+  if (native) throw badRequest(`does not support tools of type ${native.definition.type}`)
   const inputSchema = { json: { type: 'object', ...parameters } }
   return { toolSpec: { name, ...(description && { description }), inputSchema, ...(strict && { strict }) } }
 }

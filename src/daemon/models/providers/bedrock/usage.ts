@@ -14,5 +14,23 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
   const inputTokens = tokens(usage.inputTokens) + cacheReadTokens + cacheWriteTokens
   const outputTokens = tokens(usage.outputTokens)
   if (inputTokens + outputTokens === 0) return undefined
-  return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens: 0, estimated: false }
+  const hourTokens = hourTokensIn(usage.cacheDetails)
+  return {
+    inputTokens,
+    outputTokens,
+    cacheReadTokens,
+    cacheWriteTokens,
+    ...(hourTokens > 0 && { cacheWriteHourTokens: hourTokens }),
+    reasoningTokens: 0,
+    estimated: false,
+  }
+}
+
+/** The tokens that were cached for an hour. Bedrock lists cache writes by lifetime. */
+function hourTokensIn(details: unknown): number {
+  if (!Array.isArray(details)) return 0
+  return details.reduce(
+    (sum: number, detail: unknown) => sum + (isObject(detail) && detail.ttl === '1h' ? tokens(detail.inputTokens) : 0),
+    0,
+  )
 }

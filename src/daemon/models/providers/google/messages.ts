@@ -1,6 +1,6 @@
 // Converts conversations to the contents of Gemini.
 import { parseObject } from '../../../platform/text/json.ts'
-import { type Content, type Message, type ToolCall, textOf } from '../../conversation.ts'
+import { type Content, citedText, type Message, type ToolCall, textOf } from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
 import { isSynthesised, ORIGIN, toSignature } from './signature.ts'
 
@@ -53,6 +53,12 @@ function append(contents: GoogleContent[], role: GoogleContent['role'], parts: P
 function toParts(content: Content): Part[] {
   const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
   return parts.flatMap((part): Part[] => {
+    if (part.type === 'image_url') throw badRequest('The provider does not support images by address.')
+    if (part.type === 'native') {
+      const text = citedText(part)?.text
+      if (text === undefined) throw badRequest(`The provider does not support blocks of type ${part.block.type}.`)
+      return text === '' ? [] : [{ text }]
+    }
     if (part.type === 'image') return [{ inlineData: { mimeType: part.mediaType, data: part.data } }]
     return part.text === '' ? [] : [{ text: part.text }]
   })

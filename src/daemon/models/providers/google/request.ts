@@ -1,4 +1,10 @@
-import type { GenerationOptions, ResponseFormat, Tool, ToolChoice } from '../../conversation.ts'
+import {
+  type GenerationOptions,
+  type ResponseFormat,
+  systemText,
+  type Tool,
+  type ToolChoice,
+} from '../../conversation.ts'
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toContents } from './messages.ts'
 
@@ -27,12 +33,13 @@ const THINKING_BUDGETS = new Map([
  */
 export function toGoogleRequest({
   model,
-  system,
+  system: prompt,
   messages,
   temperature,
   maxTokens,
   options = {},
 }: ProviderCall): object {
+  const system = systemText(prompt)
   return {
     ...(system !== '' && { systemInstruction: { parts: [{ text: system }] } }),
     contents: toContents(messages, { signedCalls: !BEFORE_GEMINI_3.test(model) }),
@@ -68,11 +75,12 @@ function toTools({ tools = [], toolChoice = 'auto', parallelToolCalls }: Generat
   }
 }
 
-const toDeclaration = ({ name, description, parameters }: Tool) => ({
-  name,
-  description,
-  parametersJsonSchema: parameters,
-})
+function toDeclaration({ name, description, parameters, native }: Tool): object {
+  if (native) {
+    throw new ProviderError('bad_request', `The provider does not support tools of type ${native.definition.type}.`)
+  }
+  return { name, description, parametersJsonSchema: parameters }
+}
 
 /** The modes VALIDATED and ANY enforce the schemas, as `strict` requires. */
 function toCallingConfig(choice: ToolChoice, tools: readonly Tool[]): object {

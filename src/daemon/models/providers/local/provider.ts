@@ -2,7 +2,7 @@ import { toCanonicalJson } from '../../../../shared/canonical-json.ts'
 import { type Clock, systemClock } from '../../../../shared/time.ts'
 import { countTokens } from '../../../platform/text/tokens.ts'
 import type { Scripts } from '../../config.ts'
-import { textOf } from '../../conversation.ts'
+import { citedText, type GenerationOptions, systemText, textOf } from '../../conversation.ts'
 import { type ChatPart, type Entitle, type Provider, type ProviderCall, ProviderError } from '../../provider.ts'
 import { governed, mayLeave, type UpstreamRequest } from '../stream/upstream.ts'
 import { answerTo } from './answer.ts'
@@ -20,6 +20,7 @@ export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock)
     name: 'local',
     models: ['extract', ...Object.keys(scripts).map((name) => SCRIPT_PREFIX + name)],
     chat(call, signal) {
+      if (call.options?.native) refuseBlocks(call)
       const leave = call.entitle && mayLeave(toRequest(call, call.entitle))
       const steps = scripts[call.model.slice(SCRIPT_PREFIX.length)]
       const answer = () =>
@@ -30,14 +31,29 @@ export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock)
   }
 }
 
+/** @throws ProviderError `bad_request` for blocks and tools of other APIs, because these models cannot read them */
+function refuseBlocks({ messages, options }: ProviderCall): void {
+  const parts = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
+  const blocks = parts.flatMap((part) => (part.type === 'native' && !citedText(part) ? part.block : []))
+  const [first] = [...blocks, ...(options?.tools ?? []).flatMap(({ native }) => native?.definition ?? [])]
+  if (first) throw new ProviderError('bad_request', `Local models do not support ${first.type}.`)
+}
+
 /** Creates the request of a call. Local models send no bytes, so the body is the canonical JSON of the call. */
 function toRequest(call: ProviderCall, entitle: Entitle): Pick<UpstreamRequest, 'body' | 'governed'> {
-  const { model, system, messages, grounding, temperature, maxTokens, stream, options } = call
+  const { model, system, messages, grounding, temperature, maxTokens, stream } = call
+  const options = call.options?.native ? withoutNative(call.options) : call.options
   const asked = { model, system, messages, grounding, temperature, max_tokens: maxTokens, stream, options }
   // Canonical JSON allows neither undefined members nor unpaired surrogates.
   const body = toCanonicalJson(JSON.parse(JSON.stringify(asked, (_, value) => wellFormed(value))))
   return { body, governed: governed({ model, entitle }, body) }
 }
+
+/** Local models ignore native options, and their members may have any name. */
+const withoutNative = ({ native: _, tools, ...options }: GenerationOptions): GenerationOptions => ({
+  ...options,
+  tools: tools?.map(({ extra: __, ...tool }) => tool),
+})
 
 const wellFormed = (value: unknown): unknown =>
   typeof value === 'string' ? value.replace(/\p{Surrogate}/gu, '\u{fffd}') : value
@@ -108,5 +124,5 @@ function cutAt(
 }
 
 function inputTokensOf({ system, messages }: ProviderCall): number {
-  return messages.reduce((total, { content }) => total + countTokens(textOf(content)), countTokens(system))
+  return messages.reduce((total, { content }) => total + countTokens(textOf(content)), countTokens(systemText(system)))
 }

@@ -1,7 +1,8 @@
 // Converts conversations to the messages of chat completions.
 import { createHash } from 'node:crypto'
 import { toJsonString } from '../../../platform/text/json-string.ts'
-import type { Content, Message } from '../../conversation.ts'
+import { type Content, type ContentPart, citedText, type Message, textOf } from '../../conversation.ts'
+import { ProviderError } from '../../provider.ts'
 import type { Profile } from './profiles.ts'
 import { toReasoningFields } from './reasoning.ts'
 
@@ -48,12 +49,27 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
 function toContent(content: Content): string | readonly object[] {
   if (typeof content === 'string') return content
   // Messages without images are sent as a plain string, because some servers and chat templates accept only this form.
-  if (content.every((part) => part.type === 'text')) return content.map(({ text }) => text).join('')
-  return content.map((part) =>
-    part.type === 'text'
-      ? part
-      : { type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.data}` } },
-  )
+  if (content.every((part) => part.type === 'text' || (part.type === 'native' && citedText(part))))
+    return textOf(content)
+  return content.map(toPart)
+}
+
+function toPart(part: ContentPart): object {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'image':
+      return { type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.data}` } }
+    case 'image_url':
+      return { type: 'image_url', image_url: { url: part.url } }
+    case 'native': {
+      const text = citedText(part)
+      if (text) return toPart(text)
+      throw new ProviderError('bad_request', `The provider does not support blocks of type ${part.block.type}.`)
+    }
+    default:
+      return part satisfies never
+  }
 }
 
 export type Turn = { role: string; content?: unknown }

@@ -1,5 +1,5 @@
 import { toJsonString } from '../../../platform/text/json-string.ts'
-import type { Message, ResponseFormat, Tool, ToolChoice } from '../../conversation.ts'
+import { type Message, type ResponseFormat, systemText, type Tool, type ToolChoice } from '../../conversation.ts'
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toJson, toMessages } from './messages.ts'
 import type { Ability, Profile } from './profiles.ts'
@@ -11,8 +11,9 @@ import type { Ability, Profile } from './profiles.ts'
  * caller's option names
  */
 export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
-  const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
+  const { model, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
   refuseWhatLacks(call, profile)
+  const system = systemText(call.system)
   const messages = toMessages(call.messages, profile).map(toJson)
   if (system !== '') messages.unshift(toJson({ role: profile.systemRole, content: system }))
   let body = `{"model":${toJsonString(model)},"messages":[${messages.join()}]`
@@ -87,7 +88,10 @@ function asked({ messages, options = {} }: ProviderCall): Ability[] {
     parallel_tool_calls: options.parallelToolCalls === false,
     json_object: options.responseFormat?.type === 'json_object',
     json_schema: options.responseFormat?.type === 'json_schema',
-    images: messages.some(({ content }) => typeof content !== 'string' && content.some(({ type }) => type === 'image')),
+    images: messages.some(
+      ({ content }) =>
+        typeof content !== 'string' && content.some(({ type }) => type === 'image' || type === 'image_url'),
+    ),
     stop: (options.stop?.length ?? 0) > 0,
     top_p: (options.topP ?? 1) !== 1,
     top_k: options.topK !== undefined,
@@ -108,10 +112,12 @@ function refuseWhatLacks(call: ProviderCall, { lacks, origin }: Profile): void {
   throw new ProviderError('bad_request', `${origin} does not support ${missing.join(', ')} for this model.`)
 }
 
-const toTool = ({ name, description, parameters, strict }: Tool) => ({
-  type: 'function',
-  function: { name, description, parameters, strict },
-})
+function toTool({ name, description, parameters, strict, native }: Tool): object {
+  if (native) {
+    throw new ProviderError('bad_request', `The provider does not support tools of type ${native.definition.type}.`)
+  }
+  return { type: 'function', function: { name, description, parameters, strict } }
+}
 
 const toToolChoice = (choice: ToolChoice | undefined) =>
   typeof choice === 'object' ? { type: 'function', function: choice } : choice

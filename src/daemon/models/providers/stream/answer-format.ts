@@ -6,7 +6,7 @@ export type AnswerDraft = {
   /** The parts that the current network read has added. No part is empty. */
   parts: ChatPart[]
   /** The finish reason, set when it is received. Without a finish reason, the answer is incomplete. */
-  ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string } | undefined
+  ending: { outcome: 'complete' | 'length' | 'filtered'; nativeFinishReason: string; stopSequence?: string } | undefined
   /** The latest token counts. Counts in a later event replace earlier counts. */
   usage: TokenUsage | undefined
   /** Whether the provider's end marker was received. */

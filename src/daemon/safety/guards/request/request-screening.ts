@@ -1,6 +1,6 @@
 // Runs the guards of a request: the rules of the policy and the tenant on every text and name, then the prompt shield.
 import { GatewayError } from '../../../../shared/errors.ts'
-import type { Message } from '../../../models/conversation.ts'
+import { type Message, systemText } from '../../../models/conversation.ts'
 import type { Caller } from '../../../platform/http/caller.ts'
 import { createPacer, type Pacer } from '../../../platform/pacing.ts'
 import type { RuleIncident } from '../../incidents/incident.ts'
@@ -79,7 +79,7 @@ export async function inspectRequest(
     rules,
     pseudonyms,
     canaries: policy.document.canary.enabled ? guards.canariesOf(keyId) : undefined,
-    instructions: redacted.system,
+    instructions: systemText(redacted.system),
     options: redacted.options,
     scanTerms,
     redacted,

@@ -3,13 +3,18 @@ import type {
   ContentPart,
   GenerationOptions,
   Message,
+  NativeBlock,
+  NativeOptions,
   ResponseFormat,
+  System,
+  TextPart,
   Tool,
 } from '../../../models/conversation.ts'
+import { mapNativeBlock } from './native-texts.ts'
 
 /** All text of a model request, in a form that is independent of the API. */
 export type PromptText = {
-  system: string
+  system: System
   messages: Message[]
   options: GenerationOptions | undefined
 }
@@ -29,7 +34,7 @@ export type Slot = {
  * visited by `mapNames` instead. Unchanged objects are not copied.
  */
 export function mapTexts<S extends PromptText>(request: S, rewrite: (slot: Slot) => string): S {
-  const system = mapText(request.system, 'system', rewrite)
+  const system = mapSystem(request.system, rewrite)
   const messages = mapAll(request.messages, (message) => mapMessage(message, rewrite))
   const options = request.options && mapOptions(request.options, rewrite)
   const isSame = system === request.system && messages === request.messages && options === request.options
@@ -54,14 +59,18 @@ export function mapAdjacentTexts<S extends PromptText>(
   request: S,
   rewrite: (texts: readonly string[]) => readonly string[],
 ): S {
+  const system = mapSystemRuns(request.system, rewrite)
   const messages = mapAll(request.messages, (message) => {
     const { content } = message
     return typeof content === 'string' || content.length < 2
       ? message
       : withValue(message, 'content', mapRuns(content, rewrite))
   })
-  return messages === request.messages ? request : { ...request, messages }
+  return system === request.system && messages === request.messages ? request : { ...request, system, messages }
 }
+
+const mapSystemRuns = (system: System, rewrite: (texts: readonly string[]) => readonly string[]): System =>
+  typeof system === 'string' || system.length < 2 ? system : (mapRuns(system, rewrite) as readonly TextPart[])
 
 function mapRuns(
   parts: readonly ContentPart[],
@@ -78,10 +87,21 @@ function mapRuns(
     if (rewritten.every((text, at) => text === texts[at])) mapped.push(...run)
     else {
       isSame = false
-      mapped.push(...rewritten.filter((text) => text !== '').map((text) => ({ type: 'text' as const, text })))
+      mapped.push(...withTexts(run as TextPart[], rewritten))
     }
   }
   return isSame ? parts : mapped
+}
+
+/** Replaces the texts of the parts. Removes empty parts; the previous part then takes over their cache breakpoint. */
+function withTexts(parts: readonly TextPart[], texts: readonly string[]): TextPart[] {
+  const kept: TextPart[] = []
+  for (const [at, part] of parts.entries()) {
+    const text = texts[at] ?? ''
+    if (text !== '') kept.push({ ...part, text })
+    else if (part.cache) kept.push({ ...(kept.pop() ?? { type: 'text', text: '…' }), cache: part.cache })
+  }
+  return kept
 }
 
 /**
@@ -133,6 +153,11 @@ function mapOptionNames(
 
 type Rewrite = (slot: Slot) => string
 
+const mapSystem = (system: System, rewrite: Rewrite): System =>
+  typeof system === 'string'
+    ? mapText(system, 'system', rewrite)
+    : mapAll(system, (part) => withValue(part, 'text', mapText(part.text, 'system', rewrite)))
+
 const mapText = (text: string, from: Slot['from'], rewrite: Rewrite): string =>
   text === '' ? text : rewrite({ from, format: 'text', text })
 
@@ -159,25 +184,58 @@ function mapMessage(message: Message, rewrite: Rewrite): Message {
 
 function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Content {
   if (typeof content === 'string') return mapText(content, from, rewrite)
-  return mapAll(content, (part) =>
-    part.type === 'text' ? withValue(part, 'text', mapText(part.text, from, rewrite)) : part,
-  )
+  return mapAll(content, (part): ContentPart => {
+    switch (part.type) {
+      case 'text':
+        return withValue(part, 'text', mapText(part.text, from, rewrite))
+      case 'image_url':
+        return withValue(part, 'url', mapText(part.url, from, rewrite))
+      case 'native': {
+        const block = mapNativeBlock(part.block, {
+          text: (text) => mapText(text, from, rewrite),
+          json: (value) => mapObject(value, rewrite, from),
+        })
+        return withValue(part, 'block', block)
+      }
+      case 'image':
+        return part
+      default:
+        return part satisfies never
+    }
+  })
 }
 
 function mapOptions(options: GenerationOptions, rewrite: Rewrite): GenerationOptions {
   const tools = options.tools && mapAll(options.tools, (tool) => mapTool(tool, rewrite))
   const stop = options.stop && mapAll(options.stop, (text) => mapText(text, 'definition', rewrite))
   const responseFormat = options.responseFormat && mapFormat(options.responseFormat, rewrite)
-  const isSame = tools === options.tools && stop === options.stop && responseFormat === options.responseFormat
-  return isSame ? options : { ...options, tools, stop, responseFormat }
+  const native = options.native && mapNative(options.native, rewrite)
+  const isSame =
+    tools === options.tools &&
+    stop === options.stop &&
+    responseFormat === options.responseFormat &&
+    native === options.native
+  return isSame ? options : { ...options, tools, stop, responseFormat, native }
 }
+
+const mapNative = (native: NativeOptions, rewrite: Rewrite): NativeOptions =>
+  Object.keys(native.fields).length === 0
+    ? native
+    : withValue(native, 'fields', mapObject(native.fields, rewrite) as NativeOptions['fields'])
 
 function mapTool(tool: Tool, rewrite: Rewrite): Tool {
   const description = tool.description && mapText(tool.description, 'definition', rewrite)
   const parameters = tool.parameters && mapObject(tool.parameters, rewrite)
-  const isSame = description === tool.description && parameters === tool.parameters
-  return isSame ? tool : { ...tool, description, parameters }
+  const native = tool.native && mapNativeTool(tool.native, rewrite)
+  const extra =
+    tool.extra && withValue(tool.extra, 'members', mapObject(tool.extra.members, rewrite) as Record<string, unknown>)
+  const isSame =
+    description === tool.description && parameters === tool.parameters && native === tool.native && extra === tool.extra
+  return isSame ? tool : { ...tool, description, parameters, native, extra }
 }
+
+const mapNativeTool = (native: NonNullable<Tool['native']>, rewrite: Rewrite): Tool['native'] =>
+  withValue(native, 'definition', mapObject(native.definition, rewrite) as NativeBlock)
 
 function mapFormat(format: ResponseFormat, rewrite: Rewrite): ResponseFormat {
   if (format.type !== 'json_schema') return format
@@ -187,9 +245,9 @@ function mapFormat(format: ResponseFormat, rewrite: Rewrite): ResponseFormat {
   return isSame ? format : { ...format, description, schema }
 }
 
-function mapObject(value: object, rewrite: Rewrite): object {
+function mapObject(value: object, rewrite: Rewrite, from: Slot['from'] = 'definition'): object {
   const json = JSON.stringify(value)
-  const mapped = mapJson(json, 'definition', rewrite)
+  const mapped = mapJson(json, from, rewrite)
   return mapped === json ? value : JSON.parse(mapped)
 }
 

@@ -361,13 +361,14 @@ function toPiece(
   { isFirst, isSealed }: { isFirst: boolean; isSealed: boolean },
 ): TextPart {
   if (part.type === 'tool_call') {
-    const { index, id, name } = part
+    const { index, id, name, native } = part
     if (!isFirst) return { type: 'tool_call', index, arguments: text }
     return {
       type: 'tool_call',
       index,
       ...(id !== undefined && { id }),
       ...(name !== undefined && { name }),
+      ...(native && { native }),
       arguments: text,
     }
   }

@@ -207,7 +207,9 @@ describe('a request', () => {
           ],
         },
       ],
-      tools: [{ name: 'find', description: 'Finds', input_schema: { type: 'object' }, cache_control: {} }],
+      tools: [
+        { name: 'find', description: 'Finds', input_schema: { type: 'object' }, cache_control: { type: 'ephemeral' } },
+      ],
       tool_choice: { type: 'any', disable_parallel_tool_use: true },
       stop_sequences: ['END'],
       temperature: 0.3,
@@ -285,17 +287,17 @@ describe('errors', () => {
     [{ ...hello, max_tokens: 0 }, 'max_tokens must be at least 1'],
     [{ ...hello, messages: [] }, 'messages must not be empty'],
     [{ ...hello, messages: [{ role: 'system', content: 'x' }] }, 'role is user or assistant'],
-    [{ ...hello, messages: [{ role: 'user', content: [{ type: 'document' }] }] }, 'text, tool_result and image blocks'],
+    [{ ...hello, messages: [{ role: 'user', content: [{ type: 'document' }] }] }, 'document and search_result'],
     [
       {
         ...hello,
         messages: [
-          { role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } }] },
+          { role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'http://example.com/a.png' } }] },
         ],
       },
-      'images as base64',
+      'https URL',
     ],
-    [{ ...hello, tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, 'the gateway runs no tools'],
+    [{ ...hello, tools: [{ name: 'look' }] }, 'each tool must be'],
     [{ ...hello, thinking: { type: 'enabled' } }, 'thinking'],
     [{ ...hello, output_format: { type: 'xml' } }, 'json_schema'],
     [{ ...hello, user_id: 'nobody' }, 'user_id'],

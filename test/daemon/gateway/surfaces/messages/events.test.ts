@@ -19,7 +19,7 @@ const metadata: ChatMetadata = {
   documents_retrieved: 0,
   sources: [],
 }
-const envelope: Envelope = { id: 'req-1', created: 0, model: 'p/m', metadata, changed: [] }
+const envelope: Envelope = { id: 'req-1', created: 0, model: 'p/m', metadata, changed: [], dropped: [] }
 const usage = {
   ...{ inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
   estimated: false,

@@ -275,3 +275,51 @@ test('Claude models that reject a temperature do not get our default here either
     0.7,
   )
 })
+
+describe('cache breakpoints', () => {
+  const cache = { type: 'ephemeral' }
+  const point = { cachePoint: { type: 'default' } }
+  const hour = { cachePoint: { type: 'default', ttl: '1h' } }
+  const marked = {
+    system: [
+      { type: 'text' as const, text: 'a', cache: { ...cache, ttl: '1h' } },
+      { type: 'text' as const, text: 'b' },
+    ],
+    messages: [
+      { role: 'user' as const, content: [{ type: 'text' as const, text: 'c', cache }] },
+      { role: 'assistant' as const, content: '', toolCalls: [{ id: 'c1', name: 'look', arguments: '{}', cache }] },
+      { role: 'tool' as const, toolCallId: 'c1', content: [{ type: 'text' as const, text: 'd', cache }], cache },
+    ],
+    options: { tools: [{ name: 'look', cache }] },
+  }
+
+  test('become cache points after what they cache', () => {
+    expect(sent(marked)).toMatchObject({
+      system: [{ text: 'a' }, hour, { text: 'b' }],
+      messages: [
+        { content: [{ text: 'c' }, point] },
+        { content: [{ toolUse: { toolUseId: 'c1' } }, point] },
+        { content: [{ toolResult: { content: [{ text: 'd' }] } }, point] },
+      ],
+      toolConfig: { tools: [{ toolSpec: { name: 'look' } }, point] },
+    })
+  })
+
+  test('of the whole request become a cache point at its end', () => {
+    const native = { origin: 'anthropic', fields: { cache_control: cache }, headers: {}, marks: ['cache_control'] }
+    expect(withOptions({ native }).messages).toEqual([{ role: 'user', content: [{ text: 'Hi' }, point] }])
+  })
+
+  test('are left out for models that do not cache', () => {
+    expect(JSON.stringify(sent({ ...marked, model: 'meta.llama3-3-70b-instruct-v1:0' }))).not.toContain('cache')
+  })
+})
+
+test('thinking options of Anthropic are sent unchanged to Claude', () => {
+  const config = { type: 'enabled', budget_tokens: 1_234 }
+  const native = { origin: 'anthropic', fields: {}, headers: {}, marks: [], thinking: { config, effort: 'low' } }
+  expect(withOptions({ native, reasoningEffort: 'high' }).additionalModelRequestFields).toEqual({
+    thinking: config,
+    output_config: { effort: 'low' },
+  })
+})

@@ -1,0 +1,35 @@
+// What the gateway changed in a request or did not send, as the answer reports it.
+import type { Change, Dropped } from '../../../shared/wire/chat.ts'
+import { droppedBy } from '../../models/provider.ts'
+import type { Attempt } from '../governed/chain.ts'
+import type { Running } from '../governed/operation.ts'
+import type { Grounded } from './ground-call.ts'
+import type { ChatInput } from './input.ts'
+import { type AttemptLimit, changesOf } from './output-limit.ts'
+
+/** Returns the changes to a request for the model that served it. `limit`: the output limit that was sent, if any. */
+export function noticesOf(
+  { screened: { input }, order, prepared }: Pick<Running<ChatInput, Grounded>, 'screened' | 'order' | 'prepared'>,
+  { provider, model }: Attempt,
+  limit?: AttemptLimit,
+): { changed: readonly Change[]; dropped: readonly Dropped[] } {
+  const limited = limit ? changesOf(order.call, limit, input.fields) : NOTHING
+  const options = prepared.call.options
+  const native = options?.native
+  if (!native) return { changed: limited, dropped: input.dropped ?? NOTHING }
+  const lost = droppedBy(provider, model, native).map((field) => ({ field, why: 'provider' as const }))
+  const isTranslated = native.origin !== provider.origin && !provider.supports?.('thinking', model)
+  const config = native.thinking?.config
+  const used = options.reasoningEffort
+  const translated: Change[] =
+    isTranslated && limit?.thinks !== false && config && used !== undefined
+      ? [
+          config.budget_tokens === undefined
+            ? { field: 'thinking', asked: config.type, used, why: 'provider' }
+            : { field: 'thinking.budget_tokens', asked: config.budget_tokens, used, why: 'provider' },
+        ]
+      : []
+  return { changed: [...limited, ...translated], dropped: [...(input.dropped ?? []), ...lost] }
+}
+
+const NOTHING: readonly never[] = []

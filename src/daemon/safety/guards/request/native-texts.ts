@@ -1,0 +1,47 @@
+// Finds the texts in a block of a provider's own API.
+import type { NativeBlock } from '../../../models/conversation.ts'
+
+type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
+type Rewrite = { text(value: string): string; json(value: object): object }
+
+/** Data that the provider has signed or encrypted. The provider rejects it if it is changed. */
+const SEALED = new Set(['signature', 'encrypted_content', 'encrypted_index', 'encrypted_stdout'])
+/** Ids that a provider has created. Other ids are inspected as text. */
+const PROVIDER_ID = /^(?:srvtoolu|mcptoolu|toolu|file|container|msg)_[\w-]{1,128}$/
+const KEYWORD = /^[a-z][a-z_]{0,63}(?:_\d{8})?$/
+const MEDIA_TYPE = /^[a-z]+\/[\w.+-]{1,64}$/
+
+/**
+ * Replaces every text of a block with the result of `rewrite.text`, and the free JSON of tool calls with the result of
+ * `rewrite.json`. Base64 data, sealed data, keywords and the provider's ids stay unchanged.
+ */
+export function mapNativeBlock(block: NativeBlock, rewrite: Rewrite): NativeBlock {
+  return mapValue(block as unknown as Json, '', rewrite) as unknown as NativeBlock
+}
+
+function mapValue(value: Json, name: string, rewrite: Rewrite): Json {
+  if (typeof value === 'string') return isOpaque(name, value) ? value : rewrite.text(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const mapped = value.map((item: Json) => mapValue(item, name, rewrite))
+    return mapped.some((item, at) => item !== value[at]) ? mapped : value
+  }
+  if (name === 'input') return rewrite.json(value) as Json
+  const members = value as { readonly [name: string]: Json }
+  const isBase64 = members.type === 'base64'
+  let changed: Record<string, Json> | undefined
+  for (const [key, member] of Object.entries(members)) {
+    const mapped = isBase64 && key === 'data' ? member : mapValue(member, key, rewrite)
+    if (mapped === member) continue
+    changed ??= { ...members }
+    changed[key] = mapped
+  }
+  return changed ?? value
+}
+
+function isOpaque(name: string, value: string): boolean {
+  if (value === '' || SEALED.has(name)) return true
+  if (name === 'type' || name === 'name') return KEYWORD.test(value)
+  if (name === 'media_type') return MEDIA_TYPE.test(value)
+  return (name === 'id' || name.endsWith('_id')) && PROVIDER_ID.test(value)
+}
