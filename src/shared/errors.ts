@@ -14,6 +14,7 @@ export const ERRORS = {
   INVALID_GROUP: { status: 400, label: 'Invalid or inactive group', shape: 'flat' },
   INDEX_REQUIRED: { status: 400, label: 'Index required' },
   MODEL_REQUIRED: { status: 400, label: 'Model required' },
+  PREVIOUS_RESPONSE_NOT_FOUND: { status: 400, label: 'Previous response not found' },
   PROVIDER_REJECTED: { status: 400, label: 'Provider rejected the request' },
   UNAUTHORIZED: { status: 401, label: 'Invalid API key' },
   INSUFFICIENT_PERMISSIONS: { status: 403, label: 'Access denied' },

@@ -21,6 +21,7 @@ import type { GovernedDeps } from './governed/deps.ts'
 import { createIdempotency, purgeExpired } from './governed/idempotency.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
 import { openAiRoutes } from './surfaces/openai/routes.ts'
+import { responsesRoutes } from './surfaces/responses/routes.ts'
 
 /** Maximum time that a request waits for a slot. */
 export const TURN_WAIT_MS = 10_000
@@ -58,6 +59,7 @@ export function openGateway(
       ...discoveryRoutes({ db, clock, policies, countsOf: limiter.usageOf, points }),
       ...chatRoutes(governed),
       ...openAiRoutes(governed),
+      ...responsesRoutes(governed),
       ...messagesRoutes(governed),
     ],
     jobs: [{ name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) }],

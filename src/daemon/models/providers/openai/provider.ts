@@ -11,13 +11,15 @@ import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
 import { profilesOf } from './profiles.ts'
 import { toOpenAiRequest } from './request.ts'
 import { toReranked, toRerankRequest } from './rerank.ts'
+import { responsesFormat } from './responses/answer.ts'
+import { toResponsesRequest } from './responses/request.ts'
 
-export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
+export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models' | 'api'>
 export type AzureOptions = OpenAiOptions & Pick<EndpointConfig, 'apiVersion'>
 
 /**
- * A server that implements OpenAI's chat completions. `/chat/completions` is appended to the path of `baseUrl`, which
- * is otherwise unchanged.
+ * A server that implements OpenAI's chat completions or its Responses API. `/chat/completions` or `/responses` is
+ * appended to the path of `baseUrl`, which is otherwise unchanged.
  */
 export function openAiProvider(options: OpenAiOptions, deps: ProviderDeps): Provider {
   const path = pathOf(options.baseUrl)
@@ -39,14 +41,17 @@ export function azureProvider(options: AzureOptions, deps: ProviderDeps): Provid
   return speakOpenAi(options, deps, {
     profileName: 'azure',
     key: apiKey === undefined ? undefined : ['api-key', apiKey],
-    toPath: (model, operation) =>
-      isDated
-        ? `${resource}/openai/deployments/${encodeURIComponent(model)}${operation}${query}`
-        : `${resource}/openai/v1${operation}${query}`,
+    toPath(model, operation) {
+      if (!isDated) return `${resource}/openai/v1${operation}${query}`
+      // The dated Responses API has one URL for all deployments.
+      const deployment = operation === RESPONSES ? '' : `/deployments/${encodeURIComponent(model)}`
+      return `${resource}/openai${deployment}${operation}${query}`
+    },
   })
 }
 
-type Operation = '/chat/completions' | '/embeddings' | '/rerank'
+const RESPONSES = '/responses'
+type Operation = '/chat/completions' | typeof RESPONSES | '/embeddings' | '/rerank'
 
 type Ways = {
   profileName: string
@@ -72,18 +77,19 @@ function speakOpenAi(
     models: options.models,
     chat(call, signal) {
       const profile = profileOf(call.model)
-      const body = toOpenAiRequest(call, profile)
+      const isResponses = options.api === 'responses'
+      const body = isResponses ? toResponsesRequest(call, profile) : toOpenAiRequest(call, profile)
       return readAnswer(
         {
           pool,
           clock,
           request: {
-            path: toPath(call.model, '/chat/completions'),
+            path: toPath(call.model, isResponses ? RESPONSES : '/chat/completions'),
             headers: headersOf(call),
             body,
             governed: governed(call, body),
           },
-          format: openAiFormat(call, profile),
+          format: isResponses ? responsesFormat(call, profile) : openAiFormat(call, profile),
           streamed: call.stream,
           timeouts: call.timeouts,
           onHead: call.onHead,

@@ -1,0 +1,63 @@
+import { type OutputItem, RESPONSES_PATH } from '../../../../shared/wire/responses.ts'
+import { reply } from '../../../platform/http/route.ts'
+import type { Answer, Envelope, Finish } from '../../chat/answer-contract.ts'
+import { type AnswerItem, createAnswerItems } from '../../chat/answer-items.ts'
+import { renderedJson } from '../../chat/answer-rendering.ts'
+import { streamInWords } from '../../chat/streamed-answer.ts'
+import type { Surface } from '../../chat/surface.ts'
+import { responsesWording } from './events.ts'
+import {
+  type Asked,
+  responseRenderer,
+  stateOf,
+  toCallItem,
+  toItemId,
+  toLogprobs,
+  toMessageItem,
+  toReasoningItem,
+  toTextPart,
+} from './output.ts'
+
+/** Renders the answer to one request in the format of OpenAI's Responses API. */
+export const responsesSurface = (asked: Asked): Surface => ({
+  path: RESPONSES_PATH,
+  errors: 'openai',
+  isCompatible: true,
+  whole: (envelope) => wholeAnswer(envelope, asked),
+  streamed: (envelope, context, keep) => streamInWords(responsesWording(envelope, asked), context, keep),
+})
+
+function wholeAnswer(envelope: Envelope, asked: Asked): Answer {
+  const items = createAnswerItems()
+  let body = ''
+  return {
+    add(parts) {
+      for (const part of parts) items.add(part)
+      return true
+    },
+    drained: () => Promise.resolve(),
+    close(finish, usage) {
+      const output = toOutput(items.all, finish, envelope, asked)
+      body = JSON.stringify(responseRenderer(envelope, asked)(stateOf(finish), output, usage))
+      return renderedJson(body)
+    },
+    // No byte has been sent yet, so the error itself becomes the response.
+    fail: () => undefined,
+    abandon: () => null,
+    send: () => reply(200, body),
+  }
+}
+
+function toOutput(all: readonly AnswerItem[], finish: Finish, envelope: Envelope, { tools }: Asked): OutputItem[] {
+  return all.map((item, at) => {
+    if (item.type === 'reasoning') return toReasoningItem(toItemId(envelope, 'reasoning', at), item.step)
+    if (item.type === 'tool_call') {
+      const { type } = tools.describe(item.call.name)
+      const id = toItemId(envelope, type === 'custom' ? 'custom_tool_call' : 'function_call', at)
+      return toCallItem(id, item.call, tools, undefined)
+    }
+    const isCut = finish !== 'stop' && at === all.length - 1
+    const part = toTextPart(item.text, toLogprobs(item.logprobs))
+    return toMessageItem(toItemId(envelope, 'message', at), isCut ? 'incomplete' : 'completed', [part])
+  })
+}
