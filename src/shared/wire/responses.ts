@@ -166,10 +166,9 @@ export const ResponsesRequest = z
   .looseObject(
     {
       ...SHARED_CHAT_FIELDS,
-      input: z.union(
-        [z.string(), z.array(InputItem).min(1, { error: 'input must not be empty' })],
-        { error: (issue) => (issue.input === undefined ? 'Send `input`: a string or an array of items.' : undefined) },
-      ),
+      input: z.union([z.string(), z.array(InputItem).min(1, { error: 'input must not be empty' })], {
+        error: (issue) => (issue.input === undefined ? 'Send `input`: a string or an array of items.' : undefined),
+      }),
       instructions: optional(text('instructions')),
       max_output_tokens: optional(tokenLimit('max_output_tokens')),
       tools: optional(z.array(ResponsesTool, { error: 'tools must be an array' })),
@@ -302,10 +301,13 @@ export const ResponsesResponse = z
     usage: ResponsesUsage.nullable(),
     user: z.string().optional(),
     gateway: GatewayExtension.extend({
-      dropped: z.array(z.string()).optional().meta({
-        description: 'The members of the request that had no effect. Present only if there are any',
-        example: ['truncation', 'tools[web_search]'],
-      }),
+      dropped: z
+        .array(z.string())
+        .optional()
+        .meta({
+          description: 'The members of the request that had no effect. Present only if there are any',
+          example: ['truncation', 'tools[web_search]'],
+        }),
     }),
   })
   .meta({ id: 'ResponsesResponse' })

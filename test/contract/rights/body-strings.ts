@@ -3,6 +3,7 @@ import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
 import { TRIGGER_PATH } from '../../../src/shared/wire/event-feed.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wire/openai.ts'
+import { RESPONSES_PATH } from '../../../src/shared/wire/responses.ts'
 import { definition, type JsonSchema, toInputSchema } from './generated-input.ts'
 import { ROUTE_CALLS } from './route-calls.ts'
 import type { World } from './world.ts'
@@ -74,6 +75,18 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
     { ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }], modalities: ['text'] },
   ],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
+  [`POST ${RESPONSES_PATH}`]: [
+    { ...EXTENSIONS, model: 'test/any', input: 'hi', previous_response_id: 'resp_1' },
+    {
+      ...EXTENSIONS,
+      models: ['test/any', { model: 'test/b' }],
+      fallback_models: ['test/other', { model: 'test/third' }],
+      redundancy: { on: ['timeout'], commit: 'complete' },
+      input: 'hi',
+      tools: [{ type: 'function', name: 'look' }],
+      tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'look' }] },
+    },
+  ],
   [`POST ${COUNT_TOKENS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', ...ANTHROPIC_FIELDS }],
   [`POST ${MESSAGES_PATH}`]: [
     {

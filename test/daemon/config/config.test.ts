@@ -659,6 +659,18 @@ describe('providers', () => {
     ])
   })
 
+  test("a provider of OpenAI's or Azure's kind may be called through its Responses API", () => {
+    const text = 'providers: {openai: {api_key: k, api: responses}, groq: {api_key: k, api: chat}}'
+    expect(good(yaml(text)).providers).toMatchObject([
+      { name: 'openai', api: 'responses' },
+      { name: 'groq', api: 'chat' },
+    ])
+    expect(faults(yaml('providers: {anthropic: {api_key: k, api: responses}, openai: {api_key: k, api: old}}'))).toEqual([
+      expect.stringMatching(/providers\.anthropic\.api: applies only to kind: openai and kind: azure; remove it/),
+      expect.stringMatching(/providers\.openai\.api: must be "chat" or "responses"/),
+    ])
+  })
+
   test('a provider may set its region, which policies refer to', () => {
     const provider = (region: string) => yaml(`providers: {mistral: {api_key: k, region: ${region}}}`)
     expect(good(provider('eu-west-1')).providers).toMatchObject([{ name: 'mistral', region: 'eu-west-1' }])

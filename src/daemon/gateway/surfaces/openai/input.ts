@@ -1,13 +1,7 @@
 import { invalidField } from '../../../../shared/errors.ts'
 import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
 import type { OpenAiChatRequest } from '../../../../shared/wire/openai.ts'
-import type {
-  Content,
-  GenerationOptions,
-  Message,
-  Reasoning,
-  ResponseFormat,
-} from '../../../models/conversation.ts'
+import type { Content, GenerationOptions, Message, Reasoning, ResponseFormat } from '../../../models/conversation.ts'
 import { askedOptions, type ChatInput, makerOf, requireModel } from '../../chat/input.ts'
 import { toImage } from '../data-url.ts'
 

@@ -3,9 +3,11 @@ import { hostedTypes } from './tools.ts'
 
 const MEMBERS = new Set(Object.keys(ResponsesRequest.shape))
 const ITEM_MEMBERS = new Set(
-  ['type', 'id', 'status', 'role', 'content', 'phase', 'call_id', 'name', 'namespace', 'arguments', 'output'].concat(
-    ['input', 'summary', 'encrypted_content'],
-  ),
+  ['type', 'id', 'status', 'role', 'content', 'phase', 'call_id', 'name', 'namespace', 'arguments', 'output'].concat([
+    'input',
+    'summary',
+    'encrypted_content',
+  ]),
 )
 const PART_MEMBERS = new Set(['type', 'text', 'annotations', 'logprobs', 'refusal', 'image_url', 'detail'])
 const TOOL_MEMBERS = new Set(['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools'])

@@ -59,7 +59,11 @@ function addItem(
 
 const isMessage = (item: InputItem): item is MessageItem => item.type === undefined || item.type === 'message'
 
-type Answer = Extract<Message, { role: 'assistant' }> & { content: string; toolCalls?: ToolCall[]; reasoning?: Reasoning[] }
+type Answer = Extract<Message, { role: 'assistant' }> & {
+  content: string
+  toolCalls?: ToolCall[]
+  reasoning?: Reasoning[]
+}
 type Answers = { text(text: string): void; call(call: ToolCall): void; reasoning(step: Reasoning): void }
 
 /**

@@ -24,10 +24,7 @@ const CUSTOM_PARAMETERS = {
 }
 
 /** @throws VALIDATION_ERROR if two tools have the same name, or the choice names an unknown tool */
-export function toTools({
-  tools = [],
-  tool_choice: choice,
-}: Pick<ResponsesRequest, 'tools' | 'tool_choice'>): Tools {
+export function toTools({ tools = [], tool_choice: choice }: Pick<ResponsesRequest, 'tools' | 'tool_choice'>): Tools {
   const described = new Map<string, Described>()
   const all: Tool[] = []
 
@@ -44,7 +41,7 @@ export function toTools({
     else if (isNamespace(tool)) {
       const { name, description } = tool
       // The description of a namespace is part of its first tool, because functions have no namespaces.
-      tool.tools.forEach((one, at) => add(one, { name, description: at === 0 ? description : undefined }))
+      for (const [at, one] of tool.tools.entries()) add(one, { name, description: at === 0 ? description : undefined })
     }
   }
   const named = choiceOf(choice, described)

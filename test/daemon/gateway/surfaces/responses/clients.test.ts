@@ -98,11 +98,13 @@ describe("OpenAI's own client", () => {
     const input: OpenAI.Responses.ResponseInputItem[] = [{ role: 'user', content: 'Hi' }]
     const ask = () =>
       streamed
-        ? client().responses.stream({ model: 'test/any', input, tools: [LOOK] }).finalResponse()
+        ? client()
+            .responses.stream({ model: 'test/any', input, tools: [LOOK] })
+            .finalResponse()
         : client().responses.create({ model: 'test/any', input, tools: [LOOK] })
     let answer = await ask()
     for (let turn = 0; answer.output.some(({ type }) => type === 'function_call'); turn++) {
-      const calls = answer.output.filter((item) => item.type === 'function_call')
+      const calls = answer.output.flatMap((item) => (item.type === 'function_call' ? [item] : []))
       expect(calls.map(({ call_id, arguments: text }) => [call_id, text])).toEqual([
         [`call_${turn}_a`, `{"step":${turn}}`],
         [`call_${turn}_b`, `{"step":${turn}}`],
@@ -156,7 +158,9 @@ describe("OpenAI's own client", () => {
   })
 
   test('may cancel a stream, which ends the call to the model', async () => {
-    gateway().upstream.script(replySteps([chatStream(['Hel'], { finishReason: null, done: false })], { ending: 'hang' }))
+    gateway().upstream.script(
+      replySteps([chatStream(['Hel'], { finishReason: null, done: false })], { ending: 'hang' }),
+    )
     const stream = await client().responses.create({ ...hello, stream: true })
     for await (const event of stream) {
       if (event.type !== 'response.output_text.delta') continue

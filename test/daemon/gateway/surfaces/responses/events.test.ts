@@ -223,12 +223,12 @@ const anyParts = fc
           { type: 'reasoning', text: words, origin },
           ...(signature === null ? [] : [{ type: 'reasoning' as const, text: '', origin, signature }]),
         ]),
-      fc.array(fc.tuple(fc.constantFrom('look', 'apply_patch'), fc.string()), { minLength: 1, maxLength: 3 }).map(
-        (calls): ChatPart[] => [
+      fc
+        .array(fc.tuple(fc.constantFrom('look', 'apply_patch'), fc.string()), { minLength: 1, maxLength: 3 })
+        .map((calls): ChatPart[] => [
           ...calls.map(([name], at) => call(at, { id: `c${at}`, name, arguments: '{"input":' })),
           ...calls.map(([, words], at) => call(at, { arguments: `${JSON.stringify(words)}}` })),
-        ],
-      ),
+        ]),
     ),
     { maxLength: 6 },
   )

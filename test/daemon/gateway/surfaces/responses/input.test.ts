@@ -139,13 +139,16 @@ describe('options', () => {
 
   test('a custom tool is a function with one text; its grammar is described', () => {
     const format = { type: 'grammar', syntax: 'lark', definition: 'start: "a"' }
-    const [tool] = optionsOf({ tools: [{ type: 'custom', name: 'patch', description: 'Patches', format }] })?.tools ?? []
+    const [tool] =
+      optionsOf({ tools: [{ type: 'custom', name: 'patch', description: 'Patches', format }] })?.tools ?? []
     expect(tool).toMatchObject({ name: 'patch', parameters: { required: ['input'] } })
     expect(tool?.description).toBe('Patches\n\nWrite `input` in exactly this form (lark):\n\nstart: "a"')
   })
 
   test('the tools of a namespace have its name before theirs', () => {
-    const tools = [{ type: 'namespace', name: 'mcp__files', description: 'Files.', tools: [look, { ...look, name: 'b' }] }]
+    const tools = [
+      { type: 'namespace', name: 'mcp__files', description: 'Files.', tools: [look, { ...look, name: 'b' }] },
+    ]
     const request = parse({ tools, tool_choice: { type: 'function', name: 'look' } })
     const { offered, choice, describe: describeTool } = toTools(request)
     expect(offered).toMatchObject([

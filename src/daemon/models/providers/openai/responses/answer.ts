@@ -234,7 +234,12 @@ function addReasoning(item: Item, text: string, { origin }: Reading, parts: Chat
   parts.push({ type: 'reasoning', text, origin })
 }
 
-function addArguments(item: Extract<Item, { type: 'call' }>, text: string, { tools }: Reading, parts: ChatPart[]): void {
+function addArguments(
+  item: Extract<Item, { type: 'call' }>,
+  text: string,
+  { tools }: Reading,
+  parts: ChatPart[],
+): void {
   if (text === '') return
   item.chars += text.length
   if (tools) parts.push({ type: 'tool_call', index: item.call, arguments: text })
@@ -254,7 +259,11 @@ function toEnding({ status, error, incomplete_details: details }: Json, { tools,
   const all = [...items.values()]
   // If no tools were offered, an answer that consists only of a tool call is an error, because the caller cannot
   // execute the call.
-  if (!tools && all.some(({ type }) => type === 'call') && !all.some(({ type, chars }) => type === 'message' && chars > 0))
+  if (
+    !tools &&
+    all.some(({ type }) => type === 'call') &&
+    !all.some(({ type, chars }) => type === 'message' && chars > 0)
+  )
     throw unreadableError('a tool call instead of an answer')
   return { outcome: refused ? 'filtered' : 'complete', nativeFinishReason: refused ? 'refusal' : 'completed' }
 }

@@ -83,7 +83,8 @@ function toItems(message: Message, { origin }: Profile): object[] {
     name,
     arguments: text,
   }))
-  const text = typeof content === 'string' ? content : content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  const text =
+    typeof content === 'string' ? content : content.map((part) => (part.type === 'text' ? part.text : '')).join('')
   return [...steps, ...(text === '' ? [] : [{ role: 'assistant', content: text }]), ...calls]
 }
 

@@ -6,7 +6,15 @@ import { profilesOf } from '../../../../../../src/daemon/models/providers/openai
 import { responsesFormat } from '../../../../../../src/daemon/models/providers/openai/responses/answer.ts'
 import { statusError } from '../../../../../../src/daemon/models/providers/stream/failure.ts'
 import { splitAt } from '../../../../../upstream.ts'
-import { createPlayback, endOf, type FixtureRow, readFixtures, toSignatures, toToolCalls, wordsOf } from '../../../playback.ts'
+import {
+  createPlayback,
+  endOf,
+  type FixtureRow,
+  readFixtures,
+  toSignatures,
+  toToolCalls,
+  wordsOf,
+} from '../../../playback.ts'
 import type { Played } from '../playback.ts'
 
 const formatFor = (tools: boolean) =>
