@@ -111,6 +111,7 @@ export async function startApp(
       isAccepted,
       receipts,
       limiter,
+      masterKey,
       clock,
       log,
     }

@@ -43,6 +43,7 @@ export const ERRORS = {
   RECEIPT_NOT_FOUND: { status: 404, label: 'Receipt not found' },
   MODEL_NOT_FOUND: { status: 404, label: 'Model not found' },
   THREAD_NOT_FOUND: { status: 404, label: 'Thread not found' },
+  RESPONSE_NOT_FOUND: { status: 404, label: 'Response not found' },
   CHAIN_NOT_FOUND: { status: 404, label: 'Chain not found' },
   DELIVERY_NOT_FOUND: { status: 404, label: 'Delivery not found' },
   METHOD_NOT_ALLOWED: { status: 405, label: 'Method not allowed' },

@@ -1,5 +1,6 @@
 // The wire format of OpenAI's Responses API. The file is long, because this API has many kinds of items and events.
 import { z } from 'zod'
+import { INPUT_ITEMS_PER_PAGE } from '../spec-limits.ts'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, oneOf, optional, tokenLimit } from './common.ts'
 
@@ -75,12 +76,15 @@ const CallItem = z.discriminatedUnion('type', [
     content: optional(z.array(z.looseObject({ type: z.literal('reasoning_text'), text: z.string() }))),
     encrypted_content: optional(z.string()),
   }),
+  z.looseObject({ type: z.literal('item_reference'), id: z.string() }).meta({
+    description: 'An item of a stored answer; a 400 if it is unknown',
+  }),
 ])
 
 const InputItem = z.union([MessageItem, CallItem], {
   error:
     'each item of input must be a valid message, function_call, function_call_output, custom_tool_call, ' +
-    'custom_tool_call_output or reasoning; the gateway runs no tools and stores no items',
+    'custom_tool_call_output, reasoning or item_reference; the gateway runs no tools',
 })
 export type InputItem = z.infer<typeof InputItem>
 
@@ -194,9 +198,11 @@ export const ResponsesRequest = z
       top_logprobs: optional(z.int({ error: 'top_logprobs must be a whole number' })),
       user: optional(text('user')),
       safety_identifier: optional(text('safety_identifier')),
-      store: optional(flag('store')).meta({ description: 'Answers are not stored: `store` of the answer is false' }),
+      store: optional(flag('store')).meta({
+        description: 'Whether to keep the answer. It has an effect only if the operator turns storing on',
+      }),
       previous_response_id: optional(text('previous_response_id')).meta({
-        description: 'Answers are not stored, so every id is unknown: a 400 `previous_response_not_found`',
+        description: 'The stored answer that this request continues. Otherwise a 400 `previous_response_not_found`',
       }),
       background: optional(
         z.literal(false, { error: 'background must be false: the gateway runs no answers in the background' }),
@@ -289,9 +295,9 @@ export const ResponsesResponse = z
     model: z.string(),
     output: z.array(OutputItem),
     parallel_tool_calls: z.boolean(),
-    previous_response_id: z.null(),
+    previous_response_id: z.string().nullable(),
     reasoning: z.object({ effort: z.string().nullable(), summary: z.string().nullable() }),
-    store: z.literal(false).meta({ description: 'Answers are not stored' }),
+    store: z.boolean().meta({ description: 'Always false unless the operator turns storing on' }),
     temperature: z.number().nullable(),
     text: z.object({ format: z.looseObject({ type: z.string() }) }),
     tool_choice: z.union([z.string(), z.looseObject({})]),
@@ -312,6 +318,37 @@ export const ResponsesResponse = z
   })
   .meta({ id: 'ResponsesResponse' })
 export type ResponsesResponse = z.infer<typeof ResponsesResponse>
+
+/** 200 of DELETE /v1/responses/{responseId}. */
+export const DeletedResponse = z
+  .object({ id: z.string(), object: z.literal('response'), deleted: z.literal(true) })
+  .meta({ id: 'DeletedResponse' })
+export type DeletedResponse = z.infer<typeof DeletedResponse>
+
+/** The query of GET /v1/responses/{responseId}/input_items. */
+export const InputItemsQuery = z.object({
+  order: oneOf('order', ['asc', 'desc']).default('desc'),
+  limit: z.coerce
+    .number({ error: 'limit must be a whole number' })
+    .int({ error: 'limit must be a whole number' })
+    .min(1, { error: 'limit must be at least 1' })
+    .max(INPUT_ITEMS_PER_PAGE.max, { error: `limit must be at most ${INPUT_ITEMS_PER_PAGE.max}` })
+    .default(INPUT_ITEMS_PER_PAGE.default),
+  after: text('after').optional(),
+})
+export type InputItemsQuery = z.infer<typeof InputItemsQuery>
+
+/** 200 of GET /v1/responses/{responseId}/input_items. */
+export const InputItems = z
+  .object({
+    object: z.literal('list'),
+    data: z.array(z.looseObject({ id: z.string() })),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+    has_more: z.boolean(),
+  })
+  .meta({ id: 'InputItems' })
+export type InputItems = z.infer<typeof InputItems>
 
 const inItem = { item_id: z.string(), output_index: z.int() }
 const event = <const Type extends string, Shape extends z.core.$ZodLooseShape>(type: Type, shape: Shape) =>

@@ -77,6 +77,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
   [`POST ${RESPONSES_PATH}`]: [
     { ...EXTENSIONS, model: 'test/any', input: 'hi', previous_response_id: 'resp_1' },
+    { model: 'test/any', input: [{ type: 'item_reference', id: 'msg_1' }] },
     {
       ...EXTENSIONS,
       models: ['test/any', { model: 'test/b' }],

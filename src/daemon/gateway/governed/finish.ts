@@ -71,7 +71,7 @@ function toRecords(
 
 /** The records that exist only for a result: its cost, and the response for replays. */
 function recordsOf({
-  delivery: { broken, response },
+  delivery: { broken, response, stored },
   charge,
   reserved,
   replay,
@@ -80,6 +80,7 @@ function recordsOf({
   return {
     spend: charge.spend,
     ...(reserved && { reserved }),
+    ...(stored && { response: stored }),
     ...replay?.fence,
     ...(isStored && { idempotency: replay.toRow(response) }),
   }

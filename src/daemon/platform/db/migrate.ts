@@ -20,6 +20,7 @@ import { evidence } from './migrations/0015-evidence.ts'
 import { oneRecord } from './migrations/0016-one-record.ts'
 import { storeProbes } from './migrations/0017-store-probes.ts'
 import { logSummaries } from './migrations/0018-log-summaries.ts'
+import { storedResponses } from './migrations/0021-stored-responses.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -41,6 +42,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0016-one-record': oneRecord,
   '0017-store-probes': storeProbes,
   '0018-log-summaries': logSummaries,
+  '0021-stored-responses': storedResponses,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

@@ -124,6 +124,7 @@ export type Tables = {
   usage_days: UsageDayRow
   outbox_events: OutboxEventRow
   incidents: IncidentRow
+  stored_responses: StoredResponseRow
   shield_policies: ShieldPolicyRow
   guard_rules: GuardRuleRow
   webhook_endpoints: WebhookEndpointRow
@@ -505,6 +506,18 @@ export type IdempotencyResultRow = {
 }
 
 /** A finding of a guard in one request: the type, the count and the action, but not the text itself. */
+/** An answer of the Responses API, kept until it expires. */
+export type StoredResponseRow = {
+  tenant_id: string
+  /** `resp_…` */
+  id: string
+  user_id: string
+  created_at: string
+  expires_at: string
+  /** The answer and its conversation as JSON, encrypted. */
+  sealed: string
+}
+
 export type IncidentRow = {
   id: string
   tenant_id: string

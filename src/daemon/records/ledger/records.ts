@@ -15,6 +15,7 @@ import type {
   OutboxEventRow,
   RateCounterRow,
   SpendCounterRow,
+  StoredResponseRow,
   Tables,
 } from '../../platform/db/tables.ts'
 
@@ -30,6 +31,8 @@ export type LedgerRecords = {
   evidence?: readonly EntryDraft[]
   /** Findings of guards. */
   incidents?: readonly IncidentRow[]
+  /** The answer, if it is kept for later requests. */
+  response?: StoredResponseRow
   /**
    * Rate counters that the request has incremented. Counters are totals, so their values at the start of the commit are
    * stored. A counter that several requests share is stored once.
@@ -59,6 +62,7 @@ const TABLES = {
   idempotency: 'idempotency_results',
   events: 'outbox_events',
   incidents: 'incidents',
+  response: 'stored_responses',
 } as const satisfies {
   [Kind in Exclude<keyof LedgerRecords, 'counters' | 'claim' | 'spend' | 'reserved' | 'evidence'>]-?: keyof Tables
 }

@@ -14,10 +14,10 @@ const TOOL_MEMBERS = new Set(['type', 'name', 'description', 'parameters', 'stri
 const INCLUDED = new Set(['reasoning.encrypted_content', 'message.output_text.logprobs'])
 
 /** Lists the members of a request that have no effect. The answer contains this list, so that no member is lost silently. */
-export function droppedFrom(request: ResponsesRequest): string[] {
+export function droppedFrom(request: ResponsesRequest, isStored: boolean): string[] {
   const { store, truncation, include = [], tools = [], text = {}, reasoning = {}, input } = request
   const dropped = new Set(unknownIn(request, MEMBERS))
-  if (store) dropped.add('store')
+  if (store && !isStored) dropped.add('store')
   if (truncation === 'auto') dropped.add('truncation')
   if (request.stream_options?.include_obfuscation) dropped.add('stream_options.include_obfuscation')
   for (const name of include) if (!INCLUDED.has(name)) dropped.add(`include[${name.slice(0, SHOWN_CHARS)}]`)

@@ -212,7 +212,10 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
     end(finish, usage) {
       const state: State = stateOf(finish)
       const type = finish === 'stop' ? 'response.completed' : 'response.incomplete'
-      return closeAll(finish !== 'stop') + frame({ type, response: render(state, output, usage) })
+      const frames = closeAll(finish !== 'stop')
+      const response = render(state, output, usage)
+      asked.keep?.(response)
+      return frames + frame({ type, response })
     },
     fail(fault) {
       const frames = begin()

@@ -1,4 +1,3 @@
-import { GatewayError } from '../../../../shared/errors.ts'
 import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
 import type { ResponsesRequest } from '../../../../shared/wire/responses.ts'
 import type { GenerationOptions, ResponseFormat } from '../../../models/conversation.ts'
@@ -8,11 +7,10 @@ import type { Tools } from './tools.ts'
 
 /**
  * Converts a body of POST /v1/responses to the pipeline's input. Sets neither a default temperature nor a default limit.
- * @throws MODEL_REQUIRED, VALIDATION_ERROR, PREVIOUS_RESPONSE_NOT_FOUND
+ * @throws MODEL_REQUIRED, VALIDATION_ERROR
  */
 export function toChatInput(request: ResponsesRequest, tools: Tools): ChatInput {
   requireModel(request)
-  refuseContinued(request)
   return {
     conversation: toConversation(request, makerOf(request)),
     chain: request,
@@ -30,15 +28,6 @@ export function toChatInput(request: ResponsesRequest, tools: Tools): ChatInput 
   }
 }
 
-/** Without the earlier answer, the model would answer without the earlier turns. @throws PREVIOUS_RESPONSE_NOT_FOUND */
-function refuseContinued({ previous_response_id: id }: ResponsesRequest): void {
-  if (id === undefined) return
-  throw new GatewayError(
-    'PREVIOUS_RESPONSE_NOT_FOUND',
-    `Previous response with id '${id.slice(0, 100)}' not found. The gateway stores no answers. Send all items in \`input\`.`,
-  )
-}
-
 const LOGPROBS = 'message.output_text.logprobs'
 
 function toOptions(request: ResponsesRequest, { offered, choice }: Tools): GenerationOptions | undefined {
@@ -50,7 +39,7 @@ function toOptions(request: ResponsesRequest, { offered, choice }: Tools): Gener
     responseFormat: text?.format && toResponseFormat(text.format),
     topP: request.top_p,
     logprobs: include.includes(LOGPROBS) || (topLogprobs ?? 0) > 0 ? true : undefined,
-    topLogprobs,
+    topLogprobs: topLogprobs === 0 ? undefined : topLogprobs,
     // The original API uses `safety_identifier` as the newer name of `user`.
     user: request.user ?? request.safety_identifier,
     reasoningEffort: request.reasoning?.effort,

@@ -52,6 +52,11 @@ function addItem(
       if (step) answers.reasoning(step)
       return
     }
+    case 'item_reference':
+      throw invalidField(
+        'input',
+        `The item '${item.id.slice(0, 100)}' is not stored. Send the item itself. With the AI SDK, set providerOptions.openai.store to false.`,
+      )
     default:
       item satisfies never
   }

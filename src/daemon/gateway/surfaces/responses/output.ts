@@ -15,7 +15,13 @@ import { encryptedContentOf } from './reasoning.ts'
 import { hostedTypes, type Tools, toCustomInput } from './tools.ts'
 
 /** What an answer needs of its request. */
-export type Asked = { request: ResponsesRequest; tools: Tools }
+export type Asked = {
+  /** As the client sent it. */
+  request: ResponsesRequest
+  tools: Tools
+  /** Called with the complete answer if it is to be stored. Undefined if answers are not stored. */
+  keep?: ((response: ResponsesResponse) => void) | undefined
+}
 
 type ItemOf<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>
 type Logprobs = ItemOf<'message'>['content'][number]['logprobs']
@@ -99,9 +105,10 @@ export const failedState = ({ reason, message }: AnswerFault): State => ({
 /** Returns a function that renders the answer in each of its states. */
 export function responseRenderer(
   envelope: Envelope,
-  { request, tools }: Asked,
+  { request, tools, keep }: Asked,
 ): (state: State, output: OutputItem[], usage: TokenUsage | undefined) => ResponsesResponse {
-  const dropped = droppedFrom(request)
+  const isStored = keep !== undefined
+  const dropped = droppedFrom(request, isStored)
   const own = (request.tools ?? []).filter((tool) => hostedTypes([tool]).length === 0)
   const user = request.user
   return (state, output, usage) => ({
@@ -116,9 +123,9 @@ export function responseRenderer(
     model: envelope.model,
     output,
     parallel_tool_calls: request.parallel_tool_calls ?? true,
-    previous_response_id: null,
+    previous_response_id: request.previous_response_id ?? null,
     reasoning: { effort: request.reasoning?.effort ?? null, summary: request.reasoning?.summary ?? null },
-    store: false,
+    store: isStored,
     temperature: request.temperature ?? null,
     text: { format: request.text?.format ?? { type: 'text' } },
     tool_choice: request.tool_choice ?? (tools.offered ? 'auto' : 'none'),

@@ -38,7 +38,9 @@ function wholeAnswer(envelope: Envelope, asked: Asked): Answer {
     drained: () => Promise.resolve(),
     close(finish, usage) {
       const output = toOutput(items.all, finish, envelope, asked)
-      body = JSON.stringify(responseRenderer(envelope, asked)(stateOf(finish), output, usage))
+      const response = responseRenderer(envelope, asked)(stateOf(finish), output, usage)
+      asked.keep?.(response)
+      body = JSON.stringify(response)
       return renderedJson(body)
     },
     // No byte has been sent yet, so the error itself becomes the response.

@@ -33,6 +33,10 @@ describe('input', () => {
     })
   })
 
+  test('a reference to an item that is not stored is rejected', () => {
+    expect(() => messagesOf([{ type: 'item_reference', id: 'msg_1_0' }])).toThrow("'msg_1_0' is not stored")
+  })
+
   test('instructions alone are rejected', () => {
     expect(() => messagesOf([{ role: 'system', content: 'x' }])).toThrow('at least one item')
   })
@@ -97,9 +101,6 @@ describe('input', () => {
     expect(() => messagesOf([{ ...step, encrypted_content: 'aigw.nonsense' }])).toThrow()
   })
 
-  test('an earlier answer is unknown', () => {
-    expect(() => converted({ previous_response_id: 'resp_1' })).toThrow("id 'resp_1' not found")
-  })
 })
 
 describe('options', () => {
@@ -179,8 +180,13 @@ describe('dropped members', () => {
           ...{ store: false, truncation: 'disabled', metadata: { a: 'b' }, include: ['reasoning.encrypted_content'] },
           ...{ background: false, previous_response_id: null, service_tier: null, text: { format: { type: 'text' } } },
         }),
+        false,
       ),
     ).toEqual([])
+  })
+
+  test('storing has an effect if the operator turned it on', () => {
+    expect(droppedFrom(parse({ store: true }), true)).toEqual([])
   })
 
   test('are listed with their places', () => {
@@ -199,6 +205,7 @@ describe('dropped members', () => {
           ],
           input: [{ role: 'user', content: [image], weight: 2 }],
         }),
+        false,
       ).sort(),
     ).toEqual(
       [
