@@ -228,41 +228,43 @@ const OutputTextPart = z.object({
 })
 const SummaryPart = z.object({ type: z.literal('summary_text'), text: z.string() })
 
-const OutputItem = z.discriminatedUnion('type', [
-  z.object({
-    id: z.string(),
-    type: z.literal('message'),
-    status: ItemStatus,
-    role: z.literal('assistant'),
-    content: z.array(OutputTextPart),
-  }),
-  z.object({
-    id: z.string(),
-    type: z.literal('reasoning'),
-    summary: z.array(SummaryPart),
-    encrypted_content: z.string().optional().meta({
-      description: 'Signed or encrypted reasoning, with its origin. Send the item back unchanged in the next request',
+const OutputItem = z
+  .discriminatedUnion('type', [
+    z.object({
+      id: z.string(),
+      type: z.literal('message'),
+      status: ItemStatus,
+      role: z.literal('assistant'),
+      content: z.array(OutputTextPart),
     }),
-  }),
-  z.object({
-    id: z.string(),
-    type: z.literal('function_call'),
-    status: ItemStatus,
-    call_id: z.string(),
-    name: z.string(),
-    namespace: z.string().optional(),
-    arguments: z.string(),
-  }),
-  z.object({
-    id: z.string(),
-    type: z.literal('custom_tool_call'),
-    status: ItemStatus,
-    call_id: z.string(),
-    name: z.string(),
-    namespace: z.string().optional(),
-    input: z.string(),
-  }),
-])
+    z.object({
+      id: z.string(),
+      type: z.literal('reasoning'),
+      summary: z.array(SummaryPart),
+      encrypted_content: z.string().optional().meta({
+        description: 'Signed or encrypted reasoning, with its origin. Send the item back unchanged in the next request',
+      }),
+    }),
+    z.object({
+      id: z.string(),
+      type: z.literal('function_call'),
+      status: ItemStatus,
+      call_id: z.string(),
+      name: z.string(),
+      namespace: z.string().optional(),
+      arguments: z.string(),
+    }),
+    z.object({
+      id: z.string(),
+      type: z.literal('custom_tool_call'),
+      status: ItemStatus,
+      call_id: z.string(),
+      name: z.string(),
+      namespace: z.string().optional(),
+      input: z.string(),
+    }),
+  ])
+  .meta({ id: 'ResponsesOutputItem' })
 export type OutputItem = z.infer<typeof OutputItem>
 
 const ResponsesUsage = z.object({
