@@ -1,6 +1,12 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { EMBEDDING_BATCH, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
-import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type RequestLimits, type ResponsesConfig } from '../gateway/config.ts'
+import {
+  type ConcurrencyLimits,
+  DEFAULT_CONCURRENCY,
+  DEFAULT_LIMITS,
+  type RequestLimits,
+  type ResponsesConfig,
+} from '../gateway/config.ts'
 import type { EmbeddingConfig, RetrievalConfig } from '../knowledge/search/vectors/config.ts'
 import { type LicensePools, licensePools, type PointAllowances } from '../metering/config.ts'
 import type { ProviderConfig, Scripts } from '../models/config.ts'

@@ -665,7 +665,9 @@ describe('providers', () => {
       { name: 'openai', api: 'responses' },
       { name: 'groq', api: 'chat' },
     ])
-    expect(faults(yaml('providers: {anthropic: {api_key: k, api: responses}, openai: {api_key: k, api: old}}'))).toEqual([
+    expect(
+      faults(yaml('providers: {anthropic: {api_key: k, api: responses}, openai: {api_key: k, api: old}}')),
+    ).toEqual([
       expect.stringMatching(/providers\.anthropic\.api: applies only to kind: openai and kind: azure; remove it/),
       expect.stringMatching(/providers\.openai\.api: must be "chat" or "responses"/),
     ])

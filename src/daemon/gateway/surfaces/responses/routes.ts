@@ -5,8 +5,8 @@ import {
   ResponsesRequest,
   ResponsesResponse,
 } from '../../../../shared/wire/responses.ts'
-import { type Route, route } from '../../../platform/http/route.ts'
 import type { Caller } from '../../../platform/http/caller.ts'
+import { type Route, route } from '../../../platform/http/route.ts'
 import { type ChatOperation, chatOperation } from '../../chat/chat.ts'
 import { requireFewMessages } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'

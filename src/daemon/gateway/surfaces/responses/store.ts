@@ -1,10 +1,11 @@
 // Keeps answers for later requests, encrypted. Only the user who owns the key of the request can find them.
-import { type Clock, DAY_MS, isoTime } from '../../../../shared/time.ts'
+
 import { RESPONSES_KEPT_DAYS } from '../../../../shared/spec-limits.ts'
+import { type Clock, DAY_MS, isoTime } from '../../../../shared/time.ts'
 import type { InputItem, ResponsesResponse } from '../../../../shared/wire/responses.ts'
-import type { Caller } from '../../../platform/http/caller.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import type { StoredResponseRow } from '../../../platform/db/tables.ts'
+import type { Caller } from '../../../platform/http/caller.ts'
 import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../../../platform/secrets/seal.ts'
 
 /** An answer, and all items of the conversation before it. */

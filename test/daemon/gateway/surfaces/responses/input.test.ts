@@ -100,7 +100,6 @@ describe('input', () => {
     ])
     expect(() => messagesOf([{ ...step, encrypted_content: 'aigw.nonsense' }])).toThrow()
   })
-
 })
 
 describe('options', () => {

@@ -55,7 +55,12 @@ describeEachEngine('a stored answer', (engine) => {
       ],
     })
     const shown = await client.responses.retrieve(first.id)
-    expect(shown).toMatchObject({ id: first.id, status: 'completed', output_text: 'On the left.', metadata: { team: 'desk' } })
+    expect(shown).toMatchObject({
+      id: first.id,
+      status: 'completed',
+      output_text: 'On the left.',
+      metadata: { team: 'desk' },
+    })
     const items = await client.responses.inputItems.list(second.id, { order: 'asc', limit: 2 })
     expect(items.data).toMatchObject([{ role: 'user', content: 'Where is the lift?' }, { role: 'assistant' }])
     expect(items.has_more).toBe(true)
