@@ -87,6 +87,8 @@ const InputItem = z.union([MessageItem, CallItem], {
     'custom_tool_call_output, reasoning or item_reference; the gateway runs no tools',
 })
 export type InputItem = z.infer<typeof InputItem>
+/** Items that do not come from the body of a request, such as those of a stored answer. */
+export const InputItemList = z.array(InputItem)
 
 const FunctionTool = z.looseObject({
   type: z.literal('function'),

@@ -505,7 +505,6 @@ export type IdempotencyResultRow = {
   lease_until: string | null
 }
 
-/** A finding of a guard in one request: the type, the count and the action, but not the text itself. */
 /** An answer of the Responses API, kept until it expires. */
 export type StoredResponseRow = {
   tenant_id: string
@@ -518,6 +517,7 @@ export type StoredResponseRow = {
   sealed: string
 }
 
+/** A finding of a guard in one request: the type, the count and the action, but not the text itself. */
 export type IncidentRow = {
   id: string
   tenant_id: string

@@ -1,5 +1,10 @@
 import { GatewayError, invalidField } from '../../../../shared/errors.ts'
-import type { InputItem, OutputItem, ResponsesRequest } from '../../../../shared/wire/responses.ts'
+import {
+  type InputItem,
+  InputItemList,
+  type OutputItem,
+  type ResponsesRequest,
+} from '../../../../shared/wire/responses.ts'
 import type { Caller } from '../../../platform/http/caller.ts'
 import type { RequestLimits } from '../../config.ts'
 import type { ResponseStore } from './store.ts'
@@ -27,7 +32,7 @@ export async function withEarlierItems(
       `Previous response with id '${id.slice(0, 100)}' not found.${remedy}`,
     )
   }
-  const input = [...stored.input, ...stored.response.output.filter(isWhole), ...own]
+  const input = [...stored.input, ...InputItemList.parse(stored.response.output.filter(isWhole)), ...own]
   if (Buffer.byteLength(JSON.stringify(input)) > bodyBytes) {
     throw invalidField(
       'previous_response_id',
@@ -52,14 +57,16 @@ async function withReferredItems(
   const known = new Map<string, InputItem>()
   for (const bareId of answers) {
     const stored = await store.find(caller, `resp_${bareId}`)
-    for (const item of stored?.response.output ?? []) known.set(item.id, item)
+    for (const item of InputItemList.parse(stored?.response.output ?? [])) {
+      if (item.id !== undefined) known.set(item.id, item)
+    }
   }
   return items.map((item) => (item.type === 'item_reference' ? (known.get(item.id) ?? item) : item))
 }
 
 /** The input of a request as items. */
 export const itemsOf = ({ input }: ResponsesRequest): InputItem[] =>
-  typeof input === 'string' ? [{ role: 'user', content: input }] : input
+  typeof input === 'string' ? InputItemList.parse([{ role: 'user', content: input }]) : input
 
 /** A call that the token limit cut off has no result, so models would reject it. */
 const isWhole = (item: OutputItem): boolean =>

@@ -22,7 +22,7 @@ const FAILURES: Record<number, ResponseDoc> = {
   429: refusal('Rate limit of the key'),
 }
 
-const shared = { access: 'key', errors: 'openai', tags: ['OpenAI-compatible'] } as const
+const shared = { access: 'key' as const, errors: 'openai' as const, tags: ['OpenAI-compatible'] }
 
 /** The routes to read, delete and cancel stored answers. */
 export function storedResponseRoutes(store: ResponseStore): Route[] {
