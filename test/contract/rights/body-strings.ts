@@ -79,6 +79,12 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
     { ...EXTENSIONS, model: 'test/any', input: 'hi', previous_response_id: 'resp_1' },
     { model: 'test/any', input: [{ type: 'item_reference', id: 'msg_1' }] },
     {
+      model: 'test/any',
+      input: 'hi',
+      // A schema may contain any member, so the privileged members would be part of it.
+      text: { format: { type: 'json_schema', name: 'answer', description: 'An answer', schema: {}, strict: false } },
+    },
+    {
       ...EXTENSIONS,
       models: ['test/any', { model: 'test/b' }],
       fallback_models: ['test/other', { model: 'test/third' }],

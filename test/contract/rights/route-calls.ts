@@ -660,7 +660,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
           { type: 'web_search' },
         ],
         tool_choice: 'auto',
-        text: { format: { type: 'json_schema', name: 'answer', description: 'An answer', schema: {}, strict: false } },
+        text: { format: { type: 'json_object' } },
         reasoning: { effort: 'low', summary: 'auto' },
         include: ['reasoning.encrypted_content'],
         truncation: 'disabled',
