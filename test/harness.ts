@@ -82,6 +82,7 @@ export type GatewayOptions = {
   concurrency?: Partial<Config['concurrency']>
   /** Limits of the compatibility surfaces. `limits` above are those of connections. */
   requestLimits?: Partial<Config['limits']>
+  responses?: Config['responses']
   knowledge?: Config['knowledge']
   evidence?: Partial<Config['evidence']>
   /** By default webhooks may be delivered to loopback addresses, where the tests' receivers listen. */
@@ -259,6 +260,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     failover: options.failover ?? { sameModelRetries: 0 },
     ...(options.concurrency && { concurrency: { ...DEFAULT_CONCURRENCY, ...options.concurrency } }),
     ...(options.requestLimits && { limits: { ...DEFAULT_LIMITS, ...options.requestLimits } }),
+    ...(options.responses && { responses: options.responses }),
     ...(options.knowledge && { knowledge: options.knowledge }),
     ...(options.evidence && { evidence: { ...DEFAULT_EVIDENCE, ...options.evidence } }),
   }

@@ -113,6 +113,7 @@ export async function startApp(
       isAccepted,
       receipts,
       limiter,
+      masterKey,
       clock,
       log,
     }

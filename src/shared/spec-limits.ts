@@ -172,6 +172,11 @@ export const WEBHOOK_SETTINGS_MS = 2_000
 export const WEBHOOK_BATCH = { events: 500, deliveries: 1_000, endpoints: 64 } as const
 /** The period in which sent and dropped deliveries can be viewed and resent. */
 export const WEBHOOK_KEPT_DAYS = 30
+
+/** Days that a stored answer of the Responses API is kept, unless its policy sets fewer days. */
+export const RESPONSES_KEPT_DAYS = 30
+/** Items per page of the list of a stored answer's input. */
+export const INPUT_ITEMS_PER_PAGE = { default: 20, max: 100 } as const
 /** Maximum number of held deliveries of one disabled endpoint. If there are more, the oldest are dropped. */
 export const WEBHOOK_HELD = 10_000
 /** The displayed count of an endpoint's held deliveries stops at this number. */

@@ -59,6 +59,7 @@ test('the page has an example for each kind of client, and every program on it i
     'openai',
     'openai',
     'openai',
+    'openai',
     '@anthropic-ai/sdk',
     '@anthropic-ai/sdk',
     '@langchain/openai',

@@ -31,7 +31,7 @@ const COMBINATIONS = {
   streamed: combinationsOf('streamed'),
   held: combinationsOf('held'),
   whole: combinationsOf('whole'),
-  'in the words of others': (['OpenAI', 'Anthropic'] as const).flatMap((surface): Combination[] => [
+  'in the words of others': (['OpenAI', 'Anthropic', 'Responses'] as const).flatMap((surface): Combination[] => [
     { surface, mode: 'streamed', position: 'first of two' },
     { surface, mode: 'whole', position: 'first of two' },
     { surface, mode: 'whole', position: 'only model' },
@@ -128,7 +128,7 @@ export function faultsMet(group: keyof typeof COMBINATIONS): void {
   async function askAllWays(): Promise<void> {
     for (const mode of ['streamed', 'whole'] as const) {
       stage.raw.plays.set('well', goodPlay(mode))
-      for (const surface of ['classic', 'OpenAI', 'Anthropic'] as const) {
+      for (const surface of ['classic', 'OpenAI', 'Anthropic', 'Responses'] as const) {
         const answer = await stage.ask(['raw/well'], mode, surface)
         expect(answer).toMatchObject({ status: 200, text: 'good', done: true, finish: 'stop' })
       }
@@ -165,7 +165,7 @@ export function faultsMet(group: keyof typeof COMBINATIONS): void {
 
   if (group === 'in the words of others')
     test('on other surfaces every fault except those of size is tested streamed or complete', () => {
-      for (const surface of ['OpenAI', 'Anthropic']) {
+      for (const surface of ['OpenAI', 'Anthropic', 'Responses']) {
         const met = new Set(runs.filter((run) => run.surface === surface).map(({ fault }) => fault))
         expect([...met]).toEqual(FAULTS.filter(({ heavy }) => !heavy))
       }

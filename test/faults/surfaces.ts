@@ -2,6 +2,7 @@ import type { FailureReason } from '../../src/daemon/models/provider.ts'
 import { CHAT_PATH, type FailoverAttempt } from '../../src/shared/wire/chat.ts'
 import { MESSAGES_PATH, MessagesEvent } from '../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OpenAiChunk } from '../../src/shared/wire/openai.ts'
+import { RESPONSES_PATH, ResponsesEvent } from '../../src/shared/wire/responses.ts'
 import { type Answer, textOf, toFrames } from '../harness.ts'
 
 /** The content of an answer, independent of the surface's format. */
@@ -182,5 +183,58 @@ function toMessagesEvent(frame: string): MessagesEvent {
   return event
 }
 
-export const SURFACES = { classic, OpenAI: openAi, Anthropic: anthropic } as const
+type ResponseObject = Extract<ResponsesEvent, { response: unknown }>['response']
+
+function toResponsesFinish({ status, incomplete_details: details }: ResponseObject): AnswerContent['finish'] {
+  if (status === 'completed') return 'stop'
+  if (status !== 'incomplete') return undefined
+  return details?.reason === 'max_output_tokens' ? 'length' : 'content_filter'
+}
+
+const textIn = ({ output }: ResponseObject): string =>
+  output.flatMap((item) => (item.type === 'message' ? item.content.map(({ text }) => text) : [])).join('')
+
+const responses: FaultSurface = {
+  path: RESPONSES_PATH,
+  toBody: (asked) => ({ input: messages, ...asked }),
+  readStream(text) {
+    const events = text.split('\n\n').slice(0, -1).map(toResponsesEvent)
+    const said: AnswerContent = { ...NOTHING }
+    for (const [at, event] of events.entries()) {
+      if (event.sequence_number !== at) throw new Error('the numbers of the events do not rise by one')
+      if (event.type === 'response.output_text.delta') said.text += event.delta
+      if (!('response' in event)) continue
+      const { response } = event
+      said.servedModel = response.gateway.served_model
+      said.attempts = response.gateway.failover?.attempts ?? []
+      if (at < events.length - 1) continue
+      said.finish = toResponsesFinish(response)
+      said.done = said.finish !== undefined
+      if (event.type === 'response.failed') said.error = { error: response.error }
+      else if (textIn(response) !== said.text) throw new Error('the last event has another text than the stream')
+    }
+    return said
+  },
+  readBody: (body) => ({
+    text: body.object === 'response' ? textIn(body) : '',
+    finish: body.object === 'response' ? toResponsesFinish(body) : undefined,
+    done: body.object === 'response',
+    error: body.error ? body : undefined,
+    servedModel: body.gateway?.served_model,
+    attempts: body.attempts ?? body.gateway?.failover?.attempts ?? [],
+  }),
+  errors: {
+    ...openAi.errors,
+    interrupted: (reason) => ({ error: { code: reason === 'rate_limit' ? 'rate_limit_exceeded' : 'server_error' } }),
+  },
+}
+
+function toResponsesEvent(frame: string): ResponsesEvent {
+  const [, name, data = ''] = /^event: (\S+)\ndata: (.*)$/.exec(frame) ?? []
+  const event = ResponsesEvent.parse(JSON.parse(data))
+  if (event.type !== name) throw new Error(`an event has another name than it says: ${frame}`)
+  return event
+}
+
+export const SURFACES = { classic, OpenAI: openAi, Anthropic: anthropic, Responses: responses } as const
 export type SurfaceName = keyof typeof SURFACES

@@ -1,6 +1,12 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { EMBEDDING_BATCH, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
-import { type ConcurrencyLimits, DEFAULT_CONCURRENCY, DEFAULT_LIMITS, type RequestLimits } from '../gateway/config.ts'
+import {
+  type ConcurrencyLimits,
+  DEFAULT_CONCURRENCY,
+  DEFAULT_LIMITS,
+  type RequestLimits,
+  type ResponsesConfig,
+} from '../gateway/config.ts'
 import type { EmbeddingConfig, RetrievalConfig } from '../knowledge/search/vectors/config.ts'
 import { type LicensePools, licensePools, type PointAllowances } from '../metering/config.ts'
 import type { ProviderConfig, Scripts } from '../models/config.ts'
@@ -65,6 +71,7 @@ export type Config = {
   concurrency?: ConcurrencyLimits
   /** Default DEFAULT_LIMITS. */
   limits?: RequestLimits
+  responses?: ResponsesConfig
   /** The search methods for knowledge bases, in addition to full-text search. */
   knowledge?: RetrievalConfig | undefined
   evidence?: EvidenceConfig | undefined
@@ -148,6 +155,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
       perProvider: settings.concurrency?.per_provider ?? DEFAULT_CONCURRENCY.perProvider,
     },
     limits: requestLimits(settings.limits ?? {}),
+    responses: { store: settings.responses?.store ?? false },
     knowledge: settings.knowledge ? retrievalConfig(settings.knowledge) : undefined,
     evidence: evidenceConfig(settings.evidence ?? {}, file.directory),
     parentPipe,

@@ -90,6 +90,7 @@ export type FileSettings = {
     | null
     | undefined
   limits?: LimitSettings | null | undefined
+  responses?: { store?: boolean | undefined } | null | undefined
   knowledge?:
     | {
         embedding?: EmbeddingSettings | null | undefined
@@ -223,6 +224,10 @@ function rootSchema(sources: ConfigSources, path: string) {
           silence_timeout: timeLimit.optional(),
         },
         'must contain request limits, such as body_size: 32MB',
+      ).nullish(),
+      responses: section(
+        { store: z.boolean({ error: 'must be true or false' }).optional() },
+        'must contain store: true',
       ).nullish(),
       knowledge: section(
         {

@@ -112,6 +112,10 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         .string('must be a date in quotes, such as "2024-10-21"')
         .optional()
         .transform(valueFrom((version) => checkApiVersion(version, isAzure, wellKnown, sources.env))),
+      api: z
+        .enum(['chat', 'responses'], 'must be "chat" or "responses"')
+        .optional()
+        .transform(valueFrom((api) => checkApi(api, kindIn(entry) ?? wellKnown?.kind ?? 'openai'))),
       region: z
         .string('must be the name of a region, such as "eu" or "eu-west-1"')
         .regex(REGION, 'must be the name of a region in lower case, such as "eu" or "eu-west-1"')
@@ -129,6 +133,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       models: settings.models,
       ...(settings.prices && { prices: settings.prices }),
       ...(settings.api_version !== undefined && { apiVersion: settings.api_version }),
+      ...(settings.api !== undefined && { api: settings.api }),
       ...(settings.region !== undefined && { region: settings.region }),
       ...connectionOf(settings),
     }),
@@ -227,6 +232,12 @@ function knownKey(wellKnown: WellKnownProvider, env: ConfigSources['env']): stri
 function knownApiVersion({ apiVersionVariable }: WellKnownProvider, env: ConfigSources['env']): string | undefined {
   const version = apiVersionVariable === undefined ? undefined : env[apiVersionVariable]
   return version ? ofVariable(apiVersionVariable, () => parseApiVersion(version)) : undefined
+}
+
+function checkApi(api: EndpointConfig['api'], kind: string): EndpointConfig['api'] {
+  if (api !== undefined && kind !== 'openai' && kind !== 'azure')
+    throw new ValueFault('applies only to kind: openai and kind: azure; remove it')
+  return api
 }
 
 function checkApiVersion(

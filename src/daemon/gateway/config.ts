@@ -51,6 +51,9 @@ export type RequestLimits = {
   anthropicBetas: readonly string[] | undefined
 }
 
+/** The Responses API. `store`: whether answers may be stored for later requests. */
+export type ResponsesConfig = { store: boolean }
+
 export const DEFAULT_LIMITS: RequestLimits = {
   bodyBytes: COMPAT_BODY_BYTES.default,
   bodyMemoryBytes: undefined,

@@ -8,6 +8,7 @@ import { type CredentialConfig, secretsOf } from '../models/credentials.ts'
 import { createGates } from '../platform/concurrency/gates.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
+import type { MasterKey } from '../platform/secrets/seal.ts'
 import { chatRoutes } from './chat/routes.ts'
 import {
   acceptedPerTenant,
@@ -15,6 +16,7 @@ import {
   DEFAULT_CONCURRENCY,
   DEFAULT_LIMITS,
   type RequestLimits,
+  type ResponsesConfig,
 } from './config.ts'
 import { discoveryRoutes } from './discovery/routes.ts'
 import { createCallerGate } from './governed/caller-gate.ts'
@@ -23,6 +25,8 @@ import { createIdempotency, purgeExpired } from './governed/idempotency.ts'
 import { createMessageCleaner } from './governed/provider-message.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
 import { openAiRoutes } from './surfaces/openai/routes.ts'
+import { responsesRoutes } from './surfaces/responses/routes.ts'
+import { createResponseStore } from './surfaces/responses/store.ts'
 
 /** Maximum time that a request waits for a slot. */
 export const TURN_WAIT_MS = 10_000
@@ -40,16 +44,20 @@ type GatewayConfig = {
   concurrency?: ConcurrencyLimits | undefined
   limits?: RequestLimits | undefined
   points?: PointAllowances | undefined
+  responses?: ResponsesConfig | undefined
 } & CredentialConfig
 
 /** @param deps the capabilities that chats need from the lower modules */
 export function openGateway(
-  { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points, ...config }: GatewayConfig,
+  { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points, responses, ...config }: GatewayConfig,
   deps: Omit<GovernedDeps, 'idempotency' | 'callerGate' | 'failover' | 'limits' | 'cleanMessage'> & {
     limiter: RateLimiter
+    masterKey: MasterKey
   },
 ): GatewayRoom {
-  const { db, clock, log, policies, limiter } = deps
+  const { db, clock, log, policies, limiter, masterKey } = deps
+  const responseStore = createResponseStore({ db, clock, masterKey })
+  const stored = responses?.store ? responseStore : undefined
   const idempotency = createIdempotency({ db, clock, log })
   const governed: GovernedDeps = {
     ...deps,
@@ -63,9 +71,14 @@ export function openGateway(
       ...discoveryRoutes({ db, clock, policies, countsOf: limiter.usageOf, points }),
       ...chatRoutes(governed),
       ...openAiRoutes(governed),
+      ...responsesRoutes(governed, stored),
       ...messagesRoutes(governed),
     ],
-    jobs: [{ name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) }],
+    jobs: [
+      { name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) },
+      // Stored answers also expire after storing was turned off.
+      { name: 'purge-responses', cron: '15 * * * *', run: () => responseStore.purge() },
+    ],
     modelRequestsPerTenant: acceptedPerTenant(concurrency),
     close: async () => idempotency.close(),
   }

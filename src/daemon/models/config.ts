@@ -21,6 +21,8 @@ export type EndpointConfig = {
    * region. Undefined: unknown.
    */
   region?: string | undefined
+  /** OpenAI's and Azure's kinds only: the API that chats use. Undefined: `chat`, which is chat completions. */
+  api?: 'chat' | 'responses' | undefined
   /** Azure OpenAI only: the dated API version. Undefined: the undated API. */
   apiVersion?: string | undefined
   /**

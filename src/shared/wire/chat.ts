@@ -301,12 +301,13 @@ export const Change = z
   .meta({ id: 'Change' })
 export type Change = z.infer<typeof Change>
 
-/** A field of the request that was not sent to the provider. */
+/** A field of the request that had no effect. */
 export const Dropped = z
   .object({
     field: z.string().meta({ example: 'cache_control' }),
-    why: z.enum(['provider', 'operator']).meta({
-      description: '`provider`: the interface of the provider has no such field. `operator`: the operator forbids it',
+    why: z.enum(['provider', 'operator', 'gateway']).meta({
+      description:
+        '`provider`: the interface of the provider has no such field. `operator`: the operator forbids it. `gateway`: the gateway does not support it',
     }),
   })
   .meta({ id: 'Dropped' })

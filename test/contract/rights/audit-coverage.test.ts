@@ -3,6 +3,7 @@ import { newId } from '../../../src/shared/ids.ts'
 import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wire/openai.ts'
+import { RESPONSES_PATH } from '../../../src/shared/wire/responses.ts'
 import { addKey, addUser } from '../../accounts.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { type Answer, sharedGateway } from '../../harness.ts'
@@ -11,9 +12,9 @@ import { MULTIPART_BODY, ROUTE_CALLS, type RouteCall } from './route-calls.ts'
 import { addWorld, freshName, nothing, type World } from './world.ts'
 
 /** Model requests create usage records rather than audit entries. */
-const MODEL_REQUESTS = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH].map(
-  (path) => `POST ${path}`,
-)
+const MODEL_REQUESTS = [
+  ...[CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, RESPONSES_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH],
+].map((path) => `POST ${path}`)
 /** Routes that look like changes but only respond. */
 const DRY_RUNS = [
   'POST /api/external/smltp-policies/diff',

@@ -3,6 +3,7 @@ import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
 import { TRIGGER_PATH } from '../../../src/shared/wire/event-feed.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wire/openai.ts'
+import { RESPONSES_PATH } from '../../../src/shared/wire/responses.ts'
 import { definition, type JsonSchema, toInputSchema } from './generated-input.ts'
 import { ROUTE_CALLS } from './route-calls.ts'
 import type { World } from './world.ts'
@@ -118,6 +119,25 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
     { ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }], modalities: ['text'] },
   ],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
+  [`POST ${RESPONSES_PATH}`]: [
+    { ...EXTENSIONS, model: 'test/any', input: 'hi', previous_response_id: 'resp_1' },
+    { model: 'test/any', input: [{ type: 'item_reference', id: 'msg_1' }] },
+    {
+      model: 'test/any',
+      input: 'hi',
+      // A schema may contain any member, so the privileged members would be part of it.
+      text: { format: { type: 'json_schema', name: 'answer', description: 'An answer', schema: {}, strict: false } },
+    },
+    {
+      ...EXTENSIONS,
+      models: ['test/any', { model: 'test/b' }],
+      fallback_models: ['test/other', { model: 'test/third' }],
+      redundancy: { on: ['timeout'], commit: 'complete' },
+      input: 'hi',
+      tools: [{ type: 'function', name: 'look' }],
+      tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'look' }] },
+    },
+  ],
   [`POST ${COUNT_TOKENS_PATH}`]: [
     { ...EXTENSIONS, model: 'test/any', ...ANTHROPIC_FIELDS },
     { model: 'test/any', ...SYSTEM_BLOCKS },

@@ -3,6 +3,7 @@ import { endpointOf } from '../../../src/daemon/platform/http/route.ts'
 import { ChatRequest } from '../../../src/shared/wire/chat.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { PolicyCheckRequest } from '../../../src/shared/wire/policy-check.ts'
+import { RESPONSES_PATH } from '../../../src/shared/wire/responses.ts'
 import type { TestEngine } from '../../engines.ts'
 import { sharedGateway } from '../../harness.ts'
 import { createCalendar } from './calendar.ts'
@@ -43,7 +44,12 @@ export function massAssignmentOf(engine: TestEngine): void {
     return {
       status: answer.status,
       // An answer lists the unknown members that were not sent to the model.
-      text: settled(answer.text.replace(/,"dropped":\[[^\]]*\]/, ''), fresh),
+      text: settled(
+        endpoint === `POST ${RESPONSES_PATH}`
+          ? withoutRequest(answer.text)
+          : answer.text.replace(/,"dropped":\[[^\]]*\]/, ''),
+        fresh,
+      ),
       gone: changed.gone.map((one) => settled(one, fresh)).sort(),
       come: changed.come.map((one) => settled(one, fresh)).sort(),
       upstream: upstream.requests.slice(calls).map((request) => request.body),
@@ -80,6 +86,13 @@ export function massAssignmentOf(engine: TestEngine): void {
 
 /** Routes whose unknown members are sent to a provider with the same API. */
 const PASSING_ON: ReadonlySet<string> = new Set([MESSAGES_PATH, COUNT_TOKENS_PATH].map((path) => `POST ${path}`))
+
+/** Answers of the Responses API return members of the request, and list those that were dropped. */
+function withoutRequest(text: string): string {
+  const { tools, tool_choice, text: format, gateway, ...answer } = JSON.parse(text)
+  const { dropped, ...metadata } = gateway ?? {}
+  return JSON.stringify({ ...answer, gateway: metadata })
+}
 
 const NOTHING = { userId: '', roleId: '', groupId: '', indexName: '', webhookId: '' }
 

@@ -26,6 +26,7 @@ export const TABLES = Object.keys({
   provider_messages: 0,
   outbox_events: 0,
   incidents: 0,
+  stored_responses: 0,
   shield_policies: 0,
   guard_rules: 0,
   webhook_endpoints: 0,

@@ -53,6 +53,7 @@ describe('defaults', () => {
       failover: { sameModelRetries: 1 },
       concurrency: { perTenant: 1000, perKey: 100, waitingPerKey: 200, perProvider: 0 },
       limits: DEFAULT_LIMITS,
+      responses: { store: false },
       evidence: { receipts: true, retentionDays: 365 },
     })
   })
@@ -656,6 +657,27 @@ describe('providers', () => {
       expect.stringMatching(/providers\.azure\.base_url: is missing; set the URL of your resource/),
       expect.stringMatching(/providers\.west\.api_version: "soon" is not a version of the Azure API/),
       expect.stringMatching(/providers\.groq\.api_version: applies only to kind: azure; remove it/),
+    ])
+  })
+
+  test('answers of the Responses API are stored only if the file says so', () => {
+    expect(good(yaml('responses: {store: true}')).responses).toEqual({ store: true })
+    expect(faults(yaml('responses: {store: yes-please}'))).toEqual([
+      expect.stringMatching(/responses\.store: must be true or false/),
+    ])
+  })
+
+  test("a provider of OpenAI's or Azure's kind may be called through its Responses API", () => {
+    const text = 'providers: {openai: {api_key: k, api: responses}, groq: {api_key: k, api: chat}}'
+    expect(good(yaml(text)).providers).toMatchObject([
+      { name: 'openai', api: 'responses' },
+      { name: 'groq', api: 'chat' },
+    ])
+    expect(
+      faults(yaml('providers: {anthropic: {api_key: k, api: responses}, openai: {api_key: k, api: old}}')),
+    ).toEqual([
+      expect.stringMatching(/providers\.anthropic\.api: applies only to kind: openai and kind: azure; remove it/),
+      expect.stringMatching(/providers\.openai\.api: must be "chat" or "responses"/),
     ])
   })
 

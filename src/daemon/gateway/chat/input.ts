@@ -95,15 +95,25 @@ export function requireModel({ model, models, fallback_models: fallbacks }: Chat
   }
 }
 
+/** Returns the provider of the first model. Unsigned reasoning without an origin is attributed to this provider. */
+export function makerOf({ model, models }: ChatInput['chain']): string {
+  const first = models?.[0]?.model ?? model ?? ''
+  return first.slice(0, first.indexOf('/'))
+}
+
 /**
  * Checks the operator's limit on the number of messages. Only compatibility surfaces have this limit.
  * @throws VALIDATION_ERROR
  */
-export function requireFewMessages(messages: readonly unknown[], { messages: limit }: Pick<RequestLimits, 'messages'>) {
+export function requireFewMessages(
+  messages: readonly unknown[],
+  { messages: limit }: Pick<RequestLimits, 'messages'>,
+  field: 'messages' | 'input' = 'messages',
+) {
   if (limit === undefined || messages.length <= limit) return
   throw invalidField(
-    'messages',
-    `The request has ${messages.length} messages; the operator allows at most ${limit}. Send fewer.`,
+    field,
+    `The request has ${messages.length} ${field === 'input' ? 'items' : 'messages'}; the operator allows at most ${limit}. Send fewer.`,
   )
 }
 

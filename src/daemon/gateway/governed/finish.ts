@@ -86,10 +86,11 @@ const NO_MESSAGES: readonly ProviderMessageRow[] = []
 /** Adds the records that exist only for a result: its cost, and the response for replays. */
 function addResult(
   records: LedgerRecords,
-  { delivery: { broken, response }, charge, reserved, replay }: Ending & { kind: 'delivered' },
+  { delivery: { broken, response, stored }, charge, reserved, replay }: Ending & { kind: 'delivered' },
 ): void {
   records.spend = charge.spend
   if (reserved) records.reserved = reserved
+  if (stored) records.response = stored
   if (!replay) return
   const { claim } = replay.fence
   if (claim !== undefined) records.claim = claim

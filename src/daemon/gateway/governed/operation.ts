@@ -3,6 +3,7 @@ import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { Order } from '../../metering/usage/billing.ts'
 import type { Payment } from '../../metering/usage/payment.ts'
 import type { Outcome, ProviderHead, TokenUsage } from '../../models/provider.ts'
+import type { StoredResponseRow } from '../../platform/db/tables.ts'
 import type { ErrorShape, Reply, RequestContext } from '../../platform/http/route.ts'
 import type { RequestFacts } from '../../records/evidence/request-entry.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
@@ -83,6 +84,8 @@ export type Delivery = {
   readonly broken: Broken | undefined
   /** The response as the client receives it. `sha256` is null if no byte was written. */
   readonly response: Rendered & { status: number; sha256: string | null }
+  /** Set if the answer is kept for later requests. It becomes durable together with the request's entry. */
+  readonly stored?: StoredResponseRow | undefined
   /** Sends the last bytes. @throws the error of a broken result if no byte of the result was sent */
   send(): Reply | undefined
   /** Called if the records could not be stored. If a stream has begun, ends it with an error. */

@@ -22,6 +22,7 @@ import { storeProbes } from './migrations/0017-store-probes.ts'
 import { logSummaries } from './migrations/0018-log-summaries.ts'
 import { providerMessages } from './migrations/0019-provider-messages.ts'
 import { clusteredRecords } from './migrations/0020-clustered-records.ts'
+import { storedResponses } from './migrations/0021-stored-responses.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -45,6 +46,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0018-log-summaries': logSummaries,
   '0019-provider-messages': providerMessages,
   '0020-clustered-records': clusteredRecords,
+  '0021-stored-responses': storedResponses,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

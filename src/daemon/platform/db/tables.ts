@@ -125,6 +125,7 @@ export type Tables = {
   provider_messages: ProviderMessageRow
   outbox_events: OutboxEventRow
   incidents: IncidentRow
+  stored_responses: StoredResponseRow
   shield_policies: ShieldPolicyRow
   guard_rules: GuardRuleRow
   webhook_endpoints: WebhookEndpointRow
@@ -517,6 +518,18 @@ export type ProviderMessageRow = {
   attempt: number
   created_at: string
   message: string
+}
+
+/** An answer of the Responses API, kept until it expires. */
+export type StoredResponseRow = {
+  tenant_id: string
+  /** `resp_…` */
+  id: string
+  user_id: string
+  created_at: string
+  expires_at: string
+  /** The answer and its conversation as JSON, encrypted. */
+  sealed: string
 }
 
 /** A finding of a guard in one request: the type, the count and the action, but not the text itself. */

@@ -106,6 +106,7 @@ const OPENAI_CODES = new Map<unknown, string>([
   ['ALL_MODELS_FAILED', 'all_models_failed'],
   ['ALL_MODELS_RATE_LIMITED', 'all_models_failed'],
   ['MODEL_NOT_FOUND', 'model_not_found'],
+  ['PREVIOUS_RESPONSE_NOT_FOUND', 'previous_response_not_found'],
   ['context_length', 'context_length_exceeded'],
   ['content_filter', 'content_filter'],
 ])

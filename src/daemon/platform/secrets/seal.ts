@@ -1,7 +1,13 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 
 /** Purposes of encrypted texts. Each purpose has its own key, which is derived from the master key. */
-export type SealPurpose = 'check' | 'webhook-signing' | 'pseudonyms' | 'canaries' | 'evidence-signing'
+export type SealPurpose =
+  | 'check'
+  | 'webhook-signing'
+  | 'pseudonyms'
+  | 'canaries'
+  | 'evidence-signing'
+  | 'stored-responses'
 
 /**
  * The location of an encrypted text. The text can be decrypted only for this location, so copying it to another row

@@ -16,6 +16,7 @@ import type {
   ProviderMessageRow,
   RateCounterRow,
   SpendCounterRow,
+  StoredResponseRow,
   Tables,
 } from '../../platform/db/tables.ts'
 import type { SummaryFacts } from '../evidence/entry-payload.ts'
@@ -34,6 +35,8 @@ export type LedgerRecords = {
   incidents?: readonly IncidentRow[]
   /** What providers said about failed attempts. */
   providerMessages?: readonly ProviderMessageRow[]
+  /** The answer, if it is kept for later requests. */
+  response?: StoredResponseRow
   /**
    * Rate counters that the request has incremented. Counters are totals, so their values at the start of the commit are
    * stored. A counter that several requests share is stored once.
@@ -64,6 +67,7 @@ const TABLES = {
   events: 'outbox_events',
   incidents: 'incidents',
   providerMessages: 'provider_messages',
+  response: 'stored_responses',
 } as const satisfies {
   [Kind in Exclude<keyof LedgerRecords, 'counters' | 'claim' | 'spend' | 'reserved' | 'evidence'>]-?: keyof Tables
 }

@@ -128,6 +128,7 @@ describeEachEngine('an answer that is too large to be kept', (engine) => {
   test.each([
     [CHAT_PATH, { index: 'Zero-Knowledge', prompt: 'hi' }],
     ['/v1/chat/completions', { messages: [{ role: 'user', content: 'hi' }] }],
+    ['/v1/responses', { input: 'hi' }],
     ['/v1/messages', { messages: [{ role: 'user', content: 'hi' }], max_tokens: 10 }],
   ])('is billed once, and a repeat on %s gets that error, also after a restart', async (path, body) => {
     const gateway = await startGateway({ engine })

@@ -60,11 +60,12 @@ describe('the description of the interface', () => {
         `${path.replace('/api/external/v1/messages/count_tokens', '/count_tokens').replace('/api/external/v1', '/v1')}\``,
       )
     }
-    expect(described).toHaveLength(5)
+    expect(described).toHaveLength(6)
     // The description matches the behaviour: one more character is rejected, and so is any other value.
     const bodies: Record<string, object> = {
       '/api/external/chat/completions': { prompt: 'hi', model: 'test/any', index: 'Zero-Knowledge' },
       '/api/external/v1/embeddings': { input: 'hi', model: 'test/any' },
+      '/api/external/v1/responses': { input: 'hi', model: 'test/any' },
     }
     const spoken = { messages: [{ role: 'user', content: 'hi' }], model: 'test/any', max_tokens: 5 }
     for (const path of described) {

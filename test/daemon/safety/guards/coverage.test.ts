@@ -5,6 +5,7 @@ import { CHAT_PATH } from '../../../../src/shared/wire/chat.ts'
 import { TextInputs } from '../../../../src/shared/wire/indexes.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../../src/shared/wire/openai.ts'
+import { RESPONSES_PATH } from '../../../../src/shared/wire/responses.ts'
 import { bodiesOf, stringsIn, stringsOf } from '../../../contract/rights/body-strings.ts'
 import type { World } from '../../../contract/rights/world.ts'
 import { sharedGateway } from '../../../harness.ts'
@@ -15,24 +16,26 @@ import { MULTIPART, multipart, type TestPart } from '../../knowledge/ingest/mult
 const PERSONAL = 'Write to ada.lovelace@analytical.org'
 
 /** Routes whose text reaches a model. */
-const ENDPOINTS = [CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH].map(
-  (path) => `POST ${path}`,
-)
+const ENDPOINTS = [
+  ...[CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, RESPONSES_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH],
+].map((path) => `POST ${path}`)
 
 /** Strings that are not prompts, on every route: the model, the rules, the caller and the format. */
 const NO_TEXT: readonly RegExp[] = [
   // Models and their failover settings.
   /^\.(model|models\[\](\.model)?|fallback_models\[\](\.model)?|redundancy\.(on\[\]|commit))$/,
   // The settings that govern the call, and their owners.
-  /^\.(index|smltp_policy|prompt_shield\.policy|user_id|conversation_id|user|metadata\.user_id)$/,
+  /^\.(index|smltp_policy|prompt_shield\.policy|user_id|conversation_id|user|safety_identifier|metadata\.user_id)$/,
+  // Members that are dropped, returned to the caller or rejected, and that no model receives.
+  /^\.(previous_response_id|include\[\]|truncation|reasoning\.summary|input\[\]\.(status|phase))$/,
   // Keywords of the API.
-  /(^|\.)(type|role|effort|reasoning_effort|encoding_format|modalities\[\]|tool_choice|detail)$/,
+  /(^|\.)(type|role|effort|reasoning_effort|encoding_format|modalities\[\]|tool_choice|detail|syntax|mode)$/,
   // Ids and names of tools, formats and schemas.
-  /\.(tool_call_id|tool_use_id|file_id|id|name|tool_calls\[\]\.function\.name)$/,
+  /\.(tool_call_id|tool_use_id|call_id|file_id|id|name|namespace|tool_calls\[\]\.function\.name)$/,
   // The lifetime and the scope of a cache entry.
   /\.cache_control\.(ttl|scope)$/,
   // Images, and data that a model has signed or encrypted.
-  /\.(url|media_type|data|signature|origin)$/,
+  /\.(url|image_url|media_type|data|signature|origin|encrypted_content)$/,
 ]
 const isText = (path: string) => !NO_TEXT.some((pattern) => pattern.test(path))
 
@@ -87,6 +90,26 @@ const FREE_JSON: [endpoint: string, place: string, body: object][] = [
     },
   ],
   [
+    `POST ${RESPONSES_PATH}`,
+    'tools[].parameters',
+    { input: 'hi', tools: [{ type: 'function', name: 'look', parameters: { title: PERSONAL } }] },
+  ],
+  [
+    `POST ${RESPONSES_PATH}`,
+    'tools[].tools[].parameters',
+    {
+      input: 'hi',
+      tools: [
+        { type: 'namespace', name: 'n', tools: [{ type: 'function', name: 'look', parameters: { title: PERSONAL } }] },
+      ],
+    },
+  ],
+  [
+    `POST ${RESPONSES_PATH}`,
+    'text.format.schema',
+    { input: 'hi', text: { format: { type: 'json_schema', name: 'a', schema: { title: PERSONAL } } } },
+  ],
+  [
     `POST ${MESSAGES_PATH}`,
     'tools[].input_schema',
     { max_tokens: 5, messages: asked, tools: [{ name: 'look', input_schema: { title: PERSONAL } }] },
@@ -133,10 +156,11 @@ describe('guards scan every text of every request', () => {
 
   /** As an authorized caller sends it, so that nothing is rejected before the guards. */
   function sendable(body: unknown): object {
-    const { user_id, smltp_policy, prompt_shield, models, fallback_models, redundancy, ...rest } = body as Record<
+    const { user_id, smltp_policy, prompt_shield, models, fallback_models, redundancy, ...others } = body as Record<
       string,
       unknown
     >
+    const { previous_response_id, ...rest } = others
     return { ...rest, model: 'test/any' }
   }
 

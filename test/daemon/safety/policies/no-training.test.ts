@@ -9,6 +9,7 @@ const turns = [{ role: 'user', content: 'Hi' }]
 const SURFACES: Record<string, object> = {
   '/api/external/chat/completions': said,
   '/api/external/v1/chat/completions': { model: 'test/any', messages: turns },
+  '/api/external/v1/responses': { model: 'test/any', input: turns },
   '/api/external/v1/messages': { model: 'test/any', messages: turns, max_tokens: 8 },
   '/api/external/v1/embeddings': { model: 'test/any', input: ['Hi'] },
 }

@@ -1,22 +1,16 @@
-import { z } from 'zod'
 import type { MessagesBlock } from '../../../../shared/wire/messages.ts'
 import type { Reasoning } from '../../../models/conversation.ts'
+import { isSealedHere, sealReasoning, unsealReasoning } from '../sealed-reasoning.ts'
 
 const ANTHROPIC = 'anthropic'
 
 /**
- * The prefix of the gateway's own signatures. Its dot distinguishes it from Anthropic's signatures, which are base64.
- */
-const MARK = 'aigw.'
-const Foreign = z.object({ origin: z.string(), signature: z.string().optional(), data: z.string().optional() })
-
-/**
  * Returns the signature of a thinking block. Anthropic's own signature is forwarded. For other providers, the signature
- * is MARK followed by the encoded origin and sealed data. A block has no other field for the origin and the data.
+ * encodes the origin and the sealed data. A block has no other field for the origin and the data.
  */
-export function signatureOf({ origin, signature, data }: Reasoning): string {
-  if (origin === ANTHROPIC || origin === '') return signature ?? ''
-  return MARK + Buffer.from(JSON.stringify({ origin, signature, data })).toString('base64url')
+export function signatureOf(step: Reasoning): string {
+  const { origin, signature } = step
+  return origin === ANTHROPIC || origin === '' ? (signature ?? '') : sealReasoning(step)
 }
 
 /** Whether Anthropic encrypted the reasoning. Encrypted reasoning has a separate block type. */
@@ -40,15 +34,7 @@ export function toReasoning(
   if (block.type === 'redacted_thinking') return { origin: ANTHROPIC, text: '', data: block.data }
   const { thinking: text, signature } = block
   if (signature === '') return undefined
-  if (!signature.startsWith(MARK)) return { origin: ANTHROPIC, text, signature }
-  const foreign = parseForeign(signature.slice(MARK.length))
+  if (!isSealedHere(signature)) return { origin: ANTHROPIC, text, signature }
+  const foreign = unsealReasoning(signature)
   return foreign && { ...foreign, text }
-}
-
-function parseForeign(encoded: string): z.infer<typeof Foreign> | undefined {
-  try {
-    return Foreign.safeParse(JSON.parse(Buffer.from(encoded, 'base64url').toString())).data
-  } catch {
-    return undefined
-  }
 }

@@ -1,15 +1,9 @@
 import { invalidField } from '../../../../shared/errors.ts'
 import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
 import type { OpenAiChatRequest } from '../../../../shared/wire/openai.ts'
-import type {
-  Content,
-  ContentPart,
-  GenerationOptions,
-  Message,
-  Reasoning,
-  ResponseFormat,
-} from '../../../models/conversation.ts'
-import { askedOptions, type ChatInput, requireModel } from '../../chat/input.ts'
+import type { Content, GenerationOptions, Message, Reasoning, ResponseFormat } from '../../../models/conversation.ts'
+import { askedOptions, type ChatInput, makerOf, requireModel } from '../../chat/input.ts'
+import { toImage } from '../data-url.ts'
 
 type InputMessage = OpenAiChatRequest['messages'][number]
 type MessageFrom<Role extends InputMessage['role']> = Extract<InputMessage, { role: Role }>
@@ -56,12 +50,6 @@ type Instruction = Exclude<InputMessage, { role: 'user' | 'assistant' | 'tool' }
 const isInstruction = (message: InputMessage): message is Instruction =>
   message.role === 'system' || message.role === 'developer'
 
-/** Returns the provider of the first model. Unsigned reasoning without an origin is attributed to this provider. */
-function makerOf({ model, models }: OpenAiChatRequest): string {
-  const first = models?.[0]?.model ?? model ?? ''
-  return first.slice(0, first.indexOf('/'))
-}
-
 function toMessage(message: MessageFrom<'user' | 'assistant' | 'tool'>, maker: string): Message {
   switch (message.role) {
     case 'user':
@@ -98,18 +86,7 @@ const toText = (content: TextParts): string =>
 
 function toContent(content: MessageFrom<'user'>['content']): Content {
   if (typeof content === 'string') return content
-  return content.map((part) => (part.type === 'text' ? part : toImage(part.image_url.url)))
-}
-
-const DATA_URL = /^data:(image\/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/]+={0,2})$/i
-
-function toImage(url: string): ContentPart {
-  const [, mediaType, data] = DATA_URL.exec(url) ?? []
-  if (mediaType !== undefined && data !== undefined) return { type: 'image', mediaType: mediaType.toLowerCase(), data }
-  throw invalidField(
-    'messages',
-    'An image must be a data: URL, "data:image/<type>;base64,<data>". Other URLs are never fetched.',
-  )
+  return content.map((part) => (part.type === 'text' ? part : toImage('messages', part.image_url.url)))
 }
 
 function toReasoning(

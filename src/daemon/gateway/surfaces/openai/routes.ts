@@ -1,6 +1,4 @@
-import { z } from 'zod'
 import { GatewayError } from '../../../../shared/errors.ts'
-import { FlatError } from '../../../../shared/wire/common.ts'
 import {
   EmbeddingsRequest,
   EmbeddingsResponse,
@@ -11,7 +9,6 @@ import {
   OpenAiChatRequest,
   OpenAiChatResponse,
   OpenAiChunk,
-  OpenAiError,
   OpenAiModel,
   OpenAiModels,
 } from '../../../../shared/wire/openai.ts'
@@ -21,32 +18,12 @@ import { requireFewMessages } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
 import { EMBEDDINGS, toEmbeddingsInput } from './embeddings.ts'
+import { FAILURES, failure, refusal } from './failures.ts'
 import { toChatInput } from './input.ts'
 import { openAiSurface } from './response.ts'
 
 const CHAT = chatOperation(openAiSurface({ includeUsage: false }))
 const CHAT_WITH_USAGE = chatOperation(openAiSurface({ includeUsage: true }))
-
-const failure = (description: string): ResponseDoc => ({ description, schema: OpenAiError })
-const refusal = (description: string): ResponseDoc => ({ description, schema: FlatError })
-
-const FAILURES: Record<number, ResponseDoc> = {
-  400: failure('The request is invalid, or the provider rejected it'),
-  401: refusal('Key missing, invalid, revoked or expired'),
-  403: refusal('Model, policy, billing mode or `user_id` not allowed'),
-  409: failure('The answer for this Idempotency-Key was too large to store'),
-  413: failure('Body above 32 MB, or above `limits.body_size` of the configuration'),
-  415: failure('Not application/json'),
-  422: failure('Idempotency-Key reused with another body'),
-  429: {
-    description:
-      'Rate limit of the key, or points or budget used up (flat); or rate limit of every model that was tried',
-    schema: z.union([FlatError, OpenAiError]),
-  },
-  500: failure('Unexpected failure'),
-  502: failure('Every model that was tried failed'),
-  503: failure('A required policy or shield is unavailable, or the gateway is overloaded or shutting down'),
-}
 
 const DISCOVERY_REFUSALS: Record<number, ResponseDoc> = {
   401: refusal('Key missing or invalid'),

@@ -5,19 +5,21 @@ import { withNoTraining } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider, ProviderCall } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
-import { governed, jsonRequest, type RequestSource, type UpstreamRequest } from '../stream/upstream.ts'
+import { governed, jsonRequest, type RequestSource } from '../stream/upstream.ts'
 import { openAiFormat } from './answer.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
 import { type Profile, profilesOf } from './profiles.ts'
 import { toOpenAiFields, toOpenAiRequest } from './request.ts'
 import { toReranked, toRerankRequest } from './rerank.ts'
+import { responsesFormat } from './responses/answer.ts'
+import { toResponsesRequest } from './responses/request.ts'
 
-export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
+export type OpenAiOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models' | 'api'>
 export type AzureOptions = OpenAiOptions & Pick<EndpointConfig, 'apiVersion'>
 
 /**
- * A server that implements OpenAI's chat completions. `/chat/completions` is appended to the path of `baseUrl`, which
- * is otherwise unchanged.
+ * A server that implements OpenAI's chat completions or its Responses API. `/chat/completions` or `/responses` is
+ * appended to the path of `baseUrl`, which is otherwise unchanged.
  */
 export function openAiProvider(options: OpenAiOptions, deps: ProviderDeps): Provider {
   const path = pathOf(options.baseUrl)
@@ -39,14 +41,17 @@ export function azureProvider(options: AzureOptions, deps: ProviderDeps): Provid
   return speakOpenAi(options, deps, {
     profileName: 'azure',
     key: apiKey === undefined ? undefined : ['api-key', apiKey],
-    toPath: (model, operation) =>
-      isDated
-        ? `${resource}/openai/deployments/${encodeURIComponent(model)}${operation}${query}`
-        : `${resource}/openai/v1${operation}${query}`,
+    toPath(model, operation) {
+      if (!isDated) return `${resource}/openai/v1${operation}${query}`
+      // The dated Responses API has one URL for all deployments.
+      const deployment = operation === RESPONSES ? '' : `/deployments/${encodeURIComponent(model)}`
+      return `${resource}/openai${deployment}${operation}${query}`
+    },
   })
 }
 
-type Operation = '/chat/completions' | '/embeddings' | '/rerank'
+const RESPONSES = '/responses'
+type Operation = '/chat/completions' | typeof RESPONSES | '/embeddings' | '/rerank'
 
 type Ways = {
   profileName: string
@@ -67,6 +72,18 @@ function speakOpenAi(
     noTraining ? privateHeaders : usualHeaders
   const pool = connect(options.baseUrl)
 
+  function chatRequest(call: ProviderCall, profile: Profile): RequestSource {
+    const [path, headers] = [toPath(call.model, '/chat/completions'), headersOf(call)]
+    if (call.isLarge) return jsonRequest(call, { path, headers }, () => toOpenAiFields(call, profile))
+    const body = toOpenAiRequest(call, profile)
+    return { path, headers, body, governed: governed(call, body) }
+  }
+
+  function responsesRequest(call: ProviderCall, profile: Profile): RequestSource {
+    const body = toResponsesRequest(call, profile)
+    return { path: toPath(call.model, RESPONSES), headers: headersOf(call), body, governed: governed(call, body) }
+  }
+
   return {
     name: options.name,
     models: options.models,
@@ -76,12 +93,8 @@ function speakOpenAi(
         {
           pool,
           clock,
-          request: chatRequest(
-            call,
-            { path: toPath(call.model, '/chat/completions'), headers: headersOf(call) },
-            profile,
-          ),
-          format: openAiFormat(call, profile),
+          request: options.api === 'responses' ? responsesRequest(call, profile) : chatRequest(call, profile),
+          format: options.api === 'responses' ? responsesFormat(call, profile) : openAiFormat(call, profile),
           streamed: call.stream,
           timeouts: call.timeouts,
           onHead: call.onHead,
@@ -103,16 +116,6 @@ function speakOpenAi(
     },
     close: () => pool.destroy(),
   }
-}
-
-function chatRequest(
-  call: ProviderCall,
-  where: Pick<UpstreamRequest, 'path' | 'headers'>,
-  profile: Profile,
-): RequestSource {
-  if (call.isLarge) return jsonRequest(call, where, () => toOpenAiFields(call, profile))
-  const body = toOpenAiRequest(call, profile)
-  return { path: where.path, headers: where.headers, body, governed: governed(call, body) }
 }
 
 const pathOf = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/+$/, '')

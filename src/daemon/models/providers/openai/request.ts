@@ -105,7 +105,8 @@ function asked({ messages, options = {} }: ProviderCall): Ability[] {
 const isAboutTools = (message: Message) =>
   message.role === 'tool' || (message.role === 'assistant' && (message.toolCalls?.length ?? 0) > 0)
 
-function refuseWhatLacks(call: ProviderCall, { lacks, origin }: Profile): void {
+/** @throws ProviderError `bad_request` if the call uses an option that the profile lacks */
+export function refuseWhatLacks(call: ProviderCall, { lacks, origin }: Pick<Profile, 'lacks' | 'origin'>): void {
   if (lacks.length === 0) return
   const missing = asked(call).filter((ability) => lacks.includes(ability))
   if (missing.length === 0) return

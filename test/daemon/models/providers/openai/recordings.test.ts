@@ -85,7 +85,7 @@ const EXCEPTIONS: Record<string, { why: string; ours: Partial<Recording['expecte
 const LONG_MIXED = 'mistral-chat-completions-json-74f247c95f27'
 /** The form before `tool_calls`, which the manifest does not read. */
 const LEGACY = 'function_call'
-/** Interfaces that these providers also have, but we do not use: the one before chat, and the one after it. */
+/** Other interfaces of these providers: we do not use the one before chat, and `responses/` tests the one after it. */
 const NOT_SPOKEN = ['completions', 'responses']
 const FAMILY = [
   'alibaba',

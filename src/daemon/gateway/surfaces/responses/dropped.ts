@@ -1,0 +1,58 @@
+import { type InputItem, ResponsesRequest } from '../../../../shared/wire/responses.ts'
+import { hostedTypes } from './tools.ts'
+
+const MEMBERS = new Set(Object.keys(ResponsesRequest.shape))
+const ITEM_MEMBERS = new Set(
+  ['type', 'id', 'status', 'role', 'content', 'phase', 'call_id', 'name', 'namespace', 'arguments', 'output'].concat([
+    'input',
+    'summary',
+    'encrypted_content',
+  ]),
+)
+const PART_MEMBERS = new Set(['type', 'text', 'annotations', 'logprobs', 'refusal', 'image_url', 'detail'])
+const TOOL_MEMBERS = new Set(['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools'])
+const INCLUDED = new Set(['reasoning.encrypted_content', 'message.output_text.logprobs'])
+
+/** Lists the members of a request that have no effect. The answer contains this list, so that no member is lost silently. */
+export function droppedFrom(request: ResponsesRequest, isStored: boolean): string[] {
+  const { store, truncation, include = [], tools = [], text = {}, reasoning = {}, input } = request
+  const dropped = new Set(unknownIn(request, MEMBERS))
+  if (store && !isStored) dropped.add('store')
+  if (truncation === 'auto') dropped.add('truncation')
+  if (request.stream_options?.include_obfuscation) dropped.add('stream_options.include_obfuscation')
+  for (const name of include) if (!INCLUDED.has(name)) dropped.add(`include[${name.slice(0, SHOWN_CHARS)}]`)
+  for (const name of unknownIn(text, new Set(['format']))) dropped.add(`text.${name}`)
+  for (const name of unknownIn(reasoning, new Set(['effort', 'summary']))) dropped.add(`reasoning.${name}`)
+  for (const type of hostedTypes(tools)) dropped.add(`tools[${type.slice(0, SHOWN_CHARS)}]`)
+  for (const tool of tools) addTool(tool, dropped)
+  if (typeof input !== 'string') for (const item of input) addItem(item, dropped)
+  return [...dropped]
+}
+
+const SHOWN_CHARS = 100
+
+/** Returns the names of the members that are set and not known. */
+const unknownIn = (value: object, known: ReadonlySet<string>): string[] =>
+  Object.entries(value).flatMap(([name, member]) =>
+    known.has(name) || member === null || member === undefined ? [] : name.slice(0, SHOWN_CHARS),
+  )
+
+function addTool(tool: NonNullable<ResponsesRequest['tools']>[number], dropped: Set<string>): void {
+  if (hostedTypes([tool]).length > 0) return
+  for (const name of unknownIn(tool, TOOL_MEMBERS)) dropped.add(`tools[].${name}`)
+  if ('tools' in tool && Array.isArray(tool.tools)) for (const one of tool.tools) addTool(one, dropped)
+  // The grammar is part of the tool's description, but nothing enforces it.
+  const { type, format } = tool as { type: string; format?: { type: string } }
+  if (type === 'custom' && format?.type === 'grammar') dropped.add('tools[].format')
+}
+
+function addItem(item: InputItem, dropped: Set<string>): void {
+  for (const name of unknownIn(item, ITEM_MEMBERS)) dropped.add(`input[].${name}`)
+  const parts = 'output' in item ? item.output : 'content' in item ? item.content : undefined
+  if (!Array.isArray(parts)) return
+  for (const part of parts as { type: string; detail?: string }[]) {
+    for (const name of unknownIn(part, PART_MEMBERS)) dropped.add(`input[].content[].${name}`)
+    if (part.type === 'input_image' && part.detail !== undefined && part.detail !== 'auto')
+      dropped.add('input[].content[].detail')
+  }
+}

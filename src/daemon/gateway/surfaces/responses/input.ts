@@ -1,0 +1,55 @@
+import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
+import type { ResponsesRequest } from '../../../../shared/wire/responses.ts'
+import type { GenerationOptions, ResponseFormat } from '../../../models/conversation.ts'
+import { askedOptions, type ChatInput, makerOf, requireModel } from '../../chat/input.ts'
+import { toConversation } from './items.ts'
+import type { Tools } from './tools.ts'
+
+/**
+ * Converts a body of POST /v1/responses to the pipeline's input. Sets neither a default temperature nor a default limit.
+ * @throws MODEL_REQUIRED, VALIDATION_ERROR
+ */
+export function toChatInput(request: ResponsesRequest, tools: Tools): ChatInput {
+  requireModel(request)
+  return {
+    conversation: toConversation(request, makerOf(request)),
+    chain: request,
+    index: ZERO_KNOWLEDGE,
+    useRag: false,
+    policy: request.smltp_policy,
+    shield: request.prompt_shield,
+    userId: request.user_id,
+    conversationId: undefined,
+    temperature: request.temperature,
+    maxTokens: request.max_output_tokens,
+    fields: { maxTokens: 'max_output_tokens', thinking: 'reasoning.effort' },
+    stream: request.stream ?? false,
+    options: toOptions(request, tools),
+  }
+}
+
+const LOGPROBS = 'message.output_text.logprobs'
+
+function toOptions(request: ResponsesRequest, { offered, choice }: Tools): GenerationOptions | undefined {
+  const { text, include = [], top_logprobs: topLogprobs } = request
+  return askedOptions({
+    tools: offered,
+    toolChoice: choice,
+    parallelToolCalls: request.parallel_tool_calls,
+    responseFormat: text?.format && toResponseFormat(text.format),
+    topP: request.top_p,
+    logprobs: include.includes(LOGPROBS) || (topLogprobs ?? 0) > 0 ? true : undefined,
+    topLogprobs: topLogprobs === 0 ? undefined : topLogprobs,
+    // The original API uses `safety_identifier` as the newer name of `user`.
+    user: request.user ?? request.safety_identifier,
+    reasoningEffort: request.reasoning?.effort,
+  })
+}
+
+type Format = NonNullable<NonNullable<ResponsesRequest['text']>['format']>
+
+function toResponseFormat(format: Format): ResponseFormat {
+  if (format.type !== 'json_schema') return { type: format.type }
+  const { type, name, schema, strict, description } = format
+  return { type, name, schema, strict, description }
+}

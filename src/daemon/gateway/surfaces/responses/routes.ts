@@ -1,0 +1,74 @@
+import {
+  type InputItem,
+  RESPONSES_PATH,
+  ResponsesEvent,
+  ResponsesRequest,
+  ResponsesResponse,
+} from '../../../../shared/wire/responses.ts'
+import type { Caller } from '../../../platform/http/caller.ts'
+import { type Route, route } from '../../../platform/http/route.ts'
+import { type ChatOperation, chatOperation } from '../../chat/chat.ts'
+import { requireFewMessages } from '../../chat/input.ts'
+import type { GovernedDeps } from '../../governed/deps.ts'
+import { governed } from '../../governed/governed.ts'
+import { FAILURES } from '../openai/failures.ts'
+import { itemsOf, withEarlierItems } from './continued.ts'
+import { toChatInput } from './input.ts'
+import { responsesSurface } from './response.ts'
+import type { ResponseStore } from './store.ts'
+import { storedResponseRoutes } from './stored-routes.ts'
+import { toTools } from './tools.ts'
+
+/**
+ * The routes for clients of OpenAI's Responses API, also available directly under `/v1`.
+ * @param store undefined if answers are not stored
+ */
+export function responsesRoutes(deps: GovernedDeps, store: ResponseStore | undefined): Route[] {
+  const { limits } = deps
+  return [
+    route({
+      method: 'POST',
+      path: RESPONSES_PATH,
+      access: 'key',
+      errors: 'openai',
+      summary: "Create an answer in the format of OpenAI's Responses API",
+      tags: ['OpenAI-compatible'],
+      body: ResponsesRequest,
+      bodyLimit: limits.bodyBytes,
+      jsonDepth: limits.jsonDepth,
+      hashesBody: true,
+      callsModels: true,
+      takesIdempotencyKey: true,
+      responses: { 200: { description: 'The answer', schema: ResponsesResponse, stream: ResponsesEvent }, ...FAILURES },
+      async handle(context) {
+        const { body, caller } = context
+        const request = await withEarlierItems(body, caller, store, limits)
+        if (typeof request.input !== 'string') requireFewMessages(request.input, limits, 'input')
+        const tools = toTools(request)
+        const kept = store && body.store !== false ? keepIn(store, itemsOf(request), caller) : undefined
+        const operation = chatOperation(responsesSurface({ request: body, tools, keep: kept?.keep }))
+        return governed(kept ? kept.storing(operation) : operation, toChatInput(request, tools), context, deps)
+      },
+    }),
+    ...(store ? storedResponseRoutes(store) : []),
+  ]
+}
+
+/** Stores the complete answer of one request together with the request's other records. */
+function keepIn(store: ResponseStore, input: InputItem[], caller: Caller) {
+  let response: ResponsesResponse | undefined
+  return {
+    keep(complete: ResponsesResponse) {
+      response = complete
+    },
+    storing: (operation: ChatOperation): ChatOperation => ({
+      ...operation,
+      async deliver(running, opened, deps) {
+        const delivery = await operation.deliver(running, opened, deps)
+        if (delivery.broken || !response) return delivery
+        const { retentionDays } = running.screened.policy.document
+        return { ...delivery, stored: store.toRow(caller, { response, input }, retentionDays) }
+      },
+    }),
+  }
+}

@@ -1,0 +1,111 @@
+// The tools of a request. Providers accept only functions, so custom tools and namespaces are translated to functions.
+import { invalidField } from '../../../../shared/errors.ts'
+import type { OwnTool, ResponsesRequest, ResponsesTool } from '../../../../shared/wire/responses.ts'
+import type { Tool, ToolCall, ToolChoice } from '../../../models/conversation.ts'
+import { parseObject } from '../../../platform/text/json.ts'
+
+/** A tool as the request describes it. */
+type Described = { type: 'function' | 'custom'; name: string; namespace?: string }
+
+export type Tools = {
+  /** The functions that models receive. Undefined if the request has no tools that a client runs. */
+  offered: Tool[] | undefined
+  choice: ToolChoice | undefined
+  /** Returns the tool of a call by the name of its function. */
+  describe(name: string): Described
+}
+
+/** A custom tool becomes a function with this parameter. */
+const CUSTOM_PARAMETERS = {
+  type: 'object',
+  properties: { input: { type: 'string' } },
+  required: ['input'],
+  additionalProperties: false,
+}
+
+/** @throws VALIDATION_ERROR if two tools have the same name, or the choice names an unknown tool */
+export function toTools({ tools = [], tool_choice: choice }: Pick<ResponsesRequest, 'tools' | 'tool_choice'>): Tools {
+  const described = new Map<string, Described>()
+  const all: Tool[] = []
+
+  function add(tool: OwnTool, namespace?: { name: string; description?: string | undefined }): void {
+    const name = toFunctionName(tool.name, namespace?.name)
+    if (described.has(name)) throw invalidField('tools', `Two tools have the name "${name.slice(0, 100)}".`)
+    described.set(name, { type: tool.type, name: tool.name, ...(namespace && { namespace: namespace.name }) })
+    const description = joined(namespace?.description, tool.description)
+    all.push(tool.type === 'function' ? { ...toFunction(tool), name, description } : toCustom(tool, name, description))
+  }
+
+  for (const tool of tools) {
+    if (isOwn(tool)) add(tool)
+    else if (isNamespace(tool)) {
+      const { name, description } = tool
+      // The description of a namespace is part of its first tool, because functions have no namespaces.
+      for (const [at, one] of tool.tools.entries()) add(one, { name, description: at === 0 ? description : undefined })
+    }
+  }
+  const named = choiceOf(choice, described)
+  const offered = named.allowed ? all.filter(({ name }) => named.allowed?.has(name)) : all
+  return {
+    offered: offered.length > 0 ? offered : undefined,
+    choice: named.choice,
+    describe: (name) => described.get(name) ?? { type: 'function', name },
+  }
+}
+
+const isOwn = (tool: ResponsesTool): tool is OwnTool => tool.type === 'function' || tool.type === 'custom'
+type Namespace = Extract<ResponsesTool, { tools: unknown }>
+const isNamespace = (tool: ResponsesTool): tool is Namespace => tool.type === 'namespace'
+
+/** The types of the tools that the original API runs itself. The gateway cannot offer these tools. */
+export const hostedTypes = (tools: readonly ResponsesTool[] = []): string[] =>
+  tools.flatMap((tool) => (isOwn(tool) || isNamespace(tool) ? [] : tool.type))
+
+/** Returns the name of a tool's function. */
+export function toFunctionName(name: string, namespace?: string | undefined): string {
+  if (namespace === undefined) return name
+  return namespace.endsWith('__') ? namespace + name : `${namespace}__${name}`
+}
+
+const toFunction = ({ parameters, strict }: Extract<OwnTool, { type: 'function' }>) => ({ parameters, strict })
+
+/** Functions have no grammar, so the description asks for it. */
+function toCustom({ format }: Extract<OwnTool, { type: 'custom' }>, name: string, description?: string): Tool {
+  const grammar =
+    format?.type === 'grammar'
+      ? `Write \`input\` in exactly this form (${format.syntax}):\n\n${format.definition}`
+      : undefined
+  return { name, description: joined(description, grammar), parameters: CUSTOM_PARAMETERS }
+}
+
+function choiceOf(
+  choice: ResponsesRequest['tool_choice'],
+  described: ReadonlyMap<string, Described>,
+): { choice: ToolChoice | undefined; allowed?: ReadonlySet<string> } {
+  if (choice === undefined || typeof choice === 'string') return { choice }
+  const known = ({ name }: { name: string }): string => {
+    // A choice may name a tool of a namespace without its namespace.
+    const found = described.has(name) ? name : [...described].find(([, tool]) => tool.name === name)?.[0]
+    if (found === undefined) throw invalidField('tool_choice', `No tool has the name "${name.slice(0, 100)}".`)
+    return found
+  }
+  if (choice.type !== 'allowed_tools') return { choice: { name: known(choice) } }
+  return { choice: choice.mode, allowed: new Set(choice.tools.map(known)) }
+}
+
+const joined = (...texts: (string | undefined)[]): string | undefined => {
+  const filled = texts.filter((text) => text !== undefined && text !== '')
+  return filled.length === 0 ? undefined : filled.join('\n\n')
+}
+
+/** Converts an earlier call of a custom tool. */
+export const toCustomArguments = (input: string): string => JSON.stringify({ input })
+
+/**
+ * Returns the input of a call to a custom tool. If the model did not follow the parameters, the input is the text that
+ * it wrote.
+ */
+export function toCustomInput({ arguments: text }: Pick<ToolCall, 'arguments'>): string {
+  const input = parseObject(text)?.input
+  return typeof input === 'string' ? input : text
+}

@@ -1,0 +1,285 @@
+// Decodes answers of OpenAI's Responses API, from OpenAI, Azure and compatible servers.
+import { isObject, type Json, member, tokenCount as tokens } from '../../../../platform/text/json.ts'
+import type { ChatPart, ProviderCall, TokenUsage } from '../../../provider.ts'
+import type { AnswerDraft, AnswerFormat } from '../../stream/answer-format.ts'
+import type { Ending } from '../../stream/ending.ts'
+import { END_MARK, isHeartbeat, objectIn, parseEvent, textIn } from '../../stream/event-json.ts'
+import { reportedError, truncatedError, unreadableError } from '../../stream/failure.ts'
+import type { SseEvent } from '../../stream/sse-event.ts'
+import type { Profile } from '../profiles.ts'
+
+/** Decodes answers to this call. */
+export function responsesFormat({ options }: Pick<ProviderCall, 'options'>, { origin }: Profile): AnswerFormat {
+  const tools = (options?.tools?.length ?? 0) > 0 && options?.toolChoice !== 'none'
+  return {
+    createEventDecoder: () => createEventDecoder(origin, tools),
+    decodeBody: (body) => decodeBody(body, origin, tools),
+    hidesCalls: !tools,
+  }
+}
+
+/**
+ * Items of tools that the server runs itself, of calls that the gateway never asks for, and of the server's own
+ * bookkeeping. They are not part of the answer to the caller.
+ */
+const NON_ANSWER_ITEM = /^(\w+_call(_output)?|mcp_\w+|tool_search_\w+|compaction|program(_output)?)$/
+/** Events of these items. */
+const NON_ANSWER_EVENT = /^response\.(\w+_call|mcp_|shell_|code_)/
+
+/** The status of a complete answer. Some servers shorten it. */
+const COMPLETE: ReadonlySet<unknown> = new Set(['completed', 'complete'])
+
+/** Why an answer is incomplete. Other reasons are failures. */
+const INCOMPLETE = new Map<unknown, Ending['outcome']>([
+  ['max_output_tokens', 'length'],
+  ['content_filter', 'filtered'],
+])
+
+/** An item in progress. `chars` is how much of its text or arguments has arrived. */
+type Item = { type: 'message' | 'reasoning' | 'other'; chars: number } | { type: 'call'; call: number; chars: number }
+
+type Reading = {
+  origin: string
+  /** Whether calls are passed on. */
+  tools: boolean
+  items: Map<unknown, Item>
+  calls: number
+  /** Whether the model refused to answer. */
+  refused: boolean
+}
+
+const beginReading = (origin: string, tools: boolean): Reading => ({
+  origin,
+  tools,
+  items: new Map(),
+  calls: 0,
+  refused: false,
+})
+
+function createEventDecoder(origin: string, tools: boolean): (event: SseEvent, draft: AnswerDraft) => void {
+  const reading = beginReading(origin, tools)
+  return function decode({ name, data, cut }, draft) {
+    const trimmed = data.trim()
+    if (trimmed === END_MARK) {
+      draft.done = true
+      return
+    }
+    if (isHeartbeat(trimmed)) return
+    const event = parseEvent(trimmed, cut)
+    // If the last event is incomplete, it is ignored. The assembly checks whether the end was already received.
+    if (event === undefined) return
+    if (event.type === 'error' || name === 'error') throw reportedError(event.error ?? event)
+    if (isObject(event.error)) throw reportedError(event.error)
+    decodeEvent(event, reading, draft)
+  }
+}
+
+function decodeEvent(event: Json, reading: Reading, draft: AnswerDraft): void {
+  const { parts } = draft
+  const type = textIn(event.type)
+  switch (type) {
+    case 'response.output_item.added':
+      startItem(event, reading, parts)
+      return
+    case 'response.output_item.done':
+      endItem(itemOf(event, reading, parts), objectIn(event, 'item'), reading, parts)
+      return
+    case 'response.output_text.delta':
+    case 'response.refusal.delta':
+      reading.refused ||= type === 'response.refusal.delta'
+      addText(messageOf(event, reading), textIn(event.delta), parts, event.logprobs)
+      return
+    case 'response.reasoning_summary_text.delta':
+    case 'response.reasoning_text.delta':
+      addReasoning(reasoningOf(event, reading), textIn(event.delta), reading, parts)
+      return
+    case 'response.reasoning_summary_part.added': {
+      const item = reasoningOf(event, reading)
+      if (item.chars > 0) addReasoning(item, '\n\n', reading, parts)
+      return
+    }
+    case 'response.function_call_arguments.delta': {
+      const item = keptItem(event, reading)
+      if (item?.type !== 'call') throw unreadableError('arguments outside their call')
+      addArguments(item, textIn(event.delta), reading, parts)
+      return
+    }
+    case 'response.completed':
+    case 'response.incomplete':
+    case 'response.failed':
+    case 'response.cancelled': {
+      const response = objectIn(event, 'response')
+      draft.usage = toTokenUsage(response.usage) ?? draft.usage
+      // Some servers send items only here.
+      if (reading.items.size === 0) addOutput(response.output, reading, parts)
+      draft.ending = toEnding(response, reading)
+      draft.done = true
+      return
+    }
+    default:
+      // A text of an unknown kind must not be lost. All other unknown events repeat content or report progress.
+      if (type.endsWith('.delta') && !NON_ANSWER_EVENT.test(type)) throw unreadableError('content of an unknown kind')
+  }
+}
+
+function decodeBody(body: unknown, origin: string, tools: boolean): ChatPart[] {
+  if (!isObject(body)) throw unreadableError('an answer that is not an object')
+  if (isObject(body.error)) throw reportedError(body.error)
+  if (!Array.isArray(body.output)) throw unreadableError('an answer without output')
+  const reading = beginReading(origin, tools)
+  const parts: ChatPart[] = []
+  addOutput(body.output, reading, parts)
+  parts.push({ type: 'end', ...toEnding(body, reading), usage: toTokenUsage(body.usage) })
+  return parts
+}
+
+function addOutput(output: unknown, reading: Reading, parts: ChatPart[]): void {
+  if (!Array.isArray(output)) return
+  output.forEach((item: unknown, at) => {
+    if (!isObject(item)) throw unreadableError('an item that is not an object')
+    endItem(startItem({ output_index: at, item }, reading, parts), item, reading, parts)
+  })
+}
+
+const keyOf = ({ output_index: index, item_id: id }: Json): unknown => index ?? id
+const keptItem = (event: Json, { items }: Reading): Item | undefined => items.get(keyOf(event))
+
+function keep<Kept extends Item>(event: Json, item: Kept, { items }: Reading): Kept {
+  items.set(keyOf(event), item)
+  return item
+}
+
+function startItem(event: Json, reading: Reading, parts: ChatPart[]): Item {
+  const item = objectIn(event, 'item')
+  switch (item.type) {
+    case 'message':
+    case 'reasoning':
+      return keep(event, { type: item.type, chars: 0 }, reading)
+    case 'function_call':
+    case 'custom_tool_call': {
+      const { call_id: id, name } = item
+      if (typeof id !== 'string' || typeof name !== 'string') throw unreadableError('a tool call without id or name')
+      const call = reading.calls++
+      if (reading.tools) parts.push({ type: 'tool_call', index: call, id, name, arguments: '' })
+      return keep(event, { type: 'call', call, chars: 0 }, reading)
+    }
+    default:
+      // An unknown item may contain text, so skipping it could make a shortened answer look complete.
+      if (!NON_ANSWER_ITEM.test(textIn(item.type))) throw unreadableError('content of an unknown kind')
+      return keep(event, { type: 'other', chars: 0 }, reading)
+  }
+}
+
+/** Some servers send `done` without `added`. */
+const itemOf = (event: Json, reading: Reading, parts: ChatPart[]): Item =>
+  keptItem(event, reading) ?? startItem(event, reading, parts)
+
+function messageOf(event: Json, reading: Reading): Item {
+  const item = keptItem(event, reading) ?? keep(event, { type: 'message', chars: 0 }, reading)
+  if (item.type !== 'message') throw unreadableError('text outside its message')
+  return item
+}
+
+function reasoningOf(event: Json, reading: Reading): Item {
+  const item = keptItem(event, reading) ?? keep(event, { type: 'reasoning', chars: 0 }, reading)
+  if (item.type !== 'reasoning') throw unreadableError('reasoning outside its item')
+  return item
+}
+
+/** Adds the content that no delta contained. */
+function endItem(item: Item, done: Json, reading: Reading, parts: ChatPart[]): void {
+  if (item.type === 'message') {
+    const pieces = listIn(done.content)
+    reading.refused ||= pieces.some(({ type }) => type === 'refusal')
+    const text = pieces.map(toText).join('')
+    addText(item, text.slice(item.chars), parts, pieces[0]?.logprobs)
+  } else if (item.type === 'reasoning') {
+    if (item.chars === 0) addReasoning(item, reasoningText(done), reading, parts)
+    const data = textIn(done.encrypted_content)
+    if (data !== '') parts.push({ type: 'reasoning', text: '', origin: reading.origin, data })
+  } else if (item.type === 'call') {
+    const custom = done.type === 'custom_tool_call'
+    const text = custom ? JSON.stringify({ input: textIn(done.input) }) : textIn(done.arguments)
+    addArguments(item, text.slice(item.chars), reading, parts)
+  }
+}
+
+function listIn(value: unknown): Json[] {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value) || !value.every(isObject)) throw unreadableError('content of an unknown kind')
+  return value
+}
+
+function toText(part: Json): string {
+  if (part.type === 'output_text') return textIn(part.text)
+  if (part.type === 'refusal') return textIn(part.refusal)
+  throw unreadableError('content of an unknown kind')
+}
+
+function reasoningText({ summary, content }: Json): string {
+  const own = listIn(summary)
+  return (own.length > 0 ? own : listIn(content)).map(({ text }) => textIn(text)).join('\n\n')
+}
+
+function addText(item: Item, text: string, parts: ChatPart[], logprobs: unknown): void {
+  if (text === '') return
+  item.chars += text.length
+  const asked = Array.isArray(logprobs) && logprobs.length > 0
+  parts.push(asked ? { type: 'text', text, logprobs: { content: logprobs } } : { type: 'text', text })
+}
+
+function addReasoning(item: Item, text: string, { origin }: Reading, parts: ChatPart[]): void {
+  if (text === '') return
+  item.chars += text.length
+  parts.push({ type: 'reasoning', text, origin })
+}
+
+function addArguments(
+  item: Extract<Item, { type: 'call' }>,
+  text: string,
+  { tools }: Reading,
+  parts: ChatPart[],
+): void {
+  if (text === '') return
+  item.chars += text.length
+  if (tools) parts.push({ type: 'tool_call', index: item.call, arguments: text })
+}
+
+/** @throws ProviderError unless the answer has ended */
+function toEnding({ status, error, incomplete_details: details }: Json, { tools, items, refused }: Reading): Ending {
+  if (isObject(error)) throw reportedError(error)
+  if (status === 'incomplete') {
+    const reason = textIn(member(details, 'reason'))
+    const outcome = INCOMPLETE.get(reason)
+    if (!outcome) throw unreadableError('an incomplete answer without a known reason')
+    return { outcome, nativeFinishReason: reason }
+  }
+  if (status === 'failed' || status === 'cancelled') throw reportedError({ code: status })
+  if (status !== undefined && status !== null && !COMPLETE.has(status)) throw truncatedError()
+  const all = [...items.values()]
+  // If no tools were offered, an answer that consists only of a tool call is an error, because the caller cannot
+  // execute the call.
+  if (
+    !tools &&
+    all.some(({ type }) => type === 'call') &&
+    !all.some(({ type, chars }) => type === 'message' && chars > 0)
+  )
+    throw unreadableError('a tool call instead of an answer')
+  return { outcome: refused ? 'filtered' : 'complete', nativeFinishReason: refused ? 'refusal' : 'completed' }
+}
+
+/** Returns undefined if a count is missing, or if both are zero: some servers send zeros as a placeholder. */
+function toTokenUsage(usage: unknown): TokenUsage | undefined {
+  if (!isObject(usage)) return undefined
+  const inputTokens = tokens(usage.input_tokens)
+  const outputTokens = tokens(usage.output_tokens)
+  if (inputTokens === undefined || outputTokens === undefined || inputTokens + outputTokens === 0) return undefined
+  return {
+    inputTokens,
+    outputTokens,
+    cacheReadTokens: tokens(member(usage.input_tokens_details, 'cached_tokens')) ?? 0,
+    cacheWriteTokens: tokens(member(usage.input_tokens_details, 'cache_write_tokens')) ?? 0,
+    reasoningTokens: tokens(member(usage.output_tokens_details, 'reasoning_tokens')) ?? 0,
+    estimated: false,
+  }
+}

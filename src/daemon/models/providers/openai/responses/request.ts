@@ -1,0 +1,124 @@
+// Converts calls to requests of OpenAI's Responses API.
+import {
+  type Content,
+  type ContentPart,
+  citedText,
+  type GenerationOptions,
+  type Message,
+  type ResponseFormat,
+  systemText,
+  type Tool,
+  type ToolChoice,
+} from '../../../conversation.ts'
+import { type ProviderCall, ProviderError } from '../../../provider.ts'
+import type { Ability, Profile } from '../profiles.ts'
+import { refuseWhatLacks } from '../request.ts'
+
+/** The options of chat completions that the Responses API does not have. */
+const LACKS: readonly Ability[] = ['stop', 'seed', 'penalties', 'top_k']
+
+/**
+ * Returns the body of POST /responses for a call, as JSON. The server never stores the answer: the gateway sends the
+ * whole conversation each time.
+ * @throws ProviderError `bad_request` for options that the API or the model does not support
+ */
+export function toResponsesRequest(call: ProviderCall, profile: Profile): string {
+  const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options = {} } = call
+  const instructions = systemText(system)
+  refuseWhatLacks(call, { ...profile, lacks: [...profile.lacks, ...LACKS] })
+  const isSent = !(profile.fixedTemperature && temperatureIsDefault)
+  return JSON.stringify({
+    model,
+    ...(instructions !== '' && { instructions }),
+    input: call.messages.flatMap((message) => toItems(message, profile)),
+    max_output_tokens: maxTokens,
+    temperature: isSent ? temperature : undefined,
+    stream,
+    store: false,
+    ...toFields(options, profile),
+  })
+}
+
+function toFields(options: GenerationOptions, profile: Profile): object {
+  const { responseFormat: format, reasoningEffort: effort, logprobs } = options
+  const hasTools = (options.tools?.length ?? 0) > 0
+  const include = [
+    // Other models reject this value.
+    ...(profile.fixedTemperature ? ['reasoning.encrypted_content'] : []),
+    ...(logprobs ? ['message.output_text.logprobs'] : []),
+  ]
+  return {
+    ...(hasTools && {
+      tools: options.tools?.map(toTool),
+      tool_choice: toToolChoice(options.toolChoice),
+      parallel_tool_calls: options.parallelToolCalls,
+    }),
+    ...(format && { text: { format: toFormat(format) } }),
+    top_p: profile.lacks.includes('top_p') ? undefined : options.topP,
+    top_logprobs: options.topLogprobs,
+    user: profile.refusesUser ? undefined : options.user,
+    ...(effort !== undefined && { reasoning: { effort } }),
+    ...(include.length > 0 && { include }),
+  }
+}
+
+/** The API's own default for `strict` is true, which rejects many schemas. */
+const toTool = ({ name, description, parameters = {}, strict = false }: Tool) => ({
+  type: 'function',
+  name,
+  description,
+  parameters,
+  strict,
+})
+
+const toToolChoice = (choice: ToolChoice | undefined) =>
+  typeof choice === 'object' ? { type: 'function', name: choice.name } : choice
+
+const toFormat = (format: ResponseFormat): object => format
+
+function toItems(message: Message, { origin }: Profile): object[] {
+  if (message.role === 'user') return [{ role: 'user', content: toContent(message.content) }]
+  if (message.role === 'tool') {
+    return [{ type: 'function_call_output', call_id: message.toolCallId, output: toContent(message.content) }]
+  }
+  const { content, reasoning = [], toolCalls = [] } = message
+  // Only encrypted reasoning of the same server is accepted.
+  const steps = reasoning.flatMap((step) =>
+    step.origin === origin && step.data !== undefined
+      ? [{ type: 'reasoning', summary: toSummary(step.text), encrypted_content: step.data }]
+      : [],
+  )
+  const calls = toolCalls.map(({ id, name, arguments: text }) => ({
+    type: 'function_call',
+    call_id: id,
+    name,
+    arguments: text,
+  }))
+  const text =
+    typeof content === 'string' ? content : content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  return [...steps, ...(text === '' ? [] : [{ role: 'assistant', content: text }]), ...calls]
+}
+
+const toSummary = (text: string) => (text === '' ? [] : [{ type: 'summary_text', text }])
+
+function toContent(content: Content): string | object[] {
+  return typeof content === 'string' ? content : content.map(toPart)
+}
+
+function toPart(part: ContentPart): object {
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text }
+    case 'image':
+      return { type: 'input_image', image_url: `data:${part.mediaType};base64,${part.data}`, detail: 'auto' }
+    case 'image_url':
+      return { type: 'input_image', image_url: part.url, detail: 'auto' }
+    case 'native': {
+      const text = citedText(part)
+      if (text) return toPart(text)
+      throw new ProviderError('bad_request', `The provider does not support blocks of type ${part.block.type}.`)
+    }
+    default:
+      return part satisfies never
+  }
+}
