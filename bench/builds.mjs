@@ -16,7 +16,7 @@ const CASES = [
 ]
 /** The warm-up streams send chunks faster, so that V8 finishes compiling sooner. */
 const WARM_UP = [CASES[0], { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } }]
-const FULL = { rounds: 12, seconds: 2, warmUpRuns: 20 }
+const FULL = { rounds: 12, seconds: 2, warmUpRuns: 10 }
 const QUICK = { rounds: 5, seconds: 2, warmUpRuns: 5 }
 
 /**

@@ -29,7 +29,7 @@ const WARM_UP = [
   { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } },
 ]
 
-const FULL = { rounds: 5, jsonSeconds: 2, streamSeconds: 3, warmUpRuns: 20, budgetSeconds: 600 }
+const FULL = { rounds: 5, jsonSeconds: 2, streamSeconds: 3, warmUpRuns: 10, budgetSeconds: 600 }
 const QUICK = { rounds: 2, jsonSeconds: 1, streamSeconds: 2, warmUpRuns: 3, budgetSeconds: 120 }
 const REPEATS = 2
 /**
