@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { createPacer, type Pacer, runInSlices } from '../../platform/pacing.ts'
 import { hashing, piecesOf } from '../../platform/text/json-writer.ts'
-import type { Effort } from './detection.ts'
+import { type Effort, UNREAD } from './detection.ts'
 import { screenInSlices } from './long-text.ts'
-import { type ArmedDetector, type Screened, screening } from './redaction.ts'
+import { type ArmedDetector, type GuardHit, type Screened, screening } from './redaction.ts'
 import type { TextFormat } from './stream/text-view.ts'
 
-/** Variants of `screenInSlices` and `screening` that skip texts known to be clean. */
+/** Variants of `screenInSlices` and `screening` that skip texts whose result is known. */
 export type CleanTexts = {
   screenInSlices: typeof screenInSlices
   screening(
@@ -27,11 +27,12 @@ const LONG_CHARS = 262_144
 /**
  * Remembers which texts are clean, so that detectors can skip them. Each request of a conversation repeats all earlier
  * messages, and each conversation repeats its system prompt. The cache stores the SHA-256 of a text instead of the
- * text. Texts with findings are not cached, because their findings must be reported each time.
+ * text. If findings are only logged, their types and counts are remembered too, and reported each time. Texts that
+ * rules change or block are not cached, because their result contains text.
  * @returns a factory of separate instances: use one for each party that must not learn about the texts of other parties
  */
 export function createCleanTexts(): () => CleanTexts {
-  const known = new LRUCache<string, readonly ArmedDetector['detector'][]>({ max: TEXTS_KNOWN })
+  const known = new LRUCache<string, Known>({ max: TEXTS_KNOWN })
   let made = 0
 
   return () => {
@@ -46,15 +47,20 @@ export function createCleanTexts(): () => CleanTexts {
     }
     /** Returns the detectors that must still scan this text. */
     const leftOf = (name: string, armed: readonly ArmedDetector[]): readonly ArmedDetector[] => {
-      const passed = known.get(name)
+      const passed = known.get(name)?.passed
       return passed ? armed.filter(({ detector }) => !passed.includes(detector)) : armed
     }
+    /** Returns the result if the same detectors and actions have only logged findings in this text. */
+    const loggedIn = (name: string, raw: string, armed: readonly ArmedDetector[]): Screened | undefined => {
+      const { logged } = known.get(name) ?? {}
+      if (!logged || !isSame(logged.armed, armed)) return undefined
+      return { text: raw, hits: logged.hits.map((hit) => ({ ...hit })), isBlocked: false }
+    }
     const remember = (name: string, armed: readonly ArmedDetector[], screened: Screened): Screened => {
-      if (screened.hits.length === 0) {
-        known.set(
-          name,
-          armed.map(({ detector }) => detector),
-        )
+      const { hits } = screened
+      if (hits.length === 0) known.set(name, { passed: armed.map(({ detector }) => detector) })
+      else if (hits.every(isOnlyLogged)) {
+        known.set(name, { passed: [], logged: { armed, hits: hits.map((hit) => ({ ...hit })) } })
       }
       return screened
     }
@@ -63,6 +69,8 @@ export function createCleanTexts(): () => CleanTexts {
       *screening(raw, format, armed, effort) {
         const name = raw.length <= LONG_CHARS ? nameOf(raw, format) : yield* namingLong(raw, format)
         if (name === undefined) return yield* screening(raw, format, armed, undefined, effort)
+        const logged = loggedIn(name, raw, armed)
+        if (logged) return logged
         const left = leftOf(name, armed)
         if (left.length === 0) return cleanOf(raw)
         return remember(name, armed, yield* screening(raw, format, left, undefined, effort))
@@ -92,6 +100,8 @@ export function createCleanTexts(): () => CleanTexts {
       pacer: Pacer | undefined,
     ): Screened | Promise<Screened> {
       if (name === undefined) return screenInSlices(raw, format, armed, undefined, pacer)
+      const logged = loggedIn(name, raw, armed)
+      if (logged) return logged
       const left = leftOf(name, armed)
       if (left.length === 0) return cleanOf(raw)
       const screened = screenInSlices(raw, format, left, undefined, pacer)
@@ -101,5 +111,17 @@ export function createCleanTexts(): () => CleanTexts {
     }
   }
 }
+
+/** `passed` are the detectors without findings in a text. `logged` are the findings of all detectors. */
+type Known = {
+  passed: readonly ArmedDetector['detector'][]
+  logged?: { armed: readonly ArmedDetector[]; hits: readonly GuardHit[] }
+}
+
+/** A text that was not scanned to its end is scanned again. */
+const isOnlyLogged = ({ action, type }: GuardHit): boolean => action === 'log' && type !== UNREAD
+
+const isSame = (one: readonly ArmedDetector[], other: readonly ArmedDetector[]): boolean =>
+  one === other || (one.length === other.length && one.every((armed, at) => armed === other[at]))
 
 const cleanOf = (text: string): Screened => ({ text, hits: [], isBlocked: false })

@@ -76,6 +76,46 @@ test('a finding is repeated each time, also next to a detector without findings'
   expect(screenText(`${CLEAN} an eagle`, 'text', [eagle.armed]).hits).toHaveLength(1)
 })
 
+describe('texts with findings', () => {
+  const FOUND = `${CLEAN} a falcon and a falcon`
+
+  test('that are only logged are scanned once, and reported each time', async () => {
+    const { armed, read } = watcher('falcon')
+    const texts = createCleanTexts()()
+    const first = await texts.screenInSlices(FOUND, 'text', [armed])
+    expect(first).toEqual({
+      text: FOUND,
+      hits: [{ guard: 'falcon', type: 'falcon', action: 'log', count: 1 }],
+      isBlocked: false,
+    })
+    const expected = structuredClone(first)
+    // Callers may change what they got.
+    for (const hit of first.hits) hit.count += 100
+    expect(await texts.screenInSlices(FOUND, 'text', [armed])).toEqual(expected)
+    expect(screenTextOf(texts)(FOUND, 'text', [armed])).toEqual(expected)
+    expect(read).toHaveLength(1)
+  })
+
+  test('are scanned again by other detectors, or if the action is another', () => {
+    const [falcon, eagle] = [watcher('falcon'), watcher('eagle')]
+    const screenText = screenTextOf(createCleanTexts()())
+    screenText(FOUND, 'text', [falcon.armed])
+    expect(screenText(FOUND, 'text', [falcon.armed, eagle.armed]).hits).toHaveLength(1)
+    expect(screenText(FOUND, 'text', [{ ...falcon.armed, actionOf: () => 'mask' }]).text).toContain('[FALCON]')
+    expect([falcon.read.length, eagle.read.length]).toEqual([3, 1])
+  })
+
+  test.each(['mask', 'remove', 'block'] as const)('that are changed by %s are scanned again', (action) => {
+    const { armed, read } = watcher('falcon')
+    const screenText = screenTextOf(createCleanTexts()())
+    const acting: ArmedDetector = { ...armed, actionOf: () => action }
+    const first = screenText(FOUND, 'text', [acting])
+    expect(first.text).not.toBe(FOUND)
+    expect(screenText(FOUND, 'text', [acting])).toEqual(first)
+    expect(read).toHaveLength(2)
+  })
+})
+
 test('texts that differ only in broken characters are distinguished', () => {
   const screenText = screenTextOf(createCleanTexts()())
   const broken = watcher('\ud83d')
