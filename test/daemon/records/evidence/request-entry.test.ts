@@ -100,6 +100,7 @@ const end: fc.Arbitrary<RequestEnd> = fc.record({
       ...{ outcome: fc.constantFrom('complete', 'truncated', 'aborted'), model: text, firstTokenMs: count },
       usage: fc.record({
         ...{ inputTokens: count, outputTokens: count, cacheReadTokens: count, cacheWriteTokens: count },
+        cacheWriteHourTokens: count,
         ...{ reasoningTokens: count, estimated: fc.boolean() },
       }),
       cost: fc.record({
