@@ -2,6 +2,7 @@
 import { expect } from 'vitest'
 import type { Db } from '../../src/daemon/platform/db/db.ts'
 import { modelFailover } from '../../src/daemon/records/events/events.ts'
+import { payloadOf } from '../../src/daemon/records/evidence/entry-payload.ts'
 import type { Received as Post } from '../daemon/webhooks/receiver.ts'
 import type { Acknowledged, Sent } from './kill-load.ts'
 
@@ -21,8 +22,8 @@ export type Totals = { requests: number; inputTokens: number; outputTokens: numb
 
 /** The receipts of the load, from the log. */
 export async function loadReceipts(db: Db): Promise<Receipt[]> {
-  const entries = await db.selectFrom('evidence_entries').select('payload').execute()
-  const receipts: Receipt[] = entries.map(({ payload }) => JSON.parse(String(payload)))
+  const entries = await db.selectFrom('evidence_entries').select(['id', 'created_at', 'payload']).execute()
+  const receipts = entries.map((entry) => payloadOf(entry) as unknown as Receipt)
   return receipts.filter(({ kind }) => kind === 'request')
 }
 

@@ -126,7 +126,7 @@ describe('with a gateway', () => {
     const differences = await policies(['diff', 'public', 'Compared', '-o', 'tsv'])
     expect(differences).toEqual({
       exitCode: 0,
-      stdout: 'path\tfrom\tto\ndeniedModels\t\ta/a,b/b\npii.enabled\tfalse\ttrue\n',
+      stdout: 'path\tfrom\tto\ndeniedModels\t\ta/a,b/b\npii.enabled\tfalse\ttrue\nserverTools.allowed\ttrue\tfalse\n',
       stderr: '',
     })
     const file = await fileWith((await policies(['show', 'compared', '-o', 'yaml'])).stdout)
@@ -229,6 +229,7 @@ describe('settings of a document', () => {
       'promptShield.required=true',
       'promptShield.minSensitivity=permissive',
       'promptShield.policyId=ours',
+      'addresses.allowed=true',
       'retentionDays=7',
     ])
     expect(PolicyDocument.parse(withSettings({}, texts.map(toSetting)))).toEqual(document)

@@ -37,19 +37,19 @@ const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png'
 const CACHE = { type: 'ephemeral', ttl: '5m', scope: 'global' }
 const CACHED_TEXT = { type: 'text', text: 'hi', cache_control: CACHE }
 const CITED_TEXT = { type: 'text', text: 'hi', citations: [{ type: 'char_location' }] }
+const PICTURES = [
+  IMAGE,
+  { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' }, cache_control: CACHE },
+  { type: 'image', source: { type: 'file', file_id: 'file_1' } },
+]
 const FILES = [
   { type: 'url', url: 'https://example.com/a.pdf' },
   { type: 'file', file_id: 'file_1' },
   { type: 'base64', media_type: 'application/pdf', data: 'aGk=' },
   { type: 'text', media_type: 'text/plain', data: 'hi' },
   { type: 'content', content: 'hi' },
-  { type: 'content', content: [CACHED_TEXT, CITED_TEXT, IMAGE] },
+  { type: 'content', content: [CACHED_TEXT, CITED_TEXT, ...PICTURES] },
 ].map((source) => ({ type: 'document', source, title: 'A title', context: 'A context', cache_control: CACHE }))
-const PICTURES = [
-  IMAGE,
-  { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' }, cache_control: CACHE },
-  { type: 'image', source: { type: 'file', file_id: 'file_1' } },
-]
 const FOUND = {
   type: 'search_result',
   source: 'A source',
