@@ -123,6 +123,16 @@ function shortened(text: string): string | undefined {
   return `${characters.slice(0, PROVIDER_MESSAGE_CHARS - 1).join('')}…`.toWellFormed()
 }
 
+/** Members below which the caller chooses the names: JSON Schemas, and members that only one API has. */
+const WITH_CHOSEN_NAMES: ReadonlySet<string> = new Set([
+  'parameters',
+  'schema',
+  'fields',
+  'definition',
+  'members',
+  'block',
+])
+
 /** The folded text of everything that was sent. Returns undefined if there is too much of it. */
 function foldedBytesOf(sent: readonly unknown[]): Buffer | undefined {
   const texts: string[] = []
@@ -146,8 +156,7 @@ function foldedBytesOf(sent: readonly unknown[]): Buffer | undefined {
       else {
         for (const [name, member] of Object.entries(value)) {
           if (withNames) waiting.push({ value: name, withNames })
-          // The caller chooses the names in a JSON Schema.
-          waiting.push({ value: member, withNames: withNames || name === 'parameters' || name === 'schema' })
+          waiting.push({ value: member, withNames: withNames || WITH_CHOSEN_NAMES.has(name) })
         }
       }
       left -= 1

@@ -32,6 +32,7 @@ describe('text of the request', () => {
     options: {
       tools: [{ name: 'find_birds', parameters: { type: 'object', properties: { patient_record: {} } } }],
       stop: ['Ende der Geschichte'],
+      native: { origin: 'anthropic', fields: { takeover_of_acme: 1 } },
     },
   }
   test.each([
@@ -45,6 +46,11 @@ describe('text of the request', () => {
     ['in part', 'Flagged near the heron leave its umb, sorry', 'Flagged near …, sorry'],
     ['of the system prompt', 'Flagged: a lighthouse keeper would', 'Flagged: …'],
     ['in the names of a schema', "Property 'patient_record' is bad", "Property '…' is bad"],
+    [
+      'in the names of unknown members',
+      'takeover_of_acme: Extra inputs are not permitted',
+      '…: Extra inputs are not permitted',
+    ],
     ['in an option', 'Stop Ende der Geschichte is bad', 'Stop … is bad'],
     ['in a short quotation', "Word 'heron' is bad", "Word '…' is bad"],
   ])('is replaced %s', (_, said, shown) => {
