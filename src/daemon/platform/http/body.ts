@@ -214,7 +214,7 @@ const tooManyValues = () => new GatewayError('INVALID_JSON', `The JSON body may 
 const tokenTooLong = () =>
   new GatewayError(
     'INVALID_JSON',
-    `A name, a number or white space in the JSON body may have at most ${JSON_TOKEN_BYTES} bytes.`,
+    `A name or a number in the JSON body may have at most ${JSON_TOKEN_BYTES} bytes.`,
   )
 
 function requireUtf8(raw: Buffer): void {

@@ -29,8 +29,8 @@ export type JsonReaderOptions = {
    */
   beforeValues?: (count: number) => void
   /**
-   * The maximum length of a name, a number, or white space. Each of them is read in one step. Default: unlimited, as for
-   * JSON.parse.
+   * The maximum length of a name or a number. Each of them is read in one step. Default: unlimited, as for JSON.parse.
+   * White space is unlimited.
    */
   maxTokenBytes?: number
   tokenTooLong?: () => Error
@@ -108,6 +108,7 @@ class JsonReader {
     let tokenStart = 0
     for (let at = 0; at < bytes.length; at++) {
       at = nextStructural(bytes, at, Math.min(bytes.length, yieldAt + 1))
+      if (at - tokenStart > this.#maxTokenBytes && isBlank(bytes, tokenStart, at)) tokenStart = at
       this.#requireShort(tokenStart, at)
       const byte = bytes[at]
       const isStructural = byte !== undefined && STRUCTURAL.has(byte)
@@ -281,11 +282,16 @@ class JsonReader {
   }
 
   #requireBlank(start: number, end: number): void {
-    for (let at = start; at < end; at++) {
-      const byte = this.#bytes[at]
-      if (byte !== SPACE && byte !== LINE_FEED && byte !== CARRIAGE_RETURN && byte !== TAB) throw invalid(at)
-    }
+    if (!isBlank(this.#bytes, start, end)) throw invalid(start)
   }
+}
+
+function isBlank(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at]
+    if (byte !== SPACE && byte !== LINE_FEED && byte !== CARRIAGE_RETURN && byte !== TAB) return false
+  }
+  return true
 }
 
 // These two functions scan most of the bytes. In a generator, the same loops take several times as long.
