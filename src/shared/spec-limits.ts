@@ -175,6 +175,8 @@ export const WEBHOOK_KEPT_DAYS = 30
 
 /** Days that a stored answer of the Responses API is kept, unless its policy sets fewer days. */
 export const RESPONSES_KEPT_DAYS = 30
+/** Maximum number of stored answers to whose items the input of one request may refer. */
+export const REFERRED_RESPONSES = 20
 /** Items per page of the list of a stored answer's input. */
 export const INPUT_ITEMS_PER_PAGE = { default: 20, max: 100 } as const
 /** Maximum number of held deliveries of one disabled endpoint. If there are more, the oldest are dropped. */

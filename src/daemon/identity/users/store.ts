@@ -168,12 +168,13 @@ function taken(field: UniqueField, user: UserRow): GatewayError {
 }
 
 /**
- * Deletes a user, their keys, the keys' counters and the assignment of a custom role. Before calling it, remove the
- * user's group memberships, so that the groups' user counts are updated.
+ * Deletes a user, their keys, the keys' counters, the assignment of a custom role and the user's stored answers. Before
+ * calling it, remove the user's group memberships, so that the groups' user counts are updated.
  */
 export async function deleteUser(db: Db, tenantId: string, id: string): Promise<void> {
   const keys = db.selectFrom('api_keys').select('id').where('tenant_id', '=', tenantId).where('user_id', '=', id)
   await db.deleteFrom('rate_counters').where('tenant_id', '=', tenantId).where('api_key_id', 'in', keys).execute()
+  await db.deleteFrom('stored_responses').where('tenant_id', '=', tenantId).where('user_id', '=', id).execute()
   await db.deleteFrom('users').where('tenant_id', '=', tenantId).where('id', '=', id).execute()
 }
 

@@ -1,5 +1,6 @@
 import { type InputItem, ResponsesRequest } from '../../../../shared/wire/responses.ts'
-import { hostedTypes } from './tools.ts'
+import { isMessage } from './items.ts'
+import { hostedTypes, isNamespace } from './tools.ts'
 
 const MEMBERS = new Set(Object.keys(ResponsesRequest.shape))
 const ITEM_MEMBERS = new Set(
@@ -22,7 +23,7 @@ export function droppedFrom(request: ResponsesRequest, isStored: boolean): strin
   if (request.stream_options?.include_obfuscation) dropped.add('stream_options.include_obfuscation')
   for (const name of include) if (!INCLUDED.has(name)) dropped.add(`include[${name.slice(0, SHOWN_CHARS)}]`)
   for (const name of unknownIn(text, new Set(['format']))) dropped.add(`text.${name}`)
-  for (const name of unknownIn(reasoning, new Set(['effort', 'summary']))) dropped.add(`reasoning.${name}`)
+  for (const name of unknownIn(reasoning, new Set(['effort']))) dropped.add(`reasoning.${name}`)
   for (const type of hostedTypes(tools)) dropped.add(`tools[${type.slice(0, SHOWN_CHARS)}]`)
   for (const tool of tools) addTool(tool, dropped)
   if (typeof input !== 'string') for (const item of input) addItem(item, dropped)
@@ -40,7 +41,7 @@ const unknownIn = (value: object, known: ReadonlySet<string>): string[] =>
 function addTool(tool: NonNullable<ResponsesRequest['tools']>[number], dropped: Set<string>): void {
   if (hostedTypes([tool]).length > 0) return
   for (const name of unknownIn(tool, TOOL_MEMBERS)) dropped.add(`tools[].${name}`)
-  if ('tools' in tool && Array.isArray(tool.tools)) for (const one of tool.tools) addTool(one, dropped)
+  if (isNamespace(tool)) for (const one of tool.tools) addTool(one, dropped)
   // The grammar is part of the tool's description, but nothing enforces it.
   const { type, format } = tool as { type: string; format?: { type: string } }
   if (type === 'custom' && format?.type === 'grammar') dropped.add('tools[].format')
@@ -48,11 +49,16 @@ function addTool(tool: NonNullable<ResponsesRequest['tools']>[number], dropped: 
 
 function addItem(item: InputItem, dropped: Set<string>): void {
   for (const name of unknownIn(item, ITEM_MEMBERS)) dropped.add(`input[].${name}`)
-  const parts = 'output' in item ? item.output : 'content' in item ? item.content : undefined
-  if (!Array.isArray(parts)) return
-  for (const part of parts as { type: string; detail?: string }[]) {
+  for (const part of partsOf(item)) {
     for (const name of unknownIn(part, PART_MEMBERS)) dropped.add(`input[].content[].${name}`)
     if (part.type === 'input_image' && part.detail !== undefined && part.detail !== 'auto')
       dropped.add('input[].content[].detail')
   }
+}
+
+/** The parts that the schema has checked. Members of the same name at other items may contain anything. */
+function partsOf(item: InputItem) {
+  if (isMessage(item)) return typeof item.content === 'string' ? [] : item.content
+  if (item.type !== 'function_call_output' && item.type !== 'custom_tool_call_output') return []
+  return typeof item.output === 'string' ? [] : item.output
 }

@@ -62,7 +62,7 @@ function addItem(
   }
 }
 
-const isMessage = (item: InputItem): item is MessageItem => item.type === undefined || item.type === 'message'
+export const isMessage = (item: InputItem): item is MessageItem => item.type === undefined || item.type === 'message'
 
 type Answer = Extract<Message, { role: 'assistant' }> & {
   content: string

@@ -12,7 +12,6 @@ import type { TokenUsage } from '../../../models/provider.ts'
 import { isObject, parseObject } from '../../../platform/text/json.ts'
 import type { AnswerFault, Envelope, Finish } from '../../chat/answer-contract.ts'
 import { toExtension } from '../../chat/extension.ts'
-import { droppedFrom } from './dropped.ts'
 import { encryptedContentOf } from './reasoning.ts'
 import { hostedTypes, type Tools, toCustomInput } from './tools.ts'
 
@@ -21,6 +20,8 @@ export type Asked = {
   /** As the client sent it. */
   request: ResponsesRequest
   tools: Tools
+  /** The members of the request that have no effect. */
+  dropped: readonly string[]
   /** Called with the complete answer if it is to be stored. Undefined if answers are not stored. */
   keep?: ((response: ResponsesResponse) => void) | undefined
 }
@@ -107,10 +108,10 @@ export const failedState = ({ reason, message }: AnswerFault): State => ({
 /** Returns a function that renders the answer in each of its states. */
 export function responseRenderer(
   envelope: Envelope,
-  { request, tools, keep }: Asked,
+  { request, tools, dropped: fields, keep }: Asked,
 ): (state: State, output: OutputItem[], usage: TokenUsage | undefined) => ResponsesResponse {
   const isStored = keep !== undefined
-  const dropped = droppedFrom(request, isStored).map((field): Dropped => {
+  const dropped = fields.map((field): Dropped => {
     return { field, why: field === 'store' ? 'operator' : 'gateway' }
   })
   const own = (request.tools ?? []).filter((tool) => hostedTypes([tool]).length === 0)

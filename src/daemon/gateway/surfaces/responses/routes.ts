@@ -13,9 +13,10 @@ import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
 import { FAILURES } from '../openai/failures.ts'
 import { itemsOf, withEarlierItems } from './continued.ts'
+import { droppedFrom } from './dropped.ts'
 import { toChatInput } from './input.ts'
 import { responsesSurface } from './response.ts'
-import type { ResponseStore } from './store.ts'
+import type { ResponseStore, Term } from './store.ts'
 import { storedResponseRoutes } from './stored-routes.ts'
 import { toTools } from './tools.ts'
 
@@ -42,11 +43,15 @@ export function responsesRoutes(deps: GovernedDeps, store: ResponseStore | undef
       responses: { 200: { description: 'The answer', schema: ResponsesResponse, stream: ResponsesEvent }, ...FAILURES },
       async handle(context) {
         const { body, caller } = context
-        const request = await withEarlierItems(body, caller, store, limits)
+        // Before the store is read.
+        if (typeof body.input !== 'string') requireFewMessages(body.input, limits, 'input')
+        const { request, expiresAt } = await withEarlierItems(body, context, store, limits)
         if (typeof request.input !== 'string') requireFewMessages(request.input, limits, 'input')
         const tools = toTools(request)
-        const kept = store && body.store !== false ? keepIn(store, itemsOf(request), caller) : undefined
-        const operation = chatOperation(responsesSurface({ request: body, tools, keep: kept?.keep }))
+        const kept =
+          store && body.store !== false ? keepIn(store, { input: itemsOf(request), expiresAt }, caller) : undefined
+        const dropped = droppedFrom(body, kept !== undefined)
+        const operation = chatOperation(responsesSurface({ request: body, tools, dropped, keep: kept?.keep }))
         return governed(kept ? kept.storing(operation) : operation, toChatInput(request, tools), context, deps)
       },
     }),
@@ -55,7 +60,11 @@ export function responsesRoutes(deps: GovernedDeps, store: ResponseStore | undef
 }
 
 /** Stores the complete answer of one request together with the request's other records. */
-function keepIn(store: ResponseStore, input: InputItem[], caller: Caller) {
+function keepIn(
+  store: ResponseStore,
+  { input, expiresAt }: { input: InputItem[] } & Pick<Term, 'expiresAt'>,
+  caller: Caller,
+) {
   let response: ResponsesResponse | undefined
   return {
     keep(complete: ResponsesResponse) {
@@ -66,8 +75,8 @@ function keepIn(store: ResponseStore, input: InputItem[], caller: Caller) {
       async deliver(running, opened, deps) {
         const delivery = await operation.deliver(running, opened, deps)
         if (delivery.broken || !response) return delivery
-        const { retentionDays } = running.screened.policy.document
-        return { ...delivery, stored: store.toRow(caller, { response, input }, retentionDays) }
+        const { retentionDays: keptDays } = running.screened.policy.document
+        return { ...delivery, stored: store.toRow(caller, { response, input }, { keptDays, expiresAt }) }
       },
     }),
   }

@@ -11,13 +11,27 @@ import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../
 /** An answer, and all items of the conversation before it. */
 export type StoredResponse = { response: ResponsesResponse; input: InputItem[] }
 
+/** A stored answer, and when it expires, in ISO 8601. */
+export type FoundResponse = StoredResponse & { expiresAt: string }
+
 type Owner = Pick<Caller, 'tenantId' | 'userId'>
 
+/** How long an answer is kept. */
+export type Term = {
+  /** The retention of the policy. Null: the policy sets none. */
+  keptDays: number | null
+  /**
+   * The earliest expiry of the stored answers whose text the conversation contains, in ISO 8601. Undefined if there are
+   * none.
+   */
+  expiresAt: string | undefined
+}
+
 export type ResponseStore = {
-  /** Returns the row of an answer. @param keptDays the retention of the policy. Null: the policy sets none */
-  toRow(owner: Owner, stored: StoredResponse, keptDays: number | null): StoredResponseRow
+  /** Returns the row of an answer. It expires no later than the stored answers that its conversation contains. */
+  toRow(owner: Owner, stored: StoredResponse, term: Term): StoredResponseRow
   /** Returns an answer of this user. Undefined if it is unknown, expired or of another user. */
-  find(owner: Owner, id: string): Promise<StoredResponse | undefined>
+  find(owner: Owner, id: string): Promise<FoundResponse | undefined>
   /** Deletes an answer of this user. Returns false if there is none. */
   delete(owner: Owner, id: string): Promise<boolean>
   /** Deletes expired answers in small batches, so that other writers can run between two batches. */
@@ -36,28 +50,31 @@ export function createResponseStore({
   masterKey: MasterKey
 }): ResponseStore {
   return {
-    toRow({ tenantId, userId }, stored, keptDays) {
+    toRow({ tenantId, userId }, stored, { keptDays, expiresAt }) {
       const { id } = stored.response
       const days = Math.min(keptDays ?? RESPONSES_KEPT_DAYS, RESPONSES_KEPT_DAYS)
+      const ownExpiry = isoTime(clock.now() + days * DAY_MS)
       return {
         tenant_id: tenantId,
         id,
         user_id: userId,
         created_at: isoTime(clock.now()),
-        expires_at: isoTime(clock.now() + days * DAY_MS),
+        expires_at: expiresAt !== undefined && expiresAt < ownExpiry ? expiresAt : ownExpiry,
         sealed: sealSecret(masterKey, locationOf(tenantId, id), JSON.stringify(stored)),
       }
     },
     async find({ tenantId, userId }, id) {
       const row = await db
         .selectFrom('stored_responses')
-        .select('sealed')
+        .select(['sealed', 'expires_at'])
         .where('tenant_id', '=', tenantId)
         .where('id', '=', id)
         .where('user_id', '=', userId)
         .where('expires_at', '>', isoTime(clock.now()))
         .executeTakeFirst()
-      return row && (JSON.parse(openSecret(masterKey, locationOf(tenantId, id), row.sealed)) as StoredResponse)
+      if (!row) return undefined
+      const stored = JSON.parse(openSecret(masterKey, locationOf(tenantId, id), row.sealed)) as StoredResponse
+      return { ...stored, expiresAt: row.expires_at }
     },
     async delete({ tenantId, userId }, id) {
       const { numDeletedRows } = await db

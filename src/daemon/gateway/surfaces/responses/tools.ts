@@ -23,7 +23,10 @@ const CUSTOM_PARAMETERS = {
   additionalProperties: false,
 }
 
-/** @throws VALIDATION_ERROR if two tools have the same name, or the choice names an unknown tool */
+/**
+ * @throws VALIDATION_ERROR if two tools have the same name, the choice names an unknown tool, or it needs a tool and none
+ * can be offered
+ */
 export function toTools({ tools = [], tool_choice: choice }: Pick<ResponsesRequest, 'tools' | 'tool_choice'>): Tools {
   const described = new Map<string, Described>()
   const all: Tool[] = []
@@ -46,6 +49,12 @@ export function toTools({ tools = [], tool_choice: choice }: Pick<ResponsesReque
   }
   const named = choiceOf(choice, described)
   const offered = named.allowed ? all.filter(({ name }) => named.allowed?.has(name)) : all
+  if (offered.length === 0 && (named.choice === 'required' || named.allowed)) {
+    throw invalidField(
+      'tool_choice',
+      'tool_choice needs a tool, but no tool remains that the model can be offered. The gateway drops tools that OpenAI runs itself. Add a function, or set tool_choice to auto.',
+    )
+  }
   return {
     offered: offered.length > 0 ? offered : undefined,
     choice: named.choice,
@@ -55,7 +64,7 @@ export function toTools({ tools = [], tool_choice: choice }: Pick<ResponsesReque
 
 const isOwn = (tool: ResponsesTool): tool is OwnTool => tool.type === 'function' || tool.type === 'custom'
 type Namespace = Extract<ResponsesTool, { tools: unknown }>
-const isNamespace = (tool: ResponsesTool): tool is Namespace => tool.type === 'namespace'
+export const isNamespace = (tool: ResponsesTool): tool is Namespace => tool.type === 'namespace'
 
 /** The types of the tools that the original API runs itself. The gateway cannot offer these tools. */
 export const hostedTypes = (tools: readonly ResponsesTool[] = []): string[] =>

@@ -235,3 +235,27 @@ test('a repeated request with an Idempotency-Key gets the same stream, and one b
   expect(second.text).toBe(first.text)
   expect(gateway().upstream.requests.length).toBe(asked + 1)
 })
+
+const say = { role: 'user', content: 'Hi' }
+const call = { type: 'function_call', call_id: '1', name: 'f', arguments: '{}' }
+test.each([
+  { tools: [{ type: 'function', name: 'f', tools: [null] }] },
+  { input: [say, { ...call, content: [null] }] },
+  { input: [say, { ...call, output: [null] }] },
+  { input: [{ ...say, output: [null] }] },
+])('unknown members of any form cause no failure: %j', async (fields) => {
+  for (const stream of [false, true]) {
+    const usage = { usage: counted }
+    gateway().upstream.script(
+      stream ? replySteps([chatStream(['Hello'], usage)]) : replyJson(chatJson('Hello.', usage)),
+    )
+    const answer = await gateway().call('POST', '/v1/responses', { ...hello, ...fields, stream })
+    expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('"completed"')])
+  }
+})
+
+test('a choice that needs a tool is rejected if no tool can be offered', async () => {
+  const tools = [{ type: 'web_search' }]
+  const answer = await gateway().call('POST', '/v1/responses', { ...hello, tools, tool_choice: 'required' })
+  expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('no tool remains')])
+})

@@ -31,7 +31,7 @@ const fault = { error: 'e', message: 'The answer is incomplete.', reason: 'serve
 
 function asked(fields: object = {}) {
   const request = ResponsesRequest.parse({ model: 'p/m', input: 'hi', ...fields })
-  return { request, tools: toTools(request) }
+  return { request, tools: toTools(request), dropped: [] }
 }
 
 function eventsOf(frames: string): ResponsesEvent[] {

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { droppedFrom } from '../../../../../src/daemon/gateway/surfaces/responses/dropped.ts'
 import { toChatInput } from '../../../../../src/daemon/gateway/surfaces/responses/input.ts'
@@ -169,7 +170,63 @@ describe('options', () => {
     expect(() => optionsOf({ tools: [look], tool_choice: { type: 'function', name: 'x' } })).toThrow('No tool')
     expect(() => optionsOf({ tools: [look, look] })).toThrow('Two tools')
   })
+
+  test('a choice that needs a tool is rejected if no tool can be offered', () => {
+    const allowed = (mode: string) => ({ type: 'allowed_tools', mode, tools: [] })
+    for (const fields of [
+      { tool_choice: 'required' },
+      { tool_choice: 'required', tools: [{ type: 'web_search' }] },
+      { tool_choice: allowed('required'), tools: [look] },
+      { tool_choice: allowed('auto'), tools: [look] },
+    ]) {
+      expect(() => optionsOf(fields), JSON.stringify(fields)).toThrow('no tool remains')
+    }
+    for (const tool_choice of ['auto', 'none']) {
+      expect(optionsOf({ tool_choice, tools: [{ type: 'web_search' }] })).toEqual({ toolChoice: tool_choice })
+    }
+    expect(optionsOf({ tool_choice: 'required', tools: [look] })).toMatchObject({ toolChoice: 'required' })
+  })
 })
+
+const call = { type: 'function_call', call_id: '1', name: 'f', arguments: '{}' }
+/** Requests with arrays that the schema does not check. */
+const UNCHECKED: object[] = [
+  { tools: [{ type: 'function', name: 'f', tools: [null] }] },
+  { tools: [{ type: 'web_search', tools: [null] }] },
+  { input: [{ ...call, content: [null] }] },
+  { input: [{ ...call, output: [null] }] },
+  { input: [{ role: 'user', content: 'Hi', output: [null] }] },
+]
+
+/** Adds arbitrary members, mostly with names that mean something elsewhere. */
+const withMore = (base: object) => {
+  const name = fc.constantFrom('content', 'output', 'tools', 'format', 'detail', 'input', 'summary', 'role', 'x')
+  const value = fc.oneof(fc.jsonValue({ maxDepth: 3 }), fc.array(fc.jsonValue({ maxDepth: 1 })))
+  return fc.dictionary(name, value, { maxKeys: 3 }).map((more): object => ({ ...more, ...base }))
+}
+const anyPart = fc.oneof(
+  withMore({ type: 'input_text', text: 'a' }),
+  withMore({ type: 'input_image', image_url: 'data:image/png;base64,aGk=' }),
+)
+const anyTool = fc.oneof(
+  withMore({ type: 'function', name: 'f' }),
+  withMore({ type: 'custom', name: 'c' }),
+  withMore({ type: 'web_search' }),
+  fc
+    .array(withMore({ type: 'function', name: 'g' }))
+    .chain((tools) => withMore({ type: 'namespace', name: 'n', tools })),
+)
+const anyItem = fc.oneof(
+  withMore(call),
+  withMore({ type: 'custom_tool_call', call_id: '2', name: 'c', input: '' }),
+  withMore({ type: 'reasoning' }),
+  withMore({ type: 'item_reference', id: 'msg_1_0' }),
+  fc.array(anyPart).chain((output) => withMore({ type: 'function_call_output', call_id: '1', output })),
+  fc.array(anyPart).chain((content) => withMore({ role: 'user', content })),
+)
+const anyRequest = fc
+  .record({ tools: fc.array(anyTool, { maxLength: 2 }), input: fc.array(anyItem, { minLength: 1, maxLength: 3 }) })
+  .chain((fields) => withMore({ model: 'p/m', ...fields }))
 
 describe('dropped members', () => {
   test('a request whose members all have an effect has none', () => {
@@ -182,6 +239,32 @@ describe('dropped members', () => {
         false,
       ),
     ).toEqual([])
+  })
+
+  test('the kind of a reasoning summary has no effect, unless it is null', () => {
+    expect(droppedFrom(parse({ reasoning: { effort: 'low', summary: 'auto' } }), false)).toEqual(['reasoning.summary'])
+    expect(droppedFrom(parse({ reasoning: { effort: 'low', summary: null } }), false)).toEqual([])
+  })
+
+  test('the tools of a namespace and the parts of a result are read', () => {
+    const tools = [{ type: 'namespace', name: 'n', tools: [{ type: 'function', name: 'a', defer_loading: true }] }]
+    const output = [{ type: 'input_text', text: 'a', crop: 1 }]
+    const input = [{ type: 'function_call_output', call_id: '1', output }]
+    expect(droppedFrom(parse({ tools, input }), false)).toEqual(['tools[].defer_loading', 'input[].content[].crop'])
+  })
+
+  test('every request that the schema accepts has a list', () => {
+    let accepted = 0
+    fc.assert(
+      fc.property(anyRequest, (body) => {
+        const { success, data } = ResponsesRequest.safeParse(body)
+        if (!success) return
+        accepted++
+        for (const name of droppedFrom(data, false)) expect(name).toBeTypeOf('string')
+      }),
+      { numRuns: 400, examples: UNCHECKED.map((fields): [object] => [{ model: 'p/m', input: 'Hi', ...fields }]) },
+    )
+    expect(accepted).toBeGreaterThan(50)
   })
 
   test('storing has an effect if the operator turned it on', () => {

@@ -1,8 +1,12 @@
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
-import { createResponseStore } from '../../../../../src/daemon/gateway/surfaces/responses/store.ts'
+import { withEarlierItems } from '../../../../../src/daemon/gateway/surfaces/responses/continued.ts'
+import { createResponseStore, type ResponseStore } from '../../../../../src/daemon/gateway/surfaces/responses/store.ts'
+import type { Caller } from '../../../../../src/daemon/platform/http/caller.ts'
+import { RequestAborted } from '../../../../../src/daemon/platform/http/request-aborted.ts'
 import { createMasterKey } from '../../../../../src/daemon/platform/secrets/seal.ts'
 import { DAY_MS } from '../../../../../src/shared/time.ts'
+import { ResponsesRequest } from '../../../../../src/shared/wire/responses.ts'
 import { addKey, addUser } from '../../../../accounts.ts'
 import { describeEachEngine } from '../../../../engines.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
@@ -126,6 +130,87 @@ describeEachEngine('a stored answer', (engine) => {
     expect(await failureOf(short.client.responses.retrieve(short.answer.id))).toMatchObject(UNKNOWN)
     clock.advance(28 * DAY_MS)
     expect(await failureOf(long.client.responses.retrieve(long.answer.id))).toMatchObject(UNKNOWN)
+  })
+})
+
+describeEachEngine('the text of a conversation', (engine) => {
+  test('expires with the first stored answer that contains it', async () => {
+    const clock = createFakeClock()
+    const gateway = await startGateway({ engine, responses, clock })
+    const client = clientOf(gateway)
+    const first = await client.responses.create(hello)
+    clock.advance(20 * DAY_MS)
+    const continued = await client.responses.create({ ...hello, previous_response_id: first.id })
+    const reference = { type: 'item_reference' as const, id: continued.output[0]?.id ?? '' }
+    const referring = await client.responses.create({ ...hello, input: [reference, { role: 'user', content: 'Hi' }] })
+    const own = await client.responses.create(hello)
+    const rows = await gateway.app.db.selectFrom('stored_responses').select(['id', 'expires_at']).execute()
+    const expiryOf = ({ id }: { id: string }) => rows.find((row) => row.id === id)?.expires_at
+    expect(expiryOf(continued)).toBe(expiryOf(first))
+    expect(expiryOf(referring)).toBe(expiryOf(first))
+    expect(Date.parse(expiryOf(own) ?? '')).toBe(clock.now() + 30 * DAY_MS)
+    clock.advance(10 * DAY_MS)
+    expect(await failureOf(client.responses.retrieve(continued.id))).toMatchObject(UNKNOWN)
+  })
+
+  test('is deleted with its user', async () => {
+    const gateway = await startGateway({ engine, responses })
+    const { db } = gateway.app
+    const kept = await clientOf(gateway).responses.create(hello)
+    const { tenant_id } = await db.selectFrom('stored_responses').select('tenant_id').executeTakeFirstOrThrow()
+    const user = await addUser(db, { tenant_id })
+    const { secret } = await addKey(db, user)
+    await clientOf(gateway, secret).responses.create(hello)
+    const stored = () => db.selectFrom('stored_responses').select('id').execute()
+    expect(await stored()).toHaveLength(2)
+    expect((await gateway.call('DELETE', `/api/external/users/${user.id}`)).status).toBe(200)
+    expect(await stored()).toEqual([{ id: kept.id }])
+  })
+})
+
+describe('references to stored answers', () => {
+  const request = (count: number) =>
+    ResponsesRequest.parse({
+      model: 'p/m',
+      input: Array.from({ length: count }, (_, at) => ({ type: 'item_reference', id: `msg_${at}_0` })),
+    })
+  const caller = { tenantId: 't', userId: 'u' } as Caller
+  /** A store without answers, which lists the reads. */
+  function countingStore(onFind = () => {}) {
+    const found: string[] = []
+    const find = async (_: unknown, id: string) => {
+      found.push(id)
+      onFind()
+      return undefined
+    }
+    return { found, store: { find } as unknown as ResponseStore }
+  }
+  const limits = { bodyBytes: 1_000_000 }
+
+  test('of more than 20 answers are rejected before the store is read', async () => {
+    const { found, store } = countingStore()
+    const { signal } = new AbortController()
+    await expect(withEarlierItems(request(21), { caller, signal }, store, limits)).rejects.toThrow(
+      'refers to items of 21 stored answers; the limit is 20',
+    )
+    expect(found).toEqual([])
+    await withEarlierItems(request(20), { caller, signal }, store, limits)
+    expect(found).toHaveLength(20)
+  })
+
+  test('are not read any more if the client has left', async () => {
+    const left = new AbortController()
+    const { found, store } = countingStore(() => left.abort(new RequestAborted('client')))
+    const reader = { caller, signal: left.signal }
+    await expect(withEarlierItems(request(5), reader, store, limits)).rejects.toThrow(RequestAborted)
+    expect(found).toHaveLength(1)
+  })
+
+  test('count as items, and are counted before the store is read', async () => {
+    const gateway = await startGateway({ responses, requestLimits: { messages: 2 } })
+    const { input } = request(21)
+    const answer = await gateway.call('POST', '/v1/responses', { ...hello, input })
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('allows at most 2')])
   })
 })
 
