@@ -28,8 +28,9 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
 
 /** Returns the same body as a value, for a large call, whose JSON is written in steps. */
 export function toOpenAiFields(call: ProviderCall, profile: Profile): object {
-  const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
+  const { model, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
   refuseWhatLacks(call, profile)
+  const system = systemText(call.system)
   const turns = toMessages(call.messages, profile)
   const isSent = temperature !== undefined && !(profile.fixedTemperature && temperatureIsDefault)
   return {

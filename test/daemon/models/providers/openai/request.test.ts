@@ -48,6 +48,15 @@ describe('a plain call', () => {
     expect(sent({ system: '' }).messages).toEqual([{ role: 'user', content: 'Hi' }])
   })
 
+  test('has a system prompt of several blocks as one text', () => {
+    const block = (text: string) => ({ type: 'text', text }) as const
+    expect(sent({ system: [block('Be brief.'), block('Be kind.')] }).messages).toEqual([
+      { role: 'system', content: 'Be brief.\n\nBe kind.' },
+      { role: 'user', content: 'Hi' },
+    ])
+    expect(sent({ system: [] }).messages).toEqual([{ role: 'user', content: 'Hi' }])
+  })
+
   test('omits everything that was not requested', () => {
     expect(Object.keys(sent({ temperature: undefined, options: {} })).sort()).toEqual([
       'max_tokens',

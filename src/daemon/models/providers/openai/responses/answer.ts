@@ -35,14 +35,30 @@ const INCOMPLETE = new Map<unknown, Ending['outcome']>([
   ['content_filter', 'filtered'],
 ])
 
-/** An item in progress. `chars` is how much of its text or arguments has arrived. */
-type Item = { type: 'message' | 'reasoning' | 'other'; chars: number } | { type: 'call'; call: number; chars: number }
+/** An item that has begun. `chars` is how much of its text or arguments has arrived. */
+type Item = ({ type: 'message' | 'reasoning' | 'other' } | { type: 'call'; call: number }) & {
+  chars: number
+  state: ItemState
+}
+
+/** `implied` items began with a delta. Servers that announce no items need not end them either. */
+type ItemState = 'implied' | 'announced' | 'ended'
+
+const TYPES = new Map<unknown, Item['type']>([
+  ['message', 'message'],
+  ['reasoning', 'reasoning'],
+  ['function_call', 'call'],
+  ['custom_tool_call', 'call'],
+])
+const typeOf = (item: Json): Item['type'] => TYPES.get(item.type) ?? 'other'
 
 type Reading = {
   origin: string
   /** Whether calls are passed on. */
   tools: boolean
-  items: Map<unknown, Item>
+  items: Item[]
+  /** The items by index and by id. */
+  itemsByKey: Map<unknown, Item>
   calls: number
   /** Whether the model refused to answer. */
   refused: boolean
@@ -51,7 +67,8 @@ type Reading = {
 const beginReading = (origin: string, tools: boolean): Reading => ({
   origin,
   tools,
-  items: new Map(),
+  items: [],
+  itemsByKey: new Map(),
   calls: 0,
   refused: false,
 })
@@ -108,10 +125,11 @@ function decodeEvent(event: Json, reading: Reading, draft: AnswerDraft): void {
     case 'response.incomplete':
     case 'response.failed':
     case 'response.cancelled': {
-      const response = objectIn(event, 'response')
+      const sent = objectIn(event, 'response')
+      const response: Json = { ...sent, status: sent.status ?? type.slice('response.'.length) }
       draft.usage = toTokenUsage(response.usage) ?? draft.usage
-      // Some servers send items only here.
-      if (reading.items.size === 0) addOutput(response.output, reading, parts)
+      refuseFailed(response)
+      addOutput(response.output, reading, parts)
       draft.ending = toEnding(response, reading)
       draft.done = true
       return
@@ -124,7 +142,7 @@ function decodeEvent(event: Json, reading: Reading, draft: AnswerDraft): void {
 
 function decodeBody(body: unknown, origin: string, tools: boolean): ChatPart[] {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
-  if (isObject(body.error)) throw reportedError(body.error)
+  refuseFailed(body)
   if (!Array.isArray(body.output)) throw unreadableError('an answer without output')
   const reading = beginReading(origin, tools)
   const parts: ChatPart[] = []
@@ -133,40 +151,53 @@ function decodeBody(body: unknown, origin: string, tools: boolean): ChatPart[] {
   return parts
 }
 
+/**
+ * Ends all items of the whole answer. Some servers send items, or the rest of an item, only here. Ids and indexes may
+ * differ from those of the events, so an item that has begun is found by its type and order.
+ */
 function addOutput(output: unknown, reading: Reading, parts: ChatPart[]): void {
   if (!Array.isArray(output)) return
-  output.forEach((item: unknown, at) => {
+  const begun = [...reading.items]
+  output.forEach((item: unknown) => {
     if (!isObject(item)) throw unreadableError('an item that is not an object')
-    endItem(startItem({ output_index: at, item }, reading, parts), item, reading, parts)
+    const place = begun.findIndex(({ type }) => type === typeOf(item))
+    const [kept] = place < 0 ? [] : begun.splice(place, 1)
+    endItem(kept ?? startItem({ item }, reading, parts), item, reading, parts)
   })
 }
 
-const keyOf = ({ output_index: index, item_id: id }: Json): unknown => index ?? id
-const keptItem = (event: Json, { items }: Reading): Item | undefined => items.get(keyOf(event))
+const idOf = ({ item_id: id, item }: Json): unknown => id ?? member(item, 'id')
 
-function keep<Kept extends Item>(event: Json, item: Kept, { items }: Reading): Kept {
-  items.set(keyOf(event), item)
+const keptItem = (event: Json, { itemsByKey }: Reading): Item | undefined =>
+  itemsByKey.get(event.output_index ?? idOf(event))
+
+function keep<Kept extends Item>(event: Json, item: Kept, { items, itemsByKey }: Reading): Kept {
+  items.push(item)
+  // Later events may have only one of the two, or neither.
+  itemsByKey.set(event.output_index ?? event.item_id, item)
+  const id = idOf(event)
+  if (id !== undefined) itemsByKey.set(id, item)
   return item
 }
 
 function startItem(event: Json, reading: Reading, parts: ChatPart[]): Item {
   const item = objectIn(event, 'item')
-  switch (item.type) {
+  const type = typeOf(item)
+  switch (type) {
     case 'message':
     case 'reasoning':
-      return keep(event, { type: item.type, chars: 0 }, reading)
-    case 'function_call':
-    case 'custom_tool_call': {
+      return keep(event, { type, chars: 0, state: 'announced' }, reading)
+    case 'call': {
       const { call_id: id, name } = item
       if (typeof id !== 'string' || typeof name !== 'string') throw unreadableError('a tool call without id or name')
       const call = reading.calls++
       if (reading.tools) parts.push({ type: 'tool_call', index: call, id, name, arguments: '' })
-      return keep(event, { type: 'call', call, chars: 0 }, reading)
+      return keep(event, { type, call, chars: 0, state: 'announced' }, reading)
     }
     default:
       // An unknown item may contain text, so skipping it could make a shortened answer look complete.
       if (!NON_ANSWER_ITEM.test(textIn(item.type))) throw unreadableError('content of an unknown kind')
-      return keep(event, { type: 'other', chars: 0 }, reading)
+      return keep(event, { type, chars: 0, state: 'announced' }, reading)
   }
 }
 
@@ -175,19 +206,21 @@ const itemOf = (event: Json, reading: Reading, parts: ChatPart[]): Item =>
   keptItem(event, reading) ?? startItem(event, reading, parts)
 
 function messageOf(event: Json, reading: Reading): Item {
-  const item = keptItem(event, reading) ?? keep(event, { type: 'message', chars: 0 }, reading)
+  const item = keptItem(event, reading) ?? keep(event, { type: 'message', chars: 0, state: 'implied' }, reading)
   if (item.type !== 'message') throw unreadableError('text outside its message')
   return item
 }
 
 function reasoningOf(event: Json, reading: Reading): Item {
-  const item = keptItem(event, reading) ?? keep(event, { type: 'reasoning', chars: 0 }, reading)
+  const item = keptItem(event, reading) ?? keep(event, { type: 'reasoning', chars: 0, state: 'implied' }, reading)
   if (item.type !== 'reasoning') throw unreadableError('reasoning outside its item')
   return item
 }
 
 /** Adds the content that no delta contained. */
 function endItem(item: Item, done: Json, reading: Reading, parts: ChatPart[]): void {
+  if (item.state === 'ended') return
+  item.state = 'ended'
   if (item.type === 'message') {
     const pieces = listIn(done.content)
     reading.refused ||= pieces.some(({ type }) => type === 'refusal')
@@ -245,24 +278,28 @@ function addArguments(
   if (tools) parts.push({ type: 'tool_call', index: item.call, arguments: text })
 }
 
-/** @throws ProviderError unless the answer has ended */
-function toEnding({ status, error, incomplete_details: details }: Json, { tools, items, refused }: Reading): Ending {
+/** @throws ProviderError if the server reports a failure */
+function refuseFailed({ status, error }: Json): void {
   if (isObject(error)) throw reportedError(error)
+  if (status === 'failed' || status === 'cancelled') throw reportedError({ code: status })
+}
+
+/** @throws ProviderError unless the answer has ended */
+function toEnding({ status, incomplete_details: details }: Json, { tools, items, refused }: Reading): Ending {
   if (status === 'incomplete') {
     const reason = textIn(member(details, 'reason'))
     const outcome = INCOMPLETE.get(reason)
     if (!outcome) throw unreadableError('an incomplete answer without a known reason')
     return { outcome, nativeFinishReason: reason }
   }
-  if (status === 'failed' || status === 'cancelled') throw reportedError({ code: status })
   if (status !== undefined && status !== null && !COMPLETE.has(status)) throw truncatedError()
-  const all = [...items.values()]
+  if (items.some(({ type, state }) => type !== 'other' && state === 'announced')) throw truncatedError()
   // If no tools were offered, an answer that consists only of a tool call is an error, because the caller cannot
   // execute the call.
   if (
     !tools &&
-    all.some(({ type }) => type === 'call') &&
-    !all.some(({ type, chars }) => type === 'message' && chars > 0)
+    items.some(({ type }) => type === 'call') &&
+    !items.some(({ type, chars }) => type === 'message' && chars > 0)
   )
     throw unreadableError('a tool call instead of an answer')
   return { outcome: refused ? 'filtered' : 'complete', nativeFinishReason: refused ? 'refusal' : 'completed' }

@@ -63,13 +63,12 @@ function toFields(options: GenerationOptions, profile: Profile): object {
 }
 
 /** The API's own default for `strict` is true, which rejects many schemas. */
-const toTool = ({ name, description, parameters = {}, strict = false }: Tool) => ({
-  type: 'function',
-  name,
-  description,
-  parameters,
-  strict,
-})
+function toTool({ name, description, parameters = {}, strict = false, native }: Tool): object {
+  if (native) {
+    throw new ProviderError('bad_request', `The provider does not support tools of type ${native.definition.type}.`)
+  }
+  return { type: 'function', name, description, parameters, strict }
+}
 
 const toToolChoice = (choice: ToolChoice | undefined) =>
   typeof choice === 'object' ? { type: 'function', name: choice.name } : choice
@@ -94,10 +93,19 @@ function toItems(message: Message, { origin }: Profile): object[] {
     name,
     arguments: text,
   }))
-  const text =
-    typeof content === 'string' ? content : content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  const text = typeof content === 'string' ? content : content.map(toAnswerText).join('')
   return [...steps, ...(text === '' ? [] : [{ role: 'assistant', content: text }]), ...calls]
 }
+
+/** Returns the text of a part of an answer. The API accepts nothing else in the model's own messages. */
+function toAnswerText(part: ContentPart): string {
+  const text = part.type === 'native' ? citedText(part) : part
+  if (text?.type === 'text') return text.text
+  throw unsupportedBlock(part.type === 'native' ? part.block.type : part.type)
+}
+
+const unsupportedBlock = (type: string) =>
+  new ProviderError('bad_request', `The provider does not support blocks of type ${type}.`)
 
 const toSummary = (text: string) => (text === '' ? [] : [{ type: 'summary_text', text }])
 
@@ -116,7 +124,7 @@ function toPart(part: ContentPart): object {
     case 'native': {
       const text = citedText(part)
       if (text) return toPart(text)
-      throw new ProviderError('bad_request', `The provider does not support blocks of type ${part.block.type}.`)
+      throw unsupportedBlock(part.block.type)
     }
     default:
       return part satisfies never

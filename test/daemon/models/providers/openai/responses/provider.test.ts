@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { ContentPart } from '../../../../../../src/daemon/models/conversation.ts'
 import type { ProviderCall } from '../../../../../../src/daemon/models/provider.ts'
 import {
   type AzureOptions,
@@ -123,6 +124,32 @@ test('options that the API does not have are rejected before the call', async ()
     await expect((async () => ask({ options }))()).rejects.toMatchObject({ reason: 'bad_request' })
   }
   expect(upstream.requests).toEqual([])
+})
+
+test('tools and blocks of another API are rejected before the call', async () => {
+  const refused = async (request: Partial<ProviderCall>, message: string) =>
+    await expect((async () => ask(request))()).rejects.toMatchObject({ reason: 'bad_request', message })
+  const definition = { type: 'web_search_20250305', name: 'web_search' }
+  await refused(
+    { options: { tools: [{ name: 'web_search', native: { origin: 'anthropic', definition } }] } },
+    'The provider does not support tools of type web_search_20250305.',
+  )
+  const answer = (part: ContentPart) => ({ messages: [{ role: 'assistant', content: [part] }] }) as const
+  await refused(
+    answer({ type: 'native', origin: 'anthropic', block: { type: 'server_tool_use' } }),
+    'The provider does not support blocks of type server_tool_use.',
+  )
+  await refused(
+    answer({ type: 'image', mediaType: 'image/png', data: 'aGk=' }),
+    'The provider does not support blocks of type image.',
+  )
+  expect(upstream.requests).toEqual([])
+})
+
+test('the text of an answer with citations is kept', async () => {
+  const cited = { type: 'native', origin: 'anthropic', block: { type: 'text', text: 'Yes.', citations: [] } } as const
+  await ask({ messages: [{ role: 'assistant', content: [{ type: 'text', text: 'So: ' }, cited] }] })
+  expect(sent()?.body).toMatchObject({ input: [{ role: 'assistant', content: 'So: Yes.' }] })
 })
 
 test('an error status is a failure', async () => {

@@ -63,6 +63,77 @@ describe('our own recordings', () => {
   })
 })
 
+const playEvents = (events: readonly object[], tools = false) =>
+  playStream([Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''))], tools)
+
+describe('the end of a stream', () => {
+  const ended = (type: string, response: object = {}) => ({
+    type: `response.${type}`,
+    response: { id: 'r', ...response },
+  })
+  const delta = (text: string, more = {}) => ({
+    type: 'response.output_text.delta',
+    output_index: 0,
+    delta: text,
+    ...more,
+  })
+  const added = (item: object, index = 0) => ({ type: 'response.output_item.added', output_index: index, item })
+  const message = (text: string, id = 'm') => ({ type: 'message', id, content: [{ type: 'output_text', text }] })
+  const call = (text: string) => ({ type: 'function_call', id: 'f', call_id: 'c', name: 'look', arguments: text })
+  const begun = [added(message('')), delta('Half')]
+
+  test.each(['failed', 'cancelled'])('an answer without a status is a failure if its event is %s', (type) => {
+    expect(playEvents([...begun, ended(type, { error: null })])).toMatchObject({ reason: 'server_error' })
+  })
+
+  test('an answer without a status is incomplete if its event says so', () => {
+    const cut = ended('incomplete', { incomplete_details: { reason: 'max_output_tokens' } })
+    expect(playEvents([...begun, cut])).toMatchObject({ text: 'Half', outcome: 'length' })
+  })
+
+  test('the whole answer adds what the events lacked', () => {
+    const output = [message('Half and whole.'), call('{"at":1}')]
+    const played = { text: 'Half and whole.', toolCalls: [{ arguments: '{"at":1}' }], outcome: 'complete' }
+    expect(playEvents([...begun, ended('completed', { output })], true)).toMatchObject(played)
+    const callBegun = [
+      added(call(''), 1),
+      { type: 'response.function_call_arguments.delta', output_index: 1, delta: '{' },
+    ]
+    expect(playEvents([...begun, ...callBegun, ended('completed', { output })], true)).toMatchObject(played)
+  })
+
+  test('the whole answer repeats nothing, even if its ids and places differ from those of the events', () => {
+    const events = [
+      added({ type: 'web_search_call', id: 'w' }),
+      added(message(''), 1),
+      delta('All', { output_index: 1 }),
+    ]
+    const done = { type: 'response.output_item.done', output_index: 1, item: message('All.') }
+    const whole = ended('completed', { output: [message('All.', 'other')] })
+    expect(playEvents([...events, whole])).toMatchObject({ text: 'All.', outcome: 'complete' })
+    expect(playEvents([...events, done, whole])).toMatchObject({ text: 'All.', outcome: 'complete' })
+  })
+
+  test('a text belongs to its item if its events have only the id', () => {
+    const byId = delta('All', { output_index: undefined, item_id: 'm' })
+    const whole = ended('completed', { output: [message('All.')] })
+    expect(playEvents([added(message('')), byId, whole])).toMatchObject({ text: 'All.', outcome: 'complete' })
+  })
+
+  test.each([
+    ['text', begun],
+    ['tool call', [added(call(''))]],
+  ])('a completed answer with a %s that never ended is cut', (_, events) => {
+    for (const output of [undefined, []]) {
+      expect(playEvents([...events, ended('completed', { output })], true)).toMatchObject({ outcome: 'truncated' })
+    }
+  })
+
+  test('a server that announces no items need not end them', () => {
+    expect(playEvents([delta('All.'), ended('completed')])).toMatchObject({ text: 'All.', outcome: 'complete' })
+  })
+})
+
 type ManifestRow = {
   id: string
   api: string
