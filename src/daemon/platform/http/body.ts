@@ -212,10 +212,7 @@ const tooDeep = (maxDepth: number) =>
 const tooManyValues = () => new GatewayError('INVALID_JSON', `The JSON body may contain at most ${JSON_VALUES} values.`)
 
 const tokenTooLong = () =>
-  new GatewayError(
-    'INVALID_JSON',
-    `A name or a number in the JSON body may have at most ${JSON_TOKEN_BYTES} bytes.`,
-  )
+  new GatewayError('INVALID_JSON', `A name or a number in the JSON body may have at most ${JSON_TOKEN_BYTES} bytes.`)
 
 function requireUtf8(raw: Buffer): void {
   if (!isUtf8(raw)) throw new GatewayError('INVALID_JSON', 'The body must be encoded as UTF-8.')

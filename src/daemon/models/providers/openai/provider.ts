@@ -80,8 +80,8 @@ function speakOpenAi(
   }
 
   function responsesRequest(call: ProviderCall, profile: Profile): RequestSource {
-    const body = toResponsesRequest(call, profile)
-    return { path: toPath(call.model, RESPONSES), headers: headersOf(call), body, governed: governed(call, body) }
+    const where = { path: toPath(call.model, RESPONSES), headers: headersOf(call) }
+    return jsonRequest(call, where, () => toResponsesRequest(call, profile))
   }
 
   return {

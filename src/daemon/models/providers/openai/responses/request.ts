@@ -18,16 +18,16 @@ import { refuseWhatLacks } from '../request.ts'
 const LACKS: readonly Ability[] = ['stop', 'seed', 'penalties', 'top_k']
 
 /**
- * Returns the body of POST /responses for a call, as JSON. The server never stores the answer: the gateway sends the
+ * Returns the body of POST /responses for a call. The server never stores the answer: the gateway sends the
  * whole conversation each time.
  * @throws ProviderError `bad_request` for options that the API or the model does not support
  */
-export function toResponsesRequest(call: ProviderCall, profile: Profile): string {
+export function toResponsesRequest(call: ProviderCall, profile: Profile): object {
   const { model, system, temperature, temperatureIsDefault, maxTokens, stream, options = {} } = call
   const instructions = systemText(system)
   refuseWhatLacks(call, { ...profile, lacks: [...profile.lacks, ...LACKS] })
   const isSent = !(profile.fixedTemperature && temperatureIsDefault)
-  return JSON.stringify({
+  return {
     model,
     ...(instructions !== '' && { instructions }),
     input: call.messages.flatMap((message) => toItems(message, profile)),
@@ -36,7 +36,7 @@ export function toResponsesRequest(call: ProviderCall, profile: Profile): string
     stream,
     store: false,
     ...toFields(options, profile),
-  })
+  }
 }
 
 function toFields(options: GenerationOptions, profile: Profile): object {
