@@ -122,6 +122,12 @@ export const IdempotencyKey = z
 
 export const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
+/** How much a model reasons. Providers name the efforts; guards do not inspect the name. */
+export const reasoningEffort = (name: string) =>
+  z
+    .string({ error: `${name} must be a string` })
+    .regex(/^[a-z]{1,16}$/, { error: `${name} must be the name of an effort, such as "low" or "high"` })
+
 /** One of a fixed list of values. The error message lists all allowed values. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(name: string, values: T) =>
   z.enum(values, { error: `${name} must be one of ${values.join(', ')}` })

@@ -24,11 +24,17 @@ const CachedText = z
   })
   .meta({ id: 'TextBlockParam' })
 /** An address that the provider fetches. The gateway never fetches it. */
-const HttpsUrl = z
+export const HttpsUrl = z
   .string()
   .regex(/^https:\/\/\S+$/, { error: 'an address must be an https URL' })
   .max(URL_CHARS, { error: `an address may have at most ${URL_CHARS} characters` })
-const Base64Source = z.object({ type: z.literal('base64'), media_type: z.string(), data: z.base64() })
+/** A media type. Guards do not inspect it. */
+export const MEDIA_TYPE = /^[a-z]+\/[\w.+-]{1,64}$/
+const Base64Source = z.object({
+  type: z.literal('base64'),
+  media_type: z.string().regex(MEDIA_TYPE, { error: 'media_type must be a media type, such as "image/png"' }),
+  data: z.base64(),
+})
 const UrlSource = z.object({ type: z.literal('url'), url: HttpsUrl })
 const FileSource = z.object({ type: z.literal('file'), file_id: z.string().regex(/^[\w-]{1,128}$/) })
 

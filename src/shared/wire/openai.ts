@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { EMBEDDING_INPUTS } from '../spec-limits.ts'
 import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
-import { anObject, flag, oneOf, optional, tokenLimit } from './common.ts'
+import { anObject, flag, oneOf, optional, reasoningEffort, tokenLimit } from './common.ts'
 
 export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
 export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
@@ -151,7 +151,7 @@ export const OpenAiChatRequest = z
       logprobs: optional(flag('logprobs')),
       top_logprobs: optional(whole('top_logprobs')),
       user: optional(text('user')),
-      reasoning_effort: optional(text('reasoning_effort')),
+      reasoning_effort: optional(reasoningEffort('reasoning_effort')),
       modalities: optional(
         z.array(z.literal('text', { error: 'only text is supported: answers are text' }), {
           error: 'modalities must be ["text"]',

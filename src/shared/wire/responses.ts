@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { INPUT_ITEMS_PER_PAGE } from '../spec-limits.ts'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
-import { anObject, flag, oneOf, optional, tokenLimit } from './common.ts'
+import { anObject, flag, oneOf, optional, reasoningEffort, tokenLimit } from './common.ts'
 
 export const RESPONSES_PATH = '/api/external/v1/responses'
 
@@ -185,7 +185,7 @@ export const ResponsesRequest = z
       ),
       reasoning: optional(
         z.looseObject(
-          { effort: optional(text('reasoning.effort')), summary: optional(text('reasoning.summary')) },
+          { effort: optional(reasoningEffort('reasoning.effort')), summary: optional(text('reasoning.summary')) },
           { error: 'reasoning must be an object {effort, summary}' },
         ),
       ),

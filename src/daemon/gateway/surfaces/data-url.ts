@@ -1,7 +1,7 @@
 import { invalidField } from '../../../shared/errors.ts'
 import type { ContentPart } from '../../models/conversation.ts'
 
-const DATA_URL = /^data:(image\/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/]+={0,2})$/i
+const DATA_URL = /^data:(image\/[\w.+-]{1,64})(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/]+={0,2})$/i
 
 /** Converts the data: URL of an image. @throws VALIDATION_ERROR naming `field` for any other URL */
 export function toImage(field: string, url: string): ContentPart {

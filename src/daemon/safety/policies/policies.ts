@@ -66,8 +66,11 @@ export type PolicyCatalogue = FreshCache<TenantPolicies>
 /** A model, and the location at which the provider processes calls to it. */
 export type Destination = { modelId: string; location: CallLocation }
 
-/** What a request uses beyond its text: tools that the provider runs, and addresses that the provider fetches. */
-export type PolicyUses = { serverTools: readonly string[]; addresses: boolean }
+/**
+ * What a request uses beyond its text: tools that the provider runs, addresses that the provider fetches, and the place
+ * of inference that the provider shall use instead of its own.
+ */
+export type PolicyUses = { serverTools: readonly string[]; addresses: boolean; inferenceGeo?: string | undefined }
 
 /** Whether the policy allows sending the request's content to a model that the request did not name. */
 export type MayCall = (destination: Destination) => boolean

@@ -13,7 +13,7 @@ export type Violation = {
 
 /** Returns what the request uses although the policy forbids it, as violations of its first model. */
 export function violationsBy(
-  { serverTools, addresses }: PolicyUses,
+  { serverTools, addresses, inferenceGeo }: PolicyUses,
   document: PolicyDocument,
   [first]: readonly Destination[],
 ): Violation[] {
@@ -27,6 +27,13 @@ export function violationsBy(
     const reason =
       'the request contains the address of an image or document, and addresses.allowed of the policy is false'
     violations.push({ modelId, rule: 'addresses.allowed', reason })
+  }
+  const { allowedRegions } = document.residency
+  if (inferenceGeo !== undefined && allowedRegions.length > 0) {
+    if (!allowedRegions.some((region) => isWithin(region, inferenceGeo))) {
+      const reason = `the request sets inference_geo to another region, and the residency.allowedRegions of the policy are ${allowedRegions.join(', ')}`
+      violations.push({ modelId, rule: 'residency.allowedRegions', reason })
+    }
   }
   return violations
 }

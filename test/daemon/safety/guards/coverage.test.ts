@@ -34,7 +34,8 @@ const NO_TEXT: readonly RegExp[] = [
   /\.(tool_call_id|tool_use_id|call_id|file_id|id|name|namespace|tool_calls\[\]\.function\.name)$/,
   // The lifetime and the scope of a cache entry.
   /\.cache_control\.(ttl|scope)$/,
-  // Images, and data that a model has signed or encrypted.
+  // Images, and data that a model has signed or encrypted. Each has a form of its own; other values are inspected
+  // (`UNSEALED`) or rejected (`MALFORMED`).
   /\.(url|image_url|media_type|data|signature|origin|encrypted_content)$/,
 ]
 const isText = (path: string) => !NO_TEXT.some((pattern) => pattern.test(path))
@@ -76,7 +77,54 @@ const NATIVE_TEXTS: Record<string, object> = {
     context_management: { edits: [{ type: 'compact_20260112', instructions: PERSONAL }] },
   },
   'a member of output_config': { output_config: { note: PERSONAL } },
+  'a member of thinking': { thinking: { type: 'adaptive', note: PERSONAL } },
+  'a text and a cited text': modelSaid(
+    { type: 'text', text: PERSONAL.slice(0, 15) },
+    { type: 'text', text: PERSONAL.slice(15), citations: [{ type: 'char_location', cited_text: 'a' }] },
+  ),
+  'two cited texts': userSends(
+    { type: 'text', text: PERSONAL.slice(0, 15), citations: [{ type: 'char_location', cited_text: 'a' }] },
+    { type: 'text', text: PERSONAL.slice(15), citations: [{ type: 'char_location', cited_text: 'b' }] },
+  ),
 }
+
+const sealedHere = (step: object) => `aigw.${Buffer.from(JSON.stringify(step)).toString('base64url')}`
+const searched = (result: object) =>
+  modelSaid({ type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [result] })
+
+/** Readable text in the place of signed, encrypted or base64 data, in Anthropic's API. */
+const UNSEALED: Record<string, object> = {
+  'encrypted thinking': modelSaid({ type: 'redacted_thinking', data: PERSONAL }, { type: 'text', text: 'a' }),
+  'the signature of thinking': modelSaid({ type: 'thinking', thinking: 'Hm.', signature: PERSONAL }),
+  'the sealed data of thinking': modelSaid({
+    type: 'thinking',
+    thinking: 'Hm.',
+    signature: sealedHere({ origin: 'openai', data: PERSONAL }),
+  }),
+  'sealed data with a name': modelSaid({
+    type: 'thinking',
+    thinking: 'Hm.',
+    signature: sealedHere({ origin: 'google', data: `${PERSONAL}:c2ln` }),
+  }),
+  'a sealed object': modelSaid({
+    type: 'thinking',
+    thinking: 'Hm.',
+    signature: sealedHere({ origin: 'openai', data: JSON.stringify({ signature: 'c2ln', note: PERSONAL }) }),
+  }),
+  'encrypted content of a result': searched({ type: 'web_search_result', encrypted_content: PERSONAL }),
+  'base64 data in a result': searched({ type: 'document', source: { type: 'base64', data: PERSONAL } }),
+}
+
+/** Members with a form that leaves no room for text. */
+const MALFORMED: [path: string, place: string, body: object][] = [
+  [OPENAI_CHAT_PATH, 'reasoning_effort', { messages: asked, reasoning_effort: PERSONAL }],
+  [RESPONSES_PATH, 'reasoning.effort', { input: 'hi', reasoning: { effort: PERSONAL } }],
+  ...['image', 'document'].map((type): [string, string, object] => [
+    MESSAGES_PATH,
+    'media_type',
+    { max_tokens: 5, ...userSends({ type, source: { type: 'base64', media_type: PERSONAL, data: 'aGk=' } }) },
+  ]),
+]
 
 /** JSON of any form that reaches a model and has no further schema. */
 const FREE_JSON: [endpoint: string, place: string, body: object][] = [
@@ -126,8 +174,13 @@ const FREE_JSON: [endpoint: string, place: string, body: object][] = [
       ],
     },
   ],
+  ...[PERSONAL, sealedHere({ origin: 'openai', data: PERSONAL })].map((encrypted_content): [string, string, object] => [
+    `POST ${RESPONSES_PATH}`,
+    'the encrypted content of reasoning',
+    { input: [{ type: 'reasoning', summary: [], encrypted_content }, ...asked] },
+  ]),
   ...[MESSAGES_PATH, COUNT_TOKENS_PATH].flatMap((path) =>
-    Object.entries(NATIVE_TEXTS).map(([place, body]): [string, string, object] => [
+    Object.entries({ ...NATIVE_TEXTS, ...UNSEALED }).map(([place, body]): [string, string, object] => [
       `POST ${path}`,
       place,
       { ...(path === MESSAGES_PATH && { max_tokens: 5 }), messages: asked, ...body },
@@ -184,6 +237,11 @@ describe('guards scan every text of every request', () => {
   test.each(FREE_JSON)('%s %s', async (endpoint, _, body) => {
     const answer = await post(endpoint.slice('POST '.length), { model: 'test/any', ...body })
     expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('EMAIL')])
+  })
+
+  test.each(MALFORMED)('POST %s rejects a text as %s', async (path, place, body) => {
+    const answer = await post(path, { model: 'test/any', ...body })
+    expect([answer.status, answer.text]).toEqual([400, expect.stringMatching(place === 'media_type' ? /\w/ : place)])
   })
 
   test('and the model received none of it', () => {

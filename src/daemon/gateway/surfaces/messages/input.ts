@@ -216,7 +216,7 @@ function toTool(tool: AskedTool, marks: Marks): Tool {
   return { name, description, parameters, strict, ...more, ...cached(cache, marks) }
 }
 
-function toOptions(request: Asked, { headers }: NativeHeaders, marks: Marks): GenerationOptions | undefined {
+function toOptions(request: Asked, headers: NativeHeaders, marks: Marks): GenerationOptions | undefined {
   const { tools, tool_choice: choice, output_config: output, output_format: format } = request
   const schema = (output?.format ?? format)?.schema
   return askedOptions({

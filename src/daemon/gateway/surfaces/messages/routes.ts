@@ -72,7 +72,7 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       handle(context) {
         refuseContinuedThread(context.body)
         requireFewMessages(context.body.messages, limits)
-        const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas)
+        const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas, context.body)
         return governed(MESSAGES, toChatInput(context.body, headers), context, deps)
       },
     }),
@@ -91,7 +91,7 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       responses: { 200: { description: 'The number of input tokens', schema: CountTokensResponse }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)
-        const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas)
+        const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas, context.body)
         return governed(COUNT_TOKENS, toCountInput(context.body, headers), context, deps)
       },
     }),

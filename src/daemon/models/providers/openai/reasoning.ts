@@ -1,3 +1,4 @@
+import { isCipher, isSealedName } from '../../../platform/text/cipher.ts'
 import { isObject, type Json, parseObject } from '../../../platform/text/json.ts'
 import type { Message, Reasoning } from '../../conversation.ts'
 import type { ChatPart } from '../../provider.ts'
@@ -57,14 +58,10 @@ function toSealed(detail: Json | undefined): Json | undefined {
   return 'signature' in sealed || 'data' in sealed ? sealed : undefined
 }
 
-const isName = (value: unknown) => typeof value === 'string' && /^[\w.:-]{1,256}$/.test(value)
-/** Base64 in either alphabet. */
-const isCipher = (value: unknown) => typeof value === 'string' && /^[\w+/-]+={0,2}$/.test(value)
-
 const SEALED_FIELDS = new Map<string, (value: unknown, detail: Json) => boolean>([
-  ['type', isName],
-  ['id', isName],
-  ['format', isName],
+  ['type', isSealedName],
+  ['id', isSealedName],
+  ['format', isSealedName],
   ['index', (value) => typeof value === 'number'],
   ['signature', isCipher],
   ['data', (value, { type }) => type === 'reasoning.encrypted' && isCipher(value)],

@@ -1,5 +1,7 @@
 // Finds the texts in a block of a provider's own API.
+import { MEDIA_TYPE } from '../../../../shared/wire/message-blocks.ts'
 import type { NativeBlock } from '../../../models/conversation.ts'
+import { isCipher } from '../../../platform/text/cipher.ts'
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
 type Rewrite = { text(value: string): string; json(value: object): object }
@@ -9,11 +11,11 @@ const SEALED = new Set(['signature', 'encrypted_content', 'encrypted_index', 'en
 /** Ids that a provider has created. Other ids are inspected as text. */
 const PROVIDER_ID = /^(?:srvtoolu|mcptoolu|toolu|file|container|msg)_[\w-]{1,128}$/
 const KEYWORD = /^[a-z][a-z_]{0,63}(?:_\d{8})?$/
-const MEDIA_TYPE = /^[a-z]+\/[\w.+-]{1,64}$/
 
 /**
  * Replaces every text of a block with the result of `rewrite.text`, and the free JSON of tool calls with the result of
- * `rewrite.json`. Base64 data, sealed data, keywords and the provider's ids stay unchanged.
+ * `rewrite.json`. Base64 data, sealed data, keywords and the provider's ids stay unchanged, if
+ * they have the form of such data.
  */
 export function mapNativeBlock(block: NativeBlock, rewrite: Rewrite): NativeBlock {
   return mapValue(block as unknown as Json, '', rewrite) as unknown as NativeBlock
@@ -31,7 +33,7 @@ function mapValue(value: Json, name: string, rewrite: Rewrite): Json {
   const isBase64 = members.type === 'base64'
   let changed: Record<string, Json> | undefined
   for (const [key, member] of Object.entries(members)) {
-    const mapped = isBase64 && key === 'data' ? member : mapValue(member, key, rewrite)
+    const mapped = isBase64 && key === 'data' && isCipher(member) ? member : mapValue(member, key, rewrite)
     if (mapped === member) continue
     changed ??= { ...members }
     changed[key] = mapped
@@ -40,7 +42,8 @@ function mapValue(value: Json, name: string, rewrite: Rewrite): Json {
 }
 
 function isOpaque(name: string, value: string): boolean {
-  if (value === '' || SEALED.has(name)) return true
+  if (value === '') return true
+  if (SEALED.has(name)) return isCipher(value)
   if (name === 'type' || name === 'name') return KEYWORD.test(value)
   if (name === 'media_type') return MEDIA_TYPE.test(value)
   return (name === 'id' || name.endsWith('_id')) && PROVIDER_ID.test(value)

@@ -1,16 +1,19 @@
-import type {
-  Content,
-  ContentPart,
-  GenerationOptions,
-  Message,
-  NativeBlock,
-  NativeOptions,
-  ResponseFormat,
-  System,
-  TextPart,
-  Tool,
+import {
+  type Content,
+  type ContentPart,
+  citedText,
+  type GenerationOptions,
+  type Message,
+  type NativeBlock,
+  type NativeOptions,
+  type ResponseFormat,
+  type System,
+  type TextPart,
+  type ThinkingConfig,
+  type Tool,
 } from '../../../models/conversation.ts'
 import { mapNativeBlock } from './native-texts.ts'
+import { isSealed } from './sealed.ts'
 
 /** All text of a model request, in a form that is independent of the API. */
 export type PromptText = {
@@ -80,25 +83,32 @@ function mapRuns(
   let isSame = true
   for (let from = 0; from < parts.length; ) {
     const texts: string[] = []
-    for (let part = parts[from]; part?.type === 'text'; part = parts[from + texts.length]) texts.push(part.text)
+    for (let text = textIn(parts[from]); text !== undefined; text = textIn(parts[from + texts.length])) texts.push(text)
     const run = parts.slice(from, from + Math.max(1, texts.length))
     from += run.length
     const rewritten = texts.length < 2 ? texts : rewrite(texts)
     if (rewritten.every((text, at) => text === texts[at])) mapped.push(...run)
     else {
       isSame = false
-      mapped.push(...withTexts(run as TextPart[], rewritten))
+      mapped.push(...withTexts(run, rewritten))
     }
   }
   return isSame ? parts : mapped
 }
 
+/** Returns the text of a part that the model reads as text, with or without citations. */
+const textIn = (part: ContentPart | undefined): string | undefined =>
+  part?.type === 'text' ? part.text : part?.type === 'native' ? citedText(part)?.text : undefined
+
+const withText = (part: ContentPart, text: string): ContentPart =>
+  part.type === 'native' ? { ...part, block: { ...part.block, text } } : ({ ...part, text } as TextPart)
+
 /** Replaces the texts of the parts. Removes empty parts; the previous part then takes over their cache breakpoint. */
-function withTexts(parts: readonly TextPart[], texts: readonly string[]): TextPart[] {
-  const kept: TextPart[] = []
+function withTexts(parts: readonly ContentPart[], texts: readonly string[]): ContentPart[] {
+  const kept: ContentPart[] = []
   for (const [at, part] of parts.entries()) {
     const text = texts[at] ?? ''
-    if (text !== '') kept.push({ ...part, text })
+    if (text !== '') kept.push(withText(part, text))
     else if (part.cache) kept.push({ ...(kept.pop() ?? { type: 'text', text: '…' }), cache: part.cache })
   }
   return kept
@@ -175,8 +185,11 @@ function mapMessage(message: Message, rewrite: Rewrite): Message {
     reasoning &&
     mapAll(reasoning, (step) => {
       const text = mapText(step.text, 'assistant', rewrite)
+      // Clients may send any text as sealed data.
+      const open = [step.signature, step.data].filter((one) => one !== undefined && !isSealed(one)) as string[]
+      const isSame = mapAll(open, (one) => mapText(one, 'assistant', rewrite)) === open
       // If a text is changed, its signature is removed, because the signature is valid only for the original text.
-      return text === step.text ? step : { origin: step.origin, text }
+      return text === step.text && isSame ? step : { origin: step.origin, text }
     })
   if (content === message.content && newCalls === toolCalls && newReasoning === reasoning) return message
   return { ...message, content, toolCalls: newCalls, reasoning: newReasoning }
@@ -218,10 +231,17 @@ function mapOptions(options: GenerationOptions, rewrite: Rewrite): GenerationOpt
   return isSame ? options : { ...options, tools, stop, responseFormat, native }
 }
 
-const mapNative = (native: NativeOptions, rewrite: Rewrite): NativeOptions =>
-  Object.keys(native.fields).length === 0
-    ? native
-    : withValue(native, 'fields', mapObject(native.fields, rewrite) as NativeOptions['fields'])
+function mapNative(native: NativeOptions, rewrite: Rewrite): NativeOptions {
+  const { fields, thinking } = native
+  const config = thinking?.config
+  const mapped =
+    Object.keys(fields).length === 0
+      ? native
+      : withValue(native, 'fields', mapObject(fields, rewrite) as NativeOptions['fields'])
+  if (!config) return mapped
+  const newConfig = mapObject(config, rewrite) as ThinkingConfig
+  return withValue(mapped, 'thinking', withValue(thinking, 'config', newConfig))
+}
 
 function mapTool(tool: Tool, rewrite: Rewrite): Tool {
   const description = tool.description && mapText(tool.description, 'definition', rewrite)

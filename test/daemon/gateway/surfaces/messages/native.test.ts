@@ -1,7 +1,9 @@
 // Blocks, tools and options that only Anthropic's API has, on their way to the provider and back.
 import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { toChatInput } from '../../../../../src/daemon/gateway/surfaces/messages/input.ts'
 import type { ProviderConfig } from '../../../../../src/daemon/models/config.ts'
+import { MessagesRequest } from '../../../../../src/shared/wire/messages.ts'
 import { sharedGateway } from '../../../../harness.ts'
 import { chatJson, replyJson, replySteps, startUpstream, type Upstream } from '../../../../upstream.ts'
 import { addGuardedTenant } from '../../chat/guarded-tenant.ts'
@@ -178,7 +180,73 @@ describe('tools of Anthropic', () => {
     const image = { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } }
     expect((await post('/v1/messages', messages([image]))).status).toBe(403)
     expect((await post('/v1/messages', hello)).status).toBe(200)
+    for (const nested of [
+      documentOf(image),
+      resultOf(image),
+      resultOf({ ...image, source: { url: image.source.url } }),
+    ]) {
+      expect((await post('/v1/messages', messages([nested]))).status).toBe(403)
+    }
+    // The provider does not fetch the page of a search result, or the arguments of a past call.
+    const { url } = image.source
+    const past = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'a', input: { source: { type: 'url', url } } }
+    for (const text of [resultOf({ type: 'web_search_result', url }), past]) {
+      expect((await post('/v1/messages', messages([text]))).status).toBe(200)
+    }
   })
+
+  test('with an address inside a block need https', async () => {
+    upstream.fallback(said)
+    for (const url of ['http://example.com/a.png', 'file:///etc/passwd', 7]) {
+      const image = { type: 'image', source: { type: 'url', url } }
+      for (const nested of [documentOf(image), resultOf(image), resultOf({ note: [image] })]) {
+        expect((await ask(messages([nested]))).status).toBe(400)
+      }
+    }
+    const { status, body } = await ask(messages([resultOf({ type: 'url', url: 'http://example.com' })]))
+    expect([status, body.error.message]).toEqual([400, expect.stringContaining('an address must be an https URL')])
+  })
+})
+
+/** Blocks that contain other content. */
+const documentOf = (one: object) => ({ type: 'document', source: { type: 'content', content: [one] } })
+const resultOf = (one: object) => ({ type: 'web_fetch_tool_result', tool_use_id: 'srvtoolu_1', content: one })
+
+test('a cache lifetime of an hour counts at any depth', () => {
+  const cache_control = { type: 'ephemeral' as const, ttl: '1h' as const }
+  const text = { type: 'text', text: 'a', cache_control }
+  const blocks = [documentOf(text), { type: 'search_result', source: 'a', title: 'b', content: [text] }, resultOf(text)]
+  for (const block of blocks) {
+    const native = toChatInput(MessagesRequest.parse(messages([block]))).options?.native
+    expect(native).toMatchObject({ cachesForAnHour: true, marks: expect.arrayContaining(['cache_control']) })
+  }
+})
+
+test('betas in the body are restricted like those of the header', async () => {
+  upstream.fallback(said)
+  const anthropic_beta = ['context-1m-2025-08-07', 'other-2026-01-01']
+  const { body } = await ask({ ...hello, anthropic_beta })
+  expect(sent().body.anthropic_beta).toEqual(['context-1m-2025-08-07'])
+  expect(body.gateway.dropped).toEqual([{ field: 'anthropic_beta: other-2026-01-01', why: 'operator' }])
+  await ask({ ...hello, anthropic_beta: 'other-2026-01-01' })
+  expect(sent().body).not.toHaveProperty('anthropic_beta')
+  for (const malformed of [['a b'], [7], { a: 1 }]) {
+    const { status, body: refused } = await ask({ ...hello, anthropic_beta: malformed })
+    expect([status, refused.error.message]).toEqual([400, expect.stringContaining('anthropic_beta must be a list')])
+  }
+})
+
+test('inference_geo needs a policy that allows its region', async () => {
+  upstream.fallback(said)
+  const residency = { allowedRegions: ['us'], onUnknown: 'allow' }
+  const { post } = await addGuardedTenant(shared.current, { policy: { residency }, settings: SETTINGS })
+  const statuses = []
+  for (const inference_geo of ['us', null, 'global', { a: 1 }]) {
+    statuses.push((await post('/v1/messages', { ...hello, inference_geo })).status)
+  }
+  expect(statuses).toEqual([200, 200, 403, 403])
+  expect((await ask({ ...hello, inference_geo: 'global' })).status).toBe(200)
+  expect(sent().body).toMatchObject({ inference_geo: 'global' })
 })
 
 /** An answer with a web search, as Anthropic sends it. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { textOf } from '../../../../../src/daemon/models/conversation.ts'
+import { type ContentPart, textOf } from '../../../../../src/daemon/models/conversation.ts'
 import { createPacer } from '../../../../../src/daemon/platform/pacing.ts'
 import { createPiiDetector } from '../../../../../src/daemon/safety/guards/pii/detector.ts'
 import type { ArmedDetector } from '../../../../../src/daemon/safety/guards/redaction.ts'
@@ -14,8 +14,12 @@ const masking: ArmedDetector = {
   actionOf: () => 'mask',
 }
 
-async function screened(texts: readonly string[]) {
-  const content = texts.map((text) => ({ type: 'text' as const, text }))
+/** @param isCited whether the text at this place has citations */
+async function screened(texts: readonly string[], isCited: (at: number) => boolean = () => false) {
+  const content = texts.map((text, at): ContentPart => {
+    const block = { type: 'text' as const, text }
+    return isCited(at) ? { type: 'native', origin: 'anthropic', block: { ...block, citations: [] } } : block
+  })
   const promptText = { system: '', messages: [{ role: 'user' as const, content }], options: undefined }
   const result = await screenAdjacentTexts(promptText, [masking], undefined, createPacer())
   return { ...result, isSame: result.promptText === promptText, content: result.promptText.messages[0]?.content ?? '' }
@@ -41,6 +45,12 @@ test('a value across text boundaries is found, and the text around it stays unch
     }),
     { numRuns: 200 },
   )
+})
+
+test.each([[[0]], [[1]], [[0, 1, 2]]])('a value across texts is found if those at %j have citations', async (cited) => {
+  const { content, hits } = await screened(['To ada.love', 'lace@', 'analytical.org now'], (at) => cited.includes(at))
+  expect(hits).toMatchObject([{ type: 'EMAIL', count: 1 }])
+  expect(textOf(content)).toBe(`To ${MASKED} now`)
 })
 
 test('distant boundaries are scanned one by one, and each value counts once', async () => {
