@@ -80,7 +80,6 @@ test.each([
   [`{${filler},"a":[${'0,'.repeat(1_000_001)}0]}`, 'The JSON body may contain at most 1000000 values.'],
   [`{${filler},"seed":1${'0'.repeat(1_100_000)}}`, 'may have at most 1048576 bytes'],
   [`{${filler},"${'k'.repeat(1_100_000)}":1}`, 'may have at most 1048576 bytes'],
-  [`{${filler},${' '.repeat(1_100_000)}"a":1}`, 'may have at most 1048576 bytes'],
   [`\u{feff}{${filler}}`, 'The body must be a JSON object: invalid JSON near byte 0'],
   [`[${filler.slice(7)}]`, 'the body must be a JSON object'],
   [`{${filler},"model":"test/any","messages":[{"role":"user","content":1}]}`, 'messages.0.content'],
