@@ -1,3 +1,4 @@
+import { appendTo } from '../../../shared/lists.ts'
 import { ground } from '../../knowledge/search/ground.ts'
 import type { Match, Search } from '../../knowledge/search/search.ts'
 import { type Message, type System, textOf, withSystemText } from '../../models/conversation.ts'
@@ -43,7 +44,7 @@ export async function groundCall(
   })
   async function screenPassages(matches: readonly Match[]): Promise<readonly Match[]> {
     const { kept, incidents: found } = await screenRetrievedPassages(matches, screened.guarded, deps.guards)
-    incidents.push(...found)
+    appendTo(incidents, found)
     return kept
   }
   // The index is not redacted, so the local search uses the original question. External models get the redacted

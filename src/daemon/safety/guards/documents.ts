@@ -1,8 +1,10 @@
 // Applies the `input` rules to stored documents. A pseudonym can be reversed only in the response to the request for
 // which it was created. Values that a rule tokenizes are therefore stored unchanged. Such values are tokenized when a
 // prompt includes them.
+
 import { hash, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { appendTo } from '../../../shared/lists.ts'
 import type { PolicyAction } from '../../../shared/wire/policies.ts'
 import type { Pacer } from '../../platform/pacing.ts'
 import type { RuleIncident } from '../incidents/incident.ts'
@@ -44,10 +46,10 @@ export function createDocumentScreening(
       // Pseudonyms depend only on this name, so that a later upload with the same name replaces this document.
       const pseudonyms = createPseudonyms({ key: pseudonymKey, tenantId, texts: [] })
       const screened = screenText(name, 'text', forName, pseudonyms)
-      hits.push(...screened.hits)
+      appendTo(hits, screened.hits)
       return screened
     },
-    add: (found) => void hits.push(...found),
+    add: (found) => void appendTo(hits, found),
     incidents: () => input.incidentsOf(hits, 'input'),
   }
 }

@@ -1,5 +1,6 @@
 // Applies the rules and the prompt shield to passages of documents: before a model reads them, and before a search
 // shows them.
+import { appendTo } from '../../../shared/lists.ts'
 import { createPacer, type Pacer } from '../../platform/pacing.ts'
 import type { GuardIncident, RuleIncident } from '../incidents/incident.ts'
 import { type ShieldIncident, shieldIncident, worstScan } from '../prompt-shield/scanner.ts'
@@ -69,7 +70,7 @@ async function redactPassages<P extends Passage>(
     for (const name of texts) {
       const screened = await rules.cleanTexts.screenInSlices(passage[name], 'text', armedFor[name], pseudonyms, pacer)
       Object.assign(redacted, { [name]: screened.text })
-      hits.push(...screened.hits)
+      appendTo(hits, screened.hits)
       isBlocked ||= screened.isBlocked
     }
     if (!isBlocked) kept.push(redacted)

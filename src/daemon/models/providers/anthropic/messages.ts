@@ -1,3 +1,4 @@
+import { appendTo } from '../../../../shared/lists.ts'
 import { parseObject } from '../../../platform/text/json.ts'
 import type { CacheMark, Content, ContentPart, Message, Reasoning, TextPart, ToolCall } from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
@@ -25,7 +26,7 @@ export function toAnthropicMessages(messages: readonly Message[]): AnthropicMess
     const blocks = toBlocks(message)
     if (blocks.length === 0) continue
     const last = turns.at(-1)
-    if (last?.role === role) last.content.push(...blocks)
+    if (last?.role === role) appendTo(last.content, blocks)
     else turns.push({ role, content: blocks })
   }
   return turns

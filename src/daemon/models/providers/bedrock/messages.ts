@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { appendTo } from '../../../../shared/lists.ts'
 import { parseObject } from '../../../platform/text/json.ts'
 import {
   type CacheMark,
@@ -42,7 +43,7 @@ export function toBedrockMessages(messages: readonly Message[], caches: boolean)
     const blocks = caches ? all : all.filter((block) => !('cachePoint' in block))
     if (blocks.length === 0) continue
     const last = turns.at(-1)
-    if (last?.role === role) last.content.push(...blocks)
+    if (last?.role === role) appendTo(last.content, blocks)
     else turns.push({ role, content: blocks })
   }
   return turns

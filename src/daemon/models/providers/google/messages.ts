@@ -1,4 +1,5 @@
 // Converts conversations to the contents of Gemini.
+import { appendTo } from '../../../../shared/lists.ts'
 import { parseObject } from '../../../platform/text/json.ts'
 import { type Content, citedText, type Message, type ToolCall, textOf } from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
@@ -45,7 +46,7 @@ export function toContents(messages: readonly Message[], { signedCalls }: { sign
 
 function append(contents: GoogleContent[], role: GoogleContent['role'], parts: Part[]): void {
   const last = contents.at(-1)
-  if (last?.role === role) last.parts.push(...parts)
+  if (last?.role === role) appendTo(last.parts, parts)
   else if (parts.length > 0) contents.push({ role, parts })
 }
 

@@ -1,5 +1,6 @@
 // Decodes chat completions from OpenAI and compatible servers. This file is long, because the dialects differ in many
 // details.
+import { appendTo } from '../../../../shared/lists.ts'
 import { isObject, type Json, member } from '../../../platform/text/json.ts'
 import type { ChatPart, ProviderCall } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
@@ -230,7 +231,7 @@ function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tool
   if (tools && seen.calls && parts.length > start) {
     const said = parts.splice(start)
     seen.calls.release(parts)
-    parts.push(...said)
+    appendTo(parts, said)
   }
 }
 

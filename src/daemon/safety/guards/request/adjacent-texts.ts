@@ -1,3 +1,4 @@
+import { appendTo } from '../../../../shared/lists.ts'
 import { type Pacer, runInSlices } from '../../../platform/pacing.ts'
 import { DETECTION_HOLD_CHARS } from '../detection.ts'
 import type { Pseudonyms } from '../pseudonyms.ts'
@@ -77,7 +78,10 @@ async function findAcross(
     const end = (near.at(-1) as number) + DETECTION_HOLD_CHARS
     const all = await runInSlices(finding(whole.slice(start, end), armed, pacer), pacer)
     const placed = all.map((one) => ({ ...one, start: one.start + start, end: one.end + start }))
-    found.push(...placed.filter((one) => near.some((seam) => one.start < seam && seam < one.end)))
+    appendTo(
+      found,
+      placed.filter((one) => near.some((seam) => one.start < seam && seam < one.end)),
+    )
     first += near.length
   }
   return found

@@ -1,3 +1,4 @@
+import { appendTo } from '../../../../shared/lists.ts'
 import { type Pacer, runInSlices } from '../../../platform/pacing.ts'
 import type { ArmedRules } from '../plan.ts'
 import { type GuardHit, screening } from '../redaction.ts'
@@ -29,7 +30,7 @@ export async function screenNames(
       continue
     }
     const screened = await runInSlices(screening(text, 'text', armed, undefined, pacer), pacer)
-    hits.push(...screened.hits)
+    appendTo(hits, screened.hits)
     if (screened.text === text && !screened.isBlocked) continue
     if (of === 'call') changed.set(key, `call_${changed.size + 1}_renamed`)
     else isBlocked = true

@@ -1,5 +1,7 @@
 // Runs the guards of a request: the rules of the policy and the tenant on every text and name, then the prompt shield.
+
 import { GatewayError } from '../../../../shared/errors.ts'
+import { appendTo } from '../../../../shared/lists.ts'
 import { type Message, systemText } from '../../../models/conversation.ts'
 import type { Caller } from '../../../platform/http/caller.ts'
 import { createPacer, type Pacer } from '../../../platform/pacing.ts'
@@ -118,7 +120,7 @@ export async function redact(
   const hits: GuardHit[] = []
   if (armed.length === 0) return { promptText, hits, isBlocked: false }
   const names = await screenNames(promptText, rules.input, pacer)
-  hits.push(...names.hits)
+  appendTo(hits, names.hits)
   let { isBlocked } = names
   const pause = pacer.turn()
   if (pause) await pause
@@ -128,7 +130,7 @@ export async function redact(
     const turn = pacer.turn()
     if (turn) await turn
     const screened = await rules.cleanTexts.screenInSlices(text, format, armed, pseudonyms, pacer)
-    hits.push(...screened.hits)
+    appendTo(hits, screened.hits)
     isBlocked ||= screened.isBlocked
     isChanged ||= screened.text !== text
     texts.push(screened.text)
@@ -136,7 +138,7 @@ export async function redact(
   let at = 0
   const each = isChanged ? mapTexts(names.promptText, () => texts[at++] as string) : names.promptText
   const together = await screenAdjacentTexts(each, armed, pseudonyms, pacer)
-  hits.push(...together.hits)
+  appendTo(hits, together.hits)
   return { promptText: together.promptText, hits, isBlocked: isBlocked || together.isBlocked }
 }
 

@@ -1,3 +1,4 @@
+import { appendTo } from '../../../../shared/lists.ts'
 import {
   type Content,
   type ContentPart,
@@ -87,10 +88,10 @@ function mapRuns(
     const run = parts.slice(from, from + Math.max(1, texts.length))
     from += run.length
     const rewritten = texts.length < 2 ? texts : rewrite(texts)
-    if (rewritten.every((text, at) => text === texts[at])) mapped.push(...run)
+    if (rewritten.every((text, at) => text === texts[at])) appendTo(mapped, run)
     else {
       isSame = false
-      mapped.push(...withTexts(run, rewritten))
+      appendTo(mapped, withTexts(run, rewritten))
     }
   }
   return isSame ? parts : mapped

@@ -1,3 +1,4 @@
+import { appendTo } from '../../../../shared/lists.ts'
 import type { Clock, Timer } from '../../../../shared/time.ts'
 import type { PolicyDocument } from '../../../../shared/wire/policies.ts'
 import type { ChatPart } from '../../../models/provider.ts'
@@ -270,7 +271,7 @@ class OutputCounter {
   *#countingRest({ channel, waiting, format }: WatchedText): Generator<void> {
     if (!channel) {
       const { armed, effort } = this.#rules
-      this.#hits.push(...(yield* this.#cleanTexts.screening(waiting, format, armed, effort)).hits)
+      appendTo(this.#hits, (yield* this.#cleanTexts.screening(waiting, format, armed, effort)).hits)
       return
     }
     channel.add(waiting)
