@@ -14,7 +14,7 @@ const messages: Message[] = [
 ]
 
 test('adjacent texts of a message with 200,000 parts are rewritten', () => {
-  const request = { system: '', messages, tools: [] }
+  const request = { system: '', messages, tools: [], options: {} }
   const same = mapAdjacentTexts(request, (texts) => texts)
   expect(same).toBe(request)
   const upper = mapAdjacentTexts(request, (texts) => texts.map((text) => text.toUpperCase()))
