@@ -240,6 +240,12 @@ const OPERATORS: ReadonlySet<string> = new Set(OPERATOR_REASONS)
 
 export const isOperatorReason = (reason: FailureReason): reason is OperatorReason => OPERATORS.has(reason)
 
+/** Whether the same call may succeed later: the failure is neither the operator's nor the caller's to fix. */
+export const mayPass = ({ reason }: Pick<ProviderError, 'reason'>): boolean =>
+  !isOperatorReason(reason) && !CALLERS.has(reason)
+
+const CALLERS: ReadonlySet<FailureReason> = new Set(['bad_request', 'context_length', 'content_filter'])
+
 /** Whether a failure is one of these triggers. OPERATOR_REASONS count as `server_error`. */
 export const isTrigger = (reason: FailureReason, triggers: ReadonlySet<string>): boolean =>
   triggers.has(isOperatorReason(reason) ? 'server_error' : reason)

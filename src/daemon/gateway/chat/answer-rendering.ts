@@ -1,11 +1,12 @@
 // Renders an answer of the classic chat route, as one JSON body or as frames.
 import { hash } from 'node:crypto'
 import type { ChatFrame, ChatMetadata } from '../../../shared/wire/chat.ts'
-import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
+import { type Reply, reply } from '../../platform/http/route.ts'
 import { SSE_DONE, sseFrame } from '../../platform/http/sse.ts'
 import { createPacer, runInSlices } from '../../platform/pacing.ts'
 import { toJsonString } from '../../platform/text/json-string.ts'
 import { joining, writingJson } from '../../platform/text/json-writer.ts'
+import type { ClientStream } from '../governed/client-stream.ts'
 import type { Answer, Envelope, Finish, Rendered } from './answer-contract.ts'
 import { type StreamWording, streamInWords } from './streamed-answer.ts'
 
@@ -99,12 +100,9 @@ export function wholeAnswer(envelope: Envelope): Answer {
   }
 }
 
-/**
- * Renders an answer with `stream: true`: metadata, chunks, usage, `[DONE]`.
- * @param keep whether to keep the transcript for a replay
- */
-export const streamedAnswer = (envelope: Envelope, context: RequestContext, keep: boolean): Answer =>
-  streamInWords(classicWording(envelope), context, keep)
+/** Renders an answer with `stream: true`: metadata, chunks, usage, `[DONE]`. */
+export const streamedAnswer = (envelope: Envelope, stream: ClientStream): Answer =>
+  streamInWords(classicWording(envelope), stream)
 
 function classicWording(envelope: Envelope): StreamWording {
   const { id, model } = envelope
@@ -144,8 +142,9 @@ function classicWording(envelope: Envelope): StreamWording {
       } satisfies ChatFrame)
       return head + lastChunk(finish) + usage + SSE_DONE
     },
-    fail({ verdict, ...fault }) {
-      const frame = sseFrame({ type: 'error', data: { ...fault, request_id: id, ...verdict } } satisfies ChatFrame)
+    fail({ error, message, reason, verdict }) {
+      const data = { error, message, reason, request_id: id, ...verdict }
+      const frame = sseFrame({ type: 'error', data } satisfies ChatFrame)
       return head + frame
     },
   }

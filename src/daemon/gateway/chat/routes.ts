@@ -4,6 +4,7 @@ import { CHAT_PATH, ChatFrame, ChatRequest, ChatResponse } from '../../../shared
 import { FlatError } from '../../../shared/wire/common.ts'
 import { POLICY_CHECK_PATH, PolicyCheckRequest, PolicyCheckResponse } from '../../../shared/wire/policy-check.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
+import { SSE_KEEP_ALIVE } from '../../platform/http/sse.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import { governed } from '../governed/governed.ts'
 import { streamedAnswer, wholeAnswer } from './answer-rendering.ts'
@@ -11,7 +12,14 @@ import { chatOperation } from './chat.ts'
 import { toChatInput } from './input.ts'
 import { checkPolicy } from './policy-check.ts'
 
-const CHAT = chatOperation({ path: CHAT_PATH, errors: 'flat', whole: wholeAnswer, streamed: streamedAnswer })
+const CHAT = chatOperation({
+  path: CHAT_PATH,
+  errors: 'flat',
+  whole: wholeAnswer,
+  streamed: streamedAnswer,
+  // Until the first token, a failure has its own status. Clients of this route rely on it.
+  keepAlive: { frame: SSE_KEEP_ALIVE, opens: false },
+})
 
 const failure = (description: string) => ({ description, schema: FlatError })
 

@@ -1,4 +1,5 @@
-import type { ErrorShape, RequestContext } from '../../platform/http/route.ts'
+import type { ErrorShape } from '../../platform/http/route.ts'
+import type { ClientStream, KeepAlive } from '../governed/client-stream.ts'
 import type { Answer, Envelope } from './answer-contract.ts'
 
 /** The wire format of one API. Validation, screening, billing and storage are the same for all surfaces. */
@@ -11,6 +12,8 @@ export type Surface = {
   isCompatible?: true
   /** Renders an answer with `stream: false`. */
   whole(envelope: Envelope): Answer
-  /** Renders an answer with `stream: true`. @param keep whether to keep the transcript for a replay */
-  streamed(envelope: Envelope, context: RequestContext, keep: boolean): Answer
+  /** Renders an answer with `stream: true`. */
+  streamed(envelope: Envelope, stream: ClientStream): Answer
+  /** What a client with `stream: true` receives while the model is silent. */
+  keepAlive: KeepAlive
 }

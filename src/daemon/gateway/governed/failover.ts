@@ -8,6 +8,7 @@ import type { Breaker } from '../../models/breaker.ts'
 import {
   type Entitle,
   isTrigger,
+  mayPass,
   type OnHead,
   type ProviderCall,
   ProviderError,
@@ -388,6 +389,7 @@ function exhausted(attempts: FailoverAttempt[], failures: ProviderError[]): Gate
       cause: failures.at(-1),
       extra: { attempts },
       retryAfterSeconds: isToWait ? Math.min(...waits) : undefined,
+      retryable: failures.length > 0 && !failures.some(mayPass) ? false : undefined,
     },
   )
 }

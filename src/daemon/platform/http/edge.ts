@@ -107,11 +107,9 @@ export class Edge {
     this.#running.add(exchange)
     const { router } = this.#options
     const method = request.method ?? ''
-    let requestedPath: string | undefined
     let shape: ErrorShape | undefined
     try {
       const { path, search } = this.#checkHead(exchange)
-      requestedPath = path
       const { route, params } = router.match(method, path)
       shape = route.errors
       if (expects === 'something unknown') throw unknownExpectation()
@@ -126,7 +124,7 @@ export class Edge {
     } catch (error) {
       // The rest of a rejected body is discarded as it arrives.
       exchange.bodyShare?.release()
-      await this.#fail(exchange, error, shape ?? (requestedPath ? router.shapeOf(method, requestedPath) : 'flat'))
+      await this.#fail(exchange, error, shape ?? router.shapeOf(method, pathIn(request.url)))
     } finally {
       exchange.bodyShare?.release()
       exchange.tenantShare?.leave(exchange.caller.tenantId)
@@ -301,7 +299,15 @@ export class Edge {
     const running = this.#runningOn(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || running?.response.headersSent === true) socket.destroy()
     else if (running?.request.complete) this.#closeAfter(running, socket)
-    else refuseOnSocket(socket, connectionFault(error), this.#options.clock.now())
+    else refuseOnSocket(socket, connectionFault(error), this.#options.clock.now(), this.#shapeFor(running, error))
+  }
+
+  /** The shape that the client expects, as far as its path is known. */
+  #shapeFor(running: Exchange | undefined, { rawPacket }: { rawPacket?: Buffer }): ErrorShape {
+    const { router } = this.#options
+    if (running) return router.shapeOf(running.request.method ?? '', pathIn(running.request.url))
+    const [, method = '', target] = REQUEST_LINE.exec(rawPacket?.toString('latin1', 0, REQUEST_LINE_BYTES) ?? '') ?? []
+    return router.shapeOf(method, pathIn(target))
   }
 
   /** Invalid bytes followed a valid request: the request gets its response, and then the connection closes. */
@@ -349,6 +355,13 @@ export class Edge {
     })
   }
 }
+
+/** How much of a malformed request is searched for its path. */
+const REQUEST_LINE_BYTES = 1_024
+const REQUEST_LINE = /^([A-Z]{1,20}) (\/\S*)/
+
+/** The path of a request target that may be malformed. */
+const pathIn = (target = ''): string => target.split('?', 1)[0] as string
 
 /** Writes a long text at the speed of the client. Returns the rest of the text, which is empty. */
 async function writeInPieces(response: ServerResponse, text: string): Promise<''> {
