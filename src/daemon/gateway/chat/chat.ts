@@ -31,6 +31,7 @@ export const chatOperation = (surface: Surface): ChatOperation => ({
   name: 'chat.completion',
   path: surface.path,
   errors: surface.errors,
+  isCompatible: surface.isCompatible,
   keepAlive: surface.keepAlive,
   prepare: groundCall,
   orderOf: (screened, { call }, requestId, { limits }) =>

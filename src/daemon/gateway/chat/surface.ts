@@ -8,7 +8,7 @@ export type Surface = {
   path: string
   /** The format of its errors, the same as its route's. */
   errors: ErrorShape
-  /** Set for a compatibility surface, where the operator may limit the tokens of an answer. */
+  /** Set for a compatibility surface, where the operator may limit requests. */
   isCompatible?: true
   /** Renders an answer with `stream: false`. */
   whole(envelope: Envelope): Answer

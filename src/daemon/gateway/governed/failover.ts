@@ -7,6 +7,7 @@ import type { AttemptReason, FailoverAttempt } from '../../../shared/wire/chat.t
 import type { Breaker } from '../../models/breaker.ts'
 import {
   type Entitle,
+  isCallersFault,
   isTrigger,
   mayPass,
   type OnHead,
@@ -360,11 +361,6 @@ function addAttempt(
 export const PROVIDER_MESSAGE = 'message of the provider'
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'
-
-/** Whether this model would reject every retry of the request. */
-function isCallersFault({ reason }: ProviderError): boolean {
-  return reason === 'bad_request' || reason === 'context_length' || reason === 'content_filter'
-}
 
 function rejected(modelId: string, cause: ProviderError): GatewayError {
   return new GatewayError('PROVIDER_REJECTED', `${modelId}: ${cause.message}`, {

@@ -16,6 +16,7 @@ import type { ReplaySlot } from './idempotency.ts'
 import type { GovernedInput } from './input.ts'
 import { type Broken, type Delivery, type Operation, type Refused, type Running, textsOf } from './operation.ts'
 import { isDenial, isOverloadOnly } from './refusal.ts'
+import { requireWithin } from './request-limits.ts'
 import { screen } from './screen.ts'
 import { beginTrail, type Stage, type Trail, withFacts } from './trail.ts'
 
@@ -35,6 +36,7 @@ export function governed<Input extends GovernedInput, Prepared, Begun>(
   return deps.idempotency.once(context, operation.path, async () => {
     // A model is called only if its answer can be recorded.
     deps.ledger.requireWritable()
+    requireWithin(input, operation.isCompatible ? deps.limits : {}, context.caller.settings.limits)
     const { chain, stream } = input
     const names = { requestedModel: chain.models?.[0]?.model ?? chain.model ?? null, streamed: stream }
     const begun = beginTrail({ operation: operation.name, errors: operation.errors }, names, context, deps.clock)

@@ -28,6 +28,8 @@ export type Operation<Input extends GovernedInput, Prepared, Begun> = {
   readonly path: string
   /** The format of its errors, the same as its route's. */
   readonly errors: ErrorShape
+  /** Set on the compatibility surfaces, where the operator may limit requests. */
+  readonly isCompatible?: true | undefined
   /** Set if requests are free, and accepted regardless of the budget. */
   readonly isFree?: true
   /**

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
+import { JSON_DEPTH } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import { isStoreFailure } from '../db/store-failure.ts'
 import type { Log } from '../log.ts'
@@ -212,12 +213,13 @@ export class Edge {
     const bodyShare = this.#bodies.open(caller.tenantId)
     exchange.bodyShare = bodyShare
     const proceed = () => exchange.continueBody()
-    const raw = await readBody(request, limit, this.#options.clock, signal, bodyShare, proceed)
+    const { bodyBytes, jsonDepth } = limitsOf(route, limit, caller)
+    const raw = await readBody(request, bodyBytes, this.#options.clock, signal, bodyShare, proceed)
     if (route.bodyOptional && raw.length === 0) exchange.body = checkAgainst(schema, {})
     else {
       if (route.bodyOptional) requireJson(request)
-      if (raw.length > LARGE_JSON_BYTES) return this.#readLarge(raw, route, schema, exchange, bodyShare)
-      exchange.body = parseBody(raw, schema, bodyShare, route.jsonDepth)
+      if (raw.length > LARGE_JSON_BYTES) return this.#readLarge(raw, { ...route, jsonDepth }, schema, exchange, bodyShare)
+      exchange.body = parseBody(raw, schema, bodyShare, jsonDepth)
     }
     if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
   }
@@ -380,6 +382,19 @@ function drained(response: ServerResponse): Promise<void> {
     }
     response.on('drain', done).on('close', done)
   })
+}
+
+/** A key may lower the limits of bodies on routes that call models. */
+function limitsOf(
+  { callsModels, jsonDepth = JSON_DEPTH }: Route,
+  bodyBytes: number,
+  { settings: { limits } }: Caller,
+): { bodyBytes: number; jsonDepth: number } {
+  if (!callsModels) return { bodyBytes, jsonDepth }
+  return {
+    bodyBytes: Math.min(bodyBytes, limits.bodyBytes ?? bodyBytes),
+    jsonDepth: Math.min(jsonDepth, limits.jsonDepth ?? jsonDepth),
+  }
 }
 
 function* partsOf(bytes: Buffer): Generator<Buffer, void> {

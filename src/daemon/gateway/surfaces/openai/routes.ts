@@ -14,9 +14,9 @@ import {
 } from '../../../../shared/wire/openai.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../../platform/http/route.ts'
 import { chatOperation } from '../../chat/chat.ts'
-import { requireFewMessages } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
+import { requireFewMessages } from '../../governed/request-limits.ts'
 import { EMBEDDINGS, toEmbeddingsInput } from './embeddings.ts'
 import { FAILURES, failure } from './failures.ts'
 import { toChatInput } from './input.ts'
@@ -59,7 +59,7 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       takesIdempotencyKey: true,
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
-        requireFewMessages(context.body.messages, limits)
+        requireFewMessages(context.body.messages, limits, context.caller.settings.limits)
         const operation = context.body.stream_options?.include_usage ? CHAT_WITH_USAGE : CHAT
         return governed(operation, toChatInput(context.body), context, deps)
       },
