@@ -312,8 +312,9 @@ const origins = z.array(
 function parseOrigin(text: string): string {
   if (text === '*') return text
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url && /^https?:$/.test(url.protocol) && url.origin === text) return text
-  const hint = url && url.origin !== 'null' ? `; write "${url.origin}"` : ', such as https://app.example.com'
+  const isPattern = text.includes('*')
+  if (url && /^https?:$/.test(url.protocol) && url.origin === text && !isPattern) return text
+  const hint = url && url.origin !== 'null' && !isPattern ? `; write "${url.origin}"` : ', such as https://app.example.com'
   throw new ValueFault(`"${text}" is not an origin: a scheme, a host and possibly a port${hint}`)
 }
 

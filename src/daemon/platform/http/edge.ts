@@ -27,6 +27,7 @@ import {
 import { BodyMemory, type BodyShare, defaultBodyMemory } from './body-memory.ts'
 import { type Caller, NOBODY } from './caller.ts'
 import { CooperativeQueue } from './cooperative-queue.ts'
+import type { Cors } from './cors.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
@@ -58,6 +59,8 @@ export type EdgeOptions = {
   runningMax?: number | undefined
   /** Maximum number of concurrent requests of one tenant to routes that call models; default: unlimited. */
   modelRequestsPerTenant?: number | undefined
+  /** Undefined: web pages of other origins cannot read responses. */
+  cors?: Cors | undefined
   /** Limits the memory of all request bodies; default `defaultBodyMemory`. */
   bodies?: BodyMemory
 }
@@ -106,11 +109,17 @@ export class Edge {
       shutdown: this.#shutdown.signal,
     })
     this.#running.add(exchange)
-    const { router } = this.#options
+    const { router, cors } = this.#options
+    if (cors) exchange.corsHeaders = cors.headersFor(request)
     const method = request.method ?? ''
     let shape: ErrorShape | undefined
     try {
       const { path, search } = this.#checkHead(exchange)
+      const preflight = cors?.preflight(request)
+      if (preflight) {
+        this.#answerPreflight(exchange, preflight)
+        return
+      }
       const { route, params } = router.match(method, path)
       shape = route.errors
       if (expects === 'something unknown') throw unknownExpectation()
@@ -255,6 +264,7 @@ export class Edge {
     // An early rejection may happen before Node has parsed the rest of the packet that contains the request.
     if (!request.complete) await new Promise(setImmediate)
     if (!request.complete || this.draining || isLast) sent.connection = 'close'
+    if (exchange.corsHeaders !== undefined) Object.assign(sent, exchange.corsHeaders)
     if (exchange.bundleId !== undefined) sent[BUNDLE_ID_HEADER] = exchange.bundleId
     if (admission !== undefined) Object.assign(sent, admission.headers)
     if (headers !== undefined) Object.assign(sent, headers)
@@ -272,6 +282,17 @@ export class Edge {
     this.#discarding += 1
     await discardBody(request, this.#options.clock, DISCARD_BYTES[kind])
     this.#discarding -= 1
+    response.end()
+  }
+
+  /** A browser sends a preflight without a key. Its answer says nothing about the path. */
+  #answerPreflight({ request, response, requestId, corsHeaders }: Exchange, headers: Record<string, string>): void {
+    response.writeHead(204, {
+      'x-request-id': requestId,
+      ...corsHeaders,
+      ...headers,
+      ...((!request.complete || this.draining) && { connection: 'close' }),
+    })
     response.end()
   }
 
