@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addKey, addUser } from '../../../accounts.ts'
 import { describeEachEngine } from '../../../engines.ts'
-import { type Gateway, sharedGateway, startGateway } from '../../../harness.ts'
+import { type Gateway, sharedGateway, startGateway, upstreamProvider } from '../../../harness.ts'
+import { chatJson, replyJson, startUpstream, type Upstream } from '../../../upstream.ts'
 
 const OPENAI = '/v1/chat/completions'
 const MESSAGES = '/v1/messages'
@@ -188,5 +189,32 @@ describe('values outside of the fixed bounds', () => {
         { field: 'redundancy.timeout_ms', asked: 1, used: 1_000, why: 'gateway' },
       ],
     ])
+  })
+})
+
+describe('options that the interface of a provider does not have', () => {
+  let upstream: Upstream
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    upstream.fallback(replyJson(chatJson('Hello.')))
+  })
+  const shared = sharedGateway(() => ({ providers: [upstreamProvider('mistral', upstream.url)] }))
+  afterAll(() => upstream.close())
+
+  test.each([
+    [OPENAI, { user: 'u-1' }, ['user']],
+    [MESSAGES, { metadata: { user_id: 'u-1' } }, ['metadata.user_id']],
+    [MESSAGES, { thinking: { type: 'disabled' } }, ['thinking']],
+    [RESPONSES, { user: 'u-1' }, ['user']],
+    [OPENAI, { stop: ['x'] }, undefined],
+  ])('%s %j', async (path, given, fields) => {
+    const { status, body } = await shared.current.call('POST', path, {
+      ...bodyOf(path, ['Hi']),
+      model: 'mistral/any',
+      ...given,
+    })
+    const dropped = fields?.map((field) => ({ field, why: 'provider' }))
+    expect([status, body.gateway.dropped]).toEqual([200, dropped])
+    expect(upstream.requests.at(-1)?.body).not.toHaveProperty('user')
   })
 })
