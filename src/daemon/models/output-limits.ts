@@ -107,13 +107,13 @@ export function outputLimitWithInput(model: string, promptBytes: () => number): 
   return Math.min(limit, Math.max(MIN_OUTPUT_BESIDE_PROMPT, room))
 }
 
-/** A limit on the tokens of answers, and who set it. */
-export type TokenLimit = { most: number; by: 'operator' | 'key' }
+/** A limit of a request or its answer, and who set it. */
+export type SetLimit = { most: number; by: 'operator' | 'key' }
 
 /** The output limit that is sent to a model. `why` is set if the limit differs from the requested limit. */
 export type OutputLimit = {
   tokens: number | undefined
-  why: TokenLimit['by'] | 'model' | 'budget' | undefined
+  why: SetLimit['by'] | 'model' | 'budget' | undefined
 }
 
 /**
@@ -134,7 +134,7 @@ export function outputLimit({
 }: {
   asked: number | undefined
   ofModel: () => number | undefined
-  limit: TokenLimit | undefined
+  limit: SetLimit | undefined
   covered: number | undefined
   isRequired: boolean
 }): OutputLimit {

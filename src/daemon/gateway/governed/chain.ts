@@ -63,7 +63,8 @@ export function planChain(
   const isLive = stream && commit !== 'complete'
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {
-    const { timeouts: own = NO_TIMEOUTS, ...found } = usableModel(entry.model, registry, settings.allowedModels)
+    const { provider, model, location, timeouts } = usableModel(entry.model, registry, settings.allowedModels)
+    const own = timeouts ?? NO_TIMEOUTS
     // The last model has no fallback, and some models reason for a long time without output. An early timeout would
     // lose the answer without any benefit.
     const patience = entry === distinct.at(-1) ? 'last' : 'default'
@@ -73,7 +74,7 @@ export function planChain(
     const askedMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms
     const firstTokenMs = within(FIRST_TOKEN_TIMEOUT_MS, askedMs) ?? firstMs
     const stallMs = own.silenceMs ?? limits.silenceMs
-    return { modelId: entry.model, ...found, timeouts: { attemptMs, firstTokenMs, stallMs } }
+    return { modelId: entry.model, provider, model, location, timeouts: { attemptMs, firstTokenMs, stallMs } }
   })
   const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
   return { attempts: attempts as Chain['attempts'], triggers, commit }

@@ -1,14 +1,10 @@
 // The limits of one request: those of the operator, lowered by the key.
 import { invalidField } from '../../../shared/errors.ts'
-import type { Change } from '../../../shared/wire/chat.ts'
 import type { KeyRequestLimits } from '../../../shared/wire/keys.ts'
 import { systemText, textOf } from '../../models/conversation.ts'
+import type { SetLimit } from '../../models/output-limits.ts'
 import type { RequestLimits } from '../config.ts'
 import type { GovernedInput } from './input.ts'
-
-/** Who set a limit. Answers report it. */
-export type LimitSource = Extract<Change['why'], 'operator' | 'key'>
-export type Limit = { most: number; by: LimitSource }
 
 /** The limits of the operator that a key may lower. All are undefined on endpoints with fixed limits. */
 export type OperatorLimits = Partial<
@@ -16,13 +12,17 @@ export type OperatorLimits = Partial<
 >
 
 /** Returns the lower of two limits, or undefined if there is none. */
-export function lowest(operator: number | undefined, key: number | null): Limit | undefined {
+function lowest(operator: number | undefined, key: number | null): SetLimit | undefined {
   if (key !== null && (operator === undefined || key < operator)) return { most: key, by: 'key' }
   return operator === undefined ? undefined : { most: operator, by: 'operator' }
 }
 
 /** Returns the limit of an answer. The default limit applies if the request sets none. */
-export function answerLimit(asked: number | undefined, operator: OperatorLimits, key: KeyRequestLimits) {
+export function answerLimit(
+  asked: number | undefined,
+  operator: OperatorLimits,
+  key: KeyRequestLimits,
+): SetLimit | undefined {
   const limit = lowest(operator.maxTokens, key.maxTokens)
   if (asked !== undefined) return limit
   const byDefault = lowest(operator.defaultMaxTokens, key.defaultMaxTokens)
@@ -67,4 +67,4 @@ export function requireWithin(
   throw invalidField('messages', `The request has ${bytes} bytes of text; ${allowed(forContent)}. Shorten it.`)
 }
 
-const allowed = ({ most, by }: Limit): string => `${by === 'key' ? 'this key' : 'the operator'} allows at most ${most}`
+const allowed = ({ most, by }: SetLimit): string => `${by === 'key' ? 'this key' : 'the operator'} allows at most ${most}`

@@ -3,7 +3,7 @@ import { UNKNOWN_OUTPUT_TOKENS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { BillingMode } from '../../../shared/wire/billing.ts'
 import type { ProviderConfig } from '../../models/config.ts'
-import type { TokenLimit } from '../../models/output-limits.ts'
+import type { SetLimit } from '../../models/output-limits.ts'
 import type { ProviderCall, TokenUsage } from '../../models/provider.ts'
 import type { SpendCounterRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
@@ -33,7 +33,7 @@ export type Order = {
   attempts: readonly OrderedModel[]
   call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
   /** The limit of the operator or of the key on the output tokens of an answer. */
-  limit?: TokenLimit | undefined
+  limit?: SetLimit | undefined
   /** Upper bound of the input tokens. Computed on first use, because measuring long prompts is slow. */
   inputTokensAtMost?: number
 }

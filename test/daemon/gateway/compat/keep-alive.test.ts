@@ -45,10 +45,10 @@ async function open(gateway: Gateway, path: string, body: object, headers: objec
     get text() {
       return text
     },
-    /** Reads until the text contains this, or to the end. */
-    async until(wanted?: string): Promise<string> {
+    /** Reads until the text contains this so many times, or to the end. */
+    async until(wanted?: string, times = 1): Promise<string> {
       const reader = await reading
-      while (wanted === undefined || !text.includes(wanted)) {
+      while (wanted === undefined || text.split(wanted).length <= times) {
         const { done, value } = await reader.read()
         if (done) return text
         text += value
@@ -81,7 +81,7 @@ describe.each(SURFACES)('%s', (path, body, frame, end, failure) => {
     first?.resolve()
     await stream.until('Hel')
     clock.advance(EVERY_MS)
-    expect(await stream.until(`\n\n${frame}`)).not.toContain(end)
+    expect(await stream.until(frame, 3)).not.toContain(end)
     second?.resolve()
     const text = await stream.until()
     expect(text).toContain('lo')
@@ -127,10 +127,9 @@ describe.each(SURFACES)('%s', (path, body, frame, end, failure) => {
   })
 
   test('a failure within the first interval has its own status', async () => {
-    const { gateway, clock } = await started()
+    const { gateway } = await started()
     gateway.upstream.script(replyJson({ error: { message: 'down' } }, { status: 500 }))
     expect((await gateway.call('POST', path, { ...body, stream: true })).status).toBe(502)
-    expect(clock.pending).toBeGreaterThanOrEqual(0)
   })
 
   test('a retry with the same Idempotency-Key gets the same bytes, keep-alives included', async () => {
@@ -207,18 +206,24 @@ test('the SDKs ignore keep-alives, and throw the error that follows', async () =
 
 test('keep-alives of the provider count as life, for twenty minutes', async () => {
   const { gateway, clock } = await started({ keepAliveMs: 0 })
-  const beats = Array.from({ length: 10 }, () => deferred<void>())
-  const word = chatStream(['Hel'], { finishReason: null, done: false })
-  gateway.upstream.script(
-    replySteps([word, ...beats.flatMap(({ promise }) => [promise, COMMENT]), chatStream(['lo'])]),
-  )
+  const beats = Array.from({ length: 10 }, () => ({ due: deferred<void>(), sent: deferred<void>() }))
+  gateway.upstream.script(async ({ head, write, end }) => {
+    head(200, { 'content-type': 'text/event-stream' })
+    await write(chatStream(['Hel'], { finishReason: null, done: false }))
+    for (const { due, sent } of beats) {
+      await due.promise
+      await write(COMMENT)
+      sent.resolve()
+    }
+    await write(chatStream(['lo']))
+    end()
+  })
   const stream = await open(gateway, '/v1/chat/completions', hello)
   await stream.until('Hel')
-  // A comment of the provider is not forwarded, so the test cannot wait for it. It waits until the upstream has sent it.
-  for (const beat of beats) {
+  for (const { due, sent } of beats) {
     clock.advance(120_000)
-    beat.resolve()
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    due.resolve()
+    await sent.promise
   }
   expect(await stream.until()).toContain('[DONE]')
 })
