@@ -303,10 +303,9 @@ const keepAlive = z.string({ error: 'must be a duration, such as 15s, or 0s for 
   }),
 )
 
-const origins = z.array(
-  z.string({ error: 'must be an origin in quotes' }).transform(valueFrom(parseOrigin)),
-  { error: 'must be a list of origins, such as [https://app.example.com], or ["*"] for every origin' },
-)
+const origins = z.array(z.string({ error: 'must be an origin in quotes' }).transform(valueFrom(parseOrigin)), {
+  error: 'must be a list of origins, such as [https://app.example.com], or ["*"] for every origin',
+})
 
 /** Browsers send an origin in exactly this form, so any other text would never match. */
 function parseOrigin(text: string): string {
@@ -314,7 +313,8 @@ function parseOrigin(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isPattern = text.includes('*')
   if (url && /^https?:$/.test(url.protocol) && url.origin === text && !isPattern) return text
-  const hint = url && url.origin !== 'null' && !isPattern ? `; write "${url.origin}"` : ', such as https://app.example.com'
+  const hint =
+    url && url.origin !== 'null' && !isPattern ? `; write "${url.origin}"` : ', such as https://app.example.com'
   throw new ValueFault(`"${text}" is not an origin: a scheme, a host and possibly a port${hint}`)
 }
 

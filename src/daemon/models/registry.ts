@@ -149,7 +149,12 @@ function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
           const { bedrockProvider } = await import('./providers/bedrock/provider.ts')
           return bedrockProvider(config, deps)
         },
-        (provider) => ({ ...embedding(provider), leastThinkingTokens, supports: supportsOnBedrock, drops: droppedOnBedrock }),
+        (provider) => ({
+          ...embedding(provider),
+          leastThinkingTokens,
+          supports: supportsOnBedrock,
+          drops: droppedOnBedrock,
+        }),
       )
     default:
       return config satisfies never

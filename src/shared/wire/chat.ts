@@ -165,9 +165,7 @@ export const ChatRequest = z
         ),
       ),
       temperature: optional(
-        z
-          .number({ error: 'temperature must be a number' })
-          .meta({ description: `Clamped to 0-${TEMPERATURE_LIMIT}` }),
+        z.number({ error: 'temperature must be a number' }).meta({ description: `Clamped to 0-${TEMPERATURE_LIMIT}` }),
       ),
       max_tokens: optional(
         z

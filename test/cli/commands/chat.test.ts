@@ -152,7 +152,10 @@ describe('aigw chat', () => {
       'note: reasoning_effort was changed from high to none (limit of the gateway)',
       'note: top_p had no effect (the endpoint does not support it)',
     ]
-    gateway.on(ROUTE, stream(toEvents([metadataFrame({ ...METADATA, ...notices }), chunkFrame('Hi', 'stop'), USAGE_FRAME])))
+    gateway.on(
+      ROUTE,
+      stream(toEvents([metadataFrame({ ...METADATA, ...notices }), chunkFrame('Hi', 'stop'), USAGE_FRAME])),
+    )
     const streamed = await chat(['hi'])
     expect(streamed).toMatchObject({ exitCode: 0, stdout: 'Hi\n' })
     expect(streamed.stderr.trimEnd().split('\n')).toEqual(lines)

@@ -68,7 +68,8 @@ export function planChain(
     // The last model has no fallback, and some models reason for a long time without output. An early timeout would
     // lose the answer without any benefit.
     const patience = entry === distinct.at(-1) ? 'last' : 'default'
-    const wholeMs = own.attemptMs ?? limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
+    const wholeMs =
+      own.attemptMs ?? limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
     const attemptMs = within(ATTEMPT_TIMEOUT_MS, entry.timeout_ms ?? options.timeout_ms) ?? wholeMs
     const firstMs = own.firstTokenMs ?? limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
     const askedMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms
@@ -99,7 +100,7 @@ export function clampedTimeouts({ models, fallback_models: fallbacks, redundancy
 
 const NO_CHANGES: readonly Change[] = []
 
-function clampedIn(where: string, { timeout_ms, first_token_timeout_ms }: Timeouts): Change[] {
+function clampedIn(where: string, { timeout_ms, first_token_timeout_ms }: Timeouts & { model?: string }): Change[] {
   const change = (name: string, bounds: Bounds, asked: number | undefined): Change[] => {
     const used = within(bounds, asked)
     if (asked === undefined || used === undefined || used === asked) return []

@@ -106,7 +106,10 @@ export class ClientStream {
   #onTimer(): void {
     const { clock, everyMs, keepAlive } = this.#options
     const leftMs = this.#quietSinceMs + everyMs - clock.monotonic()
-    if (leftMs > 0) return this.#arm(Math.ceil(leftMs))
+    if (leftMs > 0) {
+      this.#arm(Math.ceil(leftMs))
+      return
+    }
     this.#quietSinceMs = clock.monotonic()
     const mayWrite = this.isOpen || keepAlive.opens
     // A client that does not read already has data to receive.

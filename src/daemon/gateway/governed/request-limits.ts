@@ -67,4 +67,5 @@ export function requireWithin(
   throw invalidField('messages', `The request has ${bytes} bytes of text; ${allowed(forContent)}. Shorten it.`)
 }
 
-const allowed = ({ most, by }: SetLimit): string => `${by === 'key' ? 'this key' : 'the operator'} allows at most ${most}`
+const allowed = ({ most, by }: SetLimit): string =>
+  `${by === 'key' ? 'this key' : 'the operator'} allows at most ${most}`

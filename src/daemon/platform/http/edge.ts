@@ -227,7 +227,8 @@ export class Edge {
     if (route.bodyOptional && raw.length === 0) exchange.body = checkAgainst(schema, {})
     else {
       if (route.bodyOptional) requireJson(request)
-      if (raw.length > LARGE_JSON_BYTES) return this.#readLarge(raw, { ...route, jsonDepth }, schema, exchange, bodyShare)
+      if (raw.length > LARGE_JSON_BYTES)
+        return this.#readLarge(raw, { ...route, jsonDepth }, schema, exchange, bodyShare)
       exchange.body = parseBody(raw, schema, bodyShare, jsonDepth)
     }
     if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
@@ -326,7 +327,7 @@ export class Edge {
   }
 
   /** The shape that the client expects, as far as its path is known. */
-  #shapeFor(running: Exchange | undefined, { rawPacket }: { rawPacket?: Buffer }): ErrorShape {
+  #shapeFor(running: Exchange | undefined, { rawPacket }: NodeJS.ErrnoException & { rawPacket?: Buffer }): ErrorShape {
     const { router } = this.#options
     if (running) return router.shapeOf(running.request.method ?? '', pathIn(running.request.url))
     const [, method = '', target] = REQUEST_LINE.exec(rawPacket?.toString('latin1', 0, REQUEST_LINE_BYTES) ?? '') ?? []

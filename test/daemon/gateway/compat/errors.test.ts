@@ -82,7 +82,11 @@ describe.each(ROUTES)('%s: `error` is an object with a message, a type and a cod
 
   test('for a malformed HTTP request', async () => {
     const { hostname, port } = new URL(shared.current.url)
-    for (const head of ['Host: x\r\nContent-Length: nine', 'Host: x\r\nHost: y', `Host: x\r\nA: ${'x'.repeat(20_000)}`]) {
+    for (const head of [
+      'Host: x\r\nContent-Length: nine',
+      'Host: x\r\nHost: y',
+      `Host: x\r\nA: ${'x'.repeat(20_000)}`,
+    ]) {
       const socket = connect(Number(port), hostname)
       await once(socket, 'connect')
       socket.write(`POST ${path}?a=b HTTP/1.1\r\n${head}\r\n\r\n`)
@@ -104,7 +108,11 @@ test('other routes keep their shapes, and say whether a retry helps in a header'
 })
 
 describe('the SDKs show the message of the gateway', () => {
-  const failed = (promise: PromiseLike<unknown>) => Promise.resolve(promise).then(() => undefined, (error) => error)
+  const failed = (promise: PromiseLike<unknown>) =>
+    Promise.resolve(promise).then(
+      () => undefined,
+      (error) => error,
+    )
   const openai = (apiKey: string) => new OpenAI({ apiKey, baseURL: `${shared.current.url}/v1` })
   const anthropic = (apiKey: string) => new Anthropic({ apiKey, baseURL: shared.current.url })
 

@@ -42,7 +42,9 @@ const fifty = 'x'.repeat(50)
 const allowed = (what: string) => expect.stringContaining(what)
 
 describe('limits of the operator', () => {
-  const shared = sharedGateway({ requestLimits: { contentBytes: 100, tools: 2, defaultMaxTokens: 700, maxTokens: 900 } })
+  const shared = sharedGateway({
+    requestLimits: { contentBytes: 100, tools: 2, defaultMaxTokens: 700, maxTokens: 900 },
+  })
   const post = (path: string, body: object) => shared.current.call('POST', path, body)
 
   test.each([OPENAI, MESSAGES, RESPONSES])('%s: text and tools', async (path) => {
@@ -101,9 +103,14 @@ describeEachEngine('limits of a key', (engine) => {
       [bodyOf(path, ['a', 'b', 'c']), 400, '; this key allows at most 2. Send fewer.'],
       [bodyOf(path, [fifty, `${fifty}x`]), 400, 'The request has 101 bytes of text; this key allows at most 100.'],
       [bodyOf(path, ['x'.repeat(2_000)]), 413, 'at most 2000 bytes'],
-      [{ ...bodyOf(path, ['Hi']), metadata: { a: { a: { a: { a: { a: { a: { a: {} } } } } } } } }, 400, 'at most 8 levels'],
+      [
+        { ...bodyOf(path, ['Hi']), metadata: { a: { a: { a: { a: { a: { a: { a: {} } } } } } } } },
+        400,
+        'at most 8 levels',
+      ],
     ]
-    if (path !== CLASSIC) refusals.push([bodyOf(path, ['Hi'], 2), 400, 'The request has 2 tools; this key allows at most 1.'])
+    if (path !== CLASSIC)
+      refusals.push([bodyOf(path, ['Hi'], 2), 400, 'The request has 2 tools; this key allows at most 1.'])
     for (const [body, status, words] of refusals) {
       const answer = await post(body)
       expect([answer.status, messageOf(answer)]).toEqual([status, allowed(words)])
@@ -113,7 +120,9 @@ describeEachEngine('limits of a key', (engine) => {
   test('never raise them', async () => {
     const key = await keyWith(shared.current, { messages: 10, contentBytes: 5_000, tools: 9, maxTokens: 5_000 })
     const post = (body: object) => shared.current.call('POST', OPENAI, body, { key })
-    expect((await post(bodyOf(OPENAI, ['a', 'b', 'c', 'd', 'e']))).body.error.message).toContain('the operator allows at most 4')
+    expect((await post(bodyOf(OPENAI, ['a', 'b', 'c', 'd', 'e']))).body.error.message).toContain(
+      'the operator allows at most 4',
+    )
     expect((await post(bodyOf(OPENAI, ['x'.repeat(1_001)]))).body.error.message).toContain('the operator')
     expect((await post(bodyOf(OPENAI, ['Hi'], 5))).body.error.message).toContain('the operator')
     const { body } = await post({ ...bodyOf(OPENAI, ['Hi']), max_tokens: 900 })
@@ -140,7 +149,9 @@ describeEachEngine('limits of a key', (engine) => {
 
   test('POST /policy-check checks them too', async () => {
     const key = await keyWith(shared.current, { messages: 1 })
-    const { body } = await shared.current.call('POST', '/api/external/policy-check', bodyOf(CLASSIC, ['a', 'b']), { key })
+    const { body } = await shared.current.call('POST', '/api/external/policy-check', bodyOf(CLASSIC, ['a', 'b']), {
+      key,
+    })
     expect(body.checks.input).toMatchObject({ passed: false, message: allowed('this key allows at most 1') })
   })
 })
