@@ -83,6 +83,7 @@ export type GatewayOptions = {
   /** Limits of the compatibility surfaces. `limits` above are those of connections. */
   requestLimits?: Partial<Config['limits']>
   responses?: Config['responses']
+  cors?: Config['cors']
   knowledge?: Config['knowledge']
   evidence?: Partial<Config['evidence']>
   /** By default webhooks may be delivered to loopback addresses, where the tests' receivers listen. */
@@ -261,6 +262,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.concurrency && { concurrency: { ...DEFAULT_CONCURRENCY, ...options.concurrency } }),
     ...(options.requestLimits && { limits: { ...DEFAULT_LIMITS, ...options.requestLimits } }),
     ...(options.responses && { responses: options.responses }),
+    ...(options.cors && { cors: options.cors }),
     ...(options.knowledge && { knowledge: options.knowledge }),
     ...(options.evidence && { evidence: { ...DEFAULT_EVIDENCE, ...options.evidence } }),
   }
@@ -277,12 +279,12 @@ export const upstreamProvider = (name: string, baseUrl: string, models?: readonl
   prices: { '*': { input: 1, output: 2 } },
 })
 
-/** Parses the frames of an event stream. Fails on anything except frames and `[DONE]`. */
+/** Parses the frames of an event stream. Fails on anything except frames, comments and `[DONE]`. */
 export function toFrames(text: string): { frames: ChatFrame[]; done: boolean } {
   const frames: ChatFrame[] = []
   let done = false
   for (const event of text.split('\n\n')) {
-    if (event === '') continue
+    if (event === '' || event.startsWith(':')) continue
     if (done || !event.startsWith('data: ')) throw new Error(`not a frame: ${event}`)
     if (event === 'data: [DONE]') done = true
     else frames.push(JSON.parse(event.slice('data: '.length)))

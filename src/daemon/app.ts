@@ -11,6 +11,7 @@ import type { Db } from './platform/db/db.ts'
 import { migrateDatabase } from './platform/db/migrate.ts'
 import { createStoreCheck } from './platform/db/store-check.ts'
 import { BodyMemory, defaultBodyMemory } from './platform/http/body-memory.ts'
+import { createCors } from './platform/http/cors.ts'
 import type { Route } from './platform/http/route.ts'
 import { type ConnectionLimits, createHttp } from './platform/http/server.ts'
 import { systemRoutes } from './platform/http/system-routes.ts'
@@ -133,7 +134,8 @@ export async function startApp(
     const bodies = new BodyMemory(config.limits?.bodyMemoryBytes ?? defaultBodyMemory())
     const { listen } = config
     const { modelRequestsPerTenant } = gateway
-    const ofServer = { authenticate, limiter, clock, log, listen, limits, bodies, modelRequestsPerTenant }
+    const cors = config.cors && createCors(config.cors)
+    const ofServer = { authenticate, limiter, clock, log, listen, limits, bodies, modelRequestsPerTenant, cors }
     const server = open(await http.listen({ ...ofServer, routes }))
     await lock?.describe({ url: server.url })
     const jobs = [models, records, metering, safety, webhooks, knowledge, gateway].flatMap((room) => room.jobs)

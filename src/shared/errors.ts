@@ -1,7 +1,8 @@
 /**
  * Every error that the gateway can return. `status` is the HTTP status. Structured error bodies contain the code, and
  * flat error bodies contain the label. If a VALIDATION_ERROR names a field, the label in a flat body is `Invalid
- * <field>`. If an error has a `shape`, its body has this shape on every route.
+ * <field>`. If an error has a `shape`, its body has this shape on every route. `retryable`: the same request, sent again
+ * later, may succeed. docs/errors.md lists all errors.
  */
 export const ERRORS = {
   VALIDATION_ERROR: { status: 400, label: 'Invalid request' },
@@ -47,8 +48,8 @@ export const ERRORS = {
   CHAIN_NOT_FOUND: { status: 404, label: 'Chain not found' },
   DELIVERY_NOT_FOUND: { status: 404, label: 'Delivery not found' },
   METHOD_NOT_ALLOWED: { status: 405, label: 'Method not allowed' },
-  REQUEST_TIMEOUT: { status: 408, label: 'Request timeout' },
-  REBUILD_CONFLICT: { status: 409, label: 'Index is changing' },
+  REQUEST_TIMEOUT: { status: 408, label: 'Request timeout', retryable: true },
+  REBUILD_CONFLICT: { status: 409, label: 'Index is changing', retryable: true },
   INDEX_NAME_EXISTS: { status: 409, label: 'Index name already exists' },
   GROUP_NAME_EXISTS: { status: 409, label: 'Group name already exists' },
   ROLE_NAME_EXISTS: { status: 409, label: 'Role name already exists' },
@@ -71,21 +72,44 @@ export const ERRORS = {
   UNSUPPORTED_MEDIA_TYPE: { status: 415, label: 'Unsupported media type' },
   EXPECTATION_FAILED: { status: 417, label: 'Expectation failed' },
   IDEMPOTENCY_KEY_REUSED: { status: 422, label: 'Idempotency key reused' },
-  RATE_LIMIT_EXCEEDED: { status: 429, label: 'Rate limit exceeded' },
+  RATE_LIMIT_EXCEEDED: { status: 429, label: 'Rate limit exceeded', retryable: true },
   COMPLETION_LIMIT_EXCEEDED: { status: 429, label: 'Completion limit exceeded' },
   USAGE_BY_MODEL_BUDGET_EXCEEDED: { status: 429, label: 'Usage by Model budget exceeded' },
   HEADERS_TOO_LARGE: { status: 431, label: 'Request headers too large' },
-  SCAN_FAILED: { status: 500, label: 'Internal scanning error' },
-  INTERNAL_ERROR: { status: 500, label: 'Internal server error' },
+  SCAN_FAILED: { status: 500, label: 'Internal scanning error', retryable: true },
+  INTERNAL_ERROR: { status: 500, label: 'Internal server error', retryable: true },
   TRANSFER_CODING_UNSUPPORTED: { status: 501, label: 'Transfer coding not supported' },
-  ALL_MODELS_FAILED: { status: 502, label: 'All model attempts failed' },
-  ALL_MODELS_RATE_LIMITED: { status: 429, label: 'All model attempts failed' },
-  POLICY_UNAVAILABLE: { status: 503, label: 'Policy unavailable' },
-  SHIELD_UNAVAILABLE: { status: 503, label: 'Scanning service temporarily unavailable' },
-  OVERLOADED: { status: 503, label: 'Service unavailable' },
-} as const satisfies Record<string, { status: number; label: string; shape?: 'flat' }>
+  ALL_MODELS_FAILED: { status: 502, label: 'All model attempts failed', retryable: true },
+  ALL_MODELS_RATE_LIMITED: { status: 429, label: 'All model attempts failed', retryable: true },
+  POLICY_UNAVAILABLE: { status: 503, label: 'Policy unavailable', retryable: true },
+  SHIELD_UNAVAILABLE: { status: 503, label: 'Scanning service temporarily unavailable', retryable: true },
+  OVERLOADED: { status: 503, label: 'Service unavailable', retryable: true },
+} as const satisfies Record<string, { status: number; label: string; shape?: 'flat'; retryable?: true }>
 
 export type ErrorCode = keyof typeof ERRORS
+
+/** Whether an error with this code usually passes by itself. */
+export const isRetryable = (code: ErrorCode): boolean => 'retryable' in ERRORS[code]
+
+/**
+ * Returns `error.code` of the error bodies under `/v1`. OpenAI's clients know some of these codes. All others are our
+ * code in lower case.
+ * @param reason why the provider rejected the request, if it did
+ */
+export const compatCodeOf = (code: ErrorCode, reason?: unknown): string =>
+  (code === 'PROVIDER_REJECTED' ? REJECTED_CODES.get(reason) : KNOWN_CODES.get(code)) ?? code.toLowerCase()
+
+const KNOWN_CODES: ReadonlyMap<ErrorCode, string> = new Map([
+  ['UNAUTHORIZED', 'invalid_api_key'],
+  // OpenAI's clients do not retry this code.
+  ['COMPLETION_LIMIT_EXCEEDED', 'insufficient_quota'],
+  ['USAGE_BY_MODEL_BUDGET_EXCEEDED', 'insufficient_quota'],
+  ['ALL_MODELS_RATE_LIMITED', 'all_models_failed'],
+])
+const REJECTED_CODES: ReadonlyMap<unknown, string> = new Map([
+  ['context_length', 'context_length_exceeded'],
+  ['content_filter', 'content_filter'],
+])
 
 export type GatewayErrorOptions = ErrorOptions & {
   /**
@@ -99,6 +123,8 @@ export type GatewayErrorOptions = ErrorOptions & {
   retryAfterSeconds?: number | undefined
   /** The methods that the path supports, sent in the `Allow` header. */
   allow?: string
+  /** Set to false if a retry is pointless in this case, although the table says otherwise. */
+  retryable?: false | undefined
 }
 
 /** An error that is reported to the caller. Any other exception is a bug and becomes a 500 without details. */
@@ -109,6 +135,8 @@ export class GatewayError extends Error {
   readonly extra: Record<string, unknown> | undefined
   readonly retryAfterSeconds: number | undefined
   readonly allow: string | undefined
+  /** Whether the same request, sent again later, may succeed. */
+  readonly retryable: boolean
 
   /**
    * @param publicMessage states the problem, its location and the remedy; `options.cause` is logged and never shown to
@@ -121,6 +149,7 @@ export class GatewayError extends Error {
     this.extra = options.extra
     this.retryAfterSeconds = options.retryAfterSeconds
     this.allow = options.allow
+    this.retryable = options.retryable ?? isRetryable(code)
   }
 }
 

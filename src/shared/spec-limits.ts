@@ -26,12 +26,18 @@ export const BODY_MEMORY_BYTES = { min: 33_554_432, max: 68_719_476_736, default
 /** Maximum length of the address of an image or document. Ours. */
 export const URL_CHARS = 8_192
 export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
+/** Smallest limit of the text in a request. Ours. */
+export const CONTENT_BYTES_MIN = 1_024
+/** Largest limit on the number of messages or tools in a request. Ours. */
+export const COUNT_LIMIT_MAX = 1_000_000
 
 // Attempts. `min` and `max` bound the values in a request. The defaults are ours: `last` applies to the last model of
 // the chain, `default` to all earlier models.
 /** The default applies only to non-streaming answers. A stream has a total timeout only if the request sets one. */
 export const ATTEMPT_TIMEOUT_MS = { min: 1_000, max: 300_000, default: 120_000, last: 600_000 } as const
 export const FIRST_TOKEN_TIMEOUT_MS = { min: 500, max: 60_000, default: 12_000, last: 300_000 } as const
+/** The maximum time without data to a client with a stream. Ours. */
+export const CLIENT_KEEP_ALIVE_MS = { min: 1_000, max: 300_000, default: 15_000 } as const
 /** The maximum pause between two chunks of a running stream. */
 export const STALL_TIMEOUT_MS = 300_000
 

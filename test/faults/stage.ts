@@ -65,6 +65,8 @@ export async function openStage(options: GatewayOptions = {}, clock = createPati
     providers: Object.entries(places).map(([name, url]) => upstreamProvider(name, url)),
     clock,
     concurrency: { perKey: 0, waitingPerKey: 0, perProvider: 0 },
+    // A keep-alive would send the status before the fault happens.
+    requestLimits: { keepAliveMs: 0 },
     ...options,
   })
   sharedResources.add(gateway)

@@ -114,7 +114,7 @@ const openAi: FaultSurface = {
   errors: {
     interrupted: (reason) => ({ error: { type: 'server_error', code: reason } }),
     rejected: (reason, requestId) => ({
-      error: { type: 'invalid_request_error', code: OPENAI_CODES.get(reason) ?? null },
+      error: { type: 'invalid_request_error', code: OPENAI_CODES.get(reason) ?? 'provider_rejected' },
       reason,
       request_id: requestId,
     }),

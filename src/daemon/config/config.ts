@@ -72,6 +72,8 @@ export type Config = {
   /** Default DEFAULT_LIMITS. */
   limits?: RequestLimits
   responses?: ResponsesConfig
+  /** The origins of web pages that may read responses. Undefined: none. */
+  cors?: { origins: readonly string[] }
   /** The search methods for knowledge bases, in addition to full-text search. */
   knowledge?: RetrievalConfig | undefined
   evidence?: EvidenceConfig | undefined
@@ -156,6 +158,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     },
     limits: requestLimits(settings.limits ?? {}),
     responses: { store: settings.responses?.store ?? false },
+    ...(settings.cors?.origins && { cors: { origins: settings.cors.origins } }),
     knowledge: settings.knowledge ? retrievalConfig(settings.knowledge) : undefined,
     evidence: evidenceConfig(settings.evidence ?? {}, file.directory),
     parentPipe,
@@ -167,7 +170,10 @@ const requestLimits = ({
   body_memory,
   json_depth,
   messages,
+  content_size,
+  tools,
   max_tokens,
+  default_max_tokens,
   output_tokens,
   anthropic_betas,
   ...times
@@ -176,12 +182,16 @@ const requestLimits = ({
   bodyMemoryBytes: body_memory ?? DEFAULT_LIMITS.bodyMemoryBytes,
   jsonDepth: json_depth ?? DEFAULT_LIMITS.jsonDepth,
   messages: messages ?? DEFAULT_LIMITS.messages,
+  contentBytes: content_size ?? DEFAULT_LIMITS.contentBytes,
+  tools: tools ?? DEFAULT_LIMITS.tools,
   maxTokens: max_tokens ?? DEFAULT_LIMITS.maxTokens,
+  defaultMaxTokens: default_max_tokens ?? DEFAULT_LIMITS.defaultMaxTokens,
   outputTokens: output_tokens ?? DEFAULT_LIMITS.outputTokens,
   anthropicBetas: anthropic_betas ?? DEFAULT_LIMITS.anthropicBetas,
   firstTokenMs: times.first_token_timeout ?? DEFAULT_LIMITS.firstTokenMs,
   attemptMs: times.attempt_timeout ?? DEFAULT_LIMITS.attemptMs,
   silenceMs: times.silence_timeout ?? DEFAULT_LIMITS.silenceMs,
+  keepAliveMs: times.keep_alive ?? DEFAULT_LIMITS.keepAliveMs,
 })
 
 const evidenceConfig = (

@@ -7,8 +7,11 @@ import { API_KEY_PATTERN } from '../../shared/ids.ts'
 import {
   ANSWER_TOKENS_MAX,
   BODY_MEMORY_BYTES,
+  CLIENT_KEEP_ALIVE_MS,
   COMPAT_BODY_BYTES,
   COMPAT_JSON_DEPTH,
+  CONTENT_BYTES_MIN,
+  COUNT_LIMIT_MAX,
   EMBEDDING_BATCH,
   EMBEDDING_DIMENSIONS,
   EVIDENCE_RETENTION_DAYS,
@@ -22,10 +25,8 @@ import { localEntry } from './scripts.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
+import { timeLimit } from './timeouts.ts'
 import { parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } from './values.ts'
-
-/** The bounds for an attempt's timeouts in a configuration file. */
-const CONFIGURED_TIMEOUT_MS = { min: 1_000, max: 3_600_000 } as const
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
@@ -53,13 +54,18 @@ export type LimitSettings = {
   body_memory?: number | undefined
   json_depth?: number | undefined
   messages?: number | null | undefined
+  /** In bytes. */
+  content_size?: number | null | undefined
+  tools?: number | null | undefined
   max_tokens?: number | null | undefined
+  default_max_tokens?: number | null | undefined
   output_tokens?: Record<string, number> | null | undefined
   anthropic_betas?: string[] | null | undefined
-  /** All three timeouts are in milliseconds. */
+  /** All times are in milliseconds. */
   first_token_timeout?: number | undefined
   attempt_timeout?: number | undefined
   silence_timeout?: number | undefined
+  keep_alive?: number | undefined
 }
 
 /** The content of a configuration file; omitted keys are undefined. */
@@ -91,6 +97,7 @@ export type FileSettings = {
     | undefined
   limits?: LimitSettings | null | undefined
   responses?: { store?: boolean | undefined } | null | undefined
+  cors?: { origins?: string[] | undefined } | null | undefined
   knowledge?:
     | {
         embedding?: EmbeddingSettings | null | undefined
@@ -213,8 +220,13 @@ function rootSchema(sources: ConfigSources, path: string) {
             .transform(valueFrom((size) => parseSize(size, BODY_MEMORY_BYTES)))
             .optional(),
           json_depth: jsonDepth.optional(),
-          messages: messageCount.nullish(),
+          messages: countOf('messages').nullish(),
+          content_size: text('a size, such as 1MB')
+            .transform(valueFrom((size) => parseSize(size, CONTENT_BYTES)))
+            .nullish(),
+          tools: countOf('tools').nullish(),
           max_tokens: answerTokens.nullish(),
+          default_max_tokens: answerTokens.nullish(),
           anthropic_betas: z.array(z.string(), { error: 'must be a list of values of anthropic-beta' }).nullish(),
           output_tokens: z
             .record(modelId, outputTokens, { error: 'must map models to numbers of tokens, such as azure/chat: 16384' })
@@ -222,6 +234,7 @@ function rootSchema(sources: ConfigSources, path: string) {
           first_token_timeout: timeLimit.optional(),
           attempt_timeout: timeLimit.optional(),
           silence_timeout: timeLimit.optional(),
+          keep_alive: keepAlive.optional(),
         },
         'must contain request limits, such as body_size: 32MB',
       ).nullish(),
@@ -229,6 +242,7 @@ function rootSchema(sources: ConfigSources, path: string) {
         { store: z.boolean({ error: 'must be true or false' }).optional() },
         'must contain store: true',
       ).nullish(),
+      cors: section({ origins: origins.optional() }, 'must contain origins: [https://app.example.com]').nullish(),
       knowledge: section(
         {
           embedding: section(
@@ -278,9 +292,31 @@ const jsonDepth = z
   .min(COMPAT_JSON_DEPTH.min, { error: `must be at least ${COMPAT_JSON_DEPTH.min}` })
   .max(COMPAT_JSON_DEPTH.max, { error: `must be at most ${COMPAT_JSON_DEPTH.max}` })
 
-const timeLimit = z
-  .string({ error: 'must be a duration, such as 300s' })
-  .transform(valueFrom((duration) => parseDuration(duration, CONFIGURED_TIMEOUT_MS)))
+const CONTENT_BYTES = { min: CONTENT_BYTES_MIN, max: COMPAT_BODY_BYTES.max } as const
+
+const keepAlive = z.string({ error: 'must be a duration, such as 15s, or 0s for none' }).transform(
+  valueFrom((duration) => {
+    const ms = parseDuration(duration, { min: 0, max: CLIENT_KEEP_ALIVE_MS.max })
+    if (ms > 0 && ms < CLIENT_KEEP_ALIVE_MS.min)
+      throw new ValueFault(`${duration} is too short; use at least 1s, or 0s for none`)
+    return ms
+  }),
+)
+
+const origins = z.array(z.string({ error: 'must be an origin in quotes' }).transform(valueFrom(parseOrigin)), {
+  error: 'must be a list of origins, such as [https://app.example.com], or ["*"] for every origin',
+})
+
+/** Browsers send an origin in exactly this form, so any other text would never match. */
+function parseOrigin(text: string): string {
+  if (text === '*') return text
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isPattern = text.includes('*')
+  if (url && /^https?:$/.test(url.protocol) && url.origin === text && !isPattern) return text
+  const hint =
+    url && url.origin !== 'null' && !isPattern ? `; write "${url.origin}"` : ', such as https://app.example.com'
+  throw new ValueFault(`"${text}" is not an origin: a scheme, a host and possibly a port${hint}`)
+}
 
 const answerTokens = z
   .int({ error: 'must be a whole number of tokens, or null for no limit' })
@@ -292,9 +328,11 @@ const outputTokens = z
   .min(1, { error: 'must be at least 1' })
   .max(ANSWER_TOKENS_MAX, { error: `must be at most ${ANSWER_TOKENS_MAX}` })
 
-const messageCount = z
-  .int({ error: 'must be a whole number of messages, or null for no limit' })
-  .min(1, { error: 'must be at least 1; use null for no limit' })
+const countOf = (what: string) =>
+  z
+    .int({ error: `must be a whole number of ${what}, or null for no limit` })
+    .min(1, { error: 'must be at least 1; use null for no limit' })
+    .max(COUNT_LIMIT_MAX, { error: `must be at most ${COUNT_LIMIT_MAX}; use null for no limit` })
 
 const modelId = z
   .string({ error: 'must be <provider>/<model>, such as openai/text-embedding-3-small' })

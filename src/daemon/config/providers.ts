@@ -9,6 +9,7 @@ import { parseProxy } from './proxies.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
+import { timeoutsEntry } from './timeouts.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
@@ -60,6 +61,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
     headers: headers.optional(),
     models: models.optional(),
     prices: pricesEntry().optional(),
+    timeouts: timeoutsEntry().optional(),
     proxy: proxy.optional(),
     ca: ca.optional(),
   }
@@ -81,6 +83,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         headers: settings.headers ?? {},
         models: settings.models,
         ...(settings.prices && { prices: settings.prices }),
+        ...(settings.timeouts && { timeouts: settings.timeouts }),
         ...connectionOf(settings),
       }),
     )
@@ -132,6 +135,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       headers: settings.headers ?? {},
       models: settings.models,
       ...(settings.prices && { prices: settings.prices }),
+      ...(settings.timeouts && { timeouts: settings.timeouts }),
       ...(settings.api_version !== undefined && { apiVersion: settings.api_version }),
       ...(settings.api !== undefined && { api: settings.api }),
       ...(settings.region !== undefined && { region: settings.region }),

@@ -1,5 +1,10 @@
 // Configuration of requests to models: limits and concurrency.
-import { COMPAT_BODY_BYTES, COMPAT_JSON_DEPTH, STALL_TIMEOUT_MS } from '../../shared/spec-limits.ts'
+import {
+  CLIENT_KEEP_ALIVE_MS,
+  COMPAT_BODY_BYTES,
+  COMPAT_JSON_DEPTH,
+  STALL_TIMEOUT_MS,
+} from '../../shared/spec-limits.ts'
 
 /** Maximum number of running chats and of waiting chats, per key. */
 const KEY_CHATS = { running: 100, waiting: 200 } as const
@@ -35,8 +40,14 @@ export type RequestLimits = {
   jsonDepth: number
   /** Maximum number of messages in a request. Undefined: unlimited. */
   messages: number | undefined
+  /** Maximum size of all texts of the conversation. Undefined: only the size of the body limits them. */
+  contentBytes: number | undefined
+  /** Maximum number of tools in a request. Undefined: unlimited. */
+  tools: number | undefined
   /** Maximum number of tokens in an answer. Undefined: only the request's own limit applies. */
   maxTokens: number | undefined
+  /** The limit of an answer whose request sets none. Undefined: none is added. */
+  defaultMaxTokens: number | undefined
   /** Maximum output tokens of a model, by `<provider>/<model>`. Overrides the built-in values. */
   outputTokens: Readonly<Record<string, number>>
   /**
@@ -47,6 +58,8 @@ export type RequestLimits = {
   attemptMs: number | undefined
   /** Maximum silence within a stream. */
   silenceMs: number
+  /** Maximum time without data to a client with a stream. 0: unlimited. */
+  keepAliveMs: number
   /** The values of `anthropic-beta` that clients may send. Undefined: all. */
   anthropicBetas: readonly string[] | undefined
 }
@@ -59,10 +72,14 @@ export const DEFAULT_LIMITS: RequestLimits = {
   bodyMemoryBytes: undefined,
   jsonDepth: COMPAT_JSON_DEPTH.default,
   messages: undefined,
+  contentBytes: undefined,
+  tools: undefined,
   maxTokens: undefined,
+  defaultMaxTokens: undefined,
   outputTokens: {},
   firstTokenMs: undefined,
   attemptMs: undefined,
   silenceMs: STALL_TIMEOUT_MS,
+  keepAliveMs: CLIENT_KEEP_ALIVE_MS.default,
   anthropicBetas: undefined,
 }

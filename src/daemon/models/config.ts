@@ -31,9 +31,14 @@ export type EndpointConfig = {
   proxy?: string | null | undefined
   /** Certificate authorities in PEM, which replace the system's list. */
   ca?: string | undefined
+  /** Time limits by the upstream's model name. `*` applies to all other models. */
+  timeouts?: Readonly<Record<string, ModelTimeouts>> | undefined
   /** Prices by the upstream's model name. `*` applies to all other models. Overrides the bundled prices. */
   prices?: Readonly<Record<string, PriceConfig>> | undefined
 }
+
+/** Time limits of an attempt in milliseconds. Limits that are not set are those of `*`, or of all providers. */
+export type ModelTimeouts = { firstTokenMs?: number; attemptMs?: number; silenceMs?: number }
 
 /**
  * Dollars per million tokens. Cache reads and writes cost the same as input by default. Cache writes for an hour cost the
@@ -51,7 +56,7 @@ export type PriceConfig = {
 
 export type BedrockConfig = Pick<
   EndpointConfig,
-  'name' | 'apiKey' | 'headers' | 'models' | 'proxy' | 'ca' | 'prices'
+  'name' | 'apiKey' | 'headers' | 'models' | 'proxy' | 'ca' | 'prices' | 'timeouts'
 > & {
   kind: 'bedrock'
   /** AWS region. */

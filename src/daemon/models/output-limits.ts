@@ -107,42 +107,45 @@ export function outputLimitWithInput(model: string, promptBytes: () => number): 
   return Math.min(limit, Math.max(MIN_OUTPUT_BESIDE_PROMPT, room))
 }
 
+/** A limit of a request or its answer, and who set it. */
+export type SetLimit = { most: number; by: 'operator' | 'key' }
+
 /** The output limit that is sent to a model. `why` is set if the limit differs from the requested limit. */
 export type OutputLimit = {
   tokens: number | undefined
-  why: 'operator' | 'model' | 'budget' | undefined
+  why: SetLimit['by'] | 'model' | 'budget' | undefined
 }
 
 /**
- * Decides the output limit of one call. If the caller requests a limit, it applies, up to the operator's limit.
- * Otherwise, a limit is added only if the operator, a budget or the provider's API requires one. The added limit is the
- * lowest of the operator's, the budget's and the model's limits. `why` names that limit.
+ * Decides the output limit of one call. If the caller requests a limit, it applies, up to the limit of the operator or
+ * key. Otherwise, a limit is added only if the operator, the key, a budget or the provider's API requires one. The added
+ * limit is the lowest of these limits and the model's. `why` names that limit.
  * @param ofModel returns the model's maximum output, if known
+ * @param limit the limit of the operator or key
  * @param covered tokens that the payer's budget covers; undefined if no budget limits this request
  * @param isRequired whether the provider's API requires a limit
  */
 export function outputLimit({
   asked,
   ofModel,
-  operatorLimit,
+  limit,
   covered,
   isRequired,
 }: {
   asked: number | undefined
   ofModel: () => number | undefined
-  operatorLimit: number | undefined
+  limit: SetLimit | undefined
   covered: number | undefined
   isRequired: boolean
 }): OutputLimit {
   if (asked !== undefined) {
-    const isLowered = operatorLimit !== undefined && asked > operatorLimit
-    return isLowered ? { tokens: operatorLimit, why: 'operator' } : { tokens: asked, why: undefined }
+    return limit && asked > limit.most ? { tokens: limit.most, why: limit.by } : { tokens: asked, why: undefined }
   }
   const isNeeded = isRequired || covered !== undefined
-  if (!isNeeded && operatorLimit === undefined) return { tokens: undefined, why: undefined }
-  const ofOperator = operatorLimit ?? Number.POSITIVE_INFINITY
+  if (!isNeeded && !limit) return { tokens: undefined, why: undefined }
+  const allowed = limit?.most ?? Number.POSITIVE_INFINITY
   const known = ofModel() ?? (isNeeded ? UNKNOWN_OUTPUT_TOKENS : Number.POSITIVE_INFINITY)
   const ofBudget = covered ?? Number.POSITIVE_INFINITY
-  if (ofBudget < Math.min(ofOperator, known)) return { tokens: ofBudget, why: 'budget' }
-  return known < ofOperator ? { tokens: known, why: 'model' } : { tokens: ofOperator, why: 'operator' }
+  if (ofBudget < Math.min(allowed, known)) return { tokens: ofBudget, why: 'budget' }
+  return limit && limit.most <= known ? { tokens: limit.most, why: limit.by } : { tokens: known, why: 'model' }
 }

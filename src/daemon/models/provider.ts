@@ -175,6 +175,9 @@ export type RerankCall = {
 /** Indexes into the documents of the call, with the model's scores, in any order. Each index occurs at most once. */
 export type Reranked = { index: number; score: number }[]
 
+/** Options that are left out if the API does not have them. A request with any other such option is rejected. */
+export type DroppableOption = 'user' | 'thinking'
+
 export type Provider = {
   name: string
   /** Offered names without `<provider>/`. If undefined, any model name is passed on. */
@@ -183,6 +186,8 @@ export type Provider = {
   origin?: string
   /** Returns whether this model supports a native option of another API, by its name. Absent: none. */
   supports?(option: string, model: string): boolean
+  /** Returns the options of this call that do not affect the answer's text and that the model's API does not have. */
+  drops?(options: GenerationOptions, model: string): readonly DroppableOption[]
   /** Set if the API rejects a chat without `maxTokens`. */
   needsMaxTokens?: true
   /**
@@ -239,6 +244,15 @@ export type FailureReason = Exclude<
 const OPERATORS: ReadonlySet<string> = new Set(OPERATOR_REASONS)
 
 export const isOperatorReason = (reason: FailureReason): reason is OperatorReason => OPERATORS.has(reason)
+
+/** Whether the same call may succeed later: the failure is neither the operator's nor the caller's to fix. */
+export const mayPass = (failure: Pick<ProviderError, 'reason'>): boolean =>
+  !isOperatorReason(failure.reason) && !isCallersFault(failure)
+
+/** Whether this model would reject every retry of the request. */
+export const isCallersFault = ({ reason }: Pick<ProviderError, 'reason'>): boolean => CALLERS.has(reason)
+
+const CALLERS: ReadonlySet<FailureReason> = new Set(['bad_request', 'context_length', 'content_filter'])
 
 /** Whether a failure is one of these triggers. OPERATOR_REASONS count as `server_error`. */
 export const isTrigger = (reason: FailureReason, triggers: ReadonlySet<string>): boolean =>

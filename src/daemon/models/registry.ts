@@ -4,21 +4,24 @@ import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../platform/log.ts'
 import type { ResolveHost } from '../platform/network/name-cache.ts'
 import { locationsOf } from './call-location.ts'
-import type { ProviderConfig } from './config.ts'
+import type { ModelTimeouts, ProviderConfig } from './config.ts'
 import { providerOnDemand } from './on-demand.ts'
 import { openPool, type ProviderDeps } from './pool.ts'
 import type { CallLocation, Provider } from './provider.ts'
 import { leastThinkingTokens } from './providers/anthropic/thinking-models.ts'
-import { supportsOnBedrock } from './providers/bedrock/supported.ts'
+import { droppedOnBedrock, supportsOnBedrock } from './providers/bedrock/supported.ts'
+import { droppedByGoogle } from './providers/google/supported.ts'
 import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
 import { type ProxySettings, proxyFor } from './proxy.ts'
 
 export type ProviderRegistry = {
   /**
-   * For a model id `<provider>/<model>`, finds the provider, the model's name at the provider, and the location of the
-   * model's calls. Returns undefined if the model is not offered.
+   * For a model id `<provider>/<model>`, finds the provider, the model's name at the provider, the location of the
+   * model's calls, and its own time limits. Returns undefined if the model is not offered.
    */
-  find(modelId: string): { provider: Provider; model: string; location: CallLocation } | undefined
+  find(
+    modelId: string,
+  ): { provider: Provider; model: string; location: CallLocation; timeouts?: ModelTimeouts | undefined } | undefined
   /**
    * Lists the model ids that a key with this allowlist may request. Without an allowlist, lists the ids that any key
    * may request. `<provider>/*` means that the provider accepts any name. If the allowlist names single models of this
@@ -63,7 +66,9 @@ export function createProviderRegistry(
 ): ProviderRegistry {
   const providers = new Map<string, Provider>(builtIn.map((provider) => [provider.name, provider]))
   const locations = new Map<string, (model: string) => CallLocation>(builtIn.map(({ name }) => [name, () => 'here']))
+  const timeouts = new Map<string, NonNullable<ProviderConfig['timeouts']>>()
   for (const config of configs) {
+    if (config.timeouts) timeouts.set(config.name, config.timeouts)
     if (config.kind === 'local' && providers.has(config.name)) continue
     if (providers.has(config.name)) throw new Error(`provider "${config.name}" is configured twice`)
     const { ca, proxy } = config
@@ -91,7 +96,9 @@ export function createProviderRegistry(
       const provider = providers.get(name) ?? found.get(name)
       const model = modelId.slice(slash + 1)
       if (!provider || model === '' || provider.models?.includes(model) === false) return undefined
-      return { provider, model, location: locations.get(name)?.(model) ?? LOOPBACK }
+      const location = locations.get(name)?.(model) ?? LOOPBACK
+      const own = timeouts.get(name)
+      return own ? { provider, model, location, timeouts: timeoutsOf(own, model) } : { provider, model, location }
     },
     async close() {
       await Promise.all([...providers.values()].map((provider) => provider.close()))
@@ -133,7 +140,7 @@ function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
           const { googleProvider } = await import('./providers/google/provider.ts')
           return googleProvider(config, deps)
         },
-        embedding,
+        (provider) => ({ ...embedding(provider), drops: droppedByGoogle }),
       )
     case 'bedrock':
       return providerOnDemand(
@@ -142,12 +149,22 @@ function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
           const { bedrockProvider } = await import('./providers/bedrock/provider.ts')
           return bedrockProvider(config, deps)
         },
-        (provider) => ({ ...embedding(provider), leastThinkingTokens, supports: supportsOnBedrock }),
+        (provider) => ({
+          ...embedding(provider),
+          leastThinkingTokens,
+          supports: supportsOnBedrock,
+          drops: droppedOnBedrock,
+        }),
       )
     default:
       return config satisfies never
   }
 }
+
+const timeoutsOf = (own: Readonly<Record<string, ModelTimeouts>>, model: string): ModelTimeouts => ({
+  ...own['*'],
+  ...(Object.hasOwn(own, model) ? own[model] : undefined),
+})
 
 function usableIds({ name, models }: Provider, allowed: readonly string[]): string[] {
   const any = `${name}/*`

@@ -21,13 +21,15 @@ export const RECEIPTS_PATH = '/api/external/receipts'
 
 const clamp = (min: number, max: number) => (value: number) => Math.min(max, Math.max(min, value))
 
-const timeout = (name: string, bounds: { min: number; max: number }) =>
-  optional(
-    z
-      .number({ error: `${name} must be a number of milliseconds` })
-      .transform(clamp(bounds.min, bounds.max))
-      .meta({ description: `Milliseconds, clamped to ${bounds.min}-${bounds.max}` }),
-  )
+type Bounds = { min: number; max: number }
+
+const milliseconds = (name: string, bounds: Bounds) =>
+  z
+    .number({ error: `${name} must be a number of milliseconds` })
+    .meta({ description: `Milliseconds, clamped to ${bounds.min}-${bounds.max}` })
+
+const clampedMilliseconds = (name: string, bounds: Bounds) =>
+  optional(milliseconds(name, bounds).transform(clamp(bounds.min, bounds.max)))
 
 /** `<provider>/<model>` */
 export const ModelId = storableText('a model')
@@ -38,13 +40,16 @@ export const ModelId = storableText('a model')
 export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limit', 'timeout'] as const
 export type FailoverTrigger = (typeof FAILOVER_TRIGGERS)[number]
 
-/**
- * Timeouts of an attempt. Requests, keys and the entries of a model chain use the same member names. Values that are
- * out of range are clamped.
- */
+/** Timeouts of an attempt, as keys store them. Values that are out of range are clamped. */
 export const attemptTimeouts = {
-  timeout_ms: timeout('timeout_ms', ATTEMPT_TIMEOUT_MS),
-  first_token_timeout_ms: timeout('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
+  timeout_ms: clampedMilliseconds('timeout_ms', ATTEMPT_TIMEOUT_MS),
+  first_token_timeout_ms: clampedMilliseconds('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS),
+}
+
+/** The same timeouts in a request. `gateway/governed/chain.ts` clamps them and reports it. */
+const requestedTimeouts = {
+  timeout_ms: optional(milliseconds('timeout_ms', ATTEMPT_TIMEOUT_MS)),
+  first_token_timeout_ms: optional(milliseconds('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS)),
 }
 
 const FailoverTriggers = z
@@ -62,7 +67,7 @@ const FailoverTriggers = z
   })
 
 const ChainEntry = z
-  .union([ModelId, z.object({ model: ModelId, ...attemptTimeouts })], {
+  .union([ModelId, z.object({ model: ModelId, ...requestedTimeouts })], {
     error: 'each entry must be "<provider>/<model>" or {model, timeout_ms, first_token_timeout_ms}',
   })
   .transform((entry) => (typeof entry === 'string' ? { model: entry } : entry))
@@ -83,7 +88,7 @@ export type CommitPoint = (typeof COMMIT_POINTS)[number]
 
 const Redundancy = z.object(
   {
-    ...attemptTimeouts,
+    ...requestedTimeouts,
     on: optional(FailoverTriggers),
     commit: optional(
       z.enum(COMMIT_POINTS, { error: `redundancy.commit must be one of ${COMMIT_POINTS.join(', ')}` }).meta({
@@ -107,9 +112,12 @@ const ChatMessage = z.object(
 const modelText = (name: string) => z.string({ error: `${name} must be a string` })
 const flag = (name: string) => z.boolean({ error: `${name} must be true or false` })
 
-/** The body of POST /chat/completions. `chat/input.ts` checks the rules that involve several fields. */
+/**
+ * The body of POST /chat/completions. `chat/input.ts` checks the rules that involve several fields, and reports unknown
+ * members.
+ */
 export const ChatRequest = z
-  .object(
+  .looseObject(
     {
       prompt: optional(
         modelText('prompt')
@@ -157,17 +165,13 @@ export const ChatRequest = z
         ),
       ),
       temperature: optional(
-        z
-          .number({ error: 'temperature must be a number' })
-          .transform(clamp(0, TEMPERATURE_LIMIT))
-          .meta({ description: `Clamped to 0-${TEMPERATURE_LIMIT}` }),
+        z.number({ error: 'temperature must be a number' }).meta({ description: `Clamped to 0-${TEMPERATURE_LIMIT}` }),
       ),
       max_tokens: optional(
         z
           .number({ error: 'max_tokens must be a whole number' })
           .refine(Number.isInteger, { error: 'max_tokens must be a whole number' })
           .min(1, { error: 'max_tokens must be at least 1' })
-          .transform(clamp(1, MAX_TOKENS_LIMIT))
           .meta({ description: `A whole number, capped at ${MAX_TOKENS_LIMIT}` }),
       ),
       stream: optional(flag('stream')),
@@ -189,18 +193,25 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
-/** The fields that all chat APIs share. Each field has the same meaning and bounds in every API. */
-export const SHARED_CHAT_FIELDS = ChatRequest.pick({
-  model: true,
-  models: true,
-  fallback_models: true,
-  redundancy: true,
-  smltp_policy: true,
-  prompt_shield: true,
-  user_id: true,
-  temperature: true,
-  stream: true,
-}).shape
+/** The fields that all compatibility surfaces share. Each field has the same meaning and bounds on every surface. */
+export const SHARED_CHAT_FIELDS = {
+  ...ChatRequest.pick({
+    model: true,
+    models: true,
+    fallback_models: true,
+    redundancy: true,
+    smltp_policy: true,
+    prompt_shield: true,
+    user_id: true,
+    stream: true,
+  }).shape,
+  temperature: optional(
+    z
+      .number({ error: 'temperature must be a number' })
+      .min(0, { error: 'temperature must not be negative' })
+      .max(TEMPERATURE_LIMIT, { error: `temperature must be at most ${TEMPERATURE_LIMIT}` }),
+  ),
+}
 
 export const Usage = z
   .object({
@@ -257,6 +268,32 @@ export const AppliedShieldPolicy = z
   })
   .meta({ id: 'AppliedShieldPolicy' })
 
+/** A field of the request whose value the gateway changed before the model call. */
+export const Change = z
+  .object({
+    field: z.string().meta({ example: 'max_tokens' }),
+    asked: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the request set no value' }),
+    used: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the field was omitted' }),
+    why: z.enum(['operator', 'key', 'budget', 'model', 'provider', 'gateway']).meta({
+      description:
+        'For a limit, the smallest one: of the operator, of the key, of the remaining budget, or of the model if a budget or the provider requires one. `provider`: the interface of the provider has another form of the field. `gateway`: the endpoint has fixed bounds for the field',
+    }),
+  })
+  .meta({ id: 'Change' })
+export type Change = z.infer<typeof Change>
+
+/** A field of the request that had no effect. */
+export const Dropped = z
+  .object({
+    field: z.string().meta({ example: 'cache_control' }),
+    why: z.enum(['provider', 'operator', 'gateway']).meta({
+      description:
+        '`provider`: the interface of the provider has no such field. `operator`: the operator forbids it. `gateway`: the gateway does not support it',
+    }),
+  })
+  .meta({ id: 'Dropped' })
+export type Dropped = z.infer<typeof Dropped>
+
 export const ChatMetadata = z
   .object({
     conversation_id: z.string(),
@@ -283,35 +320,11 @@ export const ChatMetadata = z
     rag_enabled: z.boolean(),
     documents_retrieved: z.int(),
     sources: z.array(z.object({ source: z.string(), score: z.number() })).max(SOURCES_RETURNED),
+    changed: z.array(Change).optional().meta({ description: 'Present only if something was changed' }),
+    dropped: z.array(Dropped).optional().meta({ description: 'Present only if something was dropped' }),
   })
   .meta({ id: 'ChatMetadata' })
 export type ChatMetadata = z.infer<typeof ChatMetadata>
-
-/** A field of the request whose value the gateway changed before the model call. */
-export const Change = z
-  .object({
-    field: z.string().meta({ example: 'max_tokens' }),
-    asked: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the request set no value' }),
-    used: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the field was omitted' }),
-    why: z.enum(['operator', 'budget', 'model', 'provider']).meta({
-      description:
-        'For a limit, the smallest one: of the operator, of the remaining budget, or of the model if a budget or the provider requires one. `provider`: the interface of the provider has another form of the field',
-    }),
-  })
-  .meta({ id: 'Change' })
-export type Change = z.infer<typeof Change>
-
-/** A field of the request that had no effect. */
-export const Dropped = z
-  .object({
-    field: z.string().meta({ example: 'cache_control' }),
-    why: z.enum(['provider', 'operator', 'gateway']).meta({
-      description:
-        '`provider`: the interface of the provider has no such field. `operator`: the operator forbids it. `gateway`: the gateway does not support it',
-    }),
-  })
-  .meta({ id: 'Dropped' })
-export type Dropped = z.infer<typeof Dropped>
 
 /**
  * The `gateway` member of OpenAI-style and Anthropic-style responses. It contains data that the OpenAI and Anthropic
@@ -327,12 +340,10 @@ export const GatewayExtension = ChatMetadata.pick({
   smltp_policy_hash: true,
   prompt_shield_policy: true,
   withheld: true,
+  changed: true,
+  dropped: true,
 })
-  .extend({
-    smltp_bundle_id: z.string(),
-    changed: z.array(Change).optional().meta({ description: 'Present only if something was changed' }),
-    dropped: z.array(Dropped).optional().meta({ description: 'Present only if something was dropped' }),
-  })
+  .extend({ smltp_bundle_id: z.string() })
   .meta({ id: 'GatewayExtension' })
 export type GatewayExtension = z.infer<typeof GatewayExtension>
 

@@ -2,7 +2,17 @@ import { z } from 'zod'
 import { isAddressBlock } from '../address-block.ts'
 import { toIndexName } from '../index-name.ts'
 import { INDEX_ACCESS } from '../permissions.ts'
-import { KEY_LIST_ENTRIES, KEY_RATE, KEY_RATE_MAX, MODELS_PER_CHAIN, NAME_CHARS } from '../spec-limits.ts'
+import {
+  ANSWER_TOKENS_MAX,
+  COMPAT_BODY_BYTES,
+  COMPAT_JSON_DEPTH,
+  COUNT_LIMIT_MAX,
+  KEY_LIST_ENTRIES,
+  KEY_RATE,
+  KEY_RATE_MAX,
+  MODELS_PER_CHAIN,
+  NAME_CHARS,
+} from '../spec-limits.ts'
 import { BILLING_MODES, IS_USAGE_BY_MODEL, UsageByModel, usageByModelFields } from './billing.ts'
 import { attemptTimeouts, FAILOVER_TRIGGERS, ModelId } from './chat.ts'
 import {
@@ -48,6 +58,44 @@ const rateLimitWithDefaults = {
 }
 const DEFAULT_RATE_LIMIT = { requestsPerMinute: KEY_RATE.minute, requestsPerHour: KEY_RATE.hour }
 const IS_RATE_LIMIT = 'rateLimit must be an object {requestsPerMinute, requestsPerHour}'
+
+/** A limit of one request. Null: the gateway's limit applies. */
+const requestLimit = (name: string, max: number) =>
+  z
+    .int({ error: `${name} must be a whole number, or null` })
+    .min(1, { error: `${name} must be at least 1` })
+    .max(max, { error: `${name} may be at most ${max}` })
+    .nullable()
+
+const requestLimits = {
+  messages: requestLimit('limits.messages', COUNT_LIMIT_MAX),
+  contentBytes: requestLimit('limits.contentBytes', COMPAT_BODY_BYTES.max),
+  bodyBytes: requestLimit('limits.bodyBytes', COMPAT_BODY_BYTES.max),
+  jsonDepth: requestLimit('limits.jsonDepth', COMPAT_JSON_DEPTH.max),
+  tools: requestLimit('limits.tools', COUNT_LIMIT_MAX),
+  maxTokens: requestLimit('limits.maxTokens', ANSWER_TOKENS_MAX),
+  defaultMaxTokens: requestLimit('limits.defaultMaxTokens', ANSWER_TOKENS_MAX),
+}
+const requestLimitsWithDefaults = {
+  messages: requestLimits.messages.default(null),
+  contentBytes: requestLimits.contentBytes.default(null),
+  bodyBytes: requestLimits.bodyBytes.default(null),
+  jsonDepth: requestLimits.jsonDepth.default(null),
+  tools: requestLimits.tools.default(null),
+  maxTokens: requestLimits.maxTokens.default(null),
+  defaultMaxTokens: requestLimits.defaultMaxTokens.default(null),
+}
+export const NO_REQUEST_LIMITS = Object.freeze({
+  messages: null,
+  contentBytes: null,
+  bodyBytes: null,
+  jsonDepth: null,
+  tools: null,
+  maxTokens: null,
+  defaultMaxTokens: null,
+})
+const IS_REQUEST_LIMITS =
+  'limits must be an object {messages, contentBytes, bodyBytes, jsonDepth, tools, maxTokens, defaultMaxTokens}'
 const NO_USAGE_BY_MODEL = { enabled: false, dollarLimit: null }
 
 const failoverTriggers = z.array(oneOf('each of failoverDefaults.on', FAILOVER_TRIGGERS), {
@@ -83,6 +131,9 @@ const fields = {
       'A monthly budget of the key, within that of the billed account. If enabled, the key spends at most dollarLimit; null is no limit. {enabled: true, dollarLimit: 0} prevents billing in dollars',
   }),
   rateLimit: z.object(rateLimit, { error: IS_RATE_LIMIT }),
+  limits: z.object(requestLimits, { error: IS_REQUEST_LIMITS }).meta({
+    description: 'Limits of each request. They lower the limits of the gateway and never raise them',
+  }),
   dailyLimit: count('dailyLimit', 1_000_000_000),
   monthlyLimit: count('monthlyLimit', 1_000_000_000),
   allowedModels: listOf(
@@ -122,6 +173,7 @@ export const KeySettings = z.object({
   dailyLimit: fields.dailyLimit.default(KEY_RATE.day),
   monthlyLimit: fields.monthlyLimit.default(KEY_RATE.month),
   rateLimit: z.object(rateLimitWithDefaults, { error: IS_RATE_LIMIT }).default(DEFAULT_RATE_LIMIT),
+  limits: z.object(requestLimitsWithDefaults, { error: IS_REQUEST_LIMITS }).default(NO_REQUEST_LIMITS),
   allowedModels: fields.allowedModels.default([]),
   allowedIndexes: fields.allowedIndexes.default([]),
   allowedSMLTPPolicies: fields.allowedSMLTPPolicies.default(['public', 'internal']),
@@ -135,6 +187,8 @@ export const KeySettings = z.object({
   failoverDefaults: fields.failoverDefaults.default(null),
 })
 export type KeySettings = z.output<typeof KeySettings>
+/** The limits that a key sets for each of its requests. */
+export type KeyRequestLimits = KeySettings['limits']
 
 /** The settings of a key that was created without settings. */
 export const DEFAULT_KEY_SETTINGS: KeySettings = Object.freeze(KeySettings.parse({}))
@@ -199,6 +253,7 @@ export const CreateKeyRequest = requestBody('CreateKeyRequest', {
   failoverDefaults: closed.failoverDefaults.default(null),
   usageByModel: orDefault(closedObject(usageByModelFields, IS_USAGE_BY_MODEL).default(NO_USAGE_BY_MODEL)),
   rateLimit: orDefault(closedObject(rateLimitWithDefaults, IS_RATE_LIMIT).default(DEFAULT_RATE_LIMIT)),
+  limits: orDefault(closedObject(requestLimitsWithDefaults, IS_REQUEST_LIMITS).default(NO_REQUEST_LIMITS)),
   allowedModels: orDefault(KeySettings.shape.allowedModels),
   allowedIndexes: orDefault(KeySettings.shape.allowedIndexes),
   allowedSMLTPPolicies: orDefault(KeySettings.shape.allowedSMLTPPolicies),
@@ -223,8 +278,8 @@ export const KEY_READ_ONLY = [
 ] as const satisfies (keyof ApiKey)[]
 
 /**
- * The body of PUT /api/admin/api-keys/{keyId}. Only the members in the body are changed. `rateLimit` and `usageByModel`
- * are merged member by member. Null clears a nullable field. For other fields, null means "not set".
+ * The body of PUT /api/admin/api-keys/{keyId}. Only the members in the body are changed. `rateLimit`, `limits` and
+ * `usageByModel` are merged member by member. Null clears a nullable field. For other fields, null means "not set".
  */
 export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {
   ...closed,
@@ -237,6 +292,7 @@ export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {
     closedObject({ ...usageByModelFields, enabled: optional(usageByModelFields.enabled) }, IS_USAGE_BY_MODEL).partial(),
   ),
   rateLimit: optional(closedObject(rateLimit, IS_RATE_LIMIT).partial()),
+  limits: optional(closedObject(requestLimits, IS_REQUEST_LIMITS).partial()),
   dailyLimit: fields.dailyLimit.optional(),
   monthlyLimit: fields.monthlyLimit.optional(),
   allowedModels: optional(fields.allowedModels),

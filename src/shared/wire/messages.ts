@@ -221,11 +221,14 @@ export type MessagesResponse = z.infer<typeof MessagesResponse>
 export const MessagesError = z
   .looseObject({
     type: z.literal('error'),
+    success: z.literal(false),
     error: z.object({
       type: z.string().meta({ example: 'invalid_request_error' }),
       message: z.string(),
+      code: z.string().meta({ description: 'A stable word, see docs/errors.md', example: 'rate_limit_exceeded' }),
       details: z.object({ error_code: z.string() }).optional(),
     }),
+    retryable: z.boolean().meta({ description: 'Whether the same request may succeed later' }),
     request_id: z.string(),
   })
   .meta({ id: 'MessagesError' })
@@ -254,6 +257,7 @@ export const MessagesEvent = z
       usage: MessagesUsage,
     }),
     z.object({ type: z.literal('message_stop') }),
+    z.object({ type: z.literal('ping') }).meta({ description: 'Sent while the model is silent' }),
     MessagesError,
   ])
   .meta({ id: 'MessagesEvent' })

@@ -230,11 +230,18 @@ export type OpenAiDelta = z.infer<typeof Delta>
 const OpenAiErrorObject = z.object({
   message: z.string(),
   type: z.string().meta({ example: 'invalid_request_error' }),
-  code: z.string().nullable(),
+  code: z.string().meta({ description: 'A stable word, see docs/errors.md', example: 'rate_limit_exceeded' }),
 })
 
-/** The error body of the handlers under /v1. */
-export const OpenAiError = z.looseObject({ error: OpenAiErrorObject }).meta({ id: 'OpenAiError' })
+/** The body of every error response under /v1 except for /v1/messages, and of the error in a broken stream. */
+export const OpenAiError = z
+  .looseObject({
+    success: z.literal(false),
+    error: OpenAiErrorObject,
+    retryable: z.boolean().meta({ description: 'Whether the same request may succeed later' }),
+    request_id: z.string(),
+  })
+  .meta({ id: 'OpenAiError' })
 export type OpenAiError = z.infer<typeof OpenAiError>
 
 /**

@@ -137,6 +137,31 @@ describe('aigw chat', () => {
     expect((await chat(['hi', '-u', '--sources', '-q'])).stderr).toBe('')
   })
 
+  test('says which fields were changed or dropped, on stderr', async () => {
+    const notices = {
+      changed: [
+        { field: 'max_tokens', asked: 9000, used: 4000, why: 'gateway' },
+        { field: 'max_tokens', asked: null, used: 500, why: 'key' },
+        { field: 'reasoning_effort', asked: 'high', used: null, why: 'operator' },
+      ],
+      dropped: [{ field: 'top_p', why: 'gateway' }],
+    }
+    const lines = [
+      'note: max_tokens was changed from 9000 to 4000 (limit of the endpoint)',
+      'note: max_tokens was set to 500 (limit of this key)',
+      'note: reasoning_effort was changed from high to none (limit of the gateway)',
+      'note: top_p had no effect (the endpoint does not support it)',
+    ]
+    gateway.on(
+      ROUTE,
+      stream(toEvents([metadataFrame({ ...METADATA, ...notices }), chunkFrame('Hi', 'stop'), USAGE_FRAME])),
+    )
+    const streamed = await chat(['hi'])
+    expect(streamed).toMatchObject({ exitCode: 0, stdout: 'Hi\n' })
+    expect(streamed.stderr.trimEnd().split('\n')).toEqual(lines)
+    expect((await chat(['hi', '-q'])).stderr).toBe('')
+  })
+
   test.each([
     [400, 'Invalid messages', 2],
     [401, 'Invalid API key', 4],

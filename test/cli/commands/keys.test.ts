@@ -58,6 +58,8 @@ describe('with a gateway', () => {
       ...['--rph', 'none', '--allow-ip', '10.0.0.0/8', '--allow-ip', '::1', '--expires', '2099-01-31'],
       ...['--failover', 'openai/a, local/extract', '--billing-mode', 'user-completions'],
       ...['--index-access', 'write'],
+      ...['--limit-messages', '50', '--limit-content', '100000', '--limit-body', '200000', '--limit-depth', '20'],
+      ...['--limit-tools', '10', '--limit-tokens', '2000', '--default-tokens', '500'],
     ]
     const { stdout } = await keys(['create', '--name', 'narrow', ...flags, '--json'])
     const made = JSON.parse(stdout)
@@ -70,12 +72,24 @@ describe('with a gateway', () => {
       dailyLimit: 7,
       monthlyLimit: null,
       rateLimit: { requestsPerMinute: 5, requestsPerHour: null },
+      limits: {
+        messages: 50,
+        contentBytes: 100_000,
+        bodyBytes: 200_000,
+        jsonDepth: 20,
+        tools: 10,
+        maxTokens: 2_000,
+        defaultMaxTokens: 500,
+      },
       allowedIPs: ['10.0.0.0/8', '::1'],
       expiresAt: '2099-01-31T00:00:00.000Z',
       failoverDefaults: { models: ['openai/a', 'local/extract'] },
     })
     expect(`${made.secret}\n`).toMatch(IS_SECRET)
     expect(await shown('narrow')).not.toHaveProperty('secret')
+    await keys(['update', 'narrow', '--limit-tokens', 'none', '--limit-tools', '5'])
+    expect(await shown('narrow')).toMatchObject({ limits: { maxTokens: null, tools: 5, messages: 50 } })
+    expect((await keys(['show', 'narrow'])).stdout).toContain('messages 50, contentBytes 100000')
   })
 
   test('create --save-to keeps the secret in a file of mode 0600, and off stdout', async () => {

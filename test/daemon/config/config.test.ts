@@ -364,6 +364,14 @@ describe('limits of the compatibility surfaces', () => {
       firstTokenMs: 120_000,
       attemptMs: 3_600_000,
     })
+    const sizes = 'limits: {content_size: 1MB, tools: 20, default_max_tokens: 2000, keep_alive: 0s}'
+    expect(good(yaml(sizes)).limits).toEqual({
+      ...DEFAULT_LIMITS,
+      contentBytes: 1_048_576,
+      tools: 20,
+      defaultMaxTokens: 2_000,
+      keepAliveMs: 0,
+    })
     expect(good(yaml('limits: {messages: null}')).limits).toEqual(DEFAULT_LIMITS)
     expect(good(yaml('limits: {output_tokens: {azure/chat: 16384}}')).limits).toEqual({
       ...DEFAULT_LIMITS,
@@ -381,6 +389,11 @@ describe('limits of the compatibility surfaces', () => {
     ['{silence_timeout: 300}', 'limits.silence_timeout: must be a duration, such as 300s'],
     ['{silence_timeout: 500ms}', 'limits.silence_timeout: 500ms is too short; use at least 1s'],
     ['{attempt_timeout: 61m}', 'limits.attempt_timeout: 61m is too long; use at most 60m'],
+    ['{content_size: 1}', 'limits.content_size: must be a size, such as 1MB'],
+    ['{tools: 0}', 'limits.tools: must be at least 1; use null for no limit'],
+    ['{default_max_tokens: 0}', 'limits.default_max_tokens: must be at least 1; use null for no limit'],
+    ['{keep_alive: 500ms}', 'limits.keep_alive: 500ms is too short; use at least 1s, or 0s for none'],
+    ['{keep_alive: 6m}', 'limits.keep_alive: 6m is too long; use at most 5m'],
     ['{messages: 0}', 'limits.messages: must be at least 1; use null for no limit'],
     ['{output_tokens: {azure/chat: 0}}', 'limits.output_tokens.azure/chat: must be at least 1'],
     [
@@ -1030,5 +1043,43 @@ describe('delivered files', () => {
     expect(variables.length).toBeGreaterThanOrEqual(8)
     for (const name of [...keys, ...variables, '--config', '--listen', '--data-dir', '--check'])
       expect(page).toContain(`\`${name}`)
+  })
+})
+
+describe('cors', () => {
+  test('is off by default, and lists origins as browsers send them', () => {
+    expect(good(yaml('')).cors).toBeUndefined()
+    expect(good(yaml('cors: {origins: ["https://app.example.com", "http://localhost:3000"]}')).cors).toEqual({
+      origins: ['https://app.example.com', 'http://localhost:3000'],
+    })
+    expect(good(yaml('cors: {origins: ["*"]}')).cors).toEqual({ origins: ['*'] })
+  })
+
+  test.each([
+    ['https://app.example.com/', 'write "https://app.example.com"'],
+    ['https://App.example.com', 'write "https://app.example.com"'],
+    ['https://app.example.com:443', 'write "https://app.example.com"'],
+    ['https://*.example.com', 'is not an origin'],
+    ['app.example.com', 'such as https://app.example.com'],
+    ['null', 'such as https://app.example.com'],
+  ])('%s is an error', (origin, fault) => {
+    expect(faults(yaml(`cors: {origins: ["${origin}"]}`))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
+describe('time limits of a provider', () => {
+  test('are read by model, with * for all other models', () => {
+    const text = 'providers: {own: {base_url: "http://x", timeouts: {"*": {silence: 10m}, slow: {first_token: 20m}}}}'
+    const own = good(yaml(text)).providers.find(({ name }) => name === 'own')
+    expect(own?.timeouts).toEqual({ '*': { silenceMs: 600_000 }, slow: { firstTokenMs: 1_200_000 } })
+  })
+
+  test.each([
+    ['{slow: {silence: 2h}}', 'is not a duration'],
+    ['{slow: {quiet: 2m}}', 'unknown key'],
+    ['{slow: 2m}', 'must contain first_token, attempt or silence'],
+  ])('%s is an error', (timeouts, fault) => {
+    const text = `providers: {own: {base_url: "http://x", timeouts: ${timeouts}}}`
+    expect(faults(yaml(text))).toEqual([expect.stringContaining(fault)])
   })
 })

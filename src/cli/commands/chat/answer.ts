@@ -7,7 +7,7 @@ import { redirected, timedOut, toHttpError, unfinished } from '../../api/http-er
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { incomplete, type ReceivedFrame, readFrames } from './frames.ts'
-import { failoverLines } from './notes.ts'
+import { changeLines, failoverLines } from './notes.ts'
 
 /**
  * Timeout for the first frame: the limit of the last model, and a minute for earlier models that fail and for waiting
@@ -50,7 +50,7 @@ export type Answer = {
 }
 
 /**
- * Sends one chat request and passes its answer to the listener. Notes failed models on stderr. If the answer is
+ * Sends one chat request and passes its answer to the listener. Notes failed models and changed fields on stderr. If the answer is
  * truncated, throws an error with exit code 8. If `stop` ended the answer, throws the abort reason of `stop`.
  */
 export async function receive(context: CliContext, question: Question, listener: Listener): Promise<Answer> {
@@ -109,7 +109,7 @@ async function readWhole(context: CliContext, request: ApiRequest, { text: onTex
   const { body, raw } = await api.send<ChatResponse>(request)
   const [choice] = body.choices
   const text = choice?.message.content ?? ''
-  await noteFailover(context, body.metadata)
+  await noteAnswer(context, body.metadata)
   if (text !== '') await onText?.(text)
   const { metadata, usage } = body
   return { text, metadata, usage, finish_reason: choice?.finish_reason, totalMs: run.elapsed(), whole: { body, raw } }
@@ -132,7 +132,7 @@ async function readStream(context: CliContext, answer: OpenAnswer, listener: Lis
       await listener.frame?.(received)
       if (frame.type === 'metadata') {
         seen.metadata = frame.data.metadata
-        await noteFailover(context, seen.metadata)
+        await noteAnswer(context, seen.metadata)
       } else if (frame.type === 'chunk') {
         seen.firstTokenMs ??= run.elapsed()
         const [choice] = frame.data.choices
@@ -153,6 +153,6 @@ async function readStream(context: CliContext, answer: OpenAnswer, listener: Lis
   return { ...seen, totalMs: run.elapsed() }
 }
 
-async function noteFailover(context: CliContext, metadata: ChatMetadata): Promise<void> {
-  for (const line of failoverLines(metadata)) await context.note(line)
+async function noteAnswer(context: CliContext, metadata: ChatMetadata): Promise<void> {
+  for (const line of [...failoverLines(metadata), ...changeLines(metadata)]) await context.note(line)
 }

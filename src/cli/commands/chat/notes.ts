@@ -1,5 +1,5 @@
 /** Formats the stderr lines that describe an answer. */
-import type { ChatMetadata } from '../../../shared/wire/chat.ts'
+import type { Change, ChatMetadata, Dropped } from '../../../shared/wire/chat.ts'
 import { failureWords } from '../../api/failed-models.ts'
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)}s`
@@ -15,6 +15,32 @@ export function failoverLines({ failover, served_model }: ChatMetadata): string[
         : '',
     )
     .filter((line) => line !== '')
+}
+
+const LIMITED_BY: Record<Change['why'], string> = {
+  operator: 'limit of the gateway',
+  key: 'limit of this key',
+  budget: 'remaining budget',
+  model: 'limit of the model',
+  provider: 'form of the provider',
+  gateway: 'limit of the endpoint',
+}
+const DROPPED_BY: Record<Dropped['why'], string> = {
+  operator: 'the gateway forbids it',
+  provider: 'the provider does not support it',
+  gateway: 'the endpoint does not support it',
+}
+
+/** Returns one note for each field that the gateway changed or dropped. */
+export function changeLines({ changed = [], dropped = [] }: Pick<ChatMetadata, 'changed' | 'dropped'>): string[] {
+  return [
+    ...changed.map(({ field, asked, used, why }) =>
+      asked === null
+        ? `note: ${field} was set to ${used} (${LIMITED_BY[why]})`
+        : `note: ${field} was changed from ${asked} to ${used ?? 'none'} (${LIMITED_BY[why]})`,
+    ),
+    ...dropped.map(({ field, why }) => `note: ${field} had no effect (${DROPPED_BY[why]})`),
+  ]
 }
 
 /** Returns the note that the request omits the oldest messages of the conversation. */

@@ -52,6 +52,18 @@ const FIELDS: Field[] = [
   { member: 'monthlyLimit', flag: '--monthly <n>', help: "requests a UTC month, or 'none'", ...count },
   { member: 'rateLimit.requestsPerMinute', flag: '--rpm <n>', help: "requests a minute, or 'none'", ...count },
   { member: 'rateLimit.requestsPerHour', flag: '--rph <n>', help: "requests an hour, or 'none'", ...count },
+  { member: 'limits.messages', flag: '--limit-messages <n>', help: "messages in a request, or 'none'", ...count },
+  { member: 'limits.contentBytes', flag: '--limit-content <bytes>', help: "text in a request, or 'none'", ...count },
+  { member: 'limits.bodyBytes', flag: '--limit-body <bytes>', help: "body of a request, or 'none'", ...count },
+  { member: 'limits.jsonDepth', flag: '--limit-depth <n>', help: "nesting of a request's JSON, or 'none'", ...count },
+  { member: 'limits.tools', flag: '--limit-tools <n>', help: "tools in a request, or 'none'", ...count },
+  { member: 'limits.maxTokens', flag: '--limit-tokens <n>', help: "tokens of an answer, or 'none'", ...count },
+  {
+    member: 'limits.defaultMaxTokens',
+    flag: '--default-tokens <n>',
+    help: "tokens of an answer whose request sets no limit, or 'none'",
+    ...count,
+  },
   field('allowedIPs', '--allow-ip <cidr>', 'accepted from this address or block; repeatable', list),
   { ...addresses, flag: '--any-ip', help: 'accepted from every address' },
   field('expiresAt', '--expires <when>', '90d, 12h or 4w from now on, 2030-01-31, 2030-01-31T12:00:00Z, or never', {

@@ -4,6 +4,15 @@ import { columns, flexible } from '../../output/formats.ts'
 import type { Described } from '../../resources/resolve.ts'
 
 const RATE_LIMIT = ['requestsPerMinute', 'requestsPerHour'] as const satisfies (keyof ApiKey['rateLimit'])[]
+const LIMITS = [
+  'messages',
+  'contentBytes',
+  'bodyBytes',
+  'jsonDepth',
+  'tools',
+  'maxTokens',
+  'defaultMaxTokens',
+] as const satisfies (keyof ApiKey['limits'])[]
 const USAGE_BY_MODEL = ['enabled', 'dollarLimit'] as const satisfies (keyof ApiKey['usageByModel'])[]
 const FAILOVER = ['models', 'timeout_ms', 'first_token_timeout_ms', 'on'] as const satisfies (keyof NonNullable<
   ApiKey['failoverDefaults']
@@ -23,6 +32,7 @@ export const KEY_MEMBERS: Members<keyof ApiKey> = {
   dailyLimit: true,
   monthlyLimit: true,
   rateLimit: RATE_LIMIT,
+  limits: LIMITS,
   allowedModels: true,
   allowedIndexes: true,
   allowedSMLTPPolicies: true,
@@ -50,9 +60,16 @@ const IN_LISTS = columns(
 const orAny = (value: unknown): unknown => (Array.isArray(value) && value.length === 0 ? 'any' : value)
 const orNone = (value: unknown): unknown => value ?? 'none'
 
+/** Lists the limits that are set, such as `maxTokens 500`. */
+function toLimits(value: unknown): string {
+  const set = Object.entries(value ?? {}).flatMap(([name, limit]) => (limit === null ? [] : `${name} ${limit}`))
+  return set.join(', ') || 'none'
+}
+
 const RESTRICTIONS = columns(
   { 'PER DAY': ['dailyLimit', orNone], 'PER MONTH': ['monthlyLimit', orNone] },
   { 'PER MINUTE': ['rateLimit.requestsPerMinute', orNone], 'PER HOUR': ['rateLimit.requestsPerHour', orNone] },
+  { 'REQUEST LIMITS': ['limits', toLimits] },
   { MODELS: ['allowedModels', orAny], INDEXES: ['allowedIndexes', orAny], 'INDEX ACCESS': 'indexAccess' },
   { POLICIES: ['allowedSMLTPPolicies', orAny], 'DEFAULT POLICY': 'defaultSMLTPPolicy' },
   { ADDRESSES: ['allowedIPs', orAny], FAILOVER: 'failoverDefaults.models', BILLING: 'billingMode' },

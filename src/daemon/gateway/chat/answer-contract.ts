@@ -1,4 +1,4 @@
-import type { Change, ChatMetadata, Dropped, FINISH_REASONS } from '../../../shared/wire/chat.ts'
+import type { Change, ChatMetadata, Dropped, FailoverAttempt, FINISH_REASONS } from '../../../shared/wire/chat.ts'
 import type { ChatPart, TokenUsage } from '../../models/provider.ts'
 import type { Reply } from '../../platform/http/route.ts'
 
@@ -56,10 +56,18 @@ export type Answer = {
 export type Rendered = { contentType: string; body: string; sha256: string }
 
 /**
- * The error that is sent to the client if an answer breaks after its first token. `verdict` is set if a guard blocked
- * the answer.
+ * The error that is sent to the client if a stream fails after its head was sent. `verdict` is set if a guard blocked the
+ * answer. `attempts` is set if no model answered.
  */
-export type AnswerFault = { error: string; message: string; reason: string; verdict?: BlockedVerdict }
+export type AnswerFault = {
+  error: string
+  message: string
+  reason: string
+  /** Whether the same request may succeed later. */
+  retryable: boolean
+  verdict?: BlockedVerdict
+  attempts?: readonly FailoverAttempt[]
+}
 
 /** Additional fields of every error that a guard raises. */
 export type BlockedVerdict = { verdict: 'BLOCK'; attack_category: string | null; trace_id: string }

@@ -1,11 +1,12 @@
 // Renders an answer of the classic chat route, as one JSON body or as frames.
 import { hash } from 'node:crypto'
-import type { ChatFrame, ChatMetadata } from '../../../shared/wire/chat.ts'
-import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
+import type { ChatFrame } from '../../../shared/wire/chat.ts'
+import { type Reply, reply } from '../../platform/http/route.ts'
 import { SSE_DONE, sseFrame } from '../../platform/http/sse.ts'
 import { createPacer, runInSlices } from '../../platform/pacing.ts'
 import { toJsonString } from '../../platform/text/json-string.ts'
 import { joining, writingJson } from '../../platform/text/json-writer.ts'
+import type { ClientStream } from '../governed/client-stream.ts'
 import type { Answer, Envelope, Finish, Rendered } from './answer-contract.ts'
 import { type StreamWording, streamInWords } from './streamed-answer.ts'
 
@@ -41,7 +42,7 @@ const headOf = ({ id, created, model }: Envelope): string =>
  * Writes the JSON member by member. JSON.stringify would take five times as long and add 3 % to a request's time.
  * Hashes, bundle ids and policy sources are generated here and need no JSON escaping.
  */
-function metadataJson(metadata: ChatMetadata): string {
+function metadataJson({ metadata, changed, dropped }: Envelope): string {
   const {
     failover,
     billing_fallback: fallback,
@@ -62,7 +63,9 @@ function metadataJson(metadata: ChatMetadata): string {
     `${failover ? `"failover":${JSON.stringify(failover)},` : ''}` +
     `${fallback ? `"billing_fallback":${JSON.stringify(fallback)},` : ''}` +
     `"smltp":{"bundle_id":"${smltp.bundle_id}"${receipt}},"rag_enabled":${metadata.rag_enabled},` +
-    `"documents_retrieved":${metadata.documents_retrieved},"sources":${sources.length === 0 ? '[]' : JSON.stringify(sources)}}`
+    `"documents_retrieved":${metadata.documents_retrieved},"sources":${sources.length === 0 ? '[]' : JSON.stringify(sources)}` +
+    `${changed.length === 0 ? '' : `,"changed":${JSON.stringify(changed)}`}` +
+    `${dropped.length === 0 ? '' : `,"dropped":${JSON.stringify(dropped)}`}}`
   )
 }
 
@@ -87,7 +90,7 @@ export function wholeAnswer(envelope: Envelope): Answer {
         `{"prompt_tokens":${inputTokens},"completion_tokens":${outputTokens},"total_tokens":${inputTokens + outputTokens},` +
         `"input_tokens":${inputTokens},"output_tokens":${outputTokens}}`
       const before = `${headOf(envelope)},"choices":[{"index":0,"message":{"role":"assistant","content":`
-      const after = `},"finish_reason":"${finish}"}],"usage":${usage},"metadata":${metadataJson(envelope.metadata)}}`
+      const after = `},"finish_reason":"${finish}"}],"usage":${usage},"metadata":${metadataJson(envelope)}}`
       return isLarge
         ? json.renderParts(aroundText(before, content, after))
         : json.render(before + toJsonString(content) + after)
@@ -99,17 +102,14 @@ export function wholeAnswer(envelope: Envelope): Answer {
   }
 }
 
-/**
- * Renders an answer with `stream: true`: metadata, chunks, usage, `[DONE]`.
- * @param keep whether to keep the transcript for a replay
- */
-export const streamedAnswer = (envelope: Envelope, context: RequestContext, keep: boolean): Answer =>
-  streamInWords(classicWording(envelope), context, keep)
+/** Renders an answer with `stream: true`: metadata, chunks, usage, `[DONE]`. */
+export const streamedAnswer = (envelope: Envelope, stream: ClientStream): Answer =>
+  streamInWords(classicWording(envelope), stream)
 
 function classicWording(envelope: Envelope): StreamWording {
   const { id, model } = envelope
   // `head` is cleared after it is sent, because some streams would otherwise keep it in memory for minutes.
-  let head = `data: {"type":"metadata","data":${headOf(envelope)},"metadata":${metadataJson(envelope.metadata)}}}\n\n`
+  let head = `data: {"type":"metadata","data":${headOf(envelope)},"metadata":${metadataJson(envelope)}}}\n\n`
   // Only the delta of a chunk varies, so the constant part is rendered once.
   const beforeDelta =
     `data: {"type":"chunk","data":{"id":${JSON.stringify(id)},"object":"chat.completion.chunk",` +
@@ -144,8 +144,9 @@ function classicWording(envelope: Envelope): StreamWording {
       } satisfies ChatFrame)
       return head + lastChunk(finish) + usage + SSE_DONE
     },
-    fail({ verdict, ...fault }) {
-      const frame = sseFrame({ type: 'error', data: { ...fault, request_id: id, ...verdict } } satisfies ChatFrame)
+    fail({ error, message, reason, verdict }) {
+      const data = { error, message, reason, request_id: id, ...verdict }
+      const frame = sseFrame({ type: 'error', data } satisfies ChatFrame)
       return head + frame
     },
   }

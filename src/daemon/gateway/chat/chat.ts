@@ -7,10 +7,11 @@ import { LARGE_JSON_BYTES } from '../../platform/text/json-reader.ts'
 import { type AnswerGuard, guardAnswer } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
+import type { ClientStream } from '../governed/client-stream.ts'
 import { countBilledTokens } from '../governed/count-tokens.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import { messageOf, type Opened, PROVIDER_MESSAGE } from '../governed/failover.ts'
-import { type Delivery, type Operation, type Running, textsOf } from '../governed/operation.ts'
+import { type Delivery, type Operation, type Refused, type Running, textsOf } from '../governed/operation.ts'
 import { CLIENT_LEFT_STATUS, isOfClient, toErrorBody } from '../governed/refusal.ts'
 import type { Envelope } from './answer-contract.ts'
 import { type Begun, beginAnswer } from './begin-answer.ts'
@@ -30,6 +31,8 @@ export const chatOperation = (surface: Surface): ChatOperation => ({
   name: 'chat.completion',
   path: surface.path,
   errors: surface.errors,
+  isCompatible: surface.isCompatible,
+  keepAlive: surface.keepAlive,
   prepare: groundCall,
   orderOf: (screened, { call }, requestId, { limits }) =>
     toOrder(requestId, screened, call, surface.isCompatible ? limits : {}),
@@ -39,6 +42,7 @@ export const chatOperation = (surface: Surface): ChatOperation => ({
     const { commit } = screened.chain
     return beginAnswer(prepared.call, { attempt, limit, commit, terms, signal, isLarge: context.isLarge })
   },
+  refuse: (running, stream, error, deps) => refuse(running, stream, error, surface, deps),
   deliver: (running, opened, deps) => deliver(running, opened, surface, deps),
 })
 
@@ -49,14 +53,13 @@ async function deliver(
   surface: Surface,
   deps: GovernedDeps,
 ): Promise<Delivery> {
-  const { context, screened, prepared, signal, keeps } = running
+  const { context, screened, prepared, signal, keeps, stream } = running
   const { limit } = opened.begun
-  const { stream } = screened.input
   const { traceId } = screened.origin
   const { changed, dropped } = noticesOf(running, opened.attempt, limit)
   const envelope = toEnvelope(running, opened, deps, { changed, dropped, retrieved: prepared })
   envelope.stops = stopsOf(screened)
-  const answer = stream ? surface.streamed(envelope, context, keeps) : surface.whole(envelope)
+  const answer = stream ? surface.streamed(envelope, stream) : surface.whole(envelope)
   const guard = guardAnswer(screened.guarded, deps) // DLP, PII, canaries and prompt shield on the answer
   const ending = await readAnswer(opened, guard, answer, signal) // forwards the parts until the answer ends
   const usage = await countBilledTokens(running, opened, limit.tokens, ending.output, deps)
@@ -109,6 +112,22 @@ async function deliver(
     const broken = answer.fail(toErrorFrame(failure, traceId))
     return broken ? { status: 200, ...broken } : { contentType, ...toErrorBody(refusal, surface.errors, context) }
   }
+}
+
+/** Ends a stream that has only keep-alives. No model has answered, so the request's first model stands for all. */
+function refuse(
+  running: RunningChat,
+  stream: ClientStream,
+  error: unknown,
+  surface: Surface,
+  deps: GovernedDeps,
+): Refused {
+  if (isOfClient(error)) return { status: CLIENT_LEFT_STATUS, sha256: stream.abandon(), send() {} }
+  const [attempt] = running.screened.chain.attempts
+  const envelope = toEnvelope(running, { attempt, attempts: [] }, deps)
+  const answer = surface.streamed(envelope, stream)
+  const sha256 = answer.fail(toErrorFrame(error, running.screened.origin.traceId))?.sha256 ?? null
+  return { status: 200, sha256, send: () => void answer.send() }
 }
 
 /** Adds the provider's own message about the failure to the head of the serving attempt. */

@@ -1,7 +1,8 @@
-import { GatewayError } from '../../../shared/errors.ts'
+import { compatCodeOf, GatewayError } from '../../../shared/errors.ts'
 import type { FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { AnswerSoFar } from '../../metering/usage/counts.ts'
-import { type ChatPart, type Outcome, ProviderError } from '../../models/provider.ts'
+import { type ChatPart, mayPass, type Outcome, ProviderError } from '../../models/provider.ts'
+import { flatLabel } from '../../platform/http/error-response.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { type AnswerGuard, CANARY, CANARY_LEAK } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
@@ -95,25 +96,35 @@ const FINISH: Partial<Record<Outcome, Finish>> = { complete: 'stop', length: 'le
 export const finishOf = ({ outcome, failure }: Pick<Ending, 'outcome' | 'failure'>): Finish | undefined =>
   failure === undefined ? FINISH[outcome] : undefined
 
-/** Returns the error frame for an answer that breaks after its first token. */
+/** Returns the error frame for a request that fails after the head of its stream was sent. */
 export function toErrorFrame(failure: unknown, traceId: string): AnswerFault {
   if (failure instanceof RequestAborted) {
     return {
       error: 'Service unavailable',
       message: 'The gateway is shutting down. Retry the request.',
       reason: 'shutdown',
+      retryable: true,
     }
   }
   if (failure instanceof OutputBlocked) {
     const verdict = toVerdict(failure, traceId)
-    return { error: 'Content blocked', message: BLOCKED_MESSAGE, reason: 'content_blocked', verdict }
+    return { error: 'Content blocked', message: BLOCKED_MESSAGE, reason: 'content_blocked', retryable: false, verdict }
   }
   if (failure instanceof ProviderError) {
     const message = `The answer is incomplete. ${failure.message} Retry the request.`
-    return { error: 'Provider interrupted', message, reason: failure.reason }
+    return { error: 'Provider interrupted', message, reason: failure.reason, retryable: mayPass(failure) }
   }
+  if (failure instanceof GatewayError) return toFault(failure)
   const message = 'The answer is incomplete because the gateway failed. Retry the request.'
-  return { error: 'Internal server error', message, reason: 'internal_error' }
+  return { error: 'Internal server error', message, reason: 'internal_error', retryable: true }
+}
+
+/** Returns the error frame for a request that no model answered. */
+function toFault(error: GatewayError): AnswerFault {
+  const { code, message, retryable, extra = {} } = error
+  const attempts = extra.attempts as FailoverAttempt[] | undefined
+  const reason = attempts?.at(-1)?.reason ?? compatCodeOf(code, extra.reason)
+  return { error: flatLabel(error), message, reason, retryable, ...(attempts && { attempts }) }
 }
 
 const BLOCKED_MESSAGE = 'Blocked: the answer contains data that a rule forbids. The rest of the answer is withheld.'

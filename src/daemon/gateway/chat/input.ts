@@ -1,8 +1,14 @@
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
-import { MAX_TOKENS_DEFAULT, MESSAGE_CONTENT_BYTES, TEMPERATURE_DEFAULT } from '../../../shared/spec-limits.ts'
-import type { ChatRequest, Dropped } from '../../../shared/wire/chat.ts'
+import {
+  MAX_TOKENS_DEFAULT,
+  MAX_TOKENS_LIMIT,
+  MESSAGE_CONTENT_BYTES,
+  TEMPERATURE_DEFAULT,
+  TEMPERATURE_LIMIT,
+} from '../../../shared/spec-limits.ts'
+import { type Change, ChatRequest, type Dropped } from '../../../shared/wire/chat.ts'
+import { type KeyRequestLimits, NO_REQUEST_LIMITS } from '../../../shared/wire/keys.ts'
 import { type GenerationOptions, systemText, textOf } from '../../models/conversation.ts'
-import type { RequestLimits } from '../config.ts'
 import type { GovernedInput } from '../governed/input.ts'
 
 /** The system prompt and the messages of a request. */
@@ -17,19 +23,24 @@ export type ChatInput = GovernedInput & {
   temperatureIsDefault?: boolean
   /** Undefined: the request sets no limit. */
   maxTokens: number | undefined
-  /** Fields that the operator forbids. They are not sent. */
+  /** Values outside of the fixed bounds of the endpoint, and the values that are used instead. */
+  changed?: readonly Change[]
+  /** Fields that are not sent, because the operator forbids them or the gateway does not support them. */
   dropped?: readonly Dropped[]
-  /** The names of the two fields in the request, if they are not `max_tokens` and `reasoning_effort`. */
-  fields?: { maxTokens?: string; thinking?: string }
+  /** The names of these fields in the request, if they are not `max_tokens`, `reasoning_effort` and `user`. */
+  fields?: { maxTokens?: string; thinking?: string; user?: string }
 }
 
 /**
  * Converts a body of POST /chat/completions to the pipeline's input. Checks only the rules that span several fields,
- * because the schema already validates each field.
+ * because the schema already validates each field. Values outside of the contract's bounds are clamped.
+ * @param key the key's limits, which lower the default limit of the answer
  * @throws INDEX_REQUIRED, MODEL_REQUIRED, VALIDATION_ERROR
  */
-export function toChatInput(request: ChatRequest): ChatInput {
+export function toChatInput(request: ChatRequest, key: KeyRequestLimits = NO_REQUEST_LIMITS): ChatInput {
   const conversation = toConversation(request)
+  const temperature = clampedTo(TEMPERATURE_BOUNDS, request.temperature)
+  const maxTokens = clampedTo(TOKEN_BOUNDS, request.max_tokens)
   return {
     conversation,
     chain: request,
@@ -39,12 +50,41 @@ export function toChatInput(request: ChatRequest): ChatInput {
     shield: request.prompt_shield,
     userId: request.user_id,
     conversationId: request.conversation_id,
-    temperature: request.temperature ?? TEMPERATURE_DEFAULT,
+    temperature: temperature ?? TEMPERATURE_DEFAULT,
     temperatureIsDefault: request.temperature === undefined,
-    maxTokens: request.max_tokens ?? MAX_TOKENS_DEFAULT,
+    maxTokens: maxTokens ?? Math.min(MAX_TOKENS_DEFAULT, key.maxTokens ?? Infinity, key.defaultMaxTokens ?? Infinity),
     stream: request.stream ?? false,
     options: undefined,
+    changed: [
+      ...changeOf('temperature', request.temperature, temperature),
+      ...changeOf('max_tokens', request.max_tokens, maxTokens),
+    ],
+    dropped: unknownIn(request),
   }
+}
+
+const TEMPERATURE_BOUNDS = { min: 0, max: TEMPERATURE_LIMIT }
+const TOKEN_BOUNDS = { min: 1, max: MAX_TOKENS_LIMIT }
+
+const clampedTo = ({ min, max }: { min: number; max: number }, value: number | undefined): number | undefined =>
+  value === undefined ? undefined : Math.min(max, Math.max(min, value))
+
+const changeOf = (field: string, asked: number | undefined, used: number | undefined): readonly Change[] =>
+  asked === undefined || used === undefined || asked === used ? NONE : [{ field, asked, used, why: 'gateway' }]
+
+const NONE: readonly never[] = []
+const MEMBERS = new Set(Object.keys(ChatRequest.shape))
+const SHOWN = { members: 50, chars: 100 } as const
+
+/** The members of the body that this endpoint does not have. */
+function unknownIn(request: object): readonly Dropped[] {
+  let unknown: Dropped[] | undefined
+  for (const name in request) {
+    if (MEMBERS.has(name)) continue
+    unknown ??= []
+    unknown.push({ field: name.slice(0, SHOWN.chars), why: 'gateway' })
+  }
+  return unknown?.slice(0, SHOWN.members) ?? NONE
 }
 
 function toConversation(request: ChatRequest): Conversation {
@@ -99,22 +139,6 @@ export function requireModel({ model, models, fallback_models: fallbacks }: Chat
 export function makerOf({ model, models }: ChatInput['chain']): string {
   const first = models?.[0]?.model ?? model ?? ''
   return first.slice(0, first.indexOf('/'))
-}
-
-/**
- * Checks the operator's limit on the number of messages. Only compatibility surfaces have this limit.
- * @throws VALIDATION_ERROR
- */
-export function requireFewMessages(
-  messages: readonly unknown[],
-  { messages: limit }: Pick<RequestLimits, 'messages'>,
-  field: 'messages' | 'input' = 'messages',
-) {
-  if (limit === undefined || messages.length <= limit) return
-  throw invalidField(
-    field,
-    `The request has ${messages.length} ${field === 'input' ? 'items' : 'messages'}; the operator allows at most ${limit}. Send fewer.`,
-  )
 }
 
 /**

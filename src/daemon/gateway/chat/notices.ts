@@ -1,7 +1,7 @@
 // What the gateway changed in a request or did not send, as the answer reports it.
 import type { Change, Dropped } from '../../../shared/wire/chat.ts'
 import { droppedBy } from '../../models/provider.ts'
-import type { Attempt } from '../governed/chain.ts'
+import { type Attempt, clampedTimeouts } from '../governed/chain.ts'
 import type { Running } from '../governed/operation.ts'
 import type { Grounded } from './ground-call.ts'
 import type { ChatInput } from './input.ts'
@@ -14,10 +14,16 @@ export function noticesOf(
   limit?: AttemptLimit,
 ): { changed: readonly Change[]; dropped: readonly Dropped[] } {
   const limited = limit ? changesOf(order.call, limit, input.fields) : NOTHING
+  const clamped = clampedTimeouts(input.chain)
+  const changed = joined(input.changed ?? NOTHING, clamped, limited)
   const options = prepared.call.options
   const native = options?.native
-  if (!native) return { changed: limited, dropped: input.dropped ?? NOTHING }
-  const lost = droppedBy(provider, model, native).map((field) => ({ field, why: 'provider' as const }))
+  if (!options) return { changed, dropped: input.dropped ?? NOTHING }
+  const without = provider.drops?.(options, model) ?? NOTHING
+  const names = [...without.map((option) => input.fields?.[option] ?? option), ...droppedBy(provider, model, native)]
+  const lost = names.map((field) => ({ field, why: 'provider' as const }))
+  const dropped = joined(input.dropped ?? NOTHING, lost)
+  if (!native) return { changed, dropped }
   const isTranslated = native.origin !== provider.origin && !provider.supports?.('thinking', model)
   const config = native.thinking?.config
   const used = options.reasoningEffort
@@ -29,7 +35,13 @@ export function noticesOf(
             : { field: 'thinking.budget_tokens', asked: config.budget_tokens, used, why: 'provider' },
         ]
       : []
-  return { changed: [...limited, ...translated], dropped: [...(input.dropped ?? []), ...lost] }
+  return { changed: joined(changed, translated), dropped }
 }
 
 const NOTHING: readonly never[] = []
+
+/** Joins lists, most of which are empty. */
+const joined = <T>(...lists: readonly (readonly T[])[]): readonly T[] => {
+  const filled = lists.filter(({ length }) => length > 0)
+  return filled.length > 1 ? filled.flat() : (filled[0] ?? NOTHING)
+}

@@ -7,6 +7,7 @@ import { type ProviderCall, ProviderError } from '../../models/provider.ts'
 import type { RequestLimits } from '../config.ts'
 import type { Admitted } from '../governed/admit.ts'
 import type { Attempt } from '../governed/chain.ts'
+import { answerLimit } from '../governed/request-limits.ts'
 import type { ChatInput } from './input.ts'
 
 /** The output limit of one attempt. `thinks`: whether the limit leaves room for the requested reasoning. */
@@ -19,40 +20,43 @@ export function toOrder(
   requestId: string,
   { caller, payer, chain }: Pick<Admitted, 'caller' | 'payer' | 'chain'>,
   call: Call,
-  { maxTokens, outputTokens = {} }: Partial<Pick<RequestLimits, 'maxTokens' | 'outputTokens'>>,
+  limits: Partial<Pick<RequestLimits, 'maxTokens' | 'defaultMaxTokens' | 'outputTokens'>>,
 ): Order {
+  const { outputTokens = {} } = limits
+  const limit = answerLimit(call.maxTokens, limits, caller.settings.limits)
   const attempts = chain.attempts.map((attempt) => ({
     modelId: attempt.modelId,
     thinkingTokens: thinkingTokensOf(attempt, call),
     outputTokens: () => outputTokens[attempt.modelId] ?? outputLimitWithInput(attempt.model, () => inputOf(order)),
   }))
-  const order: Order = { requestId, caller, payer, attempts, call, operatorLimit: maxTokens }
+  const order: Order = { requestId, caller, payer, attempts, call, limit }
   return order
 }
 
 /** @param covered the output tokens that the payer's budget covers. Undefined if no budget applies. */
 export function limitFor(
   attempt: Attempt,
-  { attempts, call, operatorLimit }: Pick<Order, 'attempts' | 'call' | 'operatorLimit'>,
+  { attempts, call, limit }: Pick<Order, 'attempts' | 'call' | 'limit'>,
   covered: number | undefined,
 ): AttemptLimit {
   const { tokens, why } = outputLimit({
     asked: call.maxTokens,
     ofModel: () => attempts.find(({ modelId }) => modelId === attempt.modelId)?.outputTokens?.(),
-    operatorLimit,
+    limit,
     covered,
     isRequired: attempt.provider.needsMaxTokens === true,
   })
   const thinkingTokens = thinkingTokensOf(attempt, call)
   const budget = call.options?.native?.thinking?.config?.budget_tokens
-  if (budget !== undefined && why === 'operator' && (tokens ?? 0) <= budget) {
+  const isLimited = why === 'operator' || why === 'key'
+  if (budget !== undefined && isLimited && (tokens ?? 0) <= budget) {
     throw new ProviderError(
       'bad_request',
-      `The operator allows at most ${tokens} output tokens. thinking.budget_tokens must be lower; it is ${budget}.`,
+      `${why === 'key' ? 'This key' : 'The operator'} allows at most ${tokens} output tokens. thinking.budget_tokens must be lower; it is ${budget}.`,
     )
   }
   // If the request itself sets a limit that is too low, the limit is sent unchanged, and the provider rejects it.
-  const thinks = why !== 'operator' || (tokens ?? 0) > thinkingTokens
+  const thinks = !isLimited || (tokens ?? 0) > thinkingTokens
   return { tokens, why, thinks }
 }
 
@@ -77,7 +81,7 @@ export function changesOf(
       field: fields?.thinking ?? 'reasoning_effort',
       asked: options?.reasoningEffort ?? null,
       used: null,
-      why: 'operator',
+      why: why ?? 'operator',
     })
   return changes
 }

@@ -19,6 +19,7 @@ import { resolveShield, toShownShield } from '../../safety/prompt-shield/resolve
 import { indexOf, payerOf, requireMayChat } from '../governed/admit.ts'
 import { planChain } from '../governed/chain.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
+import { requireFewMessages, requireWithin } from '../governed/request-limits.ts'
 import { toChatInput } from './input.ts'
 
 type Checks = PolicyCheckResponse['checks']
@@ -49,7 +50,10 @@ async function checkAll(
   const { checks, check } = createChecks()
 
   const input = await check('input', async () => {
-    const input = toChatInput(checkAgainst(ChatRequest, body) as ChatRequest)
+    const request = checkAgainst(ChatRequest, body) as ChatRequest
+    requireFewMessages(request.messages ?? [], {}, settings.limits)
+    const input = toChatInput(request, settings.limits)
+    requireWithin(input, {}, settings.limits)
     await indexOf(input, caller, db)
     return input
   })

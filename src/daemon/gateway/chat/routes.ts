@@ -4,14 +4,23 @@ import { CHAT_PATH, ChatFrame, ChatRequest, ChatResponse } from '../../../shared
 import { FlatError } from '../../../shared/wire/common.ts'
 import { POLICY_CHECK_PATH, PolicyCheckRequest, PolicyCheckResponse } from '../../../shared/wire/policy-check.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
+import { SSE_KEEP_ALIVE } from '../../platform/http/sse.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import { governed } from '../governed/governed.ts'
+import { requireFewMessages } from '../governed/request-limits.ts'
 import { streamedAnswer, wholeAnswer } from './answer-rendering.ts'
 import { chatOperation } from './chat.ts'
 import { toChatInput } from './input.ts'
 import { checkPolicy } from './policy-check.ts'
 
-const CHAT = chatOperation({ path: CHAT_PATH, errors: 'flat', whole: wholeAnswer, streamed: streamedAnswer })
+const CHAT = chatOperation({
+  path: CHAT_PATH,
+  errors: 'flat',
+  whole: wholeAnswer,
+  streamed: streamedAnswer,
+  // Until the first token, a failure has its own status. Clients of this route rely on it.
+  keepAlive: { frame: SSE_KEEP_ALIVE, opens: false },
+})
 
 const failure = (description: string) => ({ description, schema: FlatError })
 
@@ -44,7 +53,11 @@ export function chatRoutes(deps: GovernedDeps): Route[] {
         502: failure('Every model of the chain failed; `attempts` lists them'),
         503: failure('A required policy or shield is unavailable, or the gateway is overloaded or shutting down'),
       },
-      handle: (context) => governed(CHAT, toChatInput(context.body), context, deps),
+      handle(context) {
+        const { limits } = context.caller.settings
+        requireFewMessages(context.body.messages ?? [], {}, limits)
+        return governed(CHAT, toChatInput(context.body, limits), context, deps)
+      },
     }),
     route({
       method: 'POST',

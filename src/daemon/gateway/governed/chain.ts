@@ -2,12 +2,14 @@ import { allowsModel } from '../../../shared/allowlists.ts'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import {
+  type Change,
   type ChatRequest,
   type CommitPoint,
   FAILOVER_TRIGGERS,
   type FailoverTrigger,
 } from '../../../shared/wire/chat.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
+import type { ModelTimeouts } from '../../models/config.ts'
 import type { CallLocation, Provider, ProviderCall } from '../../models/provider.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { RequestLimits } from '../config.ts'
@@ -44,7 +46,7 @@ const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
 /**
  * Builds the chain of a request from `models`, or from `model` and `fallback_models`, or from `model` and its
  * successors in the key's `failoverDefaults`. The first value that is set takes precedence. Duplicates are removed.
- * Precedence of timeouts: the entry, `redundancy`, the key, the operator. By default, a stream has a limit on silence
+ * Precedence of timeouts: the entry, `redundancy`, the key, the model, its provider, all providers. By default, a stream has a limit on silence
  * but no total timeout. A stream that is buffered until complete has both.
  * @throws VALIDATION_ERROR (`Invalid model`) listing the configured models; INSUFFICIENT_PERMISSIONS if the key is not
  * allowed to use every model of the chain
@@ -61,18 +63,53 @@ export function planChain(
   const isLive = stream && commit !== 'complete'
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   const attempts = distinct.map((entry): Attempt => {
-    const found = usableModel(entry.model, registry, settings.allowedModels)
+    const { provider, model, location, timeouts } = usableModel(entry.model, registry, settings.allowedModels)
+    const own = timeouts ?? NO_TIMEOUTS
     // The last model has no fallback, and some models reason for a long time without output. An early timeout would
     // lose the answer without any benefit.
     const patience = entry === distinct.at(-1) ? 'last' : 'default'
-    const wholeMs = limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
-    const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs
-    const firstMs = limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
-    const firstTokenMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? firstMs
-    return { modelId: entry.model, ...found, timeouts: { attemptMs, firstTokenMs, stallMs: limits.silenceMs } }
+    const wholeMs =
+      own.attemptMs ?? limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
+    const attemptMs = within(ATTEMPT_TIMEOUT_MS, entry.timeout_ms ?? options.timeout_ms) ?? wholeMs
+    const firstMs = own.firstTokenMs ?? limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
+    const askedMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms
+    const firstTokenMs = within(FIRST_TOKEN_TIMEOUT_MS, askedMs) ?? firstMs
+    const stallMs = own.silenceMs ?? limits.silenceMs
+    return { modelId: entry.model, provider, model, location, timeouts: { attemptMs, firstTokenMs, stallMs } }
   })
   const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
   return { attempts: attempts as Chain['attempts'], triggers, commit }
+}
+
+const NO_TIMEOUTS: ModelTimeouts = {}
+
+type Bounds = { min: number; max: number }
+
+const within = ({ min, max }: Bounds, value: number | undefined): number | undefined =>
+  value === undefined ? undefined : Math.min(max, Math.max(min, value))
+
+/** Lists the time limits of a request that are outside of their bounds, and therefore changed. */
+export function clampedTimeouts({ models, fallback_models: fallbacks, redundancy }: ChainRequest): readonly Change[] {
+  if (!models && !fallbacks && !redundancy) return NO_CHANGES
+  return [
+    ...(models ?? []).flatMap((entry, at) => clampedIn(`models[${at}]`, entry)),
+    ...(fallbacks ?? []).flatMap((entry, at) => clampedIn(`fallback_models[${at}]`, entry)),
+    ...(redundancy ? clampedIn('redundancy', redundancy) : []),
+  ]
+}
+
+const NO_CHANGES: readonly Change[] = []
+
+function clampedIn(where: string, { timeout_ms, first_token_timeout_ms }: Timeouts & { model?: string }): Change[] {
+  const change = (name: string, bounds: Bounds, asked: number | undefined): Change[] => {
+    const used = within(bounds, asked)
+    if (asked === undefined || used === undefined || used === asked) return []
+    return [{ field: `${where}.${name}`, asked, used, why: 'gateway' }]
+  }
+  return [
+    ...change('timeout_ms', ATTEMPT_TIMEOUT_MS, timeout_ms),
+    ...change('first_token_timeout_ms', FIRST_TOKEN_TIMEOUT_MS, first_token_timeout_ms),
+  ]
 }
 
 function chainOf(
@@ -99,7 +136,7 @@ function usableModel(
   modelId: string,
   registry: ProviderRegistry,
   allowedModels: readonly string[],
-): Pick<Attempt, 'provider' | 'model' | 'location'> {
+): Pick<Attempt, 'provider' | 'model' | 'location'> & { timeouts?: ModelTimeouts | undefined } {
   const found = registry.find(modelId)
   if (found && allowsModel(allowedModels, modelId)) return found
   const shown = modelId.slice(0, 200)

@@ -7,7 +7,9 @@ import type { AttemptReason, FailoverAttempt } from '../../../shared/wire/chat.t
 import type { Breaker } from '../../models/breaker.ts'
 import {
   type Entitle,
+  isCallersFault,
   isTrigger,
+  mayPass,
   type OnHead,
   type ProviderCall,
   ProviderError,
@@ -360,11 +362,6 @@ export const PROVIDER_MESSAGE = 'message of the provider'
 
 const isOverloaded = (error: unknown): boolean => error instanceof GatewayError && error.code === 'OVERLOADED'
 
-/** Whether this model would reject every retry of the request. */
-function isCallersFault({ reason }: ProviderError): boolean {
-  return reason === 'bad_request' || reason === 'context_length' || reason === 'content_filter'
-}
-
 function rejected(modelId: string, cause: ProviderError): GatewayError {
   return new GatewayError('PROVIDER_REJECTED', `${modelId}: ${cause.message}`, {
     cause,
@@ -388,6 +385,7 @@ function exhausted(attempts: FailoverAttempt[], failures: ProviderError[]): Gate
       cause: failures.at(-1),
       extra: { attempts },
       retryAfterSeconds: isToWait ? Math.min(...waits) : undefined,
+      retryable: failures.length > 0 && !failures.some(mayPass) ? false : undefined,
     },
   )
 }

@@ -10,14 +10,14 @@ import type { EntryDraft, LedgerRecords } from '../../records/ledger/records.ts'
 import type { GovernedDeps } from './deps.ts'
 import { failoverRecords } from './failover-events.ts'
 import type { ReplaySlot } from './idempotency.ts'
-import type { Delivery } from './operation.ts'
+import type { Delivery, Refused } from './operation.ts'
 import { CLIENT_LEFT_STATUS, errorCodeOf, isDenial, isOfClient, toErrorBody } from './refusal.ts'
 import type { Trail } from './trail.ts'
 
 /** How a governed request ended. */
 export type Ending =
   /** The request has no result: it was rejected, it failed, or its client disconnected. */
-  | { kind: 'refused'; error: unknown }
+  | { kind: 'refused'; error: unknown; refused?: Refused | undefined }
   /** The request has a complete or partial result from a model. */
   | {
       kind: 'delivered'
@@ -101,17 +101,17 @@ type EndFacts = Pick<RequestEnd, 'atMs' | 'latencyMs'> & { context: RequestConte
 
 function toEntry(trail: Trail, ending: Ending, facts: EndFacts, providers: ProviderRegistry): EntryDraft {
   return ending.kind === 'refused'
-    ? toRefusedEntry(trail, ending.error, facts, providers)
+    ? toRefusedEntry(trail, ending, facts, providers)
     : toRequestEntry(trail, toEnd(ending, facts))
 }
 
 function toRefusedEntry(
   trail: Trail,
-  error: unknown,
+  { error, refused }: Ending & { kind: 'refused' },
   { context, atMs, latencyMs }: EndFacts,
   providers: ProviderRegistry,
 ): EntryDraft {
-  const body = isOfClient(error) ? undefined : toErrorBody(error, trail.errors, context)
+  const body = refused ?? (isOfClient(error) ? undefined : toErrorBody(error, trail.errors, context))
   const wasCalled = trail.entitlements.length > 0
   const requestedModel = wasCalled ? trail.requestedModel : recordableName(trail, context.caller, providers)
   return toRequestEntry(

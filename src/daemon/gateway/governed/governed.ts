@@ -8,13 +8,15 @@ import { entitle } from '../../records/evidence/entitlement.ts'
 import { type IncidentOrigin, incidentRecords } from '../../safety/incidents/incident.ts'
 import { enforcePolicy } from '../../safety/policies/enforce.ts'
 import { type Admitted, admit } from './admit.ts'
+import { ClientStream, type KeepAlive } from './client-stream.ts'
 import type { GovernedDeps } from './deps.ts'
 import { type ChainRun, type FailoverDeps, type Opened, runChain } from './failover.ts'
 import { finish } from './finish.ts'
 import type { ReplaySlot } from './idempotency.ts'
 import type { GovernedInput } from './input.ts'
-import { type Broken, type Delivery, type Operation, type Running, textsOf } from './operation.ts'
+import { type Broken, type Delivery, type Operation, type Refused, type Running, textsOf } from './operation.ts'
 import { isDenial, isOverloadOnly } from './refusal.ts'
+import { requireWithin } from './request-limits.ts'
 import { screen } from './screen.ts'
 import { beginTrail, type Stage, type Trail, withFacts } from './trail.ts'
 
@@ -34,6 +36,7 @@ export function governed<Input extends GovernedInput, Prepared, Begun>(
   return deps.idempotency.once(context, operation.path, async () => {
     // A model is called only if its answer can be recorded.
     deps.ledger.requireWritable()
+    requireWithin(input, operation.isCompatible ? deps.limits : {}, context.caller.settings.limits)
     const { chain, stream } = input
     const names = { requestedModel: chain.models?.[0]?.model ?? chain.model ?? null, streamed: stream }
     const begun = beginTrail({ operation: operation.name, errors: operation.errors }, names, context, deps.clock)
@@ -103,7 +106,7 @@ async function answer<Input extends GovernedInput, Prepared, Begun>(
     await produced.payment?.release()
     deps.callerGate.leave(context.caller)
   }
-  throw await refuse(produced.trail, produced.error, context, deps)
+  throw await refuse(produced.trail, produced.error, context, deps, produced.refused)
 }
 
 /** A request that has ended: with a result, or with the error that prevented it. Its records are not durable yet. */
@@ -112,6 +115,8 @@ type Produced = {
   payment: Payment | undefined
   result?: { opened: Opened<unknown>; delivery: Delivery; order: Order; payment: Payment; origin: IncidentOrigin }
   error?: unknown
+  /** Set if the client has already received the head of its stream. */
+  refused?: Refused | undefined
 }
 
 /**
@@ -125,6 +130,7 @@ async function produce<Input extends GovernedInput, Prepared, Begun>(
   let trail = admittedTrail
   let payment: Payment | undefined
   let opened: Opened<Begun> | undefined
+  let running: Running<Input, Prepared> | undefined
   const take = <T>(stage: Stage<T>): T => {
     trail = withFacts(trail, stage.facts)
     if (stage.refusal) throw stage.refusal.error
@@ -140,14 +146,36 @@ async function produce<Input extends GovernedInput, Prepared, Begun>(
     const order = operation.orderOf(screened, prepared, requestId, deps)
     payment = await billingOf(operation, deps).reserve(order) // reserves the maximum cost, capped by the budget, or throws 429
     const { bundleId } = trail
-    const running = { context, screened, prepared, bundleId, order, payment, signal, keeps: replay !== undefined }
+    const keeps = replay !== undefined
+    const stream = input.stream ? openStream(operation, context, keeps, deps) : undefined
+    running = { context, screened, prepared, bundleId, order, payment, signal, keeps, stream }
     opened = take(await runChain(chainRunOf(operation, running, deps), failoverOf(operation, deps))) // fails over until a model begins
     const delivery = await operation.deliver(running, opened, deps) // forwards the result until it ends
     return { trail, payment, result: { opened, delivery, order, payment, origin: screened.origin } }
   } catch (error) {
     opened?.close(error)
-    return { trail, payment, error }
+    return { trail, payment, error, refused: running && refusedOf(operation, running, error, deps) }
   }
+}
+
+const openStream = (
+  { keepAlive }: { keepAlive?: KeepAlive },
+  context: RequestContext,
+  keep: boolean,
+  { clock, limits }: GovernedDeps,
+): ClientStream | undefined =>
+  keepAlive && new ClientStream(context, { clock, keep, keepAlive, everyMs: limits.keepAliveMs })
+
+/** Ends the stream of a failed request. Returns undefined if nothing of it was sent. */
+function refusedOf<Input extends GovernedInput, Prepared, Begun>(
+  operation: Operation<Input, Prepared, Begun>,
+  running: Running<Input, Prepared>,
+  error: unknown,
+  deps: GovernedDeps,
+): Refused | undefined {
+  const { stream } = running
+  stream?.stop()
+  return stream?.isOpen ? operation.refuse?.(running, stream, error, deps) : undefined
 }
 
 const failoverOf = ({ sparesBreaker }: { sparesBreaker?: true }, deps: GovernedDeps): FailoverDeps =>
@@ -232,15 +260,23 @@ async function settle(
 /**
  * Makes a rejection or failure durable before the caller learns of it. Stores nothing if an overloaded gateway rejected
  * the request before any model call or guard finding.
+ * @param refused the end of the client's stream, if its head was sent
  * @returns the error for the caller: `error`, or the reason why a denial could not be recorded
  */
-async function refuse(trail: Trail, error: unknown, context: RequestContext, deps: GovernedDeps): Promise<unknown> {
+async function refuse(
+  trail: Trail,
+  error: unknown,
+  context: RequestContext,
+  deps: GovernedDeps,
+  refused?: Refused,
+): Promise<unknown> {
   if (isOverloadOnly(error, trail)) {
     context.bundleId = undefined
+    refused?.send()
     return error
   }
   try {
-    await finish(trail, { kind: 'refused', error }, context, deps)
+    await finish(trail, { kind: 'refused', error, refused }, context, deps)
     return error
   } catch (cause) {
     if (isDenial(error)) return cause
@@ -248,5 +284,7 @@ async function refuse(trail: Trail, error: unknown, context: RequestContext, dep
     const facts = { error: cause, request_id: trail.requestId }
     deps.log.error(facts, 'the evidence of a failed request could not be stored')
     return error
+  } finally {
+    refused?.send()
   }
 }

@@ -8,6 +8,7 @@ import type { ErrorShape, Reply, RequestContext } from '../../platform/http/rout
 import type { RequestFacts } from '../../records/evidence/request-entry.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
 import type { Attempt } from './chain.ts'
+import type { ClientStream, KeepAlive } from './client-stream.ts'
 import type { GovernedDeps } from './deps.ts'
 import type { AttemptTerms, Opened } from './failover.ts'
 import type { GovernedInput } from './input.ts'
@@ -27,6 +28,8 @@ export type Operation<Input extends GovernedInput, Prepared, Begun> = {
   readonly path: string
   /** The format of its errors, the same as its route's. */
   readonly errors: ErrorShape
+  /** Set on the compatibility surfaces, where the operator may limit requests. */
+  readonly isCompatible?: true | undefined
   /** Set if requests are free, and accepted regardless of the budget. */
   readonly isFree?: true
   /**
@@ -50,6 +53,13 @@ export type Operation<Input extends GovernedInput, Prepared, Begun> = {
    * @throws ProviderError if another model may be tried
    */
   begin(running: Running<Input, Prepared>, attempt: Attempt, terms: AttemptTerms, deps: GovernedDeps): Promise<Begun>
+  /** What clients of a streamed result receive while they wait for it. */
+  readonly keepAlive?: KeepAlive
+  /**
+   * Renders the end of a stream whose client received keep-alives before the request failed. Every operation with
+   * keep-alives has it.
+   */
+  refuse?(running: Running<Input, Prepared>, stream: ClientStream, error: unknown, deps: GovernedDeps): Refused
   /** Reads the result to its end and renders it. Never throws: broken results are billed and recorded too. */
   deliver(running: Running<Input, Prepared>, opened: Opened<Begun>, deps: GovernedDeps): Promise<Delivery>
 }
@@ -66,6 +76,16 @@ export type Running<Input extends GovernedInput, Prepared> = {
   readonly signal: AbortSignal
   /** Whether the response is stored for a replay. */
   readonly keeps: boolean
+  /** The stream to the client. Undefined if the result is not streamed. */
+  readonly stream: ClientStream | undefined
+}
+
+/** The response of a request that failed after the head of its stream was sent. */
+export type Refused = {
+  readonly status: number
+  readonly sha256: string | null
+  /** Sends the last bytes. Call it after the failure is recorded. */
+  send(): void
 }
 
 /** Everything in a request that contains text of the caller, as received and as sent. Names of models are excluded. */

@@ -28,16 +28,17 @@ export function readSettings(json: string): StoredSettings {
 export const writeSettings = ({ settings, grantedLevels }: StoredSettings): string =>
   JSON.stringify({ ...settings, grantedLevels })
 
-/** Merges the request into `settings`. The properties of `rateLimit` and `usageByModel` are merged individually. */
+/** Merges the request into `settings`. The properties of `rateLimit`, `limits` and `usageByModel` are merged individually. */
 export function changedSettings(
   settings: KeySettings,
   request: Omit<z.output<typeof UpdateKeyRequest>, (typeof KEY_READ_ONLY)[number]>,
 ): KeySettings {
-  const { name: _, expiresAt: __, rateLimit, usageByModel, ...fields } = request
+  const { name: _, expiresAt: __, rateLimit, limits, usageByModel, ...fields } = request
   return KeySettings.parse({
     ...settings,
     ...withoutUnset(fields),
     rateLimit: { ...settings.rateLimit, ...withoutUnset(rateLimit) },
+    limits: { ...settings.limits, ...withoutUnset(limits) },
     usageByModel: { ...settings.usageByModel, ...withoutUnset(usageByModel) },
   })
 }

@@ -3,6 +3,7 @@ import { UNKNOWN_OUTPUT_TOKENS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { BillingMode } from '../../../shared/wire/billing.ts'
 import type { ProviderConfig } from '../../models/config.ts'
+import type { SetLimit } from '../../models/output-limits.ts'
 import type { ProviderCall, TokenUsage } from '../../models/provider.ts'
 import type { SpendCounterRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
@@ -31,8 +32,8 @@ export type Order = {
   /** The models of the chain, each with the tokens that the model needs for the requested reasoning. */
   attempts: readonly OrderedModel[]
   call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
-  /** The operator's limit on the output tokens of an answer. */
-  operatorLimit?: number | undefined
+  /** The limit of the operator or of the key on the output tokens of an answer. */
+  limit?: SetLimit | undefined
   /** Upper bound of the input tokens. Computed on first use, because measuring long prompts is slow. */
   inputTokensAtMost?: number
 }
@@ -94,8 +95,8 @@ export type Billing = {
 const ALARMS_CACHED = 1_000
 
 /** The output tokens to reserve for a model. */
-const outputAtMost = ({ call: { maxTokens }, operatorLimit }: Order, { outputTokens }: OrderedModel): number =>
-  Math.min(maxTokens ?? outputTokens?.() ?? UNKNOWN_OUTPUT_TOKENS, operatorLimit ?? Number.POSITIVE_INFINITY)
+const outputAtMost = ({ call: { maxTokens }, limit }: Order, { outputTokens }: OrderedModel): number =>
+  Math.min(maxTokens ?? outputTokens?.() ?? UNKNOWN_OUTPUT_TOKENS, limit?.most ?? Number.POSITIVE_INFINITY)
 
 /** The minimum output tokens that make a call worthwhile: a short answer plus the requested reasoning. */
 const outputAtLeast = (order: Order, model: OrderedModel, isShared: boolean): number =>

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
+import { JSON_DEPTH } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import { isStoreFailure } from '../db/store-failure.ts'
 import type { Log } from '../log.ts'
@@ -26,6 +27,7 @@ import {
 import { BodyMemory, type BodyShare, defaultBodyMemory } from './body-memory.ts'
 import { type Caller, NOBODY } from './caller.ts'
 import { CooperativeQueue } from './cooperative-queue.ts'
+import type { Cors } from './cors.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
@@ -57,6 +59,8 @@ export type EdgeOptions = {
   runningMax?: number | undefined
   /** Maximum number of concurrent requests of one tenant to routes that call models; default: unlimited. */
   modelRequestsPerTenant?: number | undefined
+  /** Undefined: web pages of other origins cannot read responses. */
+  cors?: Cors | undefined
   /** Limits the memory of all request bodies; default `defaultBodyMemory`. */
   bodies?: BodyMemory
 }
@@ -105,13 +109,17 @@ export class Edge {
       shutdown: this.#shutdown.signal,
     })
     this.#running.add(exchange)
-    const { router } = this.#options
+    const { router, cors } = this.#options
+    if (cors) exchange.corsHeaders = cors.headersFor(request)
     const method = request.method ?? ''
-    let requestedPath: string | undefined
     let shape: ErrorShape | undefined
     try {
       const { path, search } = this.#checkHead(exchange)
-      requestedPath = path
+      const preflight = cors?.preflight(request)
+      if (preflight) {
+        this.#answerPreflight(exchange, preflight)
+        return
+      }
       const { route, params } = router.match(method, path)
       shape = route.errors
       if (expects === 'something unknown') throw unknownExpectation()
@@ -126,7 +134,7 @@ export class Edge {
     } catch (error) {
       // The rest of a rejected body is discarded as it arrives.
       exchange.bodyShare?.release()
-      await this.#fail(exchange, error, shape ?? (requestedPath ? router.shapeOf(method, requestedPath) : 'flat'))
+      await this.#fail(exchange, error, shape ?? router.shapeOf(method, pathIn(request.url)))
     } finally {
       exchange.bodyShare?.release()
       exchange.tenantShare?.leave(exchange.caller.tenantId)
@@ -214,12 +222,14 @@ export class Edge {
     const bodyShare = this.#bodies.open(caller.tenantId)
     exchange.bodyShare = bodyShare
     const proceed = () => exchange.continueBody()
-    const raw = await readBody(request, limit, this.#options.clock, signal, bodyShare, proceed)
+    const { bodyBytes, jsonDepth } = limitsOf(route, limit, caller)
+    const raw = await readBody(request, bodyBytes, this.#options.clock, signal, bodyShare, proceed)
     if (route.bodyOptional && raw.length === 0) exchange.body = checkAgainst(schema, {})
     else {
       if (route.bodyOptional) requireJson(request)
-      if (raw.length > LARGE_JSON_BYTES) return this.#readLarge(raw, route, schema, exchange, bodyShare)
-      exchange.body = parseBody(raw, schema, bodyShare, route.jsonDepth)
+      if (raw.length > LARGE_JSON_BYTES)
+        return this.#readLarge(raw, { ...route, jsonDepth }, schema, exchange, bodyShare)
+      exchange.body = parseBody(raw, schema, bodyShare, jsonDepth)
     }
     if (route.hashesBody) exchange.bodySha256 = hash('sha256', raw, 'hex')
   }
@@ -255,6 +265,7 @@ export class Edge {
     // An early rejection may happen before Node has parsed the rest of the packet that contains the request.
     if (!request.complete) await new Promise(setImmediate)
     if (!request.complete || this.draining || isLast) sent.connection = 'close'
+    if (exchange.corsHeaders !== undefined) Object.assign(sent, exchange.corsHeaders)
     if (exchange.bundleId !== undefined) sent[BUNDLE_ID_HEADER] = exchange.bundleId
     if (admission !== undefined) Object.assign(sent, admission.headers)
     if (headers !== undefined) Object.assign(sent, headers)
@@ -272,6 +283,17 @@ export class Edge {
     this.#discarding += 1
     await discardBody(request, this.#options.clock, DISCARD_BYTES[kind])
     this.#discarding -= 1
+    response.end()
+  }
+
+  /** A browser sends a preflight without a key. Its answer says nothing about the path. */
+  #answerPreflight({ request, response, requestId, corsHeaders }: Exchange, headers: Record<string, string>): void {
+    response.writeHead(204, {
+      'x-request-id': requestId,
+      ...corsHeaders,
+      ...headers,
+      ...((!request.complete || this.draining) && { connection: 'close' }),
+    })
     response.end()
   }
 
@@ -301,7 +323,15 @@ export class Edge {
     const running = this.#runningOn(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || running?.response.headersSent === true) socket.destroy()
     else if (running?.request.complete) this.#closeAfter(running, socket)
-    else refuseOnSocket(socket, connectionFault(error), this.#options.clock.now())
+    else refuseOnSocket(socket, connectionFault(error), this.#options.clock.now(), this.#shapeFor(running, error))
+  }
+
+  /** The shape that the client expects, as far as its path is known. */
+  #shapeFor(running: Exchange | undefined, { rawPacket }: NodeJS.ErrnoException & { rawPacket?: Buffer }): ErrorShape {
+    const { router } = this.#options
+    if (running) return router.shapeOf(running.request.method ?? '', pathIn(running.request.url))
+    const [, method = '', target] = REQUEST_LINE.exec(rawPacket?.toString('latin1', 0, REQUEST_LINE_BYTES) ?? '') ?? []
+    return router.shapeOf(method, pathIn(target))
   }
 
   /** Invalid bytes followed a valid request: the request gets its response, and then the connection closes. */
@@ -350,6 +380,13 @@ export class Edge {
   }
 }
 
+/** How much of a malformed request is searched for its path. */
+const REQUEST_LINE_BYTES = 1_024
+const REQUEST_LINE = /^([A-Z]{1,20}) (\/\S*)/
+
+/** The path of a request target that may be malformed. */
+const pathIn = (target = ''): string => target.split('?', 1)[0] as string
+
 /** Writes a long text at the speed of the client. Returns the rest of the text, which is empty. */
 async function writeInPieces(response: ServerResponse, text: string): Promise<''> {
   for (const piece of piecesOf(text)) {
@@ -367,6 +404,19 @@ function drained(response: ServerResponse): Promise<void> {
     }
     response.on('drain', done).on('close', done)
   })
+}
+
+/** A key may lower the limits of bodies on routes that call models. */
+function limitsOf(
+  { callsModels, jsonDepth = JSON_DEPTH }: Route,
+  bodyBytes: number,
+  { settings: { limits } }: Caller,
+): { bodyBytes: number; jsonDepth: number } {
+  if (!callsModels) return { bodyBytes, jsonDepth }
+  return {
+    bodyBytes: Math.min(bodyBytes, limits.bodyBytes ?? bodyBytes),
+    jsonDepth: Math.min(jsonDepth, limits.jsonDepth ?? jsonDepth),
+  }
 }
 
 function* partsOf(bytes: Buffer): Generator<Buffer, void> {

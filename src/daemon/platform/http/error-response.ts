@@ -1,4 +1,4 @@
-import { ERRORS, GatewayError } from '../../../shared/errors.ts'
+import { compatCodeOf, ERRORS, GatewayError } from '../../../shared/errors.ts'
 import type { MessagesError } from '../../../shared/wire/messages.ts'
 import type { OpenAiError } from '../../../shared/wire/openai.ts'
 import { isStoreFailure } from '../db/store-failure.ts'
@@ -49,8 +49,11 @@ const BODIES: Record<ErrorShape, (error: GatewayError, ids: RequestIds) => objec
   anthropic: anthropicBody,
 }
 
+/** OpenAI's and Anthropic's clients obey this header, instead of deciding by the status. */
+const SHOULD_RETRY_HEADER = 'x-should-retry'
+
 function errorHeaders(error: GatewayError, status: number): Record<string, string> {
-  const headers: Record<string, string> = {}
+  const headers: Record<string, string> = { [SHOULD_RETRY_HEADER]: String(error.retryable) }
   if (error.retryAfterSeconds !== undefined) headers['retry-after'] = String(error.retryAfterSeconds)
   if (error.allow !== undefined) headers.allow = error.allow
   if (status === 401) headers['www-authenticate'] = 'Bearer'
@@ -82,52 +85,49 @@ function flatBody(error: GatewayError, { requestId, bundleId }: RequestIds): obj
   }
 }
 
-/**
- * Responses with these statuses have the flat shape on every route. They are created before the handler runs, or are
- * the same on all routes.
- */
-const FLAT_STATUSES: readonly number[] = [401, 403, 429]
-
 function openAiBody(error: GatewayError, ids: RequestIds): object {
-  const { status } = ERRORS[error.code]
-  const isExhausted = error.code === 'ALL_MODELS_FAILED' || error.code === 'ALL_MODELS_RATE_LIMITED'
-  if (FLAT_STATUSES.includes(status) && !isExhausted) return flatBody(error, ids)
-  const code = OPENAI_CODES.get(error.code) ?? OPENAI_CODES.get(error.extra?.reason) ?? null
+  const { code, message, extra } = error
   return {
-    error: { message: error.message, type: openAiErrorType(status), code },
-    ...(error.extra && { request_id: ids.requestId, ...error.extra }),
+    success: false,
+    error: { message, type: openAiErrorType(error), code: compatCodeOf(code, extra?.reason) },
+    ...commonMembers(error, ids),
   } satisfies OpenAiError
 }
 
-/**
- * Error codes that OpenAI clients check. The key is our error code, or the provider's reason for rejecting the request.
- */
-const OPENAI_CODES = new Map<unknown, string>([
-  ['ALL_MODELS_FAILED', 'all_models_failed'],
-  ['ALL_MODELS_RATE_LIMITED', 'all_models_failed'],
-  ['MODEL_NOT_FOUND', 'model_not_found'],
-  ['PREVIOUS_RESPONSE_NOT_FOUND', 'previous_response_not_found'],
-  ['context_length', 'context_length_exceeded'],
-  ['content_filter', 'content_filter'],
-])
+/** The members that stand beside `error` in the bodies of the compatibility surfaces. */
+const commonMembers = ({ retryable, extra }: GatewayError, { requestId, bundleId }: RequestIds) => ({
+  retryable,
+  request_id: requestId,
+  ...(bundleId !== undefined && { bundle_id: bundleId }),
+  ...extra,
+})
 
-function openAiErrorType(status: number): string {
-  if (status === 429) return 'rate_limit_error'
-  return status < 500 ? 'invalid_request_error' : 'server_error'
+function openAiErrorType({ code }: GatewayError): string {
+  const { status } = ERRORS[code]
+  if (compatCodeOf(code) === 'insufficient_quota') return 'insufficient_quota'
+  return OPENAI_TYPES.get(status) ?? (status < 500 ? 'invalid_request_error' : 'server_error')
 }
 
-function anthropicBody(error: GatewayError, { requestId }: RequestIds): object {
-  const type = ANTHROPIC_TYPES.get(ERRORS[error.code].status)
+const OPENAI_TYPES = new Map<number, string>([
+  [401, 'authentication_error'],
+  [403, 'permission_error'],
+  [429, 'rate_limit_error'],
+])
+
+function anthropicBody(error: GatewayError, ids: RequestIds): object {
+  const { code, message, extra } = error
+  const { status } = ERRORS[code]
   return {
     type: 'error',
+    success: false,
     error: {
-      type: type ?? (ERRORS[error.code].status < 500 ? 'invalid_request_error' : 'api_error'),
-      message: error.message,
+      type: ANTHROPIC_TYPES.get(status) ?? (status < 500 ? 'invalid_request_error' : 'api_error'),
+      message,
+      code: compatCodeOf(code, extra?.reason),
       // Anthropic's client checks this code, and then sends the whole conversation again.
-      ...(error.code === 'THREAD_NOT_FOUND' && { details: { error_code: 'thread_not_found' } }),
+      ...(code === 'THREAD_NOT_FOUND' && { details: { error_code: 'thread_not_found' } }),
     },
-    request_id: requestId,
-    ...error.extra,
+    ...commonMembers(error, ids),
   } satisfies MessagesError
 }
 

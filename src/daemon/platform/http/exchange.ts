@@ -31,6 +31,8 @@ export class Exchange implements RequestContext {
   bodyHeldBack: boolean
   /** True if the connection closes after this request. */
   isLast = false
+  /** The headers that let web pages of allowed origins read the response. */
+  corsHeaders: Record<string, string> | undefined
   /** The memory that is reserved for the request's body, once the body is read. */
   bodyShare: BodyShare | undefined
   /** True while the request counts as one that calls models. */
@@ -86,6 +88,7 @@ export class Exchange implements RequestContext {
   openStream(headers: Record<string, string> = {}): EventStream {
     return openEventStream(this.response, {
       'x-request-id': this.requestId,
+      ...this.corsHeaders,
       ...(this.bundleId !== undefined && { [BUNDLE_ID_HEADER]: this.bundleId }),
       ...this.admission?.headers,
       ...headers,

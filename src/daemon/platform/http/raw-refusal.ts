@@ -4,11 +4,12 @@ import { GatewayError } from '../../../shared/errors.ts'
 import { newRequestId } from '../../../shared/ids.ts'
 import { HEADER_BYTES } from '../../../shared/spec-limits.ts'
 import { toErrorReply } from './error-response.ts'
+import type { ErrorShape } from './route.ts'
 
 /** Sends an error on a connection for which Node has no response object, and closes the connection. */
-export function refuseOnSocket(socket: Duplex, error: GatewayError, nowMs: number): void {
+export function refuseOnSocket(socket: Duplex, error: GatewayError, nowMs: number, shape: ErrorShape = 'flat'): void {
   const requestId = newRequestId(nowMs)
-  const { status, body } = toErrorReply(error, 'flat', { requestId }, () => {})
+  const { status, body } = toErrorReply(error, shape, { requestId }, () => {})
   const text = JSON.stringify(body)
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

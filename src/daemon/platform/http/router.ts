@@ -9,7 +9,7 @@ export type Router = {
   match(method: string, path: string): Match
   /**
    * The shape of errors that `match` throws: the shape of the route that the path matches. In `/v1`, an unknown path
-   * uses the route above it.
+   * uses the route above it, or else OpenAI's shape.
    */
   shapeOf(method: string, path: string): ErrorShape
 }
@@ -17,7 +17,7 @@ export type Router = {
 type Pattern = { segments: string[]; takesRest: boolean; byMethod: Map<string, Route> }
 
 /** Many clients put `/v1` directly after the host, regardless of their base URL. */
-const toLongPath = (path: string): string => (path.startsWith('/v1/') ? `/api/external${path}` : path)
+const toLongPath = (path: string): string => (/^\/v1(?:\/|$)/.test(path) ? `/api/external${path}` : path)
 
 /** Routes for clients of other APIs are below this segment of a full path. */
 const CLIENTS = { at: 3, name: 'v1' } as const
@@ -48,7 +48,9 @@ export function createRouter(routes: readonly Route[]): Router {
       const byMethod = fixed.get(path) ?? patterns.find((one) => fits(one, segments))?.byMethod
       const route =
         byMethod?.get(lookupMethod(method)) ?? byMethod?.values().next().value ?? routeAbove(fixed, segments)
-      return route?.errors ?? (path.startsWith('/api/admin/') ? 'structured' : 'flat')
+      if (route) return route.errors
+      if (isOfClients(segments)) return 'openai'
+      return path.startsWith('/api/admin/') ? 'structured' : 'flat'
     },
   }
 }
@@ -58,13 +60,15 @@ export function createRouter(routes: readonly Route[]): Router {
  * that route.
  */
 function routeAbove(fixed: Map<string, Map<string, Route>>, segments: string[]): Route | undefined {
-  if (segments[CLIENTS.at] !== CLIENTS.name) return undefined
+  if (!isOfClients(segments)) return undefined
   for (let end = segments.length - 1; end > CLIENTS.at; end--) {
     const above = fixed.get(segments.slice(0, end).join('/'))
     if (above) return above.values().next().value
   }
   return undefined
 }
+
+const isOfClients = (segments: readonly string[]): boolean => segments[CLIENTS.at] === CLIENTS.name
 
 function add(fixed: Map<string, Map<string, Route>>, patterns: Pattern[], route: Route): void {
   let byMethod: Map<string, Route>

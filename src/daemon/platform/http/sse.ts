@@ -19,6 +19,9 @@ export const sseFrame = (data: object): string => `data: ${JSON.stringify(data)}
 /** Ends a complete response. An incomplete response never gets this terminator. */
 export const SSE_DONE = 'data: [DONE]\n\n'
 
+/** A comment. Parsers of event streams ignore it. */
+export const SSE_KEEP_ALIVE = ': keep-alive\n\n'
+
 /** Sends the head of a 200 text/event-stream response. */
 export function openEventStream(response: ServerResponse, headers: Record<string, string>): EventStream {
   response.writeHead(200, {

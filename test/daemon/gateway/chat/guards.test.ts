@@ -195,7 +195,7 @@ describeEachEngine('guards of a chat', (engine) => {
       const answer = await unasked(() =>
         post(OPENAI_CHAT_PATH, { model: 'test/any', messages: [turn('user', 'hi')], ...options }),
       )
-      expect([answer.status, answer.body.message]).toEqual([403, expect.stringContaining('(EMAIL)')])
+      expect([answer.status, answer.body.error.message]).toEqual([403, expect.stringContaining('(EMAIL)')])
     })
 
     test('find values that are split over adjacent texts of one message', async () => {
@@ -399,7 +399,7 @@ describeEachEngine('guards of a chat', (engine) => {
         attack_category: incident?.category,
         trace_id: incident?.trace_id,
       })
-      if (path !== MESSAGES_PATH) expect(answer.body.error).toBe('Prompt blocked')
+      expect(answer.body.error.code ?? answer.body.error).toMatch(/^(prompt_blocked|Prompt blocked)$/)
       expect(await events()).toEqual([
         {
           type: 'promptshield:attack:blocked',

@@ -165,8 +165,8 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect(body.gateway.changed[0].used).toBeLessThan(2_000)
     expect(await spent()).toBeLessThanOrEqual(0.004066)
     const refused = await post()
-    expect([refused.status, refused.body.error]).toEqual([429, 'Usage by Model budget exceeded'])
-    expect(refused.body.message).toContain('this request needs at least')
+    expect([refused.status, refused.body.error.code]).toEqual([429, 'insufficient_quota'])
+    expect(refused.body.error.message).toContain('this request needs at least')
   })
 
   test('is not billed for tokens beyond the limit sent to its model', async () => {
@@ -220,7 +220,7 @@ describeEachEngine('a request without `max_tokens` in a budget of dollars', (eng
     expect(asked).toEqual([4_096, 4_096, 4_096])
     for (const at of refused) {
       expect(answers[at]?.headers['retry-after']).toBe('2')
-      expect(answers[at]?.body.message).toContain('Running requests have reserved the rest')
+      expect(answers[at]?.body.error.message).toContain('Running requests have reserved the rest')
     }
     // A single next request gets the rest.
     expect((await post()).body.gateway.changed[0].used).toBe(1_000)
@@ -259,7 +259,7 @@ const thoughtful = { ...hello, model: 'claude/claude-sonnet-4-5', reasoning_effo
 test('a request that requires thinking is rejected if its budget leaves no room for it', async () => {
   const { upstream, post } = await withClaude((66 + 2 * 1_279) / 1e6)
   const { status, body } = await post(thoughtful)
-  expect([status, body.error]).toEqual([429, 'Usage by Model budget exceeded'])
+  expect([status, body.error.code]).toEqual([429, 'insufficient_quota'])
   expect(upstream.requests).toEqual([])
   const enough = await withClaude((66 + 2 * 1_280) / 1e6)
   expect((await enough.post(thoughtful)).status).toBe(200)

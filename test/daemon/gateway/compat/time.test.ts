@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { type Deferred, deferred } from '../../../deferred.ts'
 import { createFakeClock, type FakeClock } from '../../../fake-clock.ts'
-import { type Gateway, startGateway } from '../../../harness.ts'
-import { chatJson, chatStream, replyJson, replySteps } from '../../../upstream.ts'
+import { type Gateway, startGateway, upstreamProvider } from '../../../harness.ts'
+import { chatJson, chatStream, replyJson, replySteps, startUpstream } from '../../../upstream.ts'
 
 const SURFACES = [
   ['/v1/chat/completions', {}, '[DONE]'],
@@ -12,7 +12,7 @@ const SURFACES = [
 const word = (text: string) => chatStream([text], { finishReason: null, done: false })
 
 /** An upstream stream of `word0`, `word1` and so on, with a pause before each word except the first. */
-function pausing(gateway: Gateway, words: number): Deferred<void>[] {
+function pausing(gateway: Pick<Gateway, 'upstream'>, words: number): Deferred<void>[] {
   const pauses = Array.from({ length: words - 1 }, () => deferred<void>())
   const steps = pauses.flatMap((pause, at) => [pause.promise, word(`word${at + 1} `)])
   gateway.upstream.script(replySteps([word('word0 '), ...steps, chatStream([], { usage: USAGE })]))
@@ -57,6 +57,36 @@ test.each(SURFACES)('%s: a stream of ten minutes with pauses of 60 to 200 s comp
   expect(text).toContain('word6')
   expect(text).toContain(end)
   expect(await gateway.usage()).toMatchObject([{ outcome: 'complete' }])
+})
+
+test.each(SURFACES)('%s: a stream of twenty minutes with pauses of 120 s completes', async (path, body, end) => {
+  const clock = createFakeClock()
+  const gateway = await startGateway({ clock })
+  const pauses = pausing(gateway, 11)
+  const startedMs = clock.monotonic()
+  const text = await readThroughPauses(await openStream(gateway, path, body), { pauses, lengthsMs: [120_000], clock })
+  expect(clock.monotonic() - startedMs).toBeGreaterThanOrEqual(1_200_000)
+  expect(text).toContain('word10')
+  expect(text).toContain(end)
+  expect(await gateway.usage()).toMatchObject([{ outcome: 'complete' }])
+})
+
+test.each(SURFACES)('%s: the time limits of a provider and of a model apply', async (path, body, end) => {
+  const clock = createFakeClock()
+  const upstream = await startUpstream()
+  const own = upstreamProvider('own', upstream.url)
+  const timeouts = { '*': { silenceMs: 60_000 }, patient: { silenceMs: 1_800_000 } }
+  const gateway = await startGateway({ clock, providers: [{ ...own, timeouts }] })
+  for (const [model, isComplete] of [
+    ['own/usual', false],
+    ['own/patient', true],
+  ] as const) {
+    const pauses = pausing({ upstream }, 2)
+    const stream = await openStream(gateway, path, { ...body, model })
+    const text = await readThroughPauses(stream, { pauses, lengthsMs: [600_000], clock })
+    expect(text.includes(end), model).toBe(isComplete)
+  }
+  await upstream.close()
 })
 
 test.each(SURFACES)('%s: a silence of 300 s, or of the configured length, ends a stream', async (path, body, end) => {

@@ -33,6 +33,15 @@ describeEachEngine('API keys', (engine) => {
     dailyLimit: 7,
     monthlyLimit: null,
     rateLimit: { requestsPerMinute: 1000, requestsPerHour: 10_000 },
+    limits: {
+      messages: 50,
+      contentBytes: 100_000,
+      bodyBytes: 200_000,
+      jsonDepth: 20,
+      tools: 10,
+      maxTokens: 2_000,
+      defaultMaxTokens: 500,
+    },
     allowedModels: ['openai/gpt-4o', 'local/*'],
     allowedIndexes: ['handbook'],
     allowedSMLTPPolicies: ['public', 'hipaa'],
@@ -58,6 +67,15 @@ describeEachEngine('API keys', (engine) => {
     dailyLimit: 100,
     monthlyLimit: 10_000,
     rateLimit: { requestsPerMinute: 60, requestsPerHour: 1000 },
+    limits: {
+      messages: null,
+      contentBytes: null,
+      bodyBytes: null,
+      jsonDepth: null,
+      tools: null,
+      maxTokens: null,
+      defaultMaxTokens: null,
+    },
     allowedModels: [],
     allowedIndexes: [],
     allowedSMLTPPolicies: ['public', 'internal'],
@@ -192,6 +210,19 @@ describeEachEngine('API keys', (engine) => {
     expect(await limits({ usageByModel: { enabled: true } })).toEqual([5, null, true, 3])
   })
 
+  test('limits are merged member by member, and null removes one', async () => {
+    const { call } = await administration()
+    const { id } = (await call('POST', '', { name: 'k', limits: { maxTokens: 500 } })).body.apiKey
+    const limits = async (body: object) => {
+      const { maxTokens, tools } = (await call('PUT', `/${id}`, { limits: body })).body.apiKey.limits
+      return [maxTokens, tools]
+    }
+    expect(await limits({ tools: 3 })).toEqual([500, 3])
+    expect(await limits({ maxTokens: null })).toEqual([null, 3])
+    const { body: log } = await call('GET', `/${id}`)
+    expect(log.apiKey.limits.tools).toBe(3)
+  })
+
   test('timeouts of failoverDefaults are clamped and models deduplicated', async () => {
     const { call } = await administration()
     const failoverDefaults = { models: ['a/b', 'a/b', 'c/d', 'e/f'], timeout_ms: 1, first_token_timeout_ms: 1e9 }
@@ -218,6 +249,9 @@ describeEachEngine('API keys', (engine) => {
     ['dailyLimit', { dailyLimit: 1.5 }],
     ['monthlyLimit', { monthlyLimit: '10' }],
     ['rateLimit.requestsPerMinute', { rateLimit: { requestsPerMinute: 1001 } }],
+    ['limits.maxTokens', { limits: { maxTokens: 0 } }],
+    ['limits.jsonDepth', { limits: { jsonDepth: 1001 } }],
+    ['limits', { limits: { tokens: 5 } }],
     ['rateLimit.requestsPerHour', { rateLimit: { requestsPerHour: 10_001 } }],
     ['expiresAt', { expiresAt: '2020-01-01T00:00:00Z' }],
     ['expiresAt', { expiresAt: 'tomorrow' }],

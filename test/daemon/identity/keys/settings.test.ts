@@ -21,6 +21,10 @@ const changes = fc.record(
     dailyLimit: limit,
     monthlyLimit: limit,
     rateLimit: fc.record({ requestsPerMinute: limit, requestsPerHour: limit }, { requiredKeys: [] }),
+    limits: fc.record(
+      { messages: fc.option(fc.integer({ min: 1, max: 9 })), maxTokens: fc.option(fc.integer({ min: 1, max: 9 })) },
+      { requiredKeys: [] },
+    ),
     usageByModel: fc.record({ enabled: fc.boolean(), dollarLimit: limit }, { requiredKeys: [] }),
     allowedModels: fc.array(fc.constantFrom('a/b', 'c/*'), { maxLength: 3 }),
     allowedIPs: fc.array(fc.ipV4(), { maxLength: 3 }),
@@ -48,12 +52,13 @@ describe('stored settings', () => {
     fc.assert(
       fc.property(changes, changes, (before, sent) => {
         const old = changedSettings(DEFAULT_KEY_SETTINGS, UpdateKeyRequest.parse(before))
-        const { rateLimit, usageByModel, ...fields } = UpdateKeyRequest.parse(sent)
+        const { rateLimit, limits, usageByModel, ...fields } = UpdateKeyRequest.parse(sent)
         expect(changedSettings(old, UpdateKeyRequest.parse(sent))).toEqual(
           KeySettings.parse({
             ...old,
             ...fields,
             rateLimit: { ...old.rateLimit, ...rateLimit },
+            limits: { ...old.limits, ...limits },
             usageByModel: { ...old.usageByModel, ...usageByModel },
           }),
         )

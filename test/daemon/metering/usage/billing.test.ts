@@ -230,7 +230,7 @@ describeEachEngine('dollars', (engine) => {
     expect((await embed('two words')).status).toBe(200)
     expect((await usageOf(gateway, key)).dollars).toMatchObject({ current_spend: 0.000002 })
     const refused = await embed('many words '.repeat(20))
-    expect([refused.status, refused.body.error]).toEqual([429, 'Usage by Model budget exceeded'])
+    expect([refused.status, refused.body.error.code]).toEqual([429, 'insufficient_quota'])
   })
 })
 

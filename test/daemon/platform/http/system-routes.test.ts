@@ -126,7 +126,7 @@ describe('a key', () => {
       const { status, body } = await gateway.current.call(method, path.replace(/\{\w+\}/g, 'x'), undefined, { key })
       expect([path, status]).toEqual([path, 401])
       expect(body.error.code ?? body.error.type ?? body.error).toMatch(
-        /^(UNAUTHORIZED|Invalid API key|authentication_error)$/,
+        /^(UNAUTHORIZED|Invalid API key|invalid_api_key)$/,
       )
     }
   })

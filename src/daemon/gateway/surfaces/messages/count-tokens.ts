@@ -30,6 +30,7 @@ export const COUNT_TOKENS: Operation<ChatInput, Grounded, Counted> = {
   name: 'token.count',
   path: COUNT_TOKENS_PATH,
   errors: 'anthropic',
+  isCompatible: true,
   isFree: true,
   sparesBreaker: true,
   prepare: groundCall,

@@ -157,19 +157,25 @@ export function messagesWording(envelope: Envelope): StreamWording {
         eventFrame({ type: 'message_stop' })
       )
     },
-    fail: ({ message, reason, verdict }) =>
+    fail: ({ message, reason, retryable, verdict, attempts }) =>
       eventFrame({
         type: 'error',
-        error: { type: toErrorType(reason), message },
+        success: false,
+        error: { type: toErrorType(reason), message, code: reason },
+        retryable,
         request_id: envelope.id,
         reason,
         ...verdict,
+        ...(attempts && { attempts }),
       }),
   }
 }
 
 const eventFrame = (event: MessagesEvent | MessagesError): string =>
   `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+
+/** The event that Anthropic's API sends while a model is silent. */
+export const PING = eventFrame({ type: 'ping' })
 
 const ERROR_TYPES = new Map([
   ['rate_limit', 'rate_limit_error'],

@@ -48,7 +48,7 @@ export function toChatInput(request: Asked, headers: NativeHeaders = NO_HEADERS)
     conversationId: undefined,
     temperature: request.temperature,
     maxTokens: request.max_tokens,
-    fields: { thinking: 'thinking' },
+    fields: { thinking: 'thinking', user: 'metadata.user_id' },
     stream: request.stream ?? false,
     dropped: headers.dropped,
     options: toOptions(request, headers, marks),

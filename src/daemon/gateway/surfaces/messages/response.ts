@@ -8,7 +8,7 @@ import { JsonBody } from '../../chat/answer-rendering.ts'
 import { toExtension } from '../../chat/extension.ts'
 import { streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
-import { messagesWording } from './events.ts'
+import { messagesWording, PING } from './events.ts'
 import { toMessage, toStopReason, toStopSequence, toUsage } from './message.ts'
 import { toNativeObject } from './native.ts'
 import { toThinkingBlocks } from './reasoning.ts'
@@ -19,7 +19,8 @@ export const MESSAGES_SURFACE: Surface = {
   errors: 'anthropic',
   isCompatible: true,
   whole: wholeAnswer,
-  streamed: (envelope, context, keep) => streamInWords(messagesWording(envelope), context, keep),
+  streamed: (envelope, stream) => streamInWords(messagesWording(envelope), stream),
+  keepAlive: { frame: PING, opens: true },
 }
 
 function wholeAnswer(envelope: Envelope): Answer {

@@ -11,9 +11,9 @@ import {
 } from '../../../../shared/wire/messages.ts'
 import { type ResponseDoc, type Route, route } from '../../../platform/http/route.ts'
 import { chatOperation } from '../../chat/chat.ts'
-import { requireFewMessages } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
+import { requireFewMessages } from '../../governed/request-limits.ts'
 import { COUNT_TOKENS, toCountInput } from './count-tokens.ts'
 import { toChatInput } from './input.ts'
 import { toNativeHeaders } from './native.ts'
@@ -71,7 +71,7 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       responses: { 200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent }, ...FAILURES },
       handle(context) {
         refuseContinuedThread(context.body)
-        requireFewMessages(context.body.messages, limits)
+        requireFewMessages(context.body.messages, limits, context.caller.settings.limits)
         const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas, context.body)
         return governed(MESSAGES, toChatInput(context.body, headers), context, deps)
       },
@@ -90,7 +90,7 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       takesIdempotencyKey: true,
       responses: { 200: { description: 'The number of input tokens', schema: CountTokensResponse }, ...FAILURES },
       handle(context) {
-        requireFewMessages(context.body.messages, limits)
+        requireFewMessages(context.body.messages, limits, context.caller.settings.limits)
         const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas, context.body)
         return governed(COUNT_TOKENS, toCountInput(context.body, headers), context, deps)
       },

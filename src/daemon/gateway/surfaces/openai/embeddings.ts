@@ -22,6 +22,7 @@ export const EMBEDDINGS: Operation<EmbeddingsInput, undefined, Embeddings> = {
   name: 'embedding',
   path: OPENAI_EMBEDDINGS_PATH,
   errors: 'openai',
+  isCompatible: true,
   prepare: () => ({ facts: {}, value: undefined }),
   orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
     requestId,

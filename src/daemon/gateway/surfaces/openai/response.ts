@@ -8,7 +8,7 @@ import {
 } from '../../../../shared/wire/openai.ts'
 import type { Reasoning } from '../../../models/conversation.ts'
 import type { ChatPart, TokenUsage } from '../../../models/provider.ts'
-import { SSE_DONE, sseFrame } from '../../../platform/http/sse.ts'
+import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from '../../../platform/http/sse.ts'
 import { toJsonString } from '../../../platform/text/json-string.ts'
 import { writingJson } from '../../../platform/text/json-writer.ts'
 import type { Answer, Envelope, Finish } from '../../chat/answer-contract.ts'
@@ -24,7 +24,8 @@ export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surf
   errors: 'openai',
   isCompatible: true,
   whole: wholeAnswer,
-  streamed: (envelope, context, keep) => streamInWords(openAiWording(envelope, includeUsage), context, keep),
+  streamed: (envelope, stream) => streamInWords(openAiWording(envelope, includeUsage), stream),
+  keepAlive: { frame: SSE_KEEP_ALIVE, opens: true },
 })
 
 function wholeAnswer(envelope: Envelope): Answer {
@@ -159,8 +160,15 @@ function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording
       const counted = includeUsage ? `${before}[],"usage":${JSON.stringify(toUsage(usage))}}\n\n` : ''
       return last + counted + SSE_DONE
     },
-    fail: ({ message, reason, verdict }) =>
-      sseFrame({ error: { message, type: 'server_error', code: reason }, ...verdict } satisfies OpenAiError),
+    fail: ({ message, reason, retryable, verdict, attempts }) =>
+      sseFrame({
+        success: false,
+        error: { message, type: 'server_error', code: reason },
+        retryable,
+        request_id: id,
+        ...verdict,
+        ...(attempts && { attempts }),
+      } satisfies OpenAiError),
   }
 }
 

@@ -14,11 +14,11 @@ import {
 } from '../../../../shared/wire/openai.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../../platform/http/route.ts'
 import { chatOperation } from '../../chat/chat.ts'
-import { requireFewMessages } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
+import { requireFewMessages } from '../../governed/request-limits.ts'
 import { EMBEDDINGS, toEmbeddingsInput } from './embeddings.ts'
-import { FAILURES, failure, refusal } from './failures.ts'
+import { FAILURES, failure } from './failures.ts'
 import { toChatInput } from './input.ts'
 import { openAiSurface } from './response.ts'
 
@@ -26,9 +26,9 @@ const CHAT = chatOperation(openAiSurface({ includeUsage: false }))
 const CHAT_WITH_USAGE = chatOperation(openAiSurface({ includeUsage: true }))
 
 const DISCOVERY_REFUSALS: Record<number, ResponseDoc> = {
-  401: refusal('Key missing or invalid'),
-  403: refusal('The key is not allowed from this address'),
-  429: refusal('Rate limit of the key'),
+  401: failure('Key missing or invalid'),
+  403: failure('The key is not allowed from this address'),
+  429: failure('Rate limit of the key'),
 }
 
 const SHOWN_MODEL_CHARS = 200
@@ -59,7 +59,7 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       takesIdempotencyKey: true,
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
-        requireFewMessages(context.body.messages, limits)
+        requireFewMessages(context.body.messages, limits, context.caller.settings.limits)
         const operation = context.body.stream_options?.include_usage ? CHAT_WITH_USAGE : CHAT
         return governed(operation, toChatInput(context.body), context, deps)
       },

@@ -1,4 +1,5 @@
 import { type OutputItem, RESPONSES_PATH } from '../../../../shared/wire/responses.ts'
+import { SSE_KEEP_ALIVE } from '../../../platform/http/sse.ts'
 import { writingJson } from '../../../platform/text/json-writer.ts'
 import type { Answer, Envelope, Finish } from '../../chat/answer-contract.ts'
 import { type AnswerItem, createAnswerItems } from '../../chat/answer-items.ts'
@@ -24,7 +25,8 @@ export const responsesSurface = (asked: Asked): Surface => ({
   errors: 'openai',
   isCompatible: true,
   whole: (envelope) => wholeAnswer(envelope, asked),
-  streamed: (envelope, context, keep) => streamInWords(responsesWording(envelope, asked), context, keep),
+  streamed: (envelope, stream) => streamInWords(responsesWording(envelope, asked), stream),
+  keepAlive: { frame: SSE_KEEP_ALIVE, opens: true },
 })
 
 function wholeAnswer(envelope: Envelope, asked: Asked): Answer {

@@ -8,9 +8,9 @@ import {
 import type { Caller } from '../../../platform/http/caller.ts'
 import { type Route, route } from '../../../platform/http/route.ts'
 import { type ChatOperation, chatOperation } from '../../chat/chat.ts'
-import { requireFewMessages } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
+import { requireFewMessages } from '../../governed/request-limits.ts'
 import { FAILURES } from '../openai/failures.ts'
 import { itemsOf, withEarlierItems } from './continued.ts'
 import { droppedFrom } from './dropped.ts'
@@ -44,9 +44,10 @@ export function responsesRoutes(deps: GovernedDeps, store: ResponseStore | undef
       async handle(context) {
         const { body, caller } = context
         // Before the store is read.
-        if (typeof body.input !== 'string') requireFewMessages(body.input, limits, 'input')
+        const { limits: ofKey } = caller.settings
+        if (typeof body.input !== 'string') requireFewMessages(body.input, limits, ofKey, 'input')
         const { request, expiresAt } = await withEarlierItems(body, context, store, limits)
-        if (typeof request.input !== 'string') requireFewMessages(request.input, limits, 'input')
+        if (typeof request.input !== 'string') requireFewMessages(request.input, limits, ofKey, 'input')
         const tools = toTools(request)
         const kept =
           store && body.store !== false ? keepIn(store, { input: itemsOf(request), expiresAt }, caller) : undefined

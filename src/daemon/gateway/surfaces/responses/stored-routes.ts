@@ -10,16 +10,16 @@ import {
   ResponsesResponse,
 } from '../../../../shared/wire/responses.ts'
 import { type RequestContext, type ResponseDoc, type Route, reply, route } from '../../../platform/http/route.ts'
-import { refusal } from '../openai/failures.ts'
+import { failure } from '../openai/failures.ts'
 import type { ResponseStore, StoredResponse } from './store.ts'
 
 const ONE = `${RESPONSES_PATH}/{responseId}`
 
 const FAILURES: Record<number, ResponseDoc> = {
-  401: refusal('Key missing or invalid'),
-  403: refusal('The key is not allowed from this address'),
-  404: { description: 'No stored answer of this user has this id', schema: OpenAiError },
-  429: refusal('Rate limit of the key'),
+  401: failure('Key missing or invalid'),
+  403: failure('The key is not allowed from this address'),
+  404: failure('No stored answer of this user has this id'),
+  429: failure('Rate limit of the key'),
 }
 
 const shared = { access: 'key' as const, errors: 'openai' as const, tags: ['OpenAI-compatible'] }

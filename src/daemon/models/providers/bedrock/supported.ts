@@ -1,5 +1,13 @@
+import type { Provider } from '../../provider.ts'
+
 const CACHES = /anthropic\.claude|amazon\.nova/
 const CLAUDE = /anthropic\.claude/
+
+/** The options that Converse does not have. Only Claude's thinking can be disabled. */
+export const droppedOnBedrock: NonNullable<Provider['drops']> = ({ user, noReasoning }, model) => [
+  ...(user === undefined ? [] : (['user'] as const)),
+  ...(noReasoning && !CLAUDE.test(model) ? (['thinking'] as const) : []),
+]
 
 /** Whether Converse caches prompts for this model. */
 export const cachesPrompts = (model: string): boolean => CACHES.test(model)

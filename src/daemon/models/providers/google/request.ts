@@ -7,14 +7,10 @@ import {
 } from '../../conversation.ts'
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toContents } from './messages.ts'
+import { WITHOUT_THINKING_CONFIG } from './supported.ts'
 
 /** Matches models older than Gemini 3. These models use a thinking budget in tokens, and accept unsigned tool calls. */
 const BEFORE_GEMINI_3 = /gemini-[12]\.|gemini-robotics-er-1\.|gemma|learnlm/
-
-/**
- * Matches models that think by default and can disable thinking. All other models either never think or always think.
- */
-const WITHOUT_THINKING_CONFIG = /gemini-2\.5-flash(?!-image)/
 
 const THINKING_LEVELS = new Set(['minimal', 'low', 'medium', 'high'])
 /** The thinking budget of each effort, as in Google's OpenAI-compatible API. */

@@ -87,6 +87,11 @@ function speakOpenAi(
   return {
     name: options.name,
     models: options.models,
+    // The API has no common option that disables reasoning.
+    drops: ({ user, noReasoning }, model) => [
+      ...(user !== undefined && profileOf(model).refusesUser ? (['user'] as const) : []),
+      ...(noReasoning ? (['thinking'] as const) : []),
+    ],
     chat(call, signal) {
       const profile = profileOf(call.model)
       return readAnswer(

@@ -181,7 +181,9 @@ describe('a stream', () => {
     const { headers, events } = await stream(shared.current)
     expect(events.at(-1)).toEqual({
       type: 'error',
-      error: { type: 'api_error', message: expect.stringContaining('incomplete') },
+      success: false,
+      error: { type: 'api_error', message: expect.stringContaining('incomplete'), code: 'connection_error' },
+      retryable: true,
       request_id: headers['x-request-id'],
       reason: 'connection_error',
     })
@@ -309,7 +311,9 @@ describe('errors', () => {
       400,
       {
         type: 'error',
-        error: { type: 'invalid_request_error', message: expect.stringContaining(message) },
+        success: false,
+        error: { type: 'invalid_request_error', message: expect.stringContaining(message), code: expect.any(String) },
+        retryable: false,
         request_id: answer.headers['x-request-id'],
       },
     ])
@@ -323,7 +327,13 @@ describe('errors', () => {
         404,
         {
           type: 'error',
-          error: { type: 'not_found_error', message: expect.stringContaining('There is no route') },
+          success: false,
+          error: {
+            type: 'not_found_error',
+            message: expect.stringContaining('There is no route'),
+            code: 'not_found',
+          },
+          retryable: false,
           request_id: expect.any(String),
         },
       ])

@@ -209,7 +209,7 @@ test.each([
     status,
     expect.objectContaining({
       type: 'error',
-      error: { type: 'invalid_request_error', message: expect.stringContaining(message) },
+      error: { type: 'invalid_request_error', message: expect.stringContaining(message), code: expect.any(String) },
     }),
   ])
 })

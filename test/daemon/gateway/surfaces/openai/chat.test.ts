@@ -144,6 +144,9 @@ describe('the content of a stream', () => {
     const { chunks, done } = await stream(shared.current)
     expect(done).toBe(false)
     expect(chunks.at(-1)).toEqual({
+      success: false,
+      retryable: true,
+      request_id: expect.any(String),
       error: { message: expect.stringContaining('incomplete'), type: 'server_error', code: expect.any(String) },
     })
     expect(chunks.at(0).choices[0].delta.content).toBe('Forty')
@@ -296,21 +299,26 @@ describe('errors', () => {
     const answer = await post(body)
     expect([answer.status, answer.body]).toEqual([
       400,
-      { error: { message: expect.stringContaining(message), type: 'invalid_request_error', code: null } },
+      {
+        success: false,
+        error: { message: expect.stringContaining(message), type: 'invalid_request_error', code: expect.any(String) },
+        retryable: false,
+        request_id: answer.headers['x-request-id'],
+      },
     ])
     expect(shared.current.upstream.requests.filter(({ rawBody }) => rawBody.includes('example.com'))).toEqual([])
   })
 
-  test('of key and rights are flat', async () => {
+  test('of key and rights have the same form', async () => {
     const unknown = await post(hello, { key: newApiKey() })
-    expect([unknown.status, unknown.body]).toEqual([401, expect.objectContaining({ error: 'Invalid API key' })])
+    expect([unknown.status, unknown.body]).toMatchObject([401, { success: false, error: { code: 'invalid_api_key' } }])
     const { db } = shared.current.app
     const { id: tenant_id } = await db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()
     const user = await addUser(db, { tenant_id })
     const { secret } = await addKey(db, user, { settings: { allowedModels: ['local/extract'] } })
     for (const options of [{ model: 'test/any' }, { model: 'local/extract', user_id: user.id }]) {
       const { status, body } = await post({ ...hello, ...options }, { key: secret })
-      expect([status, body]).toEqual([403, expect.objectContaining({ success: false, error: 'Access denied' })])
+      expect([status, body]).toMatchObject([403, { success: false, error: { code: 'insufficient_permissions' } }])
     }
   })
 

@@ -84,7 +84,7 @@ test.each([
   expect([answer.status, answer.body]).toEqual([
     400,
     expect.objectContaining({
-      error: { message: expect.stringContaining(message), type: 'invalid_request_error', code: null },
+      error: { message: expect.stringContaining(message), type: 'invalid_request_error', code: expect.any(String) },
     }),
   ])
 })

@@ -27,7 +27,7 @@ const usage = {
   ...{ inputTokens: 3, outputTokens: 2, cacheReadTokens: 1, cacheWriteTokens: 0, reasoningTokens: 1 },
   estimated: false,
 }
-const fault = { error: 'e', message: 'The answer is incomplete.', reason: 'server_error' }
+const fault = { error: 'e', message: 'The answer is incomplete.', reason: 'server_error', retryable: true }
 
 function asked(fields: object = {}) {
   const request = ResponsesRequest.parse({ model: 'p/m', input: 'hi', ...fields })
