@@ -4,7 +4,7 @@ import { toIndexName } from '../index-name.ts'
 import { INDEX_ACCESS } from '../permissions.ts'
 import { KEY_LIST_ENTRIES, KEY_RATE, KEY_RATE_MAX, MODELS_PER_CHAIN, NAME_CHARS } from '../spec-limits.ts'
 import { BILLING_MODES, IS_USAGE_BY_MODEL, UsageByModel, usageByModelFields } from './billing.ts'
-import { attemptTimeouts, FAILOVER_TRIGGERS, ModelId } from './chat.ts'
+import { attemptTimeouts, FAILOVER_TRIGGERS, RequestedModel } from './chat.ts'
 import {
   closedObject,
   flag,
@@ -56,7 +56,7 @@ const failoverTriggers = z.array(oneOf('each of failoverDefaults.on', FAILOVER_T
 
 const failoverDefaults = {
   models: z
-    .array(ModelId, { error: 'failoverDefaults.models must be an array of models' })
+    .array(RequestedModel, { error: 'failoverDefaults.models must be an array of models' })
     .min(1, { error: 'failoverDefaults.models must not be empty' })
     .transform((models) => [...new Set(models)])
     .refine((models) => models.length <= MODELS_PER_CHAIN, {
@@ -87,7 +87,10 @@ const fields = {
   monthlyLimit: count('monthlyLimit', 1_000_000_000),
   allowedModels: listOf(
     'allowedModels',
-    ModelId.meta({ description: '`<provider>/<model>`, or `<provider>/*` for all models of a provider' }),
+    RequestedModel.meta({
+      description:
+        '`<provider>/<model>`, `<provider>/*` for all models of a provider, or a name of the configuration for all models that it stands for',
+    }),
   ),
   allowedIndexes: listOf(
     'allowedIndexes',

@@ -91,7 +91,7 @@ describe('models test', () => {
   })
 
   test('refuses what is no model before anything is billed', async () => {
-    expect((await models(['test', 'nonsense'])).exitCode).toBe(2)
+    expect((await models(['test', '/nonsense'])).exitCode).toBe(2)
     expect((await models(['test', 'a/b', '--field', 'nope'])).exitCode).toBe(2)
     expect(gateway.requests).toEqual([])
   })
