@@ -11,9 +11,11 @@ const OPENAI_PATH = '/v1/chat/completions'
 const usage = { prompt_tokens: 11, completion_tokens: 5 }
 const target = (modelId: string, weight = 1, priority = 1) => ({ modelId, weight, priority })
 
+type Failure = { status: number; headers?: Record<string, string> }
+
 /** Upstreams by the name of their provider. Each answers with its name, until a test sets its failure. */
 const upstreams: Record<string, Upstream> = {}
-const failures: Record<string, (exchange: Exchange) => object | undefined> = {}
+const failures: Record<string, (exchange: Exchange) => Failure | undefined> = {}
 const PROVIDERS = ['west', 'east', 'spare'] as const
 
 beforeAll(async () => {
@@ -21,9 +23,8 @@ beforeAll(async () => {
     const upstream = await startUpstream()
     upstream.fallback((exchange) => {
       const failure = failures[name]?.(exchange)
-      return (failure ? replyJson(...(failure as [object, object])) : replyJson(chatJson(`I am ${name}.`, { usage })))(
-        exchange,
-      )
+      const answer = failure ? { error: { message: 'no' } } : chatJson(`I am ${name}.`, { usage })
+      return replyJson(answer, failure)(exchange)
     })
     upstreams[name] = upstream
   }
@@ -33,10 +34,10 @@ afterAll(() => Promise.all(Object.values(upstreams).map((upstream) => upstream.c
 /** Lets a provider fail for the duration of `run`. */
 async function whileFailing<T>(
   provider: string,
-  [status, headers = {}]: [status: number, headers?: Record<string, string>],
+  status: number,
   run: () => Promise<T>,
 ): Promise<T> {
-  failures[provider] = () => [{ error: { message: 'no' } }, { status, headers }]
+  failures[provider] = () => ({ status })
   try {
     return await run()
   } finally {
@@ -136,7 +137,7 @@ describe('several keys of one provider', () => {
     failures.west = (exchange) => {
       if (bearer(exchange) !== `Bearer ${KEYS[0]?.key}`) return undefined
       rejected.push(exchange)
-      return [{ error: { message: 'slow down' } }, { status: 429, headers: { 'retry-after': '60' } }]
+      return { status: 429, headers: { 'retry-after': '60' } }
     }
     try {
       const ask = async (count: number) => {
@@ -163,8 +164,7 @@ describe('several keys of one provider', () => {
 
   test('both keys have the same model id, so the answer reports no failover', async () => {
     const gateway = await startGateway({ providers: [keyed()] })
-    failures.west = (exchange) =>
-      bearer(exchange) === `Bearer ${KEYS[0]?.key}` ? [{ error: { message: 'no' } }, { status: 401 }] : undefined
+    failures.west = (exchange) => (bearer(exchange) === `Bearer ${KEYS[0]?.key}` ? { status: 401 } : undefined)
     try {
       for (let request = 0; request < 5; request++) {
         const { status, body } = await say(gateway, { model: 'keyed/any', redundancy: { on: [] } })
@@ -185,7 +185,7 @@ describe('targets that fail', () => {
 
   test.each([429, 401, 402])('%i spills over to another target, regardless of the triggers', async (status) => {
     const gateway = await startGateway(options())
-    await whileFailing('west', [status], async () => {
+    await whileFailing('west', status, async () => {
       for (let request = 0; request < 6; request++) {
         const answer = await say(gateway, { model: 'smart', redundancy: { on: [] } })
         expect([answer.status, servedOf(answer)]).toEqual([200, 'east/m'])
@@ -195,7 +195,7 @@ describe('targets that fail', () => {
 
   test('a fault of the server fails over like a model of a chain, if the triggers include it', async () => {
     const gateway = await startGateway(options())
-    await whileFailing('west', [500], async () => {
+    await whileFailing('west', 500, async () => {
       const sticky = { model: 'smart', prompt_cache_key: await westConversation(gateway) }
       const answer = await say(gateway, sticky)
       expect([answer.status, servedOf(answer)]).toEqual([200, 'east/m'])
@@ -224,14 +224,14 @@ describe('targets that fail', () => {
   test('targets with a lower priority answer only if the others fail', async () => {
     for (let request = 0; request < 5; request++)
       expect(servedOf(await say(shared.current, { model: 'safe' }))).toBe('west/m')
-    await whileFailing('west', [503], async () => {
+    await whileFailing('west', 503, async () => {
       expect(servedOf(await say(shared.current, { model: 'safe' }))).toBe('spare/backup')
     })
   })
 
   test('if every target is rate limited, the answer is 429, and later requests make one call', async () => {
     const gateway = await startGateway(options())
-    const limited = () => [{ error: { message: 'no' } }, { status: 429, headers: { 'retry-after': '60' } }]
+    const limited = () => ({ status: 429, headers: { 'retry-after': '60' } })
     Object.assign(failures, { west: limited, east: limited })
     try {
       const first = await say(gateway, { model: 'smart' })
@@ -247,8 +247,8 @@ describe('targets that fail', () => {
 
   test('a chain may contain names', async () => {
     const gateway = await startGateway(options())
-    await whileFailing('west', [500], () =>
-      whileFailing('east', [500], async () => {
+    await whileFailing('west', 500, () =>
+      whileFailing('east', 500, async () => {
         const answer = await say(gateway, { models: ['smart', 'spare/backup'] })
         expect([answer.status, servedOf(answer)]).toEqual([200, 'spare/backup'])
         expect(answer.body.gateway.requested_model).toBe('smart')
