@@ -7,7 +7,7 @@ import { type App, startApp } from '../src/daemon/app.ts'
 import type { Config } from '../src/daemon/config/config.ts'
 import { DEFAULT_CONCURRENCY, DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
 import { licensePools } from '../src/daemon/metering/config.ts'
-import type { ProviderConfig } from '../src/daemon/models/config.ts'
+import type { EndpointConfig, ProviderConfig } from '../src/daemon/models/config.ts'
 import type { StoreTimeouts } from '../src/daemon/platform/db/database.ts'
 import type { ConnectionLimits } from '../src/daemon/platform/http/server.ts'
 import { createLog, type DaemonLog, type Log } from '../src/daemon/platform/log.ts'
@@ -271,7 +271,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
 }
 
 /** An OpenAI-compatible provider at this address. Input tokens cost one millionth of a dollar, output tokens two. */
-export const upstreamProvider = (name: string, baseUrl: string, models?: readonly string[]): ProviderConfig => ({
+export const upstreamProvider = (name: string, baseUrl: string, models?: readonly string[]): EndpointConfig => ({
   name,
   kind: 'openai',
   baseUrl,

@@ -86,10 +86,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   // The API key is optional at a custom address. A well-known provider requires an API key at its default address.
   const hasKeys = hasKey(entry, 'api_keys')
   const needsKey =
-    keyVariable !== undefined &&
-    !hasKeys &&
-    !hasKey(entry, 'base_url') &&
-    !knownKeyVariable(wellKnown, sources.env)
+    keyVariable !== undefined && !hasKeys && !hasKey(entry, 'base_url') && !knownKeyVariable(wellKnown, sources.env)
   const kind = z.string({ error: `must be one of ${KINDS.join(', ')}` }).transform(valueFrom(checkKind))
   const apiKey = secret(`is missing; set it here or in the environment variable ${keyVariable}`)
   const checkedKey = apiKey.transform(valueFrom(parseApiKey))
@@ -108,7 +105,9 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         ? checkedKey
         : checkedKey
             .optional()
-            .transform(valueFrom((key) => key ?? (hasKeys ? undefined : wellKnown && knownKey(wellKnown, sources.env)))),
+            .transform(
+              valueFrom((key) => key ?? (hasKeys ? undefined : wellKnown && knownKey(wellKnown, sources.env))),
+            ),
       api_keys: apiKeys(entry, checkedKey).optional(),
       api_version: z
         .string('must be a date in quotes, such as "2024-10-21"')

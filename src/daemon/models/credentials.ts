@@ -22,7 +22,14 @@ export function secretsOf({ providers, proxies = {} }: CredentialConfig): Config
   const ofProviders = providers.flatMap((provider) => {
     const { accessKeyId, secretAccessKey, sessionToken } = (provider.kind === 'bedrock' && provider.credentials) || {}
     const keys = provider.kind === 'bedrock' ? [] : (provider.apiKeys ?? [])
-    return [...keys.map(({ key }) => key), provider.apiKey, accessKeyId, secretAccessKey, sessionToken, ...Object.values(provider.headers)]
+    return [
+      ...keys.map(({ key }) => key),
+      provider.apiKey,
+      accessKeyId,
+      secretAccessKey,
+      sessionToken,
+      ...Object.values(provider.headers),
+    ]
   })
   const ofUrls = urls.flatMap(({ username, password, search }) => [username, password, search].map(decoded))
   const credentials = [...ofProviders, ...ofUrls].flatMap((value) => value || [])

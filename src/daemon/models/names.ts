@@ -35,7 +35,9 @@ export function createModelNames(
 
   /** A server on this machine may be absent now, so a target may not be found. */
   function ofName(name: string, tiers: NamedTarget[][]): Resolved[] {
-    const found = tiers.map((tier) => tier.flatMap(({ modelId, weight }) => targetsOf(modelId, providers, weight) ?? []))
+    const found = tiers.map((tier) =>
+      tier.flatMap(({ modelId, weight }) => targetsOf(modelId, providers, weight) ?? []),
+    )
     const present = found.filter((tier) => tier.length > 0)
     return present.length > 0 ? [{ name, tiers: present }] : []
   }

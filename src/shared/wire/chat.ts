@@ -37,7 +37,9 @@ export const ModelId = storableText('a model')
 
 /** `<provider>/<model>`, a name of the gateway's configuration, or the name of a model. */
 export const RequestedModel = storableText('a model')
-  .regex(/^[^/\s]+(\/\S+)?$/, { error: 'a model must be written as "<provider>/<model>", or as a name without slashes' })
+  .regex(/^[^/\s]+(\/\S+)?$/, {
+    error: 'a model must be written as "<provider>/<model>", or as a name without slashes',
+  })
   .max(MODEL_ID_CHARS, { error: `a model may have at most ${MODEL_ID_CHARS} characters` })
   .meta({
     description:

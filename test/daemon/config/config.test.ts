@@ -292,7 +292,8 @@ describe('the file', () => {
       at(13, 'providers.mistral.base_ur', /did you mean "base_url"\?/),
       at(14, 'providers.house.base_url', /use api_key or headers/),
       at(14, 'providers.house.api_key', /must be a text in quotes/),
-      at(14, 'providers.house.models.2', /must be the name of a model/),
+      at(14, 'providers.house.models.2.id', /must be the name of a model/),
+      at(14, 'providers.house.models.2.x', /unknown key; known keys: id, /),
     ])
     expect(found.join()).not.toContain('hunter2')
   })
@@ -726,7 +727,7 @@ describe('providers', () => {
     ])
     const ofModel = 'providers: {b: {base_url: "http://h", models: [{id: m, prices: 1}]}}'
     expect(faults(yaml(ofModel))).toEqual([
-      expect.stringMatching(/providers\.b\.models\.0: must be the name of a model, or \{id: NAME\}$/),
+      expect.stringMatching(/providers\.b\.models\.0\.prices: unknown key; known keys: id, context_tokens, input, output$/),
     ])
   })
 

@@ -72,9 +72,7 @@ test.each<[string, Record<string, readonly string[] | undefined>, string[]]>([
 })
 
 test('a name of the configuration takes precedence over a plain name, also where a model needs its provider', () => {
-  const found = names({ a: ['gpt-5', 'x'] }, [
-    { name: 'gpt-5', targets: [{ modelId: 'a/x', weight: 1, priority: 1 }] },
-  ])
+  const found = names({ a: ['gpt-5', 'x'] }, [{ name: 'gpt-5', targets: [{ modelId: 'a/x', weight: 1, priority: 1 }] }])
   expect(idsOf(found, 'gpt-5')).toEqual([[['a/x']]])
   expect(idsOf(found, 'gpt-5', true)).toEqual([[['a/x']]])
 })

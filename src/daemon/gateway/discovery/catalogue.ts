@@ -1,7 +1,7 @@
 // The models that a key may request, with the facts that clients need to choose one.
 import type { z } from 'zod'
-import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { ModelDetails } from '../../../shared/wire/discovery.ts'
+import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { Price, PriceList } from '../../metering/usage/prices.ts'
 import type { Modality, ModelFacts, ProviderConfig } from '../../models/config.ts'
 import { factsOf } from '../../models/model-facts.ts'

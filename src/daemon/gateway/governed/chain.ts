@@ -92,11 +92,7 @@ export function planChain(
     const pooled = tiers.length > 1 || (tiers[0]?.length ?? 0) > 1
     return tiers.flatMap((tier) => {
       const isLast = entry === distinct.at(-1) && tier === tiers.at(-1)
-      const asked = {
-        timeout_ms: entry.timeout_ms ?? options.timeout_ms,
-        first_token_timeout_ms: entry.first_token_timeout_ms ?? options.first_token_timeout_ms,
-      }
-      const timeouts = timeoutsOf(asked, { isLast, isLive, limits: terms.limits })
+      const timeouts = timeoutsOf(entry, options, { isLast, isLive, limits: terms.limits })
       const pool = pooled ? { entry } : undefined
       if (tier.length > 1) draw ??= drawOf(terms)
       const ordered = draw ? inWeightedOrder(tier, draw) : tier
@@ -123,16 +119,17 @@ function drawOf({ stickyText }: ChainTerms): Draw {
 }
 
 function timeoutsOf(
-  asked: Timeouts,
+  entry: Timeouts,
+  options: Timeouts,
   { isLast, isLive, limits }: { isLast: boolean; isLive: boolean; limits: ChainTerms['limits'] },
 ): ProviderCall['timeouts'] {
   // The last model has no fallback, and some models reason for a long time without output. An early timeout would
   // lose the answer without any benefit.
   const patience = isLast ? 'last' : 'default'
   const wholeMs = limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
-  const attemptMs = asked.timeout_ms ?? wholeMs
+  const attemptMs = entry.timeout_ms ?? options.timeout_ms ?? wholeMs
   const firstMs = limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
-  const firstTokenMs = asked.first_token_timeout_ms ?? firstMs
+  const firstTokenMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms ?? firstMs
   return { attemptMs, firstTokenMs, stallMs: limits.silenceMs }
 }
 

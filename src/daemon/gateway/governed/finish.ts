@@ -150,11 +150,7 @@ function toEnd(
  * The result is the requested name if configuration, provider, key or policy names it, `<provider>/*` if the provider
  * accepts any name, and null for an unknown model.
  */
-function recordableName(
-  { requestedModel, policy }: Trail,
-  { settings }: Caller,
-  names: ModelNames,
-): string | null {
+function recordableName({ requestedModel, policy }: Trail, { settings }: Caller, names: ModelNames): string | null {
   const [found] = requestedModel === null ? [] : names.resolve(requestedModel)
   const target = found?.tiers[0]?.[0]
   if (requestedModel === null || !found || !target) return null

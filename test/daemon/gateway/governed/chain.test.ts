@@ -89,7 +89,9 @@ test('duplicates are removed, fallbacks follow the model, and `on` narrows the t
 })
 
 test('a model that nobody offers is named, with what is configured', () => {
-  expect(() => plan({ model: 'q/a' })).toThrow('The model "q/a" is not configured. Configured models: pair, spare, p/*.')
+  expect(() => plan({ model: 'q/a' })).toThrow(
+    'The model "q/a" is not configured. Configured models: pair, spare, p/*.',
+  )
 })
 
 describe('names', () => {

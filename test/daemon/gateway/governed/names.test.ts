@@ -5,6 +5,7 @@ import { addKey, addUser } from '../../../accounts.ts'
 import { describeEachEngine } from '../../../engines.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 import { type Gateway, type GatewayOptions, sharedGateway, startGateway, upstreamProvider } from '../../../harness.ts'
+import { sharedResources } from '../../../shared-resources.ts'
 import { chatJson, type Exchange, replyJson, startUpstream, type Upstream } from '../../../upstream.ts'
 
 const OPENAI_PATH = '/v1/chat/completions'
@@ -19,6 +20,7 @@ const failures: Record<string, (exchange: Exchange) => Failure | undefined> = {}
 const PROVIDERS = ['west', 'east', 'spare'] as const
 
 beforeAll(async () => {
+  sharedResources.add(upstreams)
   for (const name of PROVIDERS) {
     const upstream = await startUpstream()
     upstream.fallback((exchange) => {
@@ -29,14 +31,13 @@ beforeAll(async () => {
     upstreams[name] = upstream
   }
 })
-afterAll(() => Promise.all(Object.values(upstreams).map((upstream) => upstream.close())))
+afterAll(async () => {
+  sharedResources.delete(upstreams)
+  await Promise.all(Object.values(upstreams).map((upstream) => upstream.close()))
+})
 
 /** Lets a provider fail for the duration of `run`. */
-async function whileFailing<T>(
-  provider: string,
-  status: number,
-  run: () => Promise<T>,
-): Promise<T> {
+async function whileFailing<T>(provider: string, status: number, run: () => Promise<T>): Promise<T> {
   failures[provider] = () => ({ status })
   try {
     return await run()
@@ -298,23 +299,26 @@ describeEachEngine('rights, policies and records of a name', (engine) => {
     await createPolicy('only-east', { allowedModels: ['east/m'] })
     await createPolicy('no-west', { deniedModels: ['west/*'] })
     await createPolicy('in-europe', { residency: { allowedRegions: ['eu'] } })
+    const key = await keyWith({ allowedSMLTPPolicies: [] })
     for (const smltp_policy of ['only-east', 'no-west', 'in-europe']) {
       for (let request = 0; request < 6; request++)
-        expect(servedOf(await say(shared.current, { model: 'smart', smltp_policy }))).toBe('east/m')
+        expect(servedOf(await say(shared.current, { model: 'smart', smltp_policy }, key))).toBe('east/m')
     }
   })
 
   test('if the policy forbids every target, the request is rejected and leaves an incident', async () => {
     await createPolicy('only-backup', { allowedModels: ['spare/backup'] })
-    const { status, text, headers } = await say(shared.current, { model: 'smart', smltp_policy: 'only-backup' })
+    const key = await keyWith({ allowedSMLTPPolicies: [] })
+    const { status, text, body } = await say(shared.current, { model: 'smart', smltp_policy: 'only-backup' }, key)
     expect(status).toBe(403)
     expect(text).toContain('does not allow the model')
-    const receipt = await shared.current.call('GET', `/api/external/receipts/${headers['x-smltp-bundle-id']}`)
-    expect(receipt.body.receipt ?? receipt.body).toMatchObject({ requested_model: 'smart', outcome: 'denied' })
+    const receipt = (await shared.current.call('GET', `/api/external/receipts/${body.bundle_id}`)).body
+    expect(receipt.receipt ?? receipt).toMatchObject({ requested_model: 'smart', outcome: 'denied' })
   })
 
   test('the receipt, the log and the bill have the requested name and the model that answered', async () => {
-    const answer = await say(shared.current, { model: 'smart', smltp_policy: 'only-east' })
+    const key = await keyWith({ allowedModels: ['east/m'] })
+    const answer = await say(shared.current, { model: 'smart' }, key)
     const { smltp_bundle_id: id } = answer.body.gateway
     const receipt = (await shared.current.call('GET', `/api/external/receipts/${id}`)).body
     expect(receipt.receipt ?? receipt).toMatchObject({
@@ -386,7 +390,10 @@ describe('names of models without their provider', () => {
 
 describe('embeddings by a name', () => {
   test('use only targets of one model, because vectors of different models are not comparable', async () => {
-    const embedding = replyJson({ data: [{ index: 0, embedding: [0.5] }], usage: { prompt_tokens: 1, total_tokens: 1 } })
+    const embedding = replyJson({
+      data: [{ index: 0, embedding: [0.5] }],
+      usage: { prompt_tokens: 1, total_tokens: 1 },
+    })
     const models = [{ name: 'vectors', targets: [target('west/m'), target('spare/backup', 1_000), target('east/m')] }]
     const gateway = await startGateway(options({ models }))
     for (const name of PROVIDERS) upstreams[name]?.script(...Array.from({ length: 12 }, () => embedding))

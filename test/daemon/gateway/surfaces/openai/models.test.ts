@@ -55,7 +55,11 @@ test("OpenAI's own client finds a model, and gets its usual error for a missing 
 
 test("each model in a key's list can be retrieved", async () => {
   const narrow = { allowedModels: ['open/*', 'closed/c'] }
-  const keys = [await keyWith(narrow), await keyWith({ allowedModels: ['open/one'] }), await keyWith({ allowedModels: ['smart'] })]
+  const keys = [
+    await keyWith(narrow),
+    await keyWith({ allowedModels: ['open/one'] }),
+    await keyWith({ allowedModels: ['smart'] }),
+  ]
   for (const key of [shared.current.adminKey, ...keys]) {
     const { data } = (await get('/v1/models', key)).body as { data: { id: string }[] }
     expect(data).not.toEqual([])
