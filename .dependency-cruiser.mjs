@@ -28,7 +28,7 @@ const FRONTS = {
     'prompt-shield/resolve',
   ],
   webhooks: [],
-  metering: ['config', 'rate-limits/rate-limiter', 'usage/(billing|counts|input-tokens|money|payment|period)'],
+  metering: ['config', 'rate-limits/rate-limiter', 'usage/(billing|counts|input-tokens|money|payment|period|prices)'],
   records: [
     'audit/change',
     'config',
@@ -36,7 +36,10 @@ const FRONTS = {
     'evidence/(entitlement|request-entry)',
     'ledger/(ledger|records)',
   ],
-  models: ['breaker|config|conversation|credentials|output-limits|provider|proxy|registry|well-known-providers'],
+  models: [
+    'breaker|config|conversation|cool-down|credentials|model-facts|names|output-limits|provider|proxy|registry|targets',
+    'well-known-providers',
+  ],
 }
 
 const fileOf = (name) => `^src/daemon/${name}([.]ts$|/)`

@@ -7,7 +7,7 @@ import { type App, startApp } from '../src/daemon/app.ts'
 import type { Config } from '../src/daemon/config/config.ts'
 import { DEFAULT_CONCURRENCY, DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
 import { licensePools } from '../src/daemon/metering/config.ts'
-import type { ProviderConfig } from '../src/daemon/models/config.ts'
+import type { EndpointConfig, ProviderConfig } from '../src/daemon/models/config.ts'
 import type { StoreTimeouts } from '../src/daemon/platform/db/database.ts'
 import type { ConnectionLimits } from '../src/daemon/platform/http/server.ts'
 import { createLog, type DaemonLog, type Log } from '../src/daemon/platform/log.ts'
@@ -76,6 +76,8 @@ export type GatewayOptions = {
   points?: Config['points']
   trustedProxies?: readonly string[]
   scripts?: Config['scripts']
+  models?: Config['models']
+  defaultModel?: Config['defaultModel']
   /** By default without retries, so that each failure of a script is one call. */
   failover?: Config['failover']
   /** Limits that are not given have their default values. */
@@ -258,6 +260,8 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.proxies && { proxies: options.proxies }),
     ...(options.points && { points: options.points }),
     ...(options.scripts && { scripts: options.scripts }),
+    ...(options.models && { models: options.models }),
+    ...(options.defaultModel && { defaultModel: options.defaultModel }),
     failover: options.failover ?? { sameModelRetries: 0 },
     ...(options.concurrency && { concurrency: { ...DEFAULT_CONCURRENCY, ...options.concurrency } }),
     ...(options.requestLimits && { limits: { ...DEFAULT_LIMITS, ...options.requestLimits } }),
@@ -269,7 +273,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
 }
 
 /** An OpenAI-compatible provider at this address. Input tokens cost one millionth of a dollar, output tokens two. */
-export const upstreamProvider = (name: string, baseUrl: string, models?: readonly string[]): ProviderConfig => ({
+export const upstreamProvider = (name: string, baseUrl: string, models?: readonly string[]): EndpointConfig => ({
   name,
   kind: 'openai',
   baseUrl,
@@ -380,6 +384,8 @@ function watchSecretsOf({ bootstrapKey, masterKey, providers }: Config): void {
   if (masterKey !== undefined) secretWatch.addSecret('the master key', masterKey)
   for (const provider of providers) {
     if (provider.apiKey !== undefined) secretWatch.addSecret('the key of a provider', provider.apiKey)
+    const keys = provider.kind === 'bedrock' ? [] : (provider.apiKeys ?? [])
+    for (const { key } of keys) secretWatch.addSecret('one of the keys of a provider', key)
     for (const value of Object.values(provider.headers)) secretWatch.addSecret('a header for a provider', value)
     const { secretAccessKey = '', sessionToken = '' } = (provider.kind === 'bedrock' && provider.credentials) || {}
     for (const value of [secretAccessKey, sessionToken]) secretWatch.addSecret('credentials of a provider', value)

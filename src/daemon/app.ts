@@ -92,7 +92,7 @@ export async function startApp(
     const records = open(await openRecords(config, { db, masterKey, clock, log, resolve: names.ofOperator }))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
-    const { limiter, billing, requireFreeLicense } = metering
+    const { limiter, billing, prices, requireFreeLicense } = metering
     const identity = await openIdentity(config, { db, clock, log, signingKeys, knownPolicies, requireFreeLicense })
     const { access, authenticate, isAccepted, findUserNames } = identity
     const safety = openSafety({ access, masterKey, providers, log })
@@ -111,6 +111,7 @@ export async function startApp(
       search,
       ledger,
       billing,
+      prices,
       isAccepted,
       receipts,
       limiter,

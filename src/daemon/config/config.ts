@@ -9,7 +9,7 @@ import {
 } from '../gateway/config.ts'
 import type { EmbeddingConfig, RetrievalConfig } from '../knowledge/search/vectors/config.ts'
 import { type LicensePools, licensePools, type PointAllowances } from '../metering/config.ts'
-import type { ProviderConfig, Scripts } from '../models/config.ts'
+import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
 import type { ProxySettings } from '../models/proxy.ts'
 import type { LogLevel } from '../platform/log.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from '../records/config.ts'
@@ -22,6 +22,7 @@ import {
   parseConfigFile,
 } from './file.ts'
 import { parseFlags } from './flags.ts'
+import { faultsOfNames } from './names.ts'
 import { providersFromEnvironment } from './providers.ts'
 import { proxiesOfEnvironment } from './proxies.ts'
 import { readSecret, reasonOf } from './secret.ts'
@@ -52,6 +53,10 @@ export type Config = {
   webhooks?: { allowPrivate: boolean }
   /** All providers except the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
+  /** Names that stand for models. */
+  models?: readonly ModelName[] | undefined
+  /** The model of requests on the compatible interfaces that name no model. */
+  defaultModel?: string | undefined
   /** The proxies of the environment, for calls to providers without their own setting. */
   proxies?: ProxySettings | undefined
   /** The scripts with the responses of the models `local/script/<name>`. */
@@ -131,6 +136,13 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   const dataDir = flags.dataDir ?? (env.AIGW_DATA_DIR || undefined) ?? file.dataDir ?? defaultDataDir(env)
   if (dataDir === undefined && file.faults.length === 0)
     faults.push('data_dir: has no default because HOME is not set; set --data-dir DIR or AIGW_DATA_DIR')
+  const providers = [...settings.providers, ...fromEnvironment.providers]
+  const discoverLocal = settings.discover_local ?? true
+  // A provider with faults is missing from the list, so names are checked only without other faults.
+  if (faults.length === 0) {
+    const names = { models: settings.models, defaultModel: settings.default_model }
+    faults.push(...faultsOfNames(names, providers, discoverLocal))
+  }
 
   if (faults.length > 0 || dataDir === undefined) return new ConfigFaults(faults)
   return deepFreeze<Config>({
@@ -140,7 +152,9 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     bootstrapKey: bootstrapKey ?? settings.bootstrap_key,
     masterKey,
     webhooks: { allowPrivate: allowPrivate ?? false },
-    providers: [...settings.providers, ...fromEnvironment.providers],
+    providers,
+    models: settings.models,
+    defaultModel: settings.default_model,
     proxies: fromProxies.proxies,
     scripts: settings.scripts,
     log: { level: settings.log?.level ?? 'info' },
@@ -148,7 +162,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     licenses: licensePools(settings.licenses ?? {}),
     points: settings.points ?? undefined,
     trustedProxies: settings.trusted_proxies ?? undefined,
-    discoverLocal: settings.discover_local ?? true,
+    discoverLocal,
     failover: { sameModelRetries: settings.failover?.same_model_retries ?? SAME_MODEL_RETRIES.default },
     concurrency: {
       perTenant: settings.concurrency?.per_tenant ?? DEFAULT_CONCURRENCY.perTenant,
@@ -237,7 +251,7 @@ function readConfigFile(
     const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     // A missing file is a fault only if the operator named the file.
     const faults = absent && named === undefined ? [] : [`${path}: cannot be read (${reasonOf(error)})`]
-    return { settings: { providers: [], namedProviders: [] }, directory: dirname(path), faults }
+    return { settings: { providers: [], models: [], namedProviders: [] }, directory: dirname(path), faults }
   }
   const { settings, faults } = parseConfigFile(text, path, sources)
   const dataDir = settings.data_dir === undefined ? undefined : resolve(path, '..', settings.data_dir)

@@ -19,7 +19,8 @@ import {
   SAME_MODEL_RETRIES,
 } from '../../shared/spec-limits.ts'
 import { LICENSES, type License } from '../../shared/wire/users.ts'
-import type { ProviderConfig, Scripts } from '../models/config.ts'
+import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
+import { defaultModel, modelNameEntry } from './names.ts'
 import { providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
 import { resolveSecret, secretReference } from './secret.ts'
@@ -107,6 +108,9 @@ export type FileSettings = {
     | undefined
   evidence?: EvidenceSettings | null | undefined
   providers: ProviderConfig[]
+  /** The names under `models:`. */
+  models: ModelName[]
+  default_model?: string | undefined
   scripts?: Scripts | undefined
   /** Names of all entries under `providers:`, including invalid ones and `local`. */
   namedProviders: string[]
@@ -124,7 +128,7 @@ export function parseConfigFile(
   const lines = new LineCounter()
   // `prettyErrors` would quote the source, which may contain secrets.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
-  const nothing: FileSettings = { providers: [], namedProviders: [] }
+  const nothing: FileSettings = { providers: [], models: [], namedProviders: [] }
   const notYaml = [...document.errors, ...document.warnings].map(
     ({ message, pos }) =>
       `${path}:${lines.linePos(pos[0]).line}: not valid YAML: ${withoutSource(message)}; put texts with [ ] { } : or # in quotes`,
@@ -135,7 +139,7 @@ export function parseConfigFile(
   if (content === TOO_MANY_ALIASES)
     return { settings: nothing, faults: [`${path}: expands too many YAML aliases; write the values out`] }
   if (!isMapping(content)) return { settings: nothing, faults: [`${path}: must be a mapping of keys, such as listen:`] }
-  const { providers: entries = {}, ...rest } = content
+  const { providers: entries = {}, models: names = {}, ...rest } = content
   const found: { line: number; fault: string }[] = []
   const check = <T>(schema: z.ZodType<T>, value: unknown, at: string[]): T | undefined => {
     const result = schema.safeParse(value)
@@ -166,8 +170,14 @@ export function parseConfigFile(
     ])
     if (provider !== undefined) providers.push(provider)
   }
+  const models: ModelName[] = []
+  const mapped = check(z.record(z.string(), z.unknown(), 'must map names to models'), names ?? {}, ['models'])
+  for (const [name, entry] of Object.entries(mapped ?? {})) {
+    const model = check(modelNameEntry(name, entry), entry, ['models', name])
+    if (model !== undefined) models.push(model)
+  }
   const faults = found.sort((a, b) => a.line - b.line).map(({ fault }) => fault)
-  return { settings: { ...settings, providers, scripts, namedProviders: Object.keys(named ?? {}) }, faults }
+  return { settings: { ...settings, providers, models, scripts, namedProviders: Object.keys(named ?? {}) }, faults }
 }
 
 function rootSchema(sources: ConfigSources, path: string) {
@@ -268,9 +278,11 @@ function rootSchema(sources: ConfigSources, path: string) {
         },
         'may contain name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
       ).nullish(),
-      // Providers are parsed separately; otherwise, faults in this schema would hide faults in a provider's settings.
-      // The key `providers` is listed here so that it can be suggested for a misspelt key.
+      // Providers and names are parsed separately; otherwise, faults in this schema would hide faults in their settings.
+      // Their keys are listed here so that they can be suggested for a misspelt key.
       providers: z.undefined().optional(),
+      models: z.undefined().optional(),
+      default_model: defaultModel.optional(),
     },
     'must be a mapping of keys',
   )

@@ -5,6 +5,7 @@ import { ENDPOINT_KINDS, KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } f
 import { BEDROCK, bedrockOfEnvironment, bedrockSettings } from './bedrock.ts'
 import { readCertificates } from './certificates.ts'
 import { pricesEntry } from './prices.ts'
+import { apiKeys, offeredModels, offeredOf } from './provider-lists.ts'
 import { parseProxy } from './proxies.ts'
 import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
@@ -44,13 +45,6 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   const headers = z
     .record(z.string(), secret(), { error: 'must map header names to values' })
     .transform(valueFrom(checkHeaders))
-  const modelName = z.string().min(1, { abort: true })
-  const aModel = 'must be the name of a model, or {id: NAME}'
-  const models = z
-    .array(z.union([modelName, section({ id: modelName }, aModel).transform(({ id }) => id)], { error: aModel }), {
-      error: 'must be a list of model names',
-    })
-    .min(1, 'is empty; list a model, or remove it to accept every model name')
   const proxy = secret().transform(valueFrom(parseProxy)).nullable()
   const { readFile } = sources
   const ca = z
@@ -59,7 +53,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
     .transform(valueFrom((certificates) => checkCa(certificates, entry)))
   const offer = {
     headers: headers.optional(),
-    models: models.optional(),
+    models: offeredModels(entry).optional(),
     prices: pricesEntry().optional(),
     timeouts: timeoutsEntry().optional(),
     proxy: proxy.optional(),
@@ -81,7 +75,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         apiKey: settings.api_key,
         credentials: settings.credentials,
         headers: settings.headers ?? {},
-        models: settings.models,
+        ...offeredOf(settings.models),
         ...(settings.prices && { prices: settings.prices }),
         ...(settings.timeouts && { timeouts: settings.timeouts }),
         ...connectionOf(settings),
@@ -93,7 +87,9 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   const isAzure = (kindIn(entry) ?? wellKnown?.kind) === 'azure'
   const [keyVariable] = wellKnown?.keyVariables ?? []
   // The API key is optional at a custom address. A well-known provider requires an API key at its default address.
-  const needsKey = keyVariable !== undefined && !hasKey(entry, 'base_url') && !knownKeyVariable(wellKnown, sources.env)
+  const hasKeys = hasKey(entry, 'api_keys')
+  const needsKey =
+    keyVariable !== undefined && !hasKeys && !hasKey(entry, 'base_url') && !knownKeyVariable(wellKnown, sources.env)
   const kind = z.string({ error: `must be one of ${KINDS.join(', ')}` }).transform(valueFrom(checkKind))
   const apiKey = secret(`is missing; set it here or in the environment variable ${keyVariable}`)
   const checkedKey = apiKey.transform(valueFrom(parseApiKey))
@@ -110,7 +106,12 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
           : baseUrl,
       api_key: needsKey
         ? checkedKey
-        : checkedKey.optional().transform(valueFrom((key) => key ?? (wellKnown && knownKey(wellKnown, sources.env)))),
+        : checkedKey
+            .optional()
+            .transform(
+              valueFrom((key) => key ?? (hasKeys ? undefined : wellKnown && knownKey(wellKnown, sources.env))),
+            ),
+      api_keys: apiKeys(entry, checkedKey).optional(),
       api_version: z
         .string('must be a date in quotes, such as "2024-10-21"')
         .optional()
@@ -131,9 +132,10 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
       name,
       kind: settings.kind ?? wellKnown?.kind ?? 'openai',
       baseUrl: settings.base_url,
-      apiKey: settings.api_key,
+      apiKey: settings.api_keys?.[0]?.key ?? settings.api_key,
+      ...(settings.api_keys && settings.api_keys.length > 1 && { apiKeys: settings.api_keys }),
       headers: settings.headers ?? {},
-      models: settings.models,
+      ...offeredOf(settings.models),
       ...(settings.prices && { prices: settings.prices }),
       ...(settings.timeouts && { timeouts: settings.timeouts }),
       ...(settings.api_version !== undefined && { apiVersion: settings.api_version }),

@@ -3,8 +3,12 @@ import { SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { PointAllowances } from '../metering/config.ts'
 import type { RateLimiter } from '../metering/rate-limits/rate-limiter.ts'
+import type { PriceList } from '../metering/usage/prices.ts'
 import { createBreaker } from '../models/breaker.ts'
+import type { ModelName } from '../models/config.ts'
+import { createCoolDowns } from '../models/cool-down.ts'
 import { type CredentialConfig, secretsOf } from '../models/credentials.ts'
+import { createModelNames } from '../models/names.ts'
 import { createGates } from '../platform/concurrency/gates.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
@@ -18,6 +22,8 @@ import {
   type RequestLimits,
   type ResponsesConfig,
 } from './config.ts'
+import { createCatalogue } from './discovery/catalogue.ts'
+import { modelRoutes } from './discovery/model-routes.ts'
 import { discoveryRoutes } from './discovery/routes.ts'
 import { createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
@@ -45,22 +51,28 @@ type GatewayConfig = {
   limits?: RequestLimits | undefined
   points?: PointAllowances | undefined
   responses?: ResponsesConfig | undefined
+  models?: readonly ModelName[] | undefined
+  defaultModel?: string | undefined
 } & CredentialConfig
 
 /** @param deps the capabilities that chats need from the lower modules */
 export function openGateway(
   { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points, responses, ...config }: GatewayConfig,
-  deps: Omit<GovernedDeps, 'idempotency' | 'callerGate' | 'failover' | 'limits' | 'cleanMessage'> & {
+  deps: Omit<GovernedDeps, 'idempotency' | 'callerGate' | 'failover' | 'limits' | 'cleanMessage' | 'names'> & {
     limiter: RateLimiter
     masterKey: MasterKey
+    prices: PriceList
   },
 ): GatewayRoom {
-  const { db, clock, log, policies, limiter, masterKey } = deps
+  const { db, clock, log, policies, limiter, masterKey, prices } = deps
+  const names = createModelNames(config, deps.providers, prices.hasOwnPrice)
+  const catalogue = createCatalogue(config.providers, { names, policies, prices, limits })
   const responseStore = createResponseStore({ db, clock, masterKey })
   const stored = responses?.store ? responseStore : undefined
   const idempotency = createIdempotency({ db, clock, log })
   const governed: GovernedDeps = {
     ...deps,
+    names,
     idempotency,
     limits,
     cleanMessage: createMessageCleaner(secretsOf(config)),
@@ -68,7 +80,8 @@ export function openGateway(
   }
   return {
     routes: [
-      ...discoveryRoutes({ db, clock, policies, countsOf: limiter.usageOf, points }),
+      ...discoveryRoutes({ db, clock, catalogue, countsOf: limiter.usageOf, points }),
+      ...modelRoutes({ catalogue, clock }),
       ...chatRoutes(governed),
       ...openAiRoutes(governed),
       ...responsesRoutes(governed, stored),
@@ -95,6 +108,7 @@ function createLoadAndFailover(
     callerGate: createCallerGate({ perTenant, perKey }, waits, clock),
     failover: {
       breaker: createBreaker({ clock }),
+      coolDowns: createCoolDowns({ clock }),
       providerGates: createGates({ ...waits, slots: perProvider }, clock, `this provider may run ${perProvider}`),
       sameModelRetries,
     },

@@ -17,10 +17,12 @@ import { createRateLimiter } from './rate-limits/limiter.ts'
 import { purgeCounters } from './rate-limits/purge.ts'
 import type { RateLimiter } from './rate-limits/rate-limiter.ts'
 import { type Billing, createBilling } from './usage/billing.ts'
+import { createPriceList, type PriceList } from './usage/prices.ts'
 
 export type MeteringRoom = {
   limiter: RateLimiter
   billing: Billing
+  prices: PriceList
   /** See `requireFreeLicense` of licenses/pool.ts. */
   requireFreeLicense(tx: Db, tenantId: string, license: License): Promise<void>
   routes: Route[]
@@ -38,7 +40,8 @@ export function openMetering(
   deps: { db: Db; ledger: Ledger; clock: Clock; log: Log; onEvents(): void },
 ): MeteringRoom {
   const { db, clock, log } = deps
-  const billing = createBilling(config, { db, clock, log })
+  const prices = createPriceList(config.providers)
+  const billing = createBilling({ ...config, prices }, { db, clock, log })
   const jobs = [{ name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) }]
   // If a daemon is killed, its reservations remain in the shared store. This job deletes expired reservations.
   const purgeReservations = () => deleteExpiredReservations(db)
@@ -47,6 +50,7 @@ export function openMetering(
   return {
     limiter: createRateLimiter(deps),
     billing,
+    prices,
     requireFreeLicense: (tx, tenantId, license) => requireFreeLicense(tx, tenantId, license, config.licenses),
     routes: licenseRoutes({ db, licenses: config.licenses }),
     jobs,

@@ -6,6 +6,28 @@ export type ProviderKind = 'openai' | 'azure' | 'anthropic' | 'google' | 'bedroc
 
 export type ProviderConfig = EndpointConfig | BedrockConfig
 
+/** A name of the configuration that stands for models. */
+export type ModelName = { name: string; targets: readonly NamedTarget[] }
+
+export type NamedTarget = {
+  /** `<provider>/<model>` */
+  modelId: string
+  /** The share of the requests among the targets with the same priority. */
+  weight: number
+  /** Targets with a higher number are called only if the targets with lower numbers fail. */
+  priority: number
+}
+
+export const MODALITIES = ['text', 'image', 'audio', 'video', 'pdf', 'embedding'] as const
+export type Modality = (typeof MODALITIES)[number]
+
+/** What the list of models shows about a model. */
+export type ModelFacts = {
+  contextTokens?: number | undefined
+  input?: readonly Modality[] | undefined
+  output?: readonly Modality[] | undefined
+}
+
 /** An upstream with a configured address. */
 export type EndpointConfig = {
   /** The prefix of `<provider>/<model>`. */
@@ -13,9 +35,13 @@ export type EndpointConfig = {
   kind: Exclude<ProviderKind, 'bedrock'>
   baseUrl: string
   apiKey: string | undefined
+  /** Set if the provider has several keys; `apiKey` is then the first of them. */
+  apiKeys?: readonly { key: string; weight: number }[] | undefined
   headers: Readonly<Record<string, string>>
   /** The offered models, by their names at the upstream. Undefined: the provider accepts any name. */
   models: readonly string[] | undefined
+  /** Facts about offered models, by their names at the upstream. Override the built-in ones. */
+  facts?: Readonly<Record<string, ModelFacts>> | undefined
   /**
    * The region where data is processed, such as `eu` or `eu-west-1`. Policies with a residency requirement check this
    * region. Undefined: unknown.
@@ -56,7 +82,7 @@ export type PriceConfig = {
 
 export type BedrockConfig = Pick<
   EndpointConfig,
-  'name' | 'apiKey' | 'headers' | 'models' | 'proxy' | 'ca' | 'prices' | 'timeouts'
+  'name' | 'apiKey' | 'headers' | 'models' | 'facts' | 'proxy' | 'ca' | 'prices' | 'timeouts'
 > & {
   kind: 'bedrock'
   /** AWS region. */

@@ -21,7 +21,15 @@ export function secretsOf({ providers, proxies = {} }: CredentialConfig): Config
   const urls = addresses.flatMap((address) => (address && URL.canParse(address) ? new URL(address) : []))
   const ofProviders = providers.flatMap((provider) => {
     const { accessKeyId, secretAccessKey, sessionToken } = (provider.kind === 'bedrock' && provider.credentials) || {}
-    return [provider.apiKey, accessKeyId, secretAccessKey, sessionToken, ...Object.values(provider.headers)]
+    const keys = provider.kind === 'bedrock' ? [] : (provider.apiKeys ?? [])
+    return [
+      ...keys.map(({ key }) => key),
+      provider.apiKey,
+      accessKeyId,
+      secretAccessKey,
+      sessionToken,
+      ...Object.values(provider.headers),
+    ]
   })
   const ofUrls = urls.flatMap(({ username, password, search }) => [username, password, search].map(decoded))
   const credentials = [...ofProviders, ...ofUrls].flatMap((value) => value || [])

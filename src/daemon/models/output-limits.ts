@@ -79,7 +79,7 @@ const VARIANT = /-(?:audio|chat|image|preview|realtime|tts)(?=-|$)/
  * Returns the row of a model. `model` is the model's name at the provider. Returns undefined if the model is not
  * listed.
  */
-function rowOf(rows: Readonly<Record<string, number>>, model: string): number | undefined {
+export function rowOf<Row>(rows: Readonly<Record<string, Row>>, model: string): Row | undefined {
   let name = model.replace(BEFORE_NAME, '')
   // Resellers write Claude versions with a dot, and some write dates with @.
   if (name.startsWith('claude')) name = name.replaceAll('.', '-').replace('@', '-')

@@ -14,14 +14,26 @@ import { droppedByGoogle } from './providers/google/supported.ts'
 import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
 import { type ProxySettings, proxyFor } from './proxy.ts'
 
+export type FoundModel = {
+  /** If the provider has several keys, it uses the first key here. */
+  provider: Provider
+  /** The model's name at the provider. */
+  model: string
+  location: CallLocation
+  /** The model's own time limits. */
+  timeouts?: ModelTimeouts
+  /** The provider with each of its keys. Absent if it has at most one key. */
+  keys?: readonly WeightedKey[]
+}
+
+type WeightedKey = { provider: Provider; weight: number }
+
 export type ProviderRegistry = {
   /**
    * For a model id `<provider>/<model>`, finds the provider, the model's name at the provider, the location of the
    * model's calls, and its own time limits. Returns undefined if the model is not offered.
    */
-  find(
-    modelId: string,
-  ): { provider: Provider; model: string; location: CallLocation; timeouts?: ModelTimeouts | undefined } | undefined
+  find(modelId: string): FoundModel | undefined
   /**
    * Lists the model ids that a key with this allowlist may request. Without an allowlist, lists the ids that any key
    * may request. `<provider>/*` means that the provider accepts any name. If the allowlist names single models of this
@@ -65,6 +77,7 @@ export function createProviderRegistry(
   },
 ): ProviderRegistry {
   const providers = new Map<string, Provider>(builtIn.map((provider) => [provider.name, provider]))
+  const keysOf = new Map<string, WeightedKey[]>()
   const locations = new Map<string, (model: string) => CallLocation>(builtIn.map(({ name }) => [name, () => 'here']))
   const timeouts = new Map<string, NonNullable<ProviderConfig['timeouts']>>()
   for (const config of configs) {
@@ -78,7 +91,12 @@ export function createProviderRegistry(
         ca,
         proxy: proxy === undefined ? proxyFor(new URL(url), proxies) : (proxy ?? undefined),
       })
-    providers.set(config.name, createProvider(config, { clock, connect }))
+    const [first, ...others] = withEachKey(config).map(({ config: one, weight }) => ({
+      provider: createProvider(one, { clock, connect }),
+      weight,
+    })) as [WeightedKey, ...WeightedKey[]]
+    providers.set(config.name, first.provider)
+    if (others.length > 0) keysOf.set(config.name, [first, ...others])
     locations.set(config.name, locationsOf(config))
   }
 
@@ -97,13 +115,20 @@ export function createProviderRegistry(
       const model = modelId.slice(slash + 1)
       if (!provider || model === '' || provider.models?.includes(model) === false) return undefined
       const location = locations.get(name)?.(model) ?? LOOPBACK
-      const own = timeouts.get(name)
-      return own ? { provider, model, location, timeouts: timeoutsOf(own, model) } : { provider, model, location }
+      const [keys, own] = [keysOf.get(name), timeouts.get(name)]
+      return { provider, model, location, ...(keys && { keys }), ...(own && { timeouts: timeoutsOf(own, model) }) }
     },
     async close() {
-      await Promise.all([...providers.values()].map((provider) => provider.close()))
+      const others = [...keysOf.values()].flat().map(({ provider }) => provider)
+      await Promise.all([...new Set([...providers.values(), ...others])].map((provider) => provider.close()))
     },
   }
+}
+
+/** Returns one configuration for each key of a provider. */
+function withEachKey(config: ProviderConfig): { config: ProviderConfig; weight: number }[] {
+  if (config.kind === 'bedrock' || !config.apiKeys) return [{ config, weight: 1 }]
+  return config.apiKeys.map(({ key, weight }) => ({ config: { ...config, apiKey: key }, weight }))
 }
 
 const embedding = (provider: () => Promise<Required<Pick<Provider, 'embed'>>>): Pick<Provider, 'embed'> => ({

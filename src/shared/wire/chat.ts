@@ -37,6 +37,18 @@ export const ModelId = storableText('a model')
   .max(MODEL_ID_CHARS, { error: `a model may have at most ${MODEL_ID_CHARS} characters` })
   .meta({ example: 'local/extract' })
 
+/** `<provider>/<model>`, a name of the gateway's configuration, or the name of a model. */
+export const RequestedModel = storableText('a model')
+  .regex(/^[^/\s]+(\/\S+)?$/, {
+    error: 'a model must be written as "<provider>/<model>", or as a name without slashes',
+  })
+  .max(MODEL_ID_CHARS, { error: `a model may have at most ${MODEL_ID_CHARS} characters` })
+  .meta({
+    description:
+      '`<provider>/<model>`, or a name that GET /v1/models lists. The compatible interfaces also accept the name of a model if exactly one provider has it',
+    example: 'local/extract',
+  })
+
 export const FAILOVER_TRIGGERS = ['connection_error', 'server_error', 'rate_limit', 'timeout'] as const
 export type FailoverTrigger = (typeof FAILOVER_TRIGGERS)[number]
 
@@ -67,8 +79,8 @@ const FailoverTriggers = z
   })
 
 const ChainEntry = z
-  .union([ModelId, z.object({ model: ModelId, ...requestedTimeouts })], {
-    error: 'each entry must be "<provider>/<model>" or {model, timeout_ms, first_token_timeout_ms}',
+  .union([RequestedModel, z.object({ model: RequestedModel, ...requestedTimeouts })], {
+    error: 'each entry must be a model, such as "<provider>/<model>", or {model, timeout_ms, first_token_timeout_ms}',
   })
   .transform((entry) => (typeof entry === 'string' ? { model: entry } : entry))
 
@@ -137,7 +149,7 @@ export const ChatRequest = z
           }),
       ),
       system_message: optional(modelText('system_message')),
-      model: optional(ModelId),
+      model: optional(RequestedModel),
       models: optional(
         z
           .array(ChainEntry, { error: 'models must be an array' })

@@ -14,7 +14,7 @@ import {
   NAME_CHARS,
 } from '../spec-limits.ts'
 import { BILLING_MODES, IS_USAGE_BY_MODEL, UsageByModel, usageByModelFields } from './billing.ts'
-import { attemptTimeouts, FAILOVER_TRIGGERS, ModelId } from './chat.ts'
+import { attemptTimeouts, FAILOVER_TRIGGERS, RequestedModel } from './chat.ts'
 import {
   closedObject,
   flag,
@@ -104,7 +104,7 @@ const failoverTriggers = z.array(oneOf('each of failoverDefaults.on', FAILOVER_T
 
 const failoverDefaults = {
   models: z
-    .array(ModelId, { error: 'failoverDefaults.models must be an array of models' })
+    .array(RequestedModel, { error: 'failoverDefaults.models must be an array of models' })
     .min(1, { error: 'failoverDefaults.models must not be empty' })
     .transform((models) => [...new Set(models)])
     .refine((models) => models.length <= MODELS_PER_CHAIN, {
@@ -138,7 +138,10 @@ const fields = {
   monthlyLimit: count('monthlyLimit', 1_000_000_000),
   allowedModels: listOf(
     'allowedModels',
-    ModelId.meta({ description: '`<provider>/<model>`, or `<provider>/*` for all models of a provider' }),
+    RequestedModel.meta({
+      description:
+        '`<provider>/<model>`, `<provider>/*` for all models of a provider, or a name of the configuration for all models that it stands for',
+    }),
   ),
   allowedIndexes: listOf(
     'allowedIndexes',

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { EMBEDDING_INPUTS } from '../spec-limits.ts'
 import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, oneOf, optional, reasoningEffort, tokenLimit } from './common.ts'
+import { ModelDetails } from './discovery.ts'
 
 export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
 export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
@@ -151,6 +152,7 @@ export const OpenAiChatRequest = z
       logprobs: optional(flag('logprobs')),
       top_logprobs: optional(whole('top_logprobs')),
       user: optional(text('user')),
+      prompt_cache_key: optional(text('prompt_cache_key')),
       reasoning_effort: optional(reasoningEffort('reasoning_effort')),
       modalities: optional(
         z.array(z.literal('text', { error: 'only text is supported: answers are text' }), {
@@ -317,17 +319,16 @@ export type EmbeddingsResponse = z.infer<typeof EmbeddingsResponse>
 /** An item of GET /v1/models, and GET /v1/models/{model}. */
 export const OpenAiModel = z
   .object({
-    id: z.string().meta({
-      description: 'A value that chat accepts as `model`; `<provider>/*` if any model of the provider is accepted',
-    }),
+    id: z.string().meta({ description: 'A value that chat accepts as `model`' }),
     object: z.literal('model'),
     created: z.int().meta({ description: 'The time of the last start of the gateway, Unix seconds' }),
-    owned_by: z.string(),
+    owned_by: z.string().meta({ description: 'The provider; `gateway` for a name of the configuration' }),
+    ...ModelDetails.shape,
   })
   .meta({ id: 'OpenAiModel' })
 export type OpenAiModel = z.infer<typeof OpenAiModel>
 
-/** GET /v1/models: the same models as GET /models. */
+/** GET /v1/models: never a pattern. */
 export const OpenAiModels = z
   .object({ object: z.literal('list'), data: z.array(OpenAiModel) })
   .meta({ id: 'OpenAiModels' })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type FakeGateway, flatError, KEY, modelList, startFakeGateway } from '../fake-gateway.ts'
+import { type FakeGateway, flatError, json, KEY, modelList, startFakeGateway } from '../fake-gateway.ts'
 import { type CliOptions, runCli } from '../run-cli.ts'
 
 let gateway: FakeGateway
@@ -13,16 +13,37 @@ const models = (words: string[], options: CliOptions = {}) =>
 
 describe('models list', () => {
   test('prints what the key may use, in every format', async () => {
-    expect((await models(['list'])).stdout).toBe(
-      'id\tprovider\nlocal/extract\tlocal\nopenai/gpt-4o\topenai\nmistral/*\tmistral\n',
-    )
+    const [titles, ...rows] = (await models(['list'])).stdout.trimEnd().split('\n')
+    expect(titles?.split('\t')).toEqual([
+      ...['id', 'provider', 'context_length', 'max_output_tokens', 'modalities.input', 'prices.input', 'prices.output'],
+    ])
+    expect(rows.map((row) => row.split('\t').slice(0, 2))).toEqual([
+      ['local/extract', 'local'],
+      ['openai/gpt-4o', 'openai'],
+      ['mistral/*', 'mistral'],
+    ])
     expect((await models(['ls', '-o', 'id'])).stdout).toBe('local/extract\nopenai/gpt-4o\nmistral/*\n')
     expect(JSON.parse((await models(['list', '--json'])).stdout)[0]).toEqual({
       id: 'local/extract',
       name: 'local/extract',
       provider: 'local',
     })
-    expect((await models(['list'], { terminal: { stdout: true } })).stdout).toMatch(/^MODEL +PROVIDER\n/)
+    expect((await models(['list'], { terminal: { stdout: true } })).stdout).toMatch(
+      /^MODEL +PROVIDER +CONTEXT +OUTPUT +ACCEPTS +\$ IN +\$ OUT\n/,
+    )
+  })
+
+  test('shows the limits, modalities and prices of models and names', async () => {
+    const details = {
+      context_length: 128_000,
+      max_output_tokens: 16_384,
+      modalities: { input: ['text', 'image'], output: ['text'] },
+      prices: { input: 2.5, output: 10, cache_read: 1.25, cache_write: 2.5, cache_write_1h: 2.5, points: 2 },
+    }
+    const smart = { id: 'smart', name: 'smart', provider: 'gateway', ...details }
+    gateway.on('GET /api/external/models', json(200, { success: true, models: [smart] }))
+    expect((await models(['list'])).stdout.split('\n')[1]).toBe('smart\tgateway\t128000\t16384\ttext,image\t2.5\t10')
+    expect(JSON.parse((await models(['show', 'smart', '--json'])).stdout)).toEqual(smart)
   })
 
   test('lets the gateway choose by provider; none is an empty list', async () => {
@@ -74,6 +95,10 @@ describe('models test', () => {
     })
   })
 
+  test('accepts a name, which one of its models serves', async () => {
+    expect(await models(['test', 'smart', '--field', 'model'])).toMatchObject({ exitCode: 0, stdout: 'smart\n' })
+  })
+
   test('exits 8 when the model fails, or another one answers in its place', async () => {
     expect(await models(['test', 'openai/gpt-4o'])).toMatchObject({ exitCode: 8, stdout: '' })
     gateway.on(ROUTE, flatError(502, 'All model attempts failed', 'Nobody answered.'))
@@ -91,7 +116,7 @@ describe('models test', () => {
   })
 
   test('refuses what is no model before anything is billed', async () => {
-    expect((await models(['test', 'nonsense'])).exitCode).toBe(2)
+    expect((await models(['test', '/nonsense'])).exitCode).toBe(2)
     expect((await models(['test', 'a/b', '--field', 'nope'])).exitCode).toBe(2)
     expect(gateway.requests).toEqual([])
   })

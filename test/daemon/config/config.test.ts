@@ -46,6 +46,7 @@ describe('defaults', () => {
       bootstrapKey: undefined,
       webhooks: { allowPrivate: false },
       providers: [],
+      models: [],
       log: { level: 'info' },
       drainTimeoutMs: 25_000,
       licenses: { Essential: 0, Growth: 0, Ultra: 0, 'Early Access': 0 },
@@ -291,7 +292,8 @@ describe('the file', () => {
       at(13, 'providers.mistral.base_ur', /did you mean "base_url"\?/),
       at(14, 'providers.house.base_url', /use api_key or headers/),
       at(14, 'providers.house.api_key', /must be a text in quotes/),
-      at(14, 'providers.house.models.2', /must be the name of a model/),
+      at(14, 'providers.house.models.2.id', /must be the name of a model/),
+      at(14, 'providers.house.models.2.x', /unknown key; known keys: id, /),
     ])
     expect(found.join()).not.toContain('hunter2')
   })
@@ -738,7 +740,7 @@ describe('providers', () => {
     ])
     const ofModel = 'providers: {b: {base_url: "http://h", models: [{id: m, prices: 1}]}}'
     expect(faults(yaml(ofModel))).toEqual([
-      expect.stringMatching(/providers\.b\.models\.0: must be the name of a model, or \{id: NAME\}$/),
+      expect.stringMatching(/providers\.b\.models\.0\.prices: unknown key; known keys: id, context_tokens, input, output$/),
     ])
   })
 
@@ -863,6 +865,102 @@ describe('providers', () => {
 
   test.each(['ftp://h/v1', 'h/v1', 'http://h/v1?x=1', 'http://h/v1#x'])('base_url %s is rejected', (url) => {
     expect(faults(yaml(`providers: {house: {base_url: "${url}"}}`))).toEqual([expect.stringContaining('base_url')])
+  })
+})
+
+describe('names', () => {
+  const PROVIDERS = 'providers: {a: {base_url: "http://a/v1", models: [x, y]}, b: {base_url: "http://b/v1"}}\n'
+
+  test('stand for one model, or for targets with weights and priorities', () => {
+    const text = `models: {one: a/x, two: {model: a/x, weight: 2}, several: [a/x, {model: b/any, weight: 70, priority: 2}]}\n`
+    expect(good(yaml(`${PROVIDERS}${text}default_model: one`))).toMatchObject({
+      models: [
+        { name: 'one', targets: [{ modelId: 'a/x', weight: 1, priority: 1 }] },
+        { name: 'two', targets: [{ modelId: 'a/x', weight: 2, priority: 1 }] },
+        {
+          name: 'several',
+          targets: [
+            { modelId: 'a/x', weight: 1, priority: 1 },
+            { modelId: 'b/any', weight: 70, priority: 2 },
+          ],
+        },
+      ],
+      defaultModel: 'one',
+    })
+    expect(good(yaml('models: {house: [local/extract, ollama/any]}')).models).toHaveLength(1)
+    expect(good(yaml('default_model: local/extract')).defaultModel).toBe('local/extract')
+    expect(good({ env: { OPENAI_API_KEY: 'k' }, files: { [FILE]: 'models: {n: openai/any}' } }).models).toHaveLength(1)
+  })
+
+  test.each([
+    ['models: {n: x}', ':2: models.n: must be <provider>/<model>, or {model:'],
+    ['models: {n: }', 'models.n: must be <provider>/<model>'],
+    ['models: {n: []}', 'models.n: is empty'],
+    ['models: {n: [a/x, a/x]}', 'models.n: lists "a/x" twice'],
+    ['models: {n: [a/x, {model: b/x, weight: 0}]}', 'models.n.1.weight: must be above 0'],
+    ['models: {n: [{model: b/x, priority: 0}]}', 'models.n.0.priority: must be at least 1'],
+    ['models: {n: [{model: b/x, wieght: 1}]}', 'models.n.0.wieght: unknown key; did you mean "weight"?'],
+    ['models: {a/n: a/x}', 'models.a/n: must be a name without slashes'],
+    ['models: [a/x]', 'models: must map names to models'],
+    ['models: {n: c/x}', 'models.n: c/x: no provider "c" is configured'],
+    ['models: {n: a/z}', 'models.n: a/z: providers.a.models does not list "z"'],
+    ['default_model: n', 'default_model: n: is neither <provider>/<model> nor a name under models'],
+    ['default_model: a/z', 'default_model: a/z: providers.a.models does not list "z"'],
+    ['discover_local: false\nmodels: {n: ollama/x}', 'no provider "ollama" is configured'],
+  ])('%s is a fault', (text, fault) => {
+    expect(faults(yaml(PROVIDERS + text))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
+describe('several keys of one provider', () => {
+  test('are secrets, with or without a weight; the first one is used for calls of the gateway itself', () => {
+    const text = 'providers: {openai: {api_keys: [k-1, {key: {env: SECOND}, weight: 3}]}}'
+    expect(good(yaml(text, { SECOND: 'k-2', OPENAI_API_KEY: 'unused' })).providers).toMatchObject([
+      {
+        name: 'openai',
+        apiKey: 'k-1',
+        apiKeys: [
+          { key: 'k-1', weight: 1 },
+          { key: 'k-2', weight: 3 },
+        ],
+      },
+    ])
+    expect(good(yaml('providers: {openai: {api_keys: [k-1]}}')).providers).toMatchObject([{ apiKey: 'k-1' }])
+  })
+
+  test.each([
+    ['api_keys: k-1', 'api_keys: must be a list of keys'],
+    ['api_keys: []', 'api_keys: is empty'],
+    ['api_keys: [k-1], api_key: k-2', 'api_keys: cannot be combined with api_key'],
+    ['api_keys: [{key: k-1, weight: -1}]', 'api_keys.0.weight: must be above 0'],
+    ['api_keys: [{env: NOWHERE}]', 'api_keys.0: environment variable NOWHERE is not set'],
+    ['api_keys: ["a b"]', 'api_keys.0: contains a space'],
+  ])('%s is a fault', (text, fault) => {
+    const found = faults(yaml(`providers: {openai: {${text}}}`))
+    expect(found).toEqual([expect.stringContaining(fault)])
+    expect(found.join()).not.toMatch(/k-1|a b/)
+  })
+})
+
+describe('facts about models', () => {
+  test('may be set for models that the gateway does not know', () => {
+    const model = '{id: large, context_tokens: 131072, input: [text, image], output: [text]}'
+    const text = `providers: {house: {base_url: "http://h/v1", models: [small, ${model}]}}`
+    expect(good(yaml(text)).providers).toMatchObject([
+      {
+        models: ['small', 'large'],
+        facts: { large: { contextTokens: 131_072, input: ['text', 'image'], output: ['text'] } },
+      },
+    ])
+  })
+
+  test.each([
+    ['{id: a, context_tokens: many}', 'models.0.context_tokens: must be a whole number'],
+    ['{id: a, input: [smell]}', 'models.0.input.0: must be one of text'],
+    ['{context_tokens: 1}', 'models.0.id: must be the name of a model'],
+  ])('%s is a fault', (model, fault) => {
+    const text = `providers: {house: {base_url: "http://h/v1", models: [${model}]}}`
+    expect(faults(yaml(text))).toEqual([expect.stringContaining(fault)])
   })
 })
 

@@ -77,8 +77,10 @@ export function toChainEntry(text: string): ChainEntry {
 }
 
 function toModel(text: string): string {
-  if (/^[^/\s]+\/\S+$/.test(text)) return text
-  throw usageError(`'${text}' is not a model`, ['A model is written PROVIDER/MODEL, e.g. local/extract.'])
+  if (/^[^/\s]+(\/\S+)?$/.test(text)) return text
+  throw usageError(`'${text}' is not a model`, [
+    'A model is written PROVIDER/MODEL, e.g. local/extract, or as a name that `aigw models list` shows.',
+  ])
 }
 
 type Redundancy = { on?: FailoverTrigger[]; commit?: CommitPoint }

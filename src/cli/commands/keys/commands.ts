@@ -33,7 +33,7 @@ const user = { member: 'userId', flag: '--user <user>', resolve: idOf(USERS) }
 const FIELDS: Field[] = [
   { member: 'enablePromptShield', flag: '--shield', help: 'its prompts go through the prompt shield' },
   { member: 'enablePromptShield', flag: '--no-shield', help: 'they do not, unless a policy requires it' },
-  field('allowedModels', '--model <model>', "it may use PROVIDER/MODEL or 'PROVIDER/*'; repeatable", list),
+  field('allowedModels', '--model <model>', "it may use PROVIDER/MODEL, 'PROVIDER/*' or a name; repeatable", list),
   { ...models, flag: '--any-model', help: 'it may use every model' },
   field('allowedIndexes', '--index <name>', "it may query this knowledge base, or 'none'; repeatable", {
     ...list,

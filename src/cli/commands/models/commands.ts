@@ -9,7 +9,9 @@ import { columns, flexible } from '../../output/formats.ts'
 export const commands = {
   list: (context: CliContext) =>
     new Command('list')
-      .description("List the models this key may use. 'NAME/*' stands for any model of that provider.")
+      .description(
+        "List the models this key may use, with their limits in tokens and their prices per million tokens. 'NAME/*' stands for any model of that provider.",
+      )
       .option('--provider <name>', 'only those of this provider, the part before the slash')
       .action(async ({ provider }: { provider?: string }) => {
         const output = await context.output()
@@ -19,17 +21,20 @@ export const commands = {
   show: (context: CliContext) =>
     new Command('show')
       .description('Show a model, if this key may use it.')
-      .argument('<id>', 'PROVIDER/MODEL, as for chat')
+      .argument('<id>', 'PROVIDER/MODEL or a name, as for chat')
       .action((id: string) => show(context, id)),
   test: (context: CliContext) =>
     new Command('test')
       .description('Request one token from a model, which is billed, and show the response times.')
-      .argument('<id>', 'PROVIDER/MODEL, as for chat')
+      .argument('<id>', 'PROVIDER/MODEL or a name, as for chat')
       .action((id: string) => testModel(context, id)),
 }
 
 const MODEL_VIEW = {
-  columns: columns({ MODEL: flexible('id'), PROVIDER: 'provider' }),
+  columns: columns(
+    { MODEL: flexible('id'), PROVIDER: 'provider', CONTEXT: 'context_length', OUTPUT: 'max_output_tokens' },
+    { ACCEPTS: 'modalities.input', '$ IN': 'prices.input', '$ OUT': 'prices.output' },
+  ),
   idPath: 'id',
   none: 'This key may use no model.',
 }
@@ -92,7 +97,8 @@ async function testModel(context: CliContext, id: string): Promise<void> {
   const body = toChatRequest({ models: [id], index: 'none', maxTokens: '1' }, { prompt: 'ping' }, {}, true)
   const { metadata, usage, firstTokenMs, totalMs } = await receive(context, { body, idempotencyKey: undefined }, {})
   const served = metadata?.served_model
-  if (served !== undefined && served !== id) {
+  // A name is always served by one of its models.
+  if (served !== undefined && served !== id && id.includes('/')) {
     throw new CliError(EXIT.upstream, `${id} did not answer; ${served} answered instead`, {
       code: 'MODEL_FAILED',
       hints: ['The key has failover models, and one of them answered.'],

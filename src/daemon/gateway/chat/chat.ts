@@ -159,6 +159,7 @@ function logBrokenAnswer(
   const facts = {
     request_id: requestId,
     model: attempt.modelId,
+    requested_model: attempt.requested === attempt.modelId ? undefined : attempt.requested,
     provider: attempt.provider.name,
     provider_status: head?.status,
     provider_request_id: head?.requestId,

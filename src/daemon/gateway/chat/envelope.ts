@@ -1,5 +1,6 @@
 import { type Change, type Dropped, RECEIPTS_PATH } from '../../../shared/wire/chat.ts'
 import { toShownShield } from '../../safety/prompt-shield/resolve.ts'
+import { modelsOf } from '../governed/chain.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import type { Opened } from '../governed/failover.ts'
 import type { GovernedInput } from '../governed/input.ts'
@@ -39,9 +40,9 @@ export function toEnvelope(
         withheld: { tool_results: withheldToolResults, passages: withheldPassages },
       }),
       served_model: attempt.modelId,
-      requested_model: chain.attempts[0].modelId,
-      ...(chain.attempts.length > 1 && {
-        failover: { occurred: attempt !== chain.attempts[0], attempts: [...attempts] },
+      requested_model: chain.requestedModel,
+      ...(modelsOf(chain).length > 1 && {
+        failover: { occurred: attempt.modelId !== attempts[0]?.model, attempts: [...attempts] },
       }),
       ...(payment.fallback && { billing_fallback: payment.fallback }),
       smltp: {

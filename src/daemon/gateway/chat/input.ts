@@ -9,6 +9,7 @@ import {
 import { type Change, ChatRequest, type Dropped } from '../../../shared/wire/chat.ts'
 import { type KeyRequestLimits, NO_REQUEST_LIMITS } from '../../../shared/wire/keys.ts'
 import { type GenerationOptions, systemText, textOf } from '../../models/conversation.ts'
+import type { ModelNames } from '../../models/names.ts'
 import type { GovernedInput } from '../governed/input.ts'
 
 /** The system prompt and the messages of a request. */
@@ -44,6 +45,8 @@ export function toChatInput(request: ChatRequest, key: KeyRequestLimits = NO_REQ
   return {
     conversation,
     chain: request,
+    // The API contract requires `<provider>/<model>`. Only names of the configuration are accepted in addition.
+    isExact: true,
     index: request.index as string,
     useRag: request.use_rag ?? true,
     policy: request.smltp_policy,
@@ -135,10 +138,22 @@ export function requireModel({ model, models, fallback_models: fallbacks }: Chat
   }
 }
 
-/** Returns the provider of the first model. Unsigned reasoning without an origin is attributed to this provider. */
+/** Returns the request with the operator's default model if it names no model. */
+export const withDefaultModel = <Request extends ChatInput['chain']>(
+  request: Request,
+  { names: { defaultModel } }: { names: Pick<ModelNames, 'defaultModel'> },
+): Request =>
+  defaultModel === undefined || request.model !== undefined || request.models !== undefined
+    ? request
+    : { ...request, model: defaultModel }
+
+/**
+ * Returns the provider of the first model. Unsigned reasoning without an origin is attributed to this provider. Empty
+ * for a model without its provider: the origin is then unknown.
+ */
 export function makerOf({ model, models }: ChatInput['chain']): string {
   const first = models?.[0]?.model ?? model ?? ''
-  return first.slice(0, first.indexOf('/'))
+  return first.slice(0, Math.max(0, first.indexOf('/')))
 }
 
 /**

@@ -14,10 +14,10 @@ import {
   redact,
   scanPromptText,
 } from '../../safety/guards/request/request-screening.ts'
-import { requireAllowed } from '../../safety/policies/enforce.ts'
+import { mayCallUnder, requireAllowed } from '../../safety/policies/enforce.ts'
 import { resolveShield, toShownShield } from '../../safety/prompt-shield/resolve.ts'
 import { indexOf, payerOf, requireMayChat } from '../governed/admit.ts'
-import { planChain } from '../governed/chain.ts'
+import { modelsOf, planChain } from '../governed/chain.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import { requireFewMessages, requireWithin } from '../governed/request-limits.ts'
 import { toChatInput } from './input.ts'
@@ -44,7 +44,7 @@ type Asked = Pick<RequestContext, 'caller' | 'requestId' | 'signal'>
 async function checkAll(
   body: unknown,
   { caller, requestId, signal }: Asked,
-  { db, providers, policies, guards, billing, clock, limits }: GovernedDeps,
+  { db, providers, names, policies, guards, billing, clock, limits }: GovernedDeps,
 ): Promise<PolicyCheckResponse> {
   const { settings, tenantId } = caller
   const { checks, check } = createChecks()
@@ -70,7 +70,11 @@ async function checkAll(
     input &&
     (await check(
       'model_access',
-      () => planChain(input.chain, providers, settings, { stream: input.stream, limits }),
+      () =>
+        planChain(input.chain, providers, settings, {
+          ...{ stream: input.stream, limits, names, isExact: input.isExact },
+          mayCall: policy && mayCallUnder(policy),
+        }),
       () => ({}),
       // An unknown model is invalid input. A forbidden model fails the access check.
       (status) => (status === 400 ? 'input' : 'model_access'),
@@ -78,7 +82,7 @@ async function checkAll(
   if (chain) {
     await check('model_access', () => {
       requireMayChat(caller)
-      if (policy) requireAllowed(policy, chain.attempts)
+      if (policy) requireAllowed(policy, modelsOf(chain))
     })
   }
   const shield =
@@ -163,7 +167,7 @@ async function checkAll(
     allowed: Object.values(checks).every((one) => 'skipped' in one || one.passed),
     checks: all,
     plan: {
-      models: chain?.attempts.map(({ modelId }) => modelId) ?? [],
+      models: chain ? modelsOf(chain).map(({ modelId }) => modelId) : [],
       failover_engine: chain !== undefined && chain.attempts.length > 1,
     },
   }

@@ -6,20 +6,20 @@ import { periodAt } from '../../metering/usage/period.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { findSpend } from '../../platform/db/spend-counters.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
-import type { PolicyCatalogue } from '../../safety/policies/policies.ts'
+import type { Catalogue, ListedModel } from './catalogue.ts'
 import { type CountsOf, toUsage } from './usage.ts'
 
 /** The routes that list the models of a key and its remaining usage. */
 export function discoveryRoutes({
   db,
   clock,
-  policies,
+  catalogue,
   countsOf,
   points = {},
 }: {
   db: Db
   clock: Clock
-  policies: PolicyCatalogue
+  catalogue: Catalogue
   countsOf: CountsOf
   points?: PointAllowances | undefined
 }): Route[] {
@@ -37,7 +37,7 @@ export function discoveryRoutes({
       },
       async handle({ caller, query: { provider } }) {
         const { allowedModels } = caller.settings
-        const models = (await policies.of(caller.tenantId)).offeredModels(caller.settings).map(toModel)
+        const models = (await catalogue.patterns(caller)).map(toModel)
         return reply(200, {
           success: true,
           models: provider === undefined ? models : models.filter((model) => model.provider === provider),
@@ -74,4 +74,4 @@ export function discoveryRoutes({
   ]
 }
 
-const toModel = (id: string) => ({ id, name: id, provider: id.slice(0, id.indexOf('/')) })
+const toModel = ({ id, owner, details }: ListedModel) => ({ id, name: id, provider: owner, ...details })

@@ -5,15 +5,18 @@ import { findPayer } from '../../identity/users/store.ts'
 import { toUsageByModel } from '../../identity/users/usage-by-model.ts'
 import { findReadableIndex } from '../../knowledge/indexes/index-access.ts'
 import type { Payer } from '../../metering/usage/payment.ts'
+import type { ModelNames } from '../../models/names.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
+import { mayCallUnder } from '../../safety/policies/enforce.ts'
 import type { AppliedPolicy, PolicyCatalogue } from '../../safety/policies/policies.ts'
 import { type AppliedShield, resolveShield } from '../../safety/prompt-shield/resolve.ts'
 import type { RequestLimits } from '../config.ts'
-import { type Chain, planChain } from './chain.ts'
+import { type Chain, hasPools, planChain } from './chain.ts'
 import type { GovernedInput } from './input.ts'
+import { stickyTextOf } from './sticky-text.ts'
 import type { Facts, Stage } from './trail.ts'
 
 /** The resolved names of a request. Its key is allowed to use all of them. */
@@ -33,6 +36,7 @@ export type Admitted = {
 export type AdmitDeps = {
   db: Db
   providers: ProviderRegistry
+  names: ModelNames
   policies: PolicyCatalogue
   guards: Pick<Guards, 'shieldPolicies'>
   limits: RequestLimits
@@ -46,13 +50,19 @@ export type AdmitDeps = {
 export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDeps): Promise<Stage<Admitted>> {
   const facts: { -readonly [Name in keyof Facts]: Facts[Name] } = {}
   try {
-    const { db, providers, policies, guards, limits } = deps
+    const { db, providers, names, policies, guards, limits } = deps
     const { settings } = caller
     requireMayChat(caller)
-    const chain = planChain(input.chain, providers, settings, { stream: input.stream, limits })
+    const { stream, isExact, isOneModel } = input
+    const stickyText = () => stickyTextOf(input, caller.tenantId)
+    const terms = { stream, limits, names, isExact, isOneModel, stickyText }
+    let chain = planChain(input.chain, providers, settings, terms)
     const catalogue = await policies.of(caller.tenantId)
     const policy = catalogue.resolve(input.policy, settings)
     facts.policy = policy
+    // The policy is known only now. It may leave out some of the targets of a name.
+    if (hasPools(chain))
+      chain = planChain(input.chain, providers, settings, { ...terms, mayCall: mayCallUnder(policy) })
     const shield = resolveShield({
       request: input.shield,
       settings,

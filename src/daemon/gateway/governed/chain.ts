@@ -10,30 +10,55 @@ import {
 } from '../../../shared/wire/chat.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { ModelTimeouts } from '../../models/config.ts'
-import type { CallLocation, Provider, ProviderCall } from '../../models/provider.ts'
+import type { ModelNames, Resolved } from '../../models/names.ts'
+import type { ProviderCall } from '../../models/provider.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
+import { type Draw, inWeightedOrder, randomDraw, stickyDraw, type Target } from '../../models/targets.ts'
+import type { MayCall } from '../../safety/policies/policies.ts'
 import type { RequestLimits } from '../config.ts'
 
 /** The models of a request. Contains at least `model` or `models`. */
 export type ChainRequest = Partial<Pick<ChatRequest, 'model' | 'models' | 'fallback_models' | 'redundancy'>>
 
-/** One model to try. */
-export type Attempt = {
-  /** `<provider>/<model>`, as in the request. */
-  modelId: string
-  provider: Provider
-  model: string
-  location: CallLocation
+/** One target to try. */
+export type Attempt = Omit<Target, 'weight'> & {
+  /** The entry of the request that stands for the target: a model id, or a name. */
+  requested: string
+  /**
+   * The group of the targets that share the time limits of one attempt: targets of the same entry and priority.
+   * Undefined if the entry has only this target.
+   */
+  pool: Pool | undefined
   timeouts: ProviderCall['timeouts']
 }
 
-/** The models to try, in order. */
+/** Compared by identity. All pools of an entry have the same `entry`. */
+export type Pool = { readonly entry: object }
+
+/** The targets to try, in order. */
 export type Chain = {
   attempts: [Attempt, ...Attempt[]]
+  /** The first model of the request, as requested. */
+  requestedModel: string
   /** The failure reasons after which the next model is tried. */
   triggers: ReadonlySet<FailoverTrigger>
   /** The point after which a streamed answer no longer fails over to another model. */
   commit: CommitPoint
+}
+
+/** How the models of a request become targets. */
+export type ChainTerms = {
+  stream: boolean
+  limits: Pick<RequestLimits, 'attemptMs' | 'firstTokenMs' | 'silenceMs'>
+  names: ModelNames
+  /** A model must be requested with its provider, or by a name of the configuration. */
+  isExact?: boolean | undefined
+  /** Only targets with the same name at their providers are used, because the results of models are not comparable. */
+  isOneModel?: boolean | undefined
+  /** Requests with the same text prefer the same target. Undefined: targets are chosen at random. */
+  stickyText?: (() => string | undefined) | undefined
+  /** Targets for which this is false are left out, unless none of their entry remains. */
+  mayCall?: MayCall | undefined
 }
 
 type Timeouts = { timeout_ms?: number | undefined; first_token_timeout_ms?: number | undefined }
@@ -46,6 +71,7 @@ const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
 /**
  * Builds the chain of a request from `models`, or from `model` and `fallback_models`, or from `model` and its
  * successors in the key's `failoverDefaults`. The first value that is set takes precedence. Duplicates are removed.
+ * A name becomes its targets, by priority and then in weighted order. Targets that the key must not use are left out.
  * Precedence of timeouts: the entry, `redundancy`, the key, the model, its provider, all providers. By default, a stream has a limit on silence
  * but no total timeout. A stream that is buffered until complete has both.
  * @throws VALIDATION_ERROR (`Invalid model`) listing the configured models; INSUFFICIENT_PERMISSIONS if the key is not
@@ -53,32 +79,74 @@ const ALL_TRIGGERS: ReadonlySet<FailoverTrigger> = new Set(FAILOVER_TRIGGERS)
  */
 export function planChain(
   request: ChainRequest,
-  registry: ProviderRegistry,
+  registry: Pick<ProviderRegistry, 'describe'>,
   settings: Pick<KeySettings, 'allowedModels' | 'failoverDefaults'>,
-  { stream, limits }: { stream: boolean; limits: Pick<RequestLimits, 'attemptMs' | 'firstTokenMs' | 'silenceMs'> },
+  terms: ChainTerms,
 ): Chain {
   const { entries, options } = chainOf(request, settings.failoverDefaults)
   const commit = request.redundancy?.commit ?? 'first_token'
   // The client sees no progress of a buffered stream, so a total timeout applies.
-  const isLive = stream && commit !== 'complete'
+  const isLive = terms.stream && commit !== 'complete'
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
-  const attempts = distinct.map((entry): Attempt => {
-    const { provider, model, location, timeouts } = usableModel(entry.model, registry, settings.allowedModels)
-    const own = timeouts ?? NO_TIMEOUTS
-    // The last model has no fallback, and some models reason for a long time without output. An early timeout would
-    // lose the answer without any benefit.
-    const patience = entry === distinct.at(-1) ? 'last' : 'default'
-    const wholeMs =
-      own.attemptMs ?? limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
-    const attemptMs = within(ATTEMPT_TIMEOUT_MS, entry.timeout_ms ?? options.timeout_ms) ?? wholeMs
-    const firstMs = own.firstTokenMs ?? limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
-    const askedMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms
-    const firstTokenMs = within(FIRST_TOKEN_TIMEOUT_MS, askedMs) ?? firstMs
-    const stallMs = own.silenceMs ?? limits.silenceMs
-    return { modelId: entry.model, provider, model, location, timeouts: { attemptMs, firstTokenMs, stallMs } }
+  let draw: Draw | undefined
+  const attempts = distinct.flatMap((entry) => {
+    const { tiers } = usableModel(entry.model, registry, settings.allowedModels, terms)
+    const pooled = tiers.length > 1 || (tiers[0]?.length ?? 0) > 1
+    return tiers.flatMap((tier) => {
+      const isLast = entry === distinct.at(-1) && tier === tiers.at(-1)
+      const timeoutsFor = (own: ModelTimeouts | undefined) =>
+        timeoutsOf(entry, options, { isLast, isLive, own: own ?? NO_TIMEOUTS, limits: terms.limits })
+      const pool = pooled ? { entry } : undefined
+      if (tier.length > 1) draw ??= drawOf(terms)
+      const ordered = draw ? inWeightedOrder(tier, draw) : tier
+      return ordered.map(
+        ({ weight: _, timeouts, ...target }): Attempt => ({
+          ...target,
+          requested: entry.model,
+          pool,
+          timeouts: timeoutsFor(timeouts),
+        }),
+      )
+    })
   })
   const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
-  return { attempts: attempts as Chain['attempts'], triggers, commit }
+  const requestedModel = (distinct[0] as ChainEntry).model
+  return { attempts: attempts as Chain['attempts'], requestedModel, triggers, commit }
+}
+
+/** Whether a chain has targets of a name, so that a policy may leave some of them out. */
+export const hasPools = ({ attempts }: Chain): boolean => attempts.some(({ pool }) => pool !== undefined)
+
+/** The models of a chain without duplicates. Several keys of a provider have the same model. */
+export const modelsOf = ({ attempts }: Chain): readonly Attempt[] =>
+  attempts.length === 1
+    ? attempts
+    : attempts.filter(({ modelId }, at) => attempts.findIndex((other) => other.modelId === modelId) === at)
+
+function drawOf({ stickyText }: ChainTerms): Draw {
+  const text = stickyText?.()
+  return text === undefined ? randomDraw : stickyDraw(text)
+}
+
+function timeoutsOf(
+  entry: Timeouts,
+  options: Timeouts,
+  {
+    isLast,
+    isLive,
+    own,
+    limits,
+  }: { isLast: boolean; isLive: boolean; own: ModelTimeouts; limits: ChainTerms['limits'] },
+): ProviderCall['timeouts'] {
+  // The last model has no fallback, and some models reason for a long time without output. An early timeout would
+  // lose the answer without any benefit.
+  const patience = isLast ? 'last' : 'default'
+  const wholeMs = own.attemptMs ?? limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
+  const attemptMs = within(ATTEMPT_TIMEOUT_MS, entry.timeout_ms ?? options.timeout_ms) ?? wholeMs
+  const firstMs = own.firstTokenMs ?? limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
+  const askedMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms
+  const firstTokenMs = within(FIRST_TOKEN_TIMEOUT_MS, askedMs) ?? firstMs
+  return { attemptMs, firstTokenMs, stallMs: own.silenceMs ?? limits.silenceMs }
 }
 
 const NO_TIMEOUTS: ModelTimeouts = {}
@@ -132,16 +200,28 @@ function chainOf(
   }
 }
 
+/** Returns the targets of a requested model that the key may use. */
 function usableModel(
-  modelId: string,
-  registry: ProviderRegistry,
+  requested: string,
+  registry: Pick<ProviderRegistry, 'describe'>,
   allowedModels: readonly string[],
-): Pick<Attempt, 'provider' | 'model' | 'location'> & { timeouts?: ModelTimeouts | undefined } {
-  const found = registry.find(modelId)
-  if (found && allowsModel(allowedModels, modelId)) return found
-  const shown = modelId.slice(0, 200)
-  const usable = registry.describe(allowedModels).join(', ') || 'none'
-  if (found) {
+  terms: ChainTerms,
+): Resolved {
+  const resolved = terms.names.resolve(requested, terms.isExact)
+  const found = terms.isOneModel ? resolved.map(ofFirstModel) : resolved
+  const allowed = found.flatMap((one) => withinList(one, allowedModels))
+  const [first, ...others] = allowed
+  if (first && others.length === 0) return terms.mayCall ? withinPolicy(first, terms.mayCall) : first
+  const shown = requested.slice(0, SHOWN_CHARS)
+  if (others.length > 0) {
+    const ids = allowed.map(({ tiers }) => tiers[0]?.[0]?.modelId).join(', ')
+    throw invalidField('model', `Several providers have the model "${shown}". Name one of: ${ids}.`, requested)
+  }
+  const names = terms.names.names.filter((name) =>
+    terms.names.resolve(name).some((one) => withinList(one, allowedModels).length > 0),
+  )
+  const usable = [...names, ...registry.describe(allowedModels)].join(', ') || 'none'
+  if (found.length > 0) {
     throw new GatewayError(
       'INSUFFICIENT_PERMISSIONS',
       `This key may not use the model "${shown}". Allowed models: ${usable}.`,
@@ -150,6 +230,34 @@ function usableModel(
   throw invalidField(
     'model',
     `The model "${shown}" is not configured. Configured models: ${usable}. To add more, see docs/configuration.md.`,
-    modelId,
+    requested,
   )
 }
+
+const SHOWN_CHARS = 200
+
+/**
+ * Returns the targets that a key may use, or nothing if it may use none. A key may use a target if its list contains the
+ * model or the name by which the model was requested.
+ */
+export function withinList(resolved: Resolved, allowedModels: readonly string[]): Resolved[] {
+  const { name, tiers } = resolved
+  if (allowedModels.length === 0 || (name !== undefined && allowedModels.includes(name))) return [resolved]
+  const within = filtered(tiers, ({ modelId }) => allowsModel(allowedModels, modelId))
+  return within.length > 0 ? [{ name, tiers: within }] : []
+}
+
+/** Leaves out targets that the policy does not allow. If none remains, the policy rejects them all. */
+function withinPolicy({ name, tiers }: Resolved, mayCall: MayCall): Resolved {
+  const allowed = filtered(tiers, mayCall)
+  return { name, tiers: allowed.length > 0 ? allowed : tiers }
+}
+
+/** Keeps the targets whose name at their provider is that of the first target. */
+function ofFirstModel({ name, tiers }: Resolved): Resolved {
+  const model = tiers[0]?.[0]?.model
+  return { name, tiers: filtered(tiers, (target) => target.model === model) }
+}
+
+const filtered = (tiers: Resolved['tiers'], isKept: (target: Target) => boolean): Resolved['tiers'] =>
+  tiers.map((tier) => tier.filter(isKept)).filter((tier) => tier.length > 0)

@@ -3,6 +3,7 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Authenticator } from '../../identity/keys/authenticate.ts'
 import type { Search } from '../../knowledge/search/search.ts'
 import type { Billing } from '../../metering/usage/billing.ts'
+import type { ModelNames } from '../../models/names.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Log } from '../../platform/log.ts'
@@ -18,6 +19,8 @@ import type { CleanMessage } from './provider-message.ts'
 export type GovernedDeps = {
   db: Db
   providers: ProviderRegistry
+  /** What the model of a request stands for. */
+  names: ModelNames
   guards: Guards
   policies: PolicyCatalogue
   /** Searches knowledge bases. */

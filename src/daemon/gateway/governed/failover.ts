@@ -5,6 +5,7 @@ import { FIRST_TOKEN_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { AttemptReason, FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { Breaker } from '../../models/breaker.ts'
+import { type CoolDowns, isOfOneKey } from '../../models/cool-down.ts'
 import {
   type Entitle,
   isCallersFault,
@@ -19,7 +20,7 @@ import type { Gates } from '../../platform/concurrency/gates.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Entitlement } from '../../records/evidence/entitlement.ts'
-import type { Attempt, Chain } from './chain.ts'
+import type { Attempt, Chain, Pool } from './chain.ts'
 import type { Stage } from './trail.ts'
 
 /** The pause before a retry, unless Retry-After is longer. */
@@ -48,6 +49,8 @@ export type Opened<Begun> = {
 
 export type Failover = {
   breaker: Breaker
+  /** Targets of names, and keys of providers, that must not be called for some time. */
+  coolDowns: CoolDowns
   /** One gate per provider. Tenants take turns in the gate, and so do the keys of a tenant. */
   providerGates: Gates
   /** The number of retries of a model before the gateway tries the next model. */
@@ -97,6 +100,9 @@ type Run<Begun> = ChainRun<Begun> & {
  * returned. If an earlier model failed, a rejection counts as one more failure. A prompt that is too long for one model
  * is sent to the next model, regardless of the triggers.
  *
+ * A name, or a provider with several keys, has several targets. If a failure concerns one key, the next target of the
+ * same name is tried, regardless of the triggers. Targets with the same priority share the time limits of one attempt.
+ *
  * The facts contain every attempt, even if all attempts failed. The refusal is a GatewayError if no model of the chain
  * answered, the request itself is invalid, or the last provider is overloaded; otherwise the signal's reason.
  */
@@ -116,13 +122,21 @@ export async function runChain<Begun>(request: ChainRun<Begun>, deps: FailoverDe
 async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Opened<Begun>> {
   const { chain, attempts } = run
   const failures: ProviderError[] = []
+  let pool: { of: Pool; startedMs: number } | undefined
+  // Set if only the other targets of the same entry may still be tried.
+  let onlyEntry: object | undefined
   for (const attempt of modelsToTry(run, deps)) {
+    if (onlyEntry && attempt.pool?.entry !== onlyEntry) continue
     const othersFailed = attempts.length > 0
+    const startedMs = deps.clock.monotonic()
+    if (attempt.pool !== pool?.of) pool = attempt.pool && { of: attempt.pool, startedMs }
+    const timeouts = remaining(attempt, pool ? startedMs - pool.startedMs : 0)
+    if (!timeouts) continue
     let result: Opened<Begun> | Failed
     try {
-      const startedMs = deps.clock.monotonic()
-      result = await tryModel(attempt, attempt.timeouts, run, deps)
-      if ('failure' in result) result = await retryModel(attempt, result, startedMs, run, deps)
+      result = await tryModel(attempt, timeouts, run, deps)
+      if ('failure' in result && !hasOtherTarget(attempt, run, deps))
+        result = await retryModel(attempt, timeouts, result, startedMs, run, deps)
     } catch (error) {
       // The next model's provider may have capacity.
       if (attempt !== chain.attempts.at(-1) && isOverloaded(error)) continue
@@ -136,7 +150,9 @@ async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Ope
       if (othersFailed || failure.reason === 'context_length') continue
       throw rejected(attempt.modelId, failure)
     }
-    if (!isTrigger(failure.reason, chain.triggers)) break
+    if (isTrigger(failure.reason, chain.triggers)) onlyEntry = undefined
+    else if (attempt.pool && isOfOneKey(failure.reason)) onlyEntry = attempt.pool.entry
+    else break
   }
   // The request counts as rejected only if every model of the chain rejected it, because a skipped model might have
   // answered.
@@ -146,19 +162,46 @@ async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Ope
   throw exhausted(attempts, failures)
 }
 
+/** Returns the time limits of an attempt after its pool has used a part of them, or undefined if no time is left. */
+function remaining({ timeouts }: Attempt, usedMs: number): ProviderCall['timeouts'] | undefined {
+  if (usedMs === 0) return timeouts
+  const { attemptMs, firstTokenMs, stallMs } = timeouts
+  if (usedMs >= Math.min(attemptMs, firstTokenMs)) return undefined
+  return { attemptMs: attemptMs - usedMs, firstTokenMs: firstTokenMs - usedMs, stallMs }
+}
+
+/** Whether another target of the pool follows and may be called. A retry of the same target would only take time. */
+function hasOtherTarget<Begun>(attempt: Attempt, { chain, caller }: Run<Begun>, { failover }: FailoverDeps): boolean {
+  if (!attempt.pool) return false
+  const { breaker, coolDowns } = failover
+  return chain.attempts
+    .slice(chain.attempts.indexOf(attempt) + 1)
+    .some(
+      ({ pool, slot }) =>
+        pool === attempt.pool && coolDowns.endOf(slot) === undefined && !breaker.isDown(caller.tenantId, slot),
+    )
+}
+
 /**
- * Yields the models of the chain in order, without those that are down. At the end, yields the skipped models whose
- * probe has become due in the meantime, because the alternative is an error.
+ * Yields the models of the chain in order, without those that are down or cooling down. At the end, yields the skipped
+ * models whose probe has become due in the meantime, and the target whose cool-down ends first, because the alternative
+ * is an error.
  */
 function* modelsToTry<Begun>(
   run: Run<Begun>,
-  { log, failover: { breaker } }: FailoverDeps,
+  { log, failover: { breaker, coolDowns } }: FailoverDeps,
 ): Generator<Attempt, void, void> {
   const { chain, caller } = run
-  const downFor = ({ modelId }: Attempt) => breaker.skips(caller.tenantId, modelId, chain.triggers)
+  const downFor = ({ slot }: Attempt) => breaker.skips(caller.tenantId, slot, chain.triggers)
   const last = chain.attempts.at(-1)
   const skipped: Attempt[] = []
+  let cooling: { attempt: Attempt; endMs: number } | undefined
   for (const attempt of chain.attempts) {
+    const endMs = attempt.pool && coolDowns.endOf(attempt.slot)
+    if (endMs !== undefined) {
+      if (!cooling || endMs < cooling.endMs) cooling = { attempt, endMs }
+      continue
+    }
     // The last model is tried even if its breaker is open, because the alternative is an error.
     const reason = attempt !== last && downFor(attempt)
     if (reason) {
@@ -167,6 +210,7 @@ function* modelsToTry<Begun>(
     } else yield attempt
   }
   for (const attempt of skipped) if (!downFor(attempt)) yield attempt
+  if (cooling) yield cooling.attempt
 }
 
 /**
@@ -176,24 +220,25 @@ function* modelsToTry<Begun>(
  */
 async function retryModel<Begun>(
   attempt: Attempt,
+  timeouts: ProviderCall['timeouts'],
   first: Failed,
   startedMs: number,
   run: Run<Begun>,
   deps: FailoverDeps,
 ): Promise<Opened<Begun> | Failed> {
   const { clock, failover } = deps
-  const { attemptMs, firstTokenMs, stallMs } = attempt.timeouts
+  const { attemptMs, firstTokenMs, stallMs } = timeouts
   const limitMs = Math.min(attemptMs, firstTokenMs, RETRY_WITHIN_MS)
   let last = first
   for (let retriesLeft = failover.sameModelRetries; retriesLeft > 0; retriesLeft--) {
     // A model that is down gets only probes.
-    if (!mayHelp(last, run.chain) || failover.breaker.isDown(run.caller.tenantId, attempt.modelId)) break
+    if (!mayHelp(last, run.chain) || failover.breaker.isDown(run.caller.tenantId, attempt.slot)) break
     const pauseMs = Math.max(RETRY_PAUSE_MS, 1000 * (last.failure.retryAfterSeconds ?? 0))
     const usedMs = clock.monotonic() - startedMs + pauseMs
     if (usedMs >= limitMs) break
     await pause(pauseMs, clock, run.signal)
-    const timeouts = { attemptMs: attemptMs - usedMs, firstTokenMs: firstTokenMs - usedMs, stallMs }
-    const result = await tryModel(attempt, timeouts, run, deps)
+    const left = { attemptMs: attemptMs - usedMs, firstTokenMs: firstTokenMs - usedMs, stallMs }
+    const result = await tryModel(attempt, left, run, deps)
     if (!('failure' in result)) return result
     last = result
   }
@@ -219,11 +264,11 @@ async function tryModel<Begun>(
   attempt: Attempt,
   timeouts: ProviderCall['timeouts'],
   run: Run<Begun>,
-  { clock, log, failover: { breaker, providerGates } }: FailoverDeps,
+  { clock, log, failover: { breaker, coolDowns, providerGates } }: FailoverDeps,
 ): Promise<Opened<Begun> | Failed> {
   const { caller, attempts, heads, entitlements, begin, entitle, signal } = run
   const { tenantId, keyId } = caller
-  const { modelId, provider } = attempt
+  const { provider, slot } = attempt
   const queuedMs = clock.monotonic()
   try {
     const turn = providerGates.enter(provider.name, { tenantId, keyId }, signal)
@@ -252,13 +297,14 @@ async function tryModel<Begun>(
       onFirstOutput() {
         hadOutput = true
         firstTokenMs = Math.round(clock.monotonic() - startedMs)
-        breaker.firstToken(tenantId, modelId)
+        breaker.firstToken(tenantId, slot)
       },
       onClose(end) {
         endCall = end
       },
     }
     const begun = await begin(attempt, terms)
+    if (attempt.pool) coolDowns.answered(slot)
     addAttempt(run, attempt, { latencyMs: firstTokenMs }, log)
     let isClosed = false
     return {
@@ -272,8 +318,8 @@ async function tryModel<Begun>(
         isClosed = true
         endCall()
         providerGates.leave(provider.name)
-        if (failure === undefined) breaker.succeeded(tenantId, modelId)
-        else if (failure instanceof ProviderError) breaker.failed(tenantId, modelId, failure.reason)
+        if (failure === undefined) breaker.succeeded(tenantId, slot)
+        else if (failure instanceof ProviderError) breaker.failed(tenantId, slot, failure.reason)
       },
     }
   } catch (error) {
@@ -286,7 +332,8 @@ async function tryModel<Begun>(
       addAttempt(run, attempt, { reason, latencyMs }, log)
       throw failure
     }
-    breaker.failed(tenantId, modelId, failure.reason)
+    breaker.failed(tenantId, slot, failure.reason)
+    if (attempt.pool) coolDowns.failed(slot, failure)
     // The message may quote the output, which is not kept here, so it could not be cleaned.
     const message = hadOutput ? undefined : messageOf(failure, run.clean)
     const head = heads[at]
@@ -331,7 +378,7 @@ type EndedAttempt = { reason?: AttemptReason; latencyMs: number; alarm?: boolean
  */
 function addAttempt(
   { requestId, attempts, heads }: Pick<Run<unknown>, 'requestId' | 'attempts' | 'heads'>,
-  { modelId: model, provider }: Attempt,
+  { modelId: model, provider, requested, slot }: Attempt,
   { reason, latencyMs: latency_ms, alarm }: EndedAttempt,
   log: Log,
   more: object = {},
@@ -340,6 +387,8 @@ function addAttempt(
   const facts = {
     request_id: requestId,
     model,
+    requested_model: requested === model ? undefined : requested,
+    target: slot === model ? undefined : slot,
     provider: provider.name,
     provider_status: head?.status,
     provider_request_id: head?.requestId,

@@ -1,7 +1,7 @@
 // The end of every governed request: one ledger commit, regardless of the outcome.
 import { isoTime } from '../../../shared/time.ts'
 import type { Charge } from '../../metering/usage/billing.ts'
-import type { ProviderRegistry } from '../../models/registry.ts'
+import type { ModelNames } from '../../models/names.ts'
 import type { ProviderMessageRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
@@ -39,11 +39,11 @@ export async function finish(
   trail: Trail,
   ending: Ending,
   context: RequestContext,
-  { ledger, providers, clock }: Pick<GovernedDeps, 'ledger' | 'providers' | 'clock'>,
+  { ledger, names, clock }: Pick<GovernedDeps, 'ledger' | 'names' | 'clock'>,
 ): Promise<void> {
   context.bundleId = trail.bundleId
   try {
-    await ledger.commit(toRecords(trail, ending, context, { providers, clock }))
+    await ledger.commit(toRecords(trail, ending, context, { names, clock }))
   } catch (error) {
     context.bundleId = undefined
     throw error
@@ -56,12 +56,12 @@ function toRecords(
   trail: Trail,
   ending: Ending,
   context: RequestContext,
-  { providers, clock }: Pick<GovernedDeps, 'providers' | 'clock'>,
+  { names, clock }: Pick<GovernedDeps, 'names' | 'clock'>,
 ): LedgerRecords {
   const nowMs = clock.now()
   const latencyMs = Math.round(clock.monotonic() - trail.startedMonotonicMs)
   const failovers = failoverRecords(trail.attempts, context, nowMs)
-  const entry = toEntry(trail, ending, { context, atMs: nowMs, latencyMs }, providers)
+  const entry = toEntry(trail, ending, { context, atMs: nowMs, latencyMs }, names)
   const records: LedgerRecords = { evidence: [...failovers.evidence, entry], counters: context.unstoredCounters() }
   if (trail.found.length > 0) records.incidents = trail.found.flatMap(({ incidents = [] }) => incidents)
   const events = [...trail.found.flatMap(({ events = [] }) => events), ...failovers.events]
@@ -99,9 +99,9 @@ function addResult(
 
 type EndFacts = Pick<RequestEnd, 'atMs' | 'latencyMs'> & { context: RequestContext }
 
-function toEntry(trail: Trail, ending: Ending, facts: EndFacts, providers: ProviderRegistry): EntryDraft {
+function toEntry(trail: Trail, ending: Ending, facts: EndFacts, names: ModelNames): EntryDraft {
   return ending.kind === 'refused'
-    ? toRefusedEntry(trail, ending, facts, providers)
+    ? toRefusedEntry(trail, ending, facts, names)
     : toRequestEntry(trail, toEnd(ending, facts))
 }
 
@@ -109,11 +109,11 @@ function toRefusedEntry(
   trail: Trail,
   { error, refused }: Ending & { kind: 'refused' },
   { context, atMs, latencyMs }: EndFacts,
-  providers: ProviderRegistry,
+  names: ModelNames,
 ): EntryDraft {
   const body = refused ?? (isOfClient(error) ? undefined : toErrorBody(error, trail.errors, context))
   const wasCalled = trail.entitlements.length > 0
-  const requestedModel = wasCalled ? trail.requestedModel : recordableName(trail, context.caller, providers)
+  const requestedModel = wasCalled ? trail.requestedModel : recordableName(trail, context.caller, names)
   return toRequestEntry(
     { ...trail, requestedModel },
     {
@@ -147,19 +147,17 @@ function toEnd(
 
 /**
  * Returns the recordable name of a model that was not called. Other text from the caller must not enter the evidence.
- * The result is the full name if provider, key or policy names the model, `<provider>/*` if the provider accepts any
- * name, and null for an unknown model.
+ * The result is the requested name if configuration, provider, key or policy names it, `<provider>/*` if the provider
+ * accepts any name, and null for an unknown model.
  */
-function recordableName(
-  { requestedModel, policy }: Trail,
-  { settings }: Caller,
-  providers: ProviderRegistry,
-): string | null {
-  const found = requestedModel === null ? undefined : providers.find(requestedModel)
-  if (requestedModel === null || !found) return null
+function recordableName({ requestedModel, policy }: Trail, { settings }: Caller, names: ModelNames): string | null {
+  const [found] = requestedModel === null ? [] : names.resolve(requestedModel)
+  const target = found?.tiers[0]?.[0]
+  if (requestedModel === null || !found || !target) return null
   const { allowedModels = [], deniedModels = [] } = policy?.document ?? {}
   const isNamed =
-    found.provider.models !== undefined ||
-    [settings.allowedModels, allowedModels, deniedModels].some((names) => names.includes(requestedModel))
-  return isNamed ? requestedModel : `${found.provider.name}/*`
+    found.name !== undefined ||
+    target.provider.models !== undefined ||
+    [settings.allowedModels, allowedModels, deniedModels].some((list) => list.includes(requestedModel))
+  return isNamed ? requestedModel : `${target.provider.name}/*`
 }

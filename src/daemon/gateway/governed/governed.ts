@@ -8,6 +8,7 @@ import { entitle } from '../../records/evidence/entitlement.ts'
 import { type IncidentOrigin, incidentRecords } from '../../safety/incidents/incident.ts'
 import { enforcePolicy } from '../../safety/policies/enforce.ts'
 import { type Admitted, admit } from './admit.ts'
+import { modelsOf } from './chain.ts'
 import { ClientStream, type KeepAlive } from './client-stream.ts'
 import type { GovernedDeps } from './deps.ts'
 import { type ChainRun, type FailoverDeps, type Opened, runChain } from './failover.ts'
@@ -63,7 +64,7 @@ async function admitRecorded(
   }
   const admitted = stage.value
   const checked = { caller, requestId, endpoint: operation.path }
-  const enforced = enforcePolicy(admitted.policy, admitted.chain.attempts, checked, deps.clock.now(), input.uses)
+  const enforced = enforcePolicy(admitted.policy, modelsOf(admitted.chain), checked, deps.clock.now(), input.uses)
   const checkedTrail = withFacts(trail, {
     inspectors: { ...trail.inspectors, policy: true },
     incidents: enforced.incidents,

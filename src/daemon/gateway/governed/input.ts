@@ -17,6 +17,12 @@ export type GovernedInput = {
   /** The user to bill. Undefined: the owner of the key. */
   userId: string | undefined
   conversationId: string | undefined
+  /** The caller's own key for the provider's prompt cache. */
+  cacheKey?: string | undefined
+  /** Set if a model must be requested with its provider, or by a name of the configuration. */
+  isExact?: true
+  /** Set if the results of different models are not comparable, so only one model of a name is used. */
+  isOneModel?: true
   /** What the request uses beyond its text, and a policy may forbid. Undefined: nothing. */
   uses?: PolicyUses | undefined
 }

@@ -12,7 +12,7 @@ import { createBudgets } from './budgets.ts'
 import { inputTokensAtMost } from './input-tokens.ts'
 import type { Payer, Payment, SpendAmount } from './payment.ts'
 import { periodAt } from './period.ts'
-import { costOf, coveredOutput, createPriceList, highestCost } from './prices.ts'
+import { costOf, coveredOutput, createPriceList, highestCost, type PriceList } from './prices.ts'
 import { type BudgetsDeps, limitsOf } from './spend-request.ts'
 
 /**
@@ -104,11 +104,14 @@ const outputAtLeast = (order: Order, model: OrderedModel, isShared: boolean): nu
 
 /** Prices, points and budgets (decision 0004). */
 export function createBilling(
-  { providers, points = {} }: { providers: readonly ProviderConfig[]; points?: PointAllowances | undefined },
+  {
+    providers,
+    points = {},
+    prices = createPriceList(providers),
+  }: { providers: readonly ProviderConfig[]; points?: PointAllowances | undefined; prices?: PriceList },
   deps: BudgetsDeps,
 ): Billing {
   const { clock, log } = deps
-  const prices = createPriceList(providers)
   const budgets = createBudgets(deps)
   const alarmedAtMs = new LRUCache<string, number>({ max: ALARMS_CACHED })
 

@@ -35,6 +35,10 @@ export type Price = {
 export type PriceList = {
   /** Returns the price of `<provider>/<model>`. Unknown models are never free. */
   priceOf(modelId: string): Price
+  /** Returns the names of the models that have a price of their own at this provider. */
+  modelsOf(provider: string): readonly string[]
+  /** Whether this model, or an edition of it, has a price of its own at this provider. */
+  hasOwnPrice(provider: string, model: string): boolean
 }
 
 const PICOS_PER_NANO = 1_000
@@ -60,7 +64,31 @@ export function createPriceList(configs: readonly ProviderConfig[]): PriceList {
       known.set(modelId, found)
       return found
     },
+    modelsOf(provider) {
+      const config = providers.get(provider)
+      return [...new Set([...Object.keys(config?.prices ?? {}), ...listOf(provider, config)])].filter(isOneModel)
+    },
+    hasOwnPrice(provider, model) {
+      const config = providers.get(provider)
+      const listed = listOf(provider, config)
+      return (
+        ownEntry(config?.prices ?? {}, model) !== undefined ||
+        namesOf(plainName(provider, model)).some(({ name }) => isOneModel(name) && listed.includes(name))
+      )
+    },
   }
+}
+
+const isOneModel = (name: string): boolean => name !== '*'
+
+/**
+ * Returns the names of models in the price table. Azure and Bedrock call the same models by other names: deployments and
+ * ids.
+ */
+function listOf(provider: string, config: ProviderConfig | undefined): string[] {
+  if (config?.kind === 'azure' || config?.kind === 'bedrock') return []
+  const table = tableOf(provider, config)
+  return Object.values(table?.prices?.models ?? {}).flatMap((list) => Object.keys(list ?? {}))
 }
 
 function findPrice(provider: string, model: string, config: ProviderConfig | undefined): Price {

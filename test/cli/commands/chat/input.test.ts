@@ -96,7 +96,7 @@ describe('the request', () => {
 
   test.each([
     [{ models: ['a/b', 'c/d', 'e/f', 'g/h'] }, 'at most 2'],
-    [{ models: ['nomodel'] }, "'nomodel' is not a model"],
+    [{ models: ['no model'] }, "'no model' is not a model"],
     [{ models: ['a/b'], chain: 'c/d' }, 'cannot be combined'],
     [{ models: [], chain: 'a/b,c/d,e/f,g/h' }, '1 to 3'],
     [{ temperature: 'hot' }, '--temperature must be a number'],

@@ -299,7 +299,7 @@ describe('slash commands', () => {
   test('that are invalid change nothing and state the reason', async () => {
     const { stderr } = await session([
       '/modle',
-      '/model nonsense',
+      '/model /nonsense',
       '/set speed 3',
       '/shield maybe',
       '/file /no/such',
@@ -308,7 +308,7 @@ describe('slash commands', () => {
     for (const text of [
       'there is no command /modle',
       'Did you mean /model?',
-      "'nonsense' is not a model",
+      "'/nonsense' is not a model",
       '/set takes temperature or max-tokens',
       '/shield is on or off',
       'cannot read /no/such',

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_LIMITS } from '../../../../src/daemon/gateway/config.ts'
 import { planChain } from '../../../../src/daemon/gateway/governed/chain.ts'
+import { createModelNames } from '../../../../src/daemon/models/names.ts'
 import type { Provider } from '../../../../src/daemon/models/provider.ts'
 import type { ProviderRegistry } from '../../../../src/daemon/models/registry.ts'
 import { ChatRequest } from '../../../../src/shared/wire/chat.ts'
@@ -20,10 +21,17 @@ const registry: ProviderRegistry = {
   describe: () => ['p/*'],
   close: async () => {},
 }
+const target = (modelId: string, priority = 1) => ({ modelId, weight: 1, priority })
+const models = [
+  { name: 'pair', targets: [target('p/a'), target('p/b')] },
+  { name: 'spare', targets: [target('p/a'), target('p/b', 2)] },
+]
+const names = createModelNames({ models }, registry, () => false)
 const plan = (body: object, settings: object = {}, { stream = false, limits = {} } = {}) =>
   planChain(ChatRequest.parse(body), registry, KeySettings.parse(settings), {
     stream,
     limits: { ...DEFAULT_LIMITS, ...limits },
+    names,
   })
 const modelIds = (...args: Parameters<typeof plan>) => plan(...args).attempts.map(({ modelId }) => modelId)
 
@@ -81,7 +89,46 @@ test('duplicates are removed, fallbacks follow the model, and `on` narrows the t
 })
 
 test('a model that nobody offers is named, with what is configured', () => {
-  expect(() => plan({ model: 'q/a' })).toThrow('The model "q/a" is not configured. Configured models: p/*.')
+  expect(() => plan({ model: 'q/a' })).toThrow(
+    'The model "q/a" is not configured. Configured models: pair, spare, p/*.',
+  )
+})
+
+describe('names', () => {
+  test('become their targets; targets of one priority share the time limits of one attempt', () => {
+    const { attempts, requestedModel } = plan({ models: ['pair', 'p/c'] })
+    expect(requestedModel).toBe('pair')
+    expect(attempts.map(({ requested }) => requested)).toEqual(['pair', 'pair', 'p/c'])
+    expect(new Set(attempts.map(({ modelId }) => modelId))).toEqual(new Set(['p/a', 'p/b', 'p/c']))
+    const [first, second, last] = attempts
+    expect(first.pool).toBe(second?.pool)
+    expect(last?.pool).toBeUndefined()
+    expect(attempts.map(({ timeouts }) => timeouts.firstTokenMs)).toEqual([12_000, 12_000, 300_000])
+  })
+
+  test('a lower priority is a fallback with its own time limits', () => {
+    const { attempts } = plan({ model: 'spare' })
+    expect(attempts.map(({ modelId, timeouts }) => [modelId, timeouts.firstTokenMs])).toEqual([
+      ['p/a', 12_000],
+      ['p/b', 300_000],
+    ])
+    const [first, second] = attempts
+    expect([first.pool === second?.pool, first.pool?.entry === second?.pool?.entry]).toEqual([false, true])
+  })
+
+  test('contain only targets that the key may use', () => {
+    expect(modelIds({ model: 'pair' }, { allowedModels: ['p/b'] })).toEqual(['p/b'])
+    expect(modelIds({ model: 'spare' }, { allowedModels: ['spare'] })).toEqual(['p/a', 'p/b'])
+    expect(() => plan({ model: 'p/a' }, { allowedModels: ['spare'] })).toThrow('may not use the model "p/a"')
+    expect(() => plan({ model: 'pair' }, { allowedModels: ['p/z'] })).toThrow('may not use the model "pair"')
+    // A name is no provider, whatever its letters are.
+    expect(() => plan({ model: 'pair' }, { allowedModels: ['pai/*'] })).toThrow('may not use the model "pair"')
+  })
+
+  test('may be in the failover defaults of a key', () => {
+    const settings = { failoverDefaults: { models: ['spare', 'p/c'] } }
+    expect(modelIds({ model: 'spare' }, settings)).toEqual(['p/a', 'p/b', 'p/c'])
+  })
 })
 
 describe('the failover defaults of a key', () => {

@@ -4,6 +4,8 @@ import { DEFAULT_LIMITS } from '../../../../src/daemon/gateway/config.ts'
 import { type Chain, planChain } from '../../../../src/daemon/gateway/governed/chain.ts'
 import { type FailoverDeps, runChain } from '../../../../src/daemon/gateway/governed/failover.ts'
 import { createBreaker } from '../../../../src/daemon/models/breaker.ts'
+import { createCoolDowns } from '../../../../src/daemon/models/cool-down.ts'
+import { createModelNames } from '../../../../src/daemon/models/names.ts'
 import { type ChatPart, type Provider, ProviderError } from '../../../../src/daemon/models/provider.ts'
 import { createGates } from '../../../../src/daemon/platform/concurrency/gates.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
@@ -38,12 +40,16 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
   const chain: Chain = planChain({ models: [{ model: 'p/a' }, { model: 'p/b' }] }, registry, settings, {
     stream,
     limits: DEFAULT_LIMITS,
+    names: createModelNames({}, registry, () => false),
   })
   const providerGates = createGates({ slots: 1, waitingPerQueue: 0, waitMs: 1 }, clock, 'it may be asked once')
   const deps: FailoverDeps = {
     clock,
     log: SILENT,
-    failover: { breaker: createBreaker({ clock }), providerGates, sameModelRetries: 0 },
+    failover: {
+      ...{ breaker: createBreaker({ clock }), coolDowns: createCoolDowns({ clock }) },
+      ...{ providerGates, sameModelRetries: 0 },
+    },
   }
   const { signal } = new AbortController()
   const limit = { tokens: 10, why: undefined, thinks: true }

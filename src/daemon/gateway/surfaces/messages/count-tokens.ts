@@ -65,5 +65,5 @@ export function toCountInput(request: CountTokensRequest, headers: NativeHeaders
     { ...(Object.fromEntries(counted) as CountTokensRequest), max_tokens: MAX_TOKENS_LIMIT },
     headers,
   )
-  return { ...input, chain: { models: [{ model: request.model as string }] } }
+  return { ...input, chain: { models: [{ model: request.model as string }] }, isOneModel: true }
 }

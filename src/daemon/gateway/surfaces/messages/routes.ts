@@ -11,6 +11,7 @@ import {
 } from '../../../../shared/wire/messages.ts'
 import { type ResponseDoc, type Route, route } from '../../../platform/http/route.ts'
 import { chatOperation } from '../../chat/chat.ts'
+import { withDefaultModel } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
 import { requireFewMessages } from '../../governed/request-limits.ts'
@@ -73,7 +74,7 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
         refuseContinuedThread(context.body)
         requireFewMessages(context.body.messages, limits, context.caller.settings.limits)
         const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas, context.body)
-        return governed(MESSAGES, toChatInput(context.body, headers), context, deps)
+        return governed(MESSAGES, toChatInput(withDefaultModel(context.body, deps), headers), context, deps)
       },
     }),
     route({
@@ -92,7 +93,7 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       handle(context) {
         requireFewMessages(context.body.messages, limits, context.caller.settings.limits)
         const headers = toNativeHeaders(context.request.headers, limits.anthropicBetas, context.body)
-        return governed(COUNT_TOKENS, toCountInput(context.body, headers), context, deps)
+        return governed(COUNT_TOKENS, toCountInput(withDefaultModel(context.body, deps), headers), context, deps)
       },
     }),
   ]

@@ -74,6 +74,7 @@ export function toEmbeddingsInput(request: EmbeddingsRequest): EmbeddingsInput {
     conversation: { system: '', messages: request.input.map((text) => ({ role: 'user' as const, content: text })) },
     // The explicit chain disables the key's failover defaults, because vectors of different models are not comparable.
     chain: { models: [{ model: request.model as string }] },
+    isOneModel: true,
     index: ZERO_KNOWLEDGE,
     policy: request.smltp_policy,
     shield: request.prompt_shield,

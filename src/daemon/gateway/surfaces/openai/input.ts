@@ -24,6 +24,7 @@ export function toChatInput(request: OpenAiChatRequest): ChatInput {
     shield: request.prompt_shield,
     userId: request.user_id,
     conversationId: undefined,
+    cacheKey: request.prompt_cache_key,
     temperature: request.temperature,
     maxTokens: request.max_completion_tokens ?? request.max_tokens,
     ...(request.max_completion_tokens !== undefined && { fields: { maxTokens: 'max_completion_tokens' } }),

@@ -20,6 +20,7 @@ export function toChatInput(request: ResponsesRequest, tools: Tools): ChatInput 
     shield: request.prompt_shield,
     userId: request.user_id,
     conversationId: undefined,
+    cacheKey: typeof request.prompt_cache_key === 'string' ? request.prompt_cache_key : undefined,
     temperature: request.temperature,
     maxTokens: request.max_output_tokens,
     fields: { maxTokens: 'max_output_tokens', thinking: 'reasoning.effort' },

@@ -8,6 +8,7 @@ import {
 import type { Caller } from '../../../platform/http/caller.ts'
 import { type Route, route } from '../../../platform/http/route.ts'
 import { type ChatOperation, chatOperation } from '../../chat/chat.ts'
+import { withDefaultModel } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
 import { requireFewMessages } from '../../governed/request-limits.ts'
@@ -53,7 +54,8 @@ export function responsesRoutes(deps: GovernedDeps, store: ResponseStore | undef
           store && body.store !== false ? keepIn(store, { input: itemsOf(request), expiresAt }, caller) : undefined
         const dropped = droppedFrom(body, kept !== undefined)
         const operation = chatOperation(responsesSurface({ request: body, tools, dropped, keep: kept?.keep }))
-        return governed(kept ? kept.storing(operation) : operation, toChatInput(request, tools), context, deps)
+        const input = toChatInput(withDefaultModel(request, deps), tools)
+        return governed(kept ? kept.storing(operation) : operation, input, context, deps)
       },
     }),
     ...(store ? storedResponseRoutes(store) : []),
