@@ -36,7 +36,9 @@ const FRONTS = {
     'evidence/(entitlement|request-entry)',
     'ledger/(ledger|records)',
   ],
-  models: ['breaker|config|conversation|credentials|output-limits|provider|proxy|registry|well-known-providers'],
+  models: [
+    'breaker|config|conversation|credentials|output-limits|part-signature|provider|proxy|registry|well-known-providers',
+  ],
 }
 
 const fileOf = (name) => `^src/daemon/${name}([.]ts$|/)`

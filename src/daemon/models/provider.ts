@@ -146,6 +146,8 @@ export type EmbedCall = {
   dimensions?: number | undefined
   /** The end user's name, as set by the caller. */
   user?: string | undefined
+  /** Fields that only providers of the kind `origin` know. */
+  native?: Pick<NativeOptions, 'origin' | 'fields'> | undefined
   noTraining?: boolean | undefined
   /** As for a chat. */
   isLarge?: boolean | undefined
@@ -168,6 +170,10 @@ export type RerankCall = {
   /** The number of top-ranked documents to return. */
   count: number
   noTraining?: boolean | undefined
+  /** As for a chat. */
+  isLarge?: boolean | undefined
+  entitle?: Entitle | undefined
+  onHead?: OnHead | undefined
   /** The timeout of the whole call. */
   attemptMs: number
 }

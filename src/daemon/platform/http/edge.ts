@@ -28,6 +28,7 @@ import { type Caller, NOBODY } from './caller.ts'
 import { CooperativeQueue } from './cooperative-queue.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
+import { takeKeyFromAddress } from './key-in-address.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
 import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead, type Target } from './request-head.ts'
@@ -110,10 +111,11 @@ export class Edge {
     let requestedPath: string | undefined
     let shape: ErrorShape | undefined
     try {
-      const { path, search } = this.#checkHead(exchange)
+      const { path, search: given } = this.#checkHead(exchange)
       requestedPath = path
       const { route, params } = router.match(method, path)
       shape = route.errors
+      const search = route.takesKeyInAddress ? takeKeyFromAddress(request, path, given) : given
       if (expects === 'something unknown') throw unknownExpectation()
       if (route.access !== 'none') this.#refuseWhenBusy(route)
       exchange.callsModels = route.callsModels === true
@@ -286,7 +288,8 @@ export class Edge {
       response.destroy()
       return
     }
-    const facts = { error, request_id: requestId, route: `${request.method} ${request.url}` }
+    // Without the query, which may contain an API key.
+    const facts = { error, request_id: requestId, route: `${request.method} ${request.url?.split('?', 1)[0]}` }
     const answer = toErrorReply(error, shape, exchange, () => {
       this.#options.log.error(facts, 'a request failed with an unexpected error')
     })

@@ -109,9 +109,9 @@ function speakOpenAi(
       return runInSlices(toEmbeddings(answer, call.input.length), createPacer())
     },
     async rerank(call, signal) {
-      const body = JSON.stringify(toRerankRequest(call))
-      const request = { path: toPath(call.model, '/rerank'), headers: headersOf(call), body }
-      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
+      const where = { path: toPath(call.model, '/rerank'), headers: headersOf(call) }
+      const request = jsonRequest(call, where, () => toRerankRequest(call))
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return toReranked(answer, call.documents.length)
     },
     close: () => pool.destroy(),
