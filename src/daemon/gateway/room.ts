@@ -23,6 +23,7 @@ import { createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
 import { createIdempotency, purgeExpired } from './governed/idempotency.ts'
 import { createMessageCleaner } from './governed/provider-message.ts'
+import { geminiRoutes } from './surfaces/gemini/routes.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
 import { openAiRoutes } from './surfaces/openai/routes.ts'
 import { responsesRoutes } from './surfaces/responses/routes.ts'
@@ -73,6 +74,7 @@ export function openGateway(
       ...openAiRoutes(governed),
       ...responsesRoutes(governed, stored),
       ...messagesRoutes(governed),
+      ...geminiRoutes(governed),
     ],
     jobs: [
       { name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) },

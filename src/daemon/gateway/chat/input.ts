@@ -108,14 +108,16 @@ export function makerOf({ model, models }: ChatInput['chain']): string {
 export function requireFewMessages(
   messages: readonly unknown[],
   { messages: limit }: Pick<RequestLimits, 'messages'>,
-  field: 'messages' | 'input' = 'messages',
+  field: 'messages' | 'input' | 'contents' = 'messages',
 ) {
   if (limit === undefined || messages.length <= limit) return
   throw invalidField(
     field,
-    `The request has ${messages.length} ${field === 'input' ? 'items' : 'messages'}; the operator allows at most ${limit}. Send fewer.`,
+    `The request has ${messages.length} ${ITEMS[field]}; the operator allows at most ${limit}. Send fewer.`,
   )
 }
+
+const ITEMS = { messages: 'messages', input: 'items', contents: 'contents' } as const
 
 /**
  * Limits all message contents together, including the system prompt, to MESSAGE_CONTENT_BYTES.

@@ -12,6 +12,8 @@ const IDEMPOTENCY_BACKLOG_BYTES = 1_048_576
 
 /** Renders a stream in the format of a surface. Returns complete frames as text, and keeps state between calls. */
 export type StreamWording = {
+  /** Set unless the frames are server-sent events. */
+  contentType?: string
   /** Returns frames for these parts. Returns an empty text if the surface does not show these parts. */
   say(parts: readonly ChatPart[]): string
   /** Returns the final frames of a complete answer. If no part was shown yet, the opening frames come first. */
@@ -27,19 +29,21 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
   let stream: EventStream | undefined
   let transcript = ''
   let tail = ''
+  const { contentType } = wording
+  const headers = contentType === undefined ? undefined : { 'content-type': contentType }
   const left = createTextHash()
 
   function close(frames: string): Rendered {
     tail = frames
     left.add(frames)
-    return { contentType: 'text/event-stream; charset=utf-8', body: transcript + frames, sha256: left.end() }
+    return { contentType: contentType ?? 'text/event-stream; charset=utf-8', body: transcript + frames, sha256: left.end() }
   }
 
   return {
     add(parts) {
       const frames = wording.say(parts)
       if (frames === '') return true
-      stream ??= context.openStream()
+      stream ??= context.openStream(headers)
       left.add(frames)
       if (!keep) return stream.write(frames)
       transcript += frames
@@ -54,7 +58,7 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
     fail: (fault) => close(wording.fail(fault)),
     abandon: () => (stream ? left.end() : null),
     send() {
-      stream ??= context.openStream()
+      stream ??= context.openStream(headers)
       stream.end(tail)
       return undefined
     },

@@ -1,0 +1,28 @@
+import { invalidField } from '../../../../shared/errors.ts'
+import {
+  GEMINI_COUNT_TOKENS_PATH,
+  type GeminiCountTokensRequest,
+  type GeminiCountTokensResponse,
+} from '../../../../shared/wire/gemini.ts'
+import type { ChatInput } from '../../chat/input.ts'
+import { countTokensOperation } from '../../chat/token-count.ts'
+import { toChatInput } from './input.ts'
+
+export const COUNT_TOKENS = countTokensOperation({
+  path: GEMINI_COUNT_TOKENS_PATH,
+  errors: 'google',
+  toBody: (totalTokens, gateway) => ({ totalTokens, gateway }) satisfies GeminiCountTokensResponse,
+})
+
+/** Failover is disabled, because another model would count differently. @throws GatewayError as for an answer */
+export function toCountInput(request: GeminiCountTokensRequest, model: string): ChatInput {
+  const { generateContentRequest: whole, contents, ...others } = request
+  if (whole && contents) {
+    throw invalidField('contents', 'Send either `contents` or `generateContentRequest`, not both.')
+  }
+  const counted = whole ?? (contents && { ...others, contents })
+  if (!counted) throw invalidField('contents', 'Send `contents` or `generateContentRequest`.')
+  const { smltp_policy, prompt_shield } = request
+  const input = toChatInput({ ...counted, ...(smltp_policy && { smltp_policy }), ...(prompt_shield && { prompt_shield }) }, model, false)
+  return { ...input, chain: { models: [{ model }] } }
+}
