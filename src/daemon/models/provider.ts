@@ -181,6 +181,15 @@ export type RerankCall = {
 /** Indexes into the documents of the call, with the model's scores, in any order. Each index occurs at most once. */
 export type Reranked = { index: number; score: number }[]
 
+export type ModerationCall = Pick<EmbedCall, 'model' | 'input' | 'noTraining' | 'isLarge' | 'entitle' | 'onHead' | 'attemptMs'>
+
+/** The result for one text: the categories that apply, and the score of each category between 0 and 1. */
+export type Moderation = {
+  flagged: boolean
+  categories: Record<string, boolean>
+  category_scores: Record<string, number>
+}
+
 export type Provider = {
   name: string
   /** Offered names without `<provider>/`. If undefined, any model name is passed on. */
@@ -219,6 +228,11 @@ export type Provider = {
    * @throws ProviderError
    */
   rerank?(call: RerankCall, signal: AbortSignal): Promise<Reranked>
+  /**
+   * Classifies texts. Returns one result per text, in the same order. Absent if the API does not support moderation.
+   * @throws ProviderError
+   */
+  moderate?(call: ModerationCall, signal: AbortSignal): Promise<Moderation[]>
   close(): Promise<void>
 }
 

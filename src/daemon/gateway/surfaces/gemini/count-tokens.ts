@@ -1,4 +1,5 @@
 import { invalidField } from '../../../../shared/errors.ts'
+import { MAX_TOKENS_LIMIT } from '../../../../shared/spec-limits.ts'
 import {
   GEMINI_COUNT_TOKENS_PATH,
   type GeminiCountTokensRequest,
@@ -24,5 +25,6 @@ export function toCountInput(request: GeminiCountTokensRequest, model: string): 
   if (!counted) throw invalidField('contents', 'Send `contents` or `generateContentRequest`.')
   const { smltp_policy, prompt_shield } = request
   const input = toChatInput({ ...counted, ...(smltp_policy && { smltp_policy }), ...(prompt_shield && { prompt_shield }) }, model, false)
-  return { ...input, chain: { models: [{ model }] } }
+  // Some providers require a limit. It has no effect on the count.
+  return { ...input, maxTokens: input.maxTokens ?? MAX_TOKENS_LIMIT, chain: { models: [{ model }] } }
 }

@@ -127,15 +127,14 @@ function toNative(
   toolFields: Record<string, unknown>,
   marks: Marks,
 ): NativeOptions | undefined {
-  const fields: Record<string, unknown> = { ...(safetySettings && { safetySettings }), ...toolFields }
-  for (const [name, value] of Object.entries(request)) {
-    if (value !== undefined && value !== null && !Object.hasOwn(GENERATE_CONTENT_FIELDS, name)) fields[name] = value
-  }
   const isEnum = config.responseMimeType === 'text/x.enum'
-  for (const [name, value] of Object.entries(config)) {
-    const isShared = SHARED_CONFIG.has(name) && !(isEnum && name.startsWith('response'))
-    if (value !== undefined && value !== null && !isShared) fields[`generationConfig.${name}`] = value
-  }
+  const isShared = (name: string) => SHARED_CONFIG.has(name) && !(isEnum && name.startsWith('response'))
+  const entries = [
+    ...Object.entries({ safetySettings, ...toolFields }),
+    ...Object.entries(request).filter(([name]) => !Object.hasOwn(GENERATE_CONTENT_FIELDS, name)),
+    ...Object.entries(config).flatMap(([name, value]) => (isShared(name) ? [] : [[`generationConfig.${name}`, value]])),
+  ] as [string, unknown][]
+  const fields = Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== null))
   if (Object.keys(fields).length + marks.names.size === 0) return undefined
   const effort = toEffort(config.thinkingConfig)
   return { origin: ORIGIN, fields, headers: {}, marks: [...marks.names], ...(effort && { effort }) }

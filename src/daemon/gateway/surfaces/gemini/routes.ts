@@ -1,3 +1,5 @@
+import { invalidField } from '../../../../shared/errors.ts'
+import { MODEL_ID_CHARS } from '../../../../shared/spec-limits.ts'
 import {
   BATCH_EMBED_CONTENTS_PATH,
   BatchEmbedContentsRequest,
@@ -15,8 +17,7 @@ import {
   STREAM_GENERATE_CONTENT_PATH,
   StreamQuery,
 } from '../../../../shared/wire/gemini.ts'
-import type { ResponseDoc, Route } from '../../../platform/http/route.ts'
-import { route } from '../../../platform/http/route.ts'
+import { type ResponseDoc, type Route, route } from '../../../platform/http/route.ts'
 import { chatOperation } from '../../chat/chat.ts'
 import { requireFewMessages } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
@@ -131,7 +132,11 @@ export function geminiRoutes(deps: GovernedDeps): Route[] {
   ]
 }
 
-const modelOf = ({ model = '' }: Record<string, string>): string => model
+/** @throws VALIDATION_ERROR */
+function modelOf({ model = '' }: Record<string, string>): string {
+  if (model.length <= MODEL_ID_CHARS) return model
+  throw invalidField('model', `The name of a model may have at most ${MODEL_ID_CHARS} characters.`)
+}
 
 const showsThoughts = ({ generationConfig }: GenerateContentRequest): boolean =>
   generationConfig?.thinkingConfig?.includeThoughts ?? false

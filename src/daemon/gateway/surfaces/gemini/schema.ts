@@ -8,7 +8,7 @@ const COUNTS = new Set(['minItems', 'maxItems', 'minLength', 'maxLength', 'minPr
 
 /** The JSON depth limit of the body bounds the recursion. */
 export function toJsonSchema(schema: Schema): Schema {
-  const converted: Schema = {}
+  const members: [string, unknown][] = []
   let order: unknown
   let isNullable = false
   for (const [given, value] of Object.entries(schema)) {
@@ -17,10 +17,11 @@ export function toJsonSchema(schema: Schema): Schema {
     if (name === 'nullable') isNullable = value === true
     else if (name === 'propertyOrdering') order = value
     else if (name === 'type') {
-      if (value !== 'TYPE_UNSPECIFIED') converted.type = typeof value === 'string' ? value.toLowerCase() : value
-    } else if (COUNTS.has(name)) converted[name] = typeof value === 'string' ? Number(value) : value
-    else converted[name] = toMember(name, value)
+      if (value !== 'TYPE_UNSPECIFIED') members.push([name, typeof value === 'string' ? value.toLowerCase() : value])
+    } else if (COUNTS.has(name)) members.push([name, typeof value === 'string' ? Number(value) : value])
+    else members.push([name, toMember(name, value)])
   }
+  const converted: Schema = Object.fromEntries(members)
   if (Array.isArray(order) && isObject(converted.properties)) converted.properties = ordered(converted.properties, order)
   return isNullable ? nullable(converted) : converted
 }
