@@ -24,12 +24,14 @@ export function protoObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, m
 
 const text = (name: string) => optional(z.string({ error: `${name} must be a string` }))
 
+const MimeType = z
+  .string({ error: 'mimeType must be a string' })
+  .regex(MEDIA_TYPE, { error: 'mimeType must be a media type, such as "image/png"' })
+
 /** Data of a file, in base64. */
 export const Blob = protoObject(
   {
-    mimeType: z
-      .string({ error: 'mimeType must be a string' })
-      .regex(MEDIA_TYPE, { error: 'mimeType must be a media type, such as "image/png"' }),
+    mimeType: MimeType,
     // Google's clients also send URL-safe base64.
     data: z
       .string({ error: 'data must be a string' })
@@ -39,7 +41,7 @@ export const Blob = protoObject(
   'inlineData must be an object {mimeType, data}',
 )
 const FileData = protoObject(
-  { mimeType: text('mimeType'), fileUri: z.string({ error: 'fileUri must be a string' }) },
+  { mimeType: optional(MimeType), fileUri: z.string({ error: 'fileUri must be a string' }) },
   'fileData must be an object {mimeType, fileUri}',
 )
 const FunctionCall = protoObject(

@@ -77,8 +77,8 @@ const cachedContent = optional(
   z.never({ error: 'cachedContent is not supported: guards cannot inspect it. Send its contents in the request' }),
 )
 
-export const GENERATE_CONTENT_FIELDS = {
-  ...EXTENSIONS,
+/** The members of Gemini's API that the gateway interprets. */
+const CONTENT_FIELDS = {
   model: optional(z.string()).meta({ description: 'Ignored: the path names the model' }),
   contents,
   systemInstruction: optional(TextContent),
@@ -88,6 +88,7 @@ export const GENERATE_CONTENT_FIELDS = {
   safetySettings: optional(z.array(z.looseObject({}), { error: 'safetySettings must be an array' })),
   cachedContent,
 }
+export const GENERATE_CONTENT_FIELDS = { ...EXTENSIONS, ...CONTENT_FIELDS }
 
 /**
  * The body of `generateContent` and `streamGenerateContent`. Other members are sent unchanged to a provider with this
@@ -180,8 +181,8 @@ export const GeminiCountTokensRequest = protoObject(
     smltp_policy,
     prompt_shield,
     contents: optional(contents),
-    generateContentRequest: optional(GenerateContentRequest),
-    systemInstruction: GENERATE_CONTENT_FIELDS.systemInstruction,
+    generateContentRequest: optional(protoObject(CONTENT_FIELDS, 'generateContentRequest must be an object')),
+    systemInstruction: CONTENT_FIELDS.systemInstruction,
     tools,
   },
   'the body must be a JSON object',

@@ -141,13 +141,9 @@ const GEMINI_CONTENTS = {
   tools: [{ functionDeclarations: [{ name: 'look', description: 'Looks', parameters: {} }] }],
 }
 const GEMINI_EMBEDDING = { content: { parts: [{ text: 'hi' }] }, taskType: 'RETRIEVAL_QUERY', title: 'A title' }
-const GEMINI_BODIES = [
-  {
-    ...EXTENSIONS,
+const GEMINI_REQUEST = {
     ...GEMINI_CONTENTS,
     model: 'models/any',
-    fallback_models: ['test/other', { model: 'test/third' }],
-    redundancy: { on: ['timeout'], commit: 'complete' },
     toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['look'] } },
     generationConfig: {
       stopSequences: ['END'],
@@ -155,6 +151,13 @@ const GEMINI_BODIES = [
       responseModalities: ['TEXT'],
       thinkingConfig: { thinkingLevel: 'LOW' },
     },
+}
+const GEMINI_BODIES = [
+  {
+    ...EXTENSIONS,
+    ...GEMINI_REQUEST,
+    fallback_models: ['test/other', { model: 'test/third' }],
+    redundancy: { on: ['timeout'], commit: 'complete' },
   },
 ]
 
@@ -199,7 +202,7 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
   [`POST ${GENERATE_CONTENT_PATH}`]: GEMINI_BODIES,
   [`POST ${STREAM_GENERATE_CONTENT_PATH}`]: GEMINI_BODIES,
   [`POST ${GEMINI_COUNT_TOKENS_PATH}`]: [
-    ...GEMINI_BODIES.map((generateContentRequest) => ({ ...EXTENSIONS, generateContentRequest })),
+    { ...EXTENSIONS, generateContentRequest: GEMINI_REQUEST },
     { ...EXTENSIONS, ...GEMINI_CONTENTS },
   ],
   [`POST ${EMBED_CONTENT_PATH}`]: [{ ...EXTENSIONS, ...GEMINI_EMBEDDING }],

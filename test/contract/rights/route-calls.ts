@@ -136,11 +136,7 @@ const LOG_REFERENCES: RouteCall['references'] = [
 /** Models belong to the installation. */
 const GEMINI = { access: 'key', status: 200, target: async () => 'test/any', isPublic: true } satisfies RouteCall
 
-const GEMINI_BODY = {
-  smltp_policy: 'public',
-  prompt_shield: { enabled: false },
-  fallback_models: ['test/other', { model: 'test/third', timeout_ms: 5000 }],
-  redundancy: { timeout_ms: 5000, on: ['timeout'], commit: 'complete' },
+const GEMINI_CONTENTS = {
   systemInstruction: { parts: [{ text: 'Be brief.' }] },
   contents: [
     { role: 'user', parts: [{ text: 'Where is the lift?' }] },
@@ -171,6 +167,13 @@ const GEMINI_BODY = {
     responseModalities: ['TEXT'],
     thinkingConfig: { includeThoughts: true, thinkingBudget: 512, thinkingLevel: 'LOW' },
   },
+}
+const GEMINI_BODY = {
+  ...GEMINI_CONTENTS,
+  smltp_policy: 'public',
+  prompt_shield: { enabled: false },
+  fallback_models: ['test/other', { model: 'test/third', timeout_ms: 5000 }],
+  redundancy: { timeout_ms: 5000, on: ['timeout'], commit: 'complete' },
 }
 const GEMINI_BODY_OF_FILES = {
   contents: [
@@ -872,7 +875,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     ...GEMINI,
     bodies: () => [
       { contents: [{ parts: [{ text: 'Hello' }] }], systemInstruction: { parts: [{ text: 'Be brief.' }] } },
-      { generateContentRequest: GEMINI_BODY, smltp_policy: 'public', prompt_shield: { enabled: false } },
+      { generateContentRequest: GEMINI_CONTENTS, smltp_policy: 'public', prompt_shield: { enabled: false } },
     ],
   },
   'POST /api/external/v1beta/models/{model}:embedContent': {

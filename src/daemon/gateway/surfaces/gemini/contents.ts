@@ -27,12 +27,16 @@ export function toMessages(contents: readonly GeminiContent[], marks: Marks): Me
   /** The calls of the last turn of the model that have no response yet. */
   let pending: ToolCall[] = []
   /** Calls without an id get one that the provider for Gemini recognises and leaves out. */
-  const toCall = ({ id, name, args = {} }: FunctionCall): ToolCall => {
+  function toCall(given: FunctionCall): ToolCall {
+    const { id, name, args = {} } = given
+    marks.dropOthers(given, CALL_MEMBERS, 'contents.parts.functionCall')
     const call = { id: id || `call_${calls}_unnamed`, name, arguments: JSON.stringify(args) }
     calls++
     return call
   }
-  for (const [at, { role = 'user', parts }] of contents.entries()) {
+  for (const [at, content] of contents.entries()) {
+    const { role = 'user', parts } = content
+    marks.dropOthers(content, CONTENT_MEMBERS, 'contents')
     if (role === 'model') {
       if (contents[at - 1]?.role !== 'model') pending = []
       const answers = toAnswers(parts, toCall, marks)
@@ -64,6 +68,8 @@ function toUserMessages(parts: readonly GeminiPart[], pending: ToolCall[], marks
   return messages
 }
 
+const CONTENT_MEMBERS = new Set(['role', 'parts'])
+const CALL_MEMBERS = new Set(['id', 'name', 'args'])
 const RESPONSE_MEMBERS = new Set(['id', 'name', 'response', 'parts'])
 
 function toToolMessage(given: FunctionResponse, pending: ToolCall[], marks: Marks): Message {
@@ -74,9 +80,7 @@ function toToolMessage(given: FunctionResponse, pending: ToolCall[], marks: Mark
     const shown = name.slice(0, SHOWN_NAME_CHARS)
     throw invalidField('contents', `The functionResponse "${shown}" must follow a functionCall of the same name.`)
   }
-  for (const member of Object.keys(given)) {
-    if (!RESPONSE_MEMBERS.has(member)) marks.add(`contents.parts.functionResponse.${member}`)
-  }
+  marks.dropOthers(given, RESPONSE_MEMBERS, 'contents.parts.functionResponse')
   const json = JSON.stringify(response)
   const files = parts?.map((part) => toPart(part as GeminiPart, marks)) ?? []
   return {
@@ -188,9 +192,9 @@ function toPart(part: GeminiPart, marks: Marks): ContentPart {
     return native('inlineData', { type: INLINE_DATA, source: { type: 'base64', media_type: mimeType, data, ...more }, ...others }, marks)
   }
   if (fileData) {
-    const { mimeType, fileUri } = fileData
+    const { mimeType, fileUri, ...more } = fileData
     marks.addAddress(fileUri)
-    if (isPlain && mimeType?.startsWith('image/')) return { type: 'image_url', url: fileUri, mediaType: mimeType }
+    if (isPlain && Object.keys(more).length === 0 && mimeType?.startsWith('image/')) return { type: 'image_url', url: fileUri, mediaType: mimeType }
     return native('fileData', { type: 'fileData', fileData, ...others }, marks)
   }
   if (isPlain) return { type: 'text', text: text ?? '' } satisfies TextPart

@@ -17,14 +17,13 @@ export const COUNT_TOKENS = countTokensOperation({
 
 /** Failover is disabled, because another model would count differently. @throws GatewayError as for an answer */
 export function toCountInput(request: GeminiCountTokensRequest, model: string): ChatInput {
-  const { generateContentRequest: whole, contents, ...others } = request
+  const { generateContentRequest: whole, contents, smltp_policy, prompt_shield, ...others } = request
   if (whole && contents) {
     throw invalidField('contents', 'Send either `contents` or `generateContentRequest`, not both.')
   }
   const counted = whole ?? (contents && { ...others, contents })
   if (!counted) throw invalidField('contents', 'Send `contents` or `generateContentRequest`.')
-  const { smltp_policy, prompt_shield } = request
-  const input = toChatInput({ ...counted, ...(smltp_policy && { smltp_policy }), ...(prompt_shield && { prompt_shield }) }, model, false)
+  const input = toChatInput({ ...counted, smltp_policy, prompt_shield }, model, false)
   // Some providers require a limit. It has no effect on the count.
   return { ...input, maxTokens: input.maxTokens ?? MAX_TOKENS_LIMIT, chain: { models: [{ model }] } }
 }

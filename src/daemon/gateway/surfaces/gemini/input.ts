@@ -31,6 +31,7 @@ export function toChatInput(request: GenerateContentRequest, model: string, stre
     fields: { maxTokens: 'generationConfig.maxOutputTokens', thinking: THINKING_FIELD },
     stream,
     options: toOptions(request, config, marks),
+    dropped: [...marks.dropped].map((field) => ({ field, why: 'gateway' as const })),
     // After the options, because tools add marks.
     uses: marks.uses,
   }

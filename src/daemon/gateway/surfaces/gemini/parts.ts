@@ -39,8 +39,12 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
   function thought(part: PartOf<'reasoning'>): void {
     const { text, origin = '', signature, data } = part
     if (origin === ORIGIN) {
-      if (data !== undefined) signatureOfPart(data)
-      else piece.parts.push({ text, thought: true, ...(signature !== undefined && { thoughtSignature: signature }) })
+      if (data !== undefined) {
+        signatureOfPart(data)
+        return
+      }
+      endCalls('if whole')
+      piece.parts.push({ text, thought: true, ...(signature !== undefined && { thoughtSignature: signature }) })
       return
     }
     const last = reasoning.at(-1)
@@ -51,9 +55,13 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
 
   function signatureOfPart(data: string): void {
     const { callId, signature } = toSignature(data)
+    if (callId !== '') {
+      signatures.set(callId, signature)
+      return
+    }
+    endCalls('if whole')
     const last = piece.parts.at(-1)
-    if (callId !== '') signatures.set(callId, signature)
-    else if (last?.text && !last.thought && last.thoughtSignature === undefined) last.thoughtSignature = signature
+    if (last?.text && !last.thought && last.thoughtSignature === undefined) last.thoughtSignature = signature
     else piece.parts.push({ text: '', thoughtSignature: signature })
   }
 
@@ -84,7 +92,7 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
   /** Sends the calls. `if whole`: keeps them if pieces are missing. `cut`: omits the calls with missing pieces. */
   function endCalls(how: 'if whole' | 'cut' | 'complete'): void {
     const parsed = [...calls.values()].map((call) => ({ call, args: toArguments(call.json) }))
-    if (how === 'if whole' && parsed.some(({ args }) => !args)) return
+    if (how === 'if whole' && parsed.some(({ call, args }) => !args || call.json.trim() === '')) return
     for (const { call, args } of parsed) {
       if (args) piece.parts.push(toPart(call, args))
       else if (how === 'complete') {

@@ -68,8 +68,8 @@ function toParts(content: Content): Part[] {
 /** A part of Gemini's API. Inline data has the form of Anthropic's documents, in which guards recognise base64. */
 function toNativePart({ block: { type, source, ...members } }: NativePart): Part {
   if (type !== INLINE_DATA) return members
-  const { media_type: mimeType, data } = source as { media_type: string; data: string }
-  return { inlineData: { mimeType, data }, ...members }
+  const { type: _, media_type: mimeType, ...data } = source as Part
+  return { inlineData: { mimeType, ...data }, ...members }
 }
 
 function toModelParts({ content, toolCalls = [], reasoning = [] }: AssistantMessage, signedCalls: boolean): Part[] {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { toThoughtSignature } from '../../../../../src/daemon/gateway/surfaces/gemini/reasoning.ts'
 import { GenerateContentResponse, GoogleError } from '../../../../../src/shared/wire/gemini.ts'
 import { describeEachEngine } from '../../../../engines.ts'
 import { type Gateway, sharedGateway, startGateway } from '../../../../harness.ts'
@@ -354,7 +355,7 @@ describe('a request', () => {
     [{ contents: [{ parts: [{ functionResponse: { name: 'look', response: {} } }] }] }, 'must follow a functionCall'],
     [{ contents: [{ parts: [{ fileData: { fileUri: 'http://example.com/a.png' } }] }] }, 'https'],
     [{ contents: [{ parts: [{ inlineData: { mimeType: 'application/pdf', data: 'aGk=' } }] }] }, 'does not support'],
-    [{ ...hello, tools: [{ googleSearch: {} }] }, 'does not support tools of type googleSearch'],
+    [{ ...hello, tools: [{ computerUse: {} }] }, 'does not support tools of type computerUse'],
   ])('that is invalid gets a clear 400: %#', async (body, message) => {
     const before = gateway().upstream.requests.length
     const answer = await post(body)
@@ -422,6 +423,21 @@ describe('an error', () => {
       { ...hello, generationConfig: { responseMimeType: 'application/json', responseSchema: { description: EMAIL } } },
       { ...hello, safetySettings: [{ category: EMAIL }] },
       { ...hello, labels: { owner: EMAIL } },
+      { contents: [...say('Hi'), { role: 'model', parts: [{ functionCall: { name: 'look' }, thoughtSignature: EMAIL }] }] },
+      {
+        contents: [
+          ...say('Hi'),
+          {
+            role: 'model',
+            parts: [
+              {
+                functionCall: { name: 'look' },
+                thoughtSignature: toThoughtSignature([{ origin: 'anthropic', text: EMAIL, signature: 'c2ln' }]),
+              },
+            ],
+          },
+        ],
+      },
     ]) {
       const { status, body: answer } = await ask(`${MODEL}:generateContent`, body)
       expect([status, answer.error?.status], JSON.stringify(body)).toEqual([403, 'PERMISSION_DENIED'])
