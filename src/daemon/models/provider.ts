@@ -181,7 +181,10 @@ export type RerankCall = {
 /** Indexes into the documents of the call, with the model's scores, in any order. Each index occurs at most once. */
 export type Reranked = { index: number; score: number }[]
 
-export type ModerationCall = Pick<EmbedCall, 'model' | 'input' | 'noTraining' | 'isLarge' | 'entitle' | 'onHead' | 'attemptMs'>
+export type ModerationCall = Pick<
+  EmbedCall,
+  'model' | 'input' | 'noTraining' | 'isLarge' | 'entitle' | 'onHead' | 'attemptMs'
+>
 
 /** The result for one text: the categories that apply, and the score of each category between 0 and 1. */
 export type Moderation = {

@@ -45,7 +45,11 @@ const FileData = protoObject(
   'fileData must be an object {mimeType, fileUri}',
 )
 const FunctionCall = protoObject(
-  { id: text('functionCall.id'), name: z.string({ error: 'functionCall.name must be a string' }), args: optional(z.looseObject({})) },
+  {
+    id: text('functionCall.id'),
+    name: z.string({ error: 'functionCall.name must be a string' }),
+    args: optional(z.looseObject({})),
+  },
   'functionCall must be an object {id, name, args}',
 )
 const FunctionResponse = protoObject(
@@ -81,7 +85,8 @@ export const GeminiContent = protoObject(
   {
     // `function` is the older role of function responses.
     role: optional(z.enum(['user', 'model', 'function'], { error: 'role must be user or model' })),
-    parts: z.array(GeminiPart, { error: 'parts must be an array' }),
+    // Answers without content have no parts, and clients send them back.
+    parts: optional(z.array(GeminiPart, { error: 'parts must be an array' })),
   },
   'each of contents must be an object {role, parts}',
 )
@@ -90,9 +95,12 @@ export type GeminiContent = z.infer<typeof GeminiContent>
 /** Only texts: the system instruction, and the content to embed. */
 export const TextContent = protoObject(
   {
-    parts: z.array(protoObject({ text: z.string({ error: 'each of parts must be {text}' }) }, 'each of parts must be {text}'), {
-      error: 'parts must be an array of {text}',
-    }),
+    parts: z.array(
+      protoObject({ text: z.string({ error: 'each of parts must be {text}' }) }, 'each of parts must be {text}'),
+      {
+        error: 'parts must be an array of {text}',
+      },
+    ),
   },
   'must be an object {parts: [{text}]}',
 )
@@ -115,9 +123,7 @@ const serverTool = optional(z.looseObject({}))
 /** `functionDeclarations`, or one tool that Google runs, such as `googleSearch`. */
 export const GeminiTool = protoObject(
   {
-    functionDeclarations: optional(
-      z.array(FunctionDeclaration, { error: 'functionDeclarations must be an array' }),
-    ),
+    functionDeclarations: optional(z.array(FunctionDeclaration, { error: 'functionDeclarations must be an array' })),
     // Named here only for their snake_case names.
     googleSearch: serverTool,
     googleSearchRetrieval: serverTool,
@@ -141,7 +147,9 @@ export const ToolConfig = protoObject(
               error: 'functionCallingConfig.mode must be AUTO, ANY, NONE or VALIDATED',
             }),
           ),
-          allowedFunctionNames: optional(z.array(z.string(), { error: 'allowedFunctionNames must be an array of names' })),
+          allowedFunctionNames: optional(
+            z.array(z.string(), { error: 'allowedFunctionNames must be an array of names' }),
+          ),
         },
         'functionCallingConfig must be an object {mode, allowedFunctionNames}',
       ),
@@ -149,4 +157,4 @@ export const ToolConfig = protoObject(
   },
   'toolConfig must be an object {functionCallingConfig}',
 )
-export type ToolConfig = z.infer<typeof ToolConfig>
+export type ToolConfig = Partial<z.infer<typeof ToolConfig>>

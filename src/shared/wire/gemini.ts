@@ -16,8 +16,7 @@ export const BATCH_EMBED_CONTENTS_PATH = `${GEMINI_MODEL_PATH}:batchEmbedContent
 
 const number = (name: string) => optional(z.number({ error: `generationConfig.${name} must be a number` }))
 const whole = (name: string) => optional(z.int({ error: `generationConfig.${name} must be a whole number` }))
-const schema = (name: string) =>
-  optional(z.looseObject({}, { error: `generationConfig.${name} must be a schema` }))
+const schema = (name: string) => optional(z.looseObject({}, { error: `generationConfig.${name} must be a schema` }))
 
 const ThinkingConfig = protoObject(
   {
@@ -63,7 +62,8 @@ const GenerationConfig = protoObject(
   },
   'generationConfig must be an object',
 )
-export type GenerationConfig = z.infer<typeof GenerationConfig>
+export type GenerationConfig = Partial<z.infer<typeof GenerationConfig>>
+export type ThinkingConfig = Partial<z.infer<typeof ThinkingConfig>>
 
 const { fallback_models, redundancy, smltp_policy, prompt_shield, user_id } = SHARED_CHAT_FIELDS
 /** The gateway's own members. */
@@ -97,7 +97,8 @@ export const GENERATE_CONTENT_FIELDS = { ...EXTENSIONS, ...CONTENT_FIELDS }
 export const GenerateContentRequest = protoObject(GENERATE_CONTENT_FIELDS, 'the body must be a JSON object').meta({
   id: 'GenerateContentRequest',
 })
-export type GenerateContentRequest = z.infer<typeof GenerateContentRequest>
+type Generate = z.infer<typeof GenerateContentRequest>
+export type GenerateContentRequest = Partial<Generate> & Pick<Generate, 'contents'>
 
 /** The query of `streamGenerateContent`. */
 export const StreamQuery = z.object({
@@ -167,7 +168,9 @@ export const GenerateContentResponse = z
     usageMetadata: UsageMetadata.optional(),
     modelVersion: z.string(),
     responseId: z.string(),
-    gateway: GatewayExtension.optional().meta({ description: 'Present on the answer, and on the first piece of a stream' }),
+    gateway: GatewayExtension.optional().meta({
+      description: 'Present on the answer, and on the first piece of a stream',
+    }),
     error: GoogleErrorObject.optional().meta({
       description: 'Present only at the end of a stream that broke off. Its `finishReason` is then OTHER',
     }),
@@ -203,10 +206,14 @@ export type GeminiCountTokensResponse = z.infer<typeof GeminiCountTokensResponse
 
 const EMBED_FIELDS = {
   content: TextContent,
-  taskType: optional(z.string().regex(/^[A-Z_]{1,64}$/, { error: 'taskType must be a name, such as "RETRIEVAL_QUERY"' })),
+  taskType: optional(
+    z.string().regex(/^[A-Z_]{1,64}$/, { error: 'taskType must be a name, such as "RETRIEVAL_QUERY"' }),
+  ),
   title: optional(z.string({ error: 'title must be a string' })),
   outputDimensionality: optional(
-    z.int({ error: 'outputDimensionality must be a whole number' }).min(1, { error: 'outputDimensionality must be at least 1' }),
+    z
+      .int({ error: 'outputDimensionality must be a whole number' })
+      .min(1, { error: 'outputDimensionality must be at least 1' }),
   ),
 }
 

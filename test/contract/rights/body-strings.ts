@@ -142,15 +142,15 @@ const GEMINI_CONTENTS = {
 }
 const GEMINI_EMBEDDING = { content: { parts: [{ text: 'hi' }] }, taskType: 'RETRIEVAL_QUERY', title: 'A title' }
 const GEMINI_REQUEST = {
-    ...GEMINI_CONTENTS,
-    model: 'models/any',
-    toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['look'] } },
-    generationConfig: {
-      stopSequences: ['END'],
-      responseMimeType: 'text/plain',
-      responseModalities: ['TEXT'],
-      thinkingConfig: { thinkingLevel: 'LOW' },
-    },
+  ...GEMINI_CONTENTS,
+  model: 'models/any',
+  toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['look'] } },
+  generationConfig: {
+    stopSequences: ['END'],
+    responseMimeType: 'text/plain',
+    responseModalities: ['TEXT'],
+    thinkingConfig: { thinkingLevel: 'LOW' },
+  },
 }
 const GEMINI_BODIES = [
   {

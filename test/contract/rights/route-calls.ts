@@ -869,7 +869,10 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
       ({ userId }) => ({ body: { model: 'test/any', query: 'lift', documents: ['hall'], user_id: userId } }),
     ],
   },
-  'POST /api/external/v1beta/models/{model}:generateContent': { ...GEMINI, bodies: () => [GEMINI_BODY, GEMINI_BODY_OF_FILES] },
+  'POST /api/external/v1beta/models/{model}:generateContent': {
+    ...GEMINI,
+    bodies: () => [GEMINI_BODY, GEMINI_BODY_OF_FILES],
+  },
   'POST /api/external/v1beta/models/{model}:streamGenerateContent': { ...GEMINI, bodies: () => [GEMINI_BODY] },
   'POST /api/external/v1beta/models/{model}:countTokens': {
     ...GEMINI,

@@ -20,7 +20,9 @@ export function noticesOf(
   if (!native) return { changed: limited, dropped: input.dropped ?? NOTHING }
   const used = options.reasoningEffort ?? (native.effort && options.noReasoning ? 'none' : undefined)
   const isTranslated =
-    native.origin !== provider.origin && (native.effort || !provider.supports?.('thinking', model)) && used !== undefined
+    native.origin !== provider.origin &&
+    (native.effort || !provider.supports?.('thinking', model)) &&
+    used !== undefined
   const asked = isTranslated && limit?.thinks !== false ? (native.effort ?? askedOf(native)) : undefined
   const lost = droppedBy(provider, model, native)
     .filter((field) => !(isTranslated && field === native.effort?.field))

@@ -36,7 +36,11 @@ export function streamInWords(wording: StreamWording, context: RequestContext, k
   function close(frames: string): Rendered {
     tail = frames
     left.add(frames)
-    return { contentType: contentType ?? 'text/event-stream; charset=utf-8', body: transcript + frames, sha256: left.end() }
+    return {
+      contentType: contentType ?? 'text/event-stream; charset=utf-8',
+      body: transcript + frames,
+      sha256: left.end(),
+    }
   }
 
   return {

@@ -20,7 +20,10 @@ export function takeKeyFromAddress(request: IncomingMessage, path: string, searc
   if (key === undefined) return rest
   const header = request.headers[HEADER]
   if (keys.some((other) => other !== key) || (header !== undefined && header !== key)) {
-    throw new GatewayError('UNAUTHORIZED', `Send one API key, as the header "${HEADER}" or as the query parameter "key".`)
+    throw new GatewayError(
+      'UNAUTHORIZED',
+      `Send one API key, as the header "${HEADER}" or as the query parameter "key".`,
+    )
   }
   request.headers[HEADER] = key
   return rest

@@ -115,10 +115,7 @@ const fits = ({ segments: expected, suffix, takesRest }: Pattern, segments: stri
 const endsWith = (segment: string, suffix: string): boolean =>
   segment.length > suffix.length && segment.endsWith(suffix)
 
-function paramsOf(
-  { segments: expected, suffix, takesRest }: Pattern,
-  segments: string[],
-): Record<string, string> {
+function paramsOf({ segments: expected, suffix, takesRest }: Pattern, segments: string[]): Record<string, string> {
   const params: Record<string, string> = {}
   for (const [at, segment] of expected.entries()) {
     if (!isParameter(segment)) continue

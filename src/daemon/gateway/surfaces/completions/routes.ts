@@ -1,4 +1,9 @@
-import { COMPLETIONS_PATH, CompletionChunk, CompletionRequest, CompletionResponse } from '../../../../shared/wire/completions.ts'
+import {
+  COMPLETIONS_PATH,
+  CompletionChunk,
+  CompletionRequest,
+  CompletionResponse,
+} from '../../../../shared/wire/completions.ts'
 import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
 import { type Route, route } from '../../../platform/http/route.ts'
 import { chatOperation } from '../../chat/chat.ts'

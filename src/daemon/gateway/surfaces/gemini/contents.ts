@@ -35,7 +35,7 @@ export function toMessages(contents: readonly GeminiContent[], marks: Marks): Me
     return call
   }
   for (const [at, content] of contents.entries()) {
-    const { role = 'user', parts } = content
+    const { role = 'user', parts = [] } = content
     marks.dropOthers(content, CONTENT_MEMBERS, 'contents')
     if (role === 'model') {
       if (contents[at - 1]?.role !== 'model') pending = []
@@ -161,7 +161,8 @@ function toContent(parts: readonly GeminiPart[], marks: Marks): Content {
   return converted.length === 1 && only?.type === 'text' ? only.text : converted
 }
 
-const isText = (part: GeminiPart): boolean => Object.keys(othersIn(part)).length === 0 && !part.inlineData && !part.fileData
+const isText = (part: GeminiPart): boolean =>
+  Object.keys(othersIn(part)).length === 0 && !part.inlineData && !part.fileData
 
 /** The members of a part that the gateway does not interpret. */
 function othersIn(part: GeminiPart): Record<string, unknown> {
@@ -189,12 +190,17 @@ function toPart(part: GeminiPart, marks: Marks): ContentPart {
     if (isPlain && Object.keys(more).length === 0 && mimeType.startsWith('image/')) {
       return { type: 'image', mediaType: mimeType, data }
     }
-    return native('inlineData', { type: INLINE_DATA, source: { type: 'base64', media_type: mimeType, data, ...more }, ...others }, marks)
+    return native(
+      'inlineData',
+      { type: INLINE_DATA, source: { type: 'base64', media_type: mimeType, data, ...more }, ...others },
+      marks,
+    )
   }
   if (fileData) {
     const { mimeType, fileUri, ...more } = fileData
     marks.addAddress(fileUri)
-    if (isPlain && Object.keys(more).length === 0 && mimeType?.startsWith('image/')) return { type: 'image_url', url: fileUri, mediaType: mimeType }
+    if (isPlain && Object.keys(more).length === 0 && mimeType?.startsWith('image/'))
+      return { type: 'image_url', url: fileUri, mediaType: mimeType }
     return native('fileData', { type: 'fileData', fileData, ...others }, marks)
   }
   if (isPlain) return { type: 'text', text: text ?? '' } satisfies TextPart

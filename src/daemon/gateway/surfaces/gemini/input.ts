@@ -1,5 +1,5 @@
 import { invalidField } from '../../../../shared/errors.ts'
-import type { GenerateContentRequest, GenerationConfig } from '../../../../shared/wire/gemini.ts'
+import type { GenerateContentRequest, GenerationConfig, ThinkingConfig } from '../../../../shared/wire/gemini.ts'
 import { GENERATE_CONTENT_FIELDS } from '../../../../shared/wire/gemini.ts'
 import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
 import type { GenerationOptions, NativeOptions, ResponseFormat, System } from '../../../models/conversation.ts'
@@ -15,7 +15,7 @@ import { toToolChoice, toTools } from './tools.ts'
  * @throws VALIDATION_ERROR
  */
 export function toChatInput(request: GenerateContentRequest, model: string, stream: boolean): ChatInput {
-  const { generationConfig: config = {} } = request
+  const config: GenerationConfig = request.generationConfig ?? {}
   const marks = createMarks()
   return {
     conversation: { system: toSystem(request), messages: toMessages(request.contents, marks) },
@@ -94,7 +94,7 @@ const BUDGETS = { low: 1024, medium: 8192 } as const
 function toReasoning({
   thinkingBudget: budget,
   thinkingLevel: level,
-}: NonNullable<GenerationConfig['thinkingConfig']> = {}): Pick<GenerationOptions, 'reasoningEffort' | 'noReasoning'> {
+}: ThinkingConfig = {}): Pick<GenerationOptions, 'reasoningEffort' | 'noReasoning'> {
   if (level !== undefined && level !== 'THINKING_LEVEL_UNSPECIFIED') return { reasoningEffort: level.toLowerCase() }
   if (budget === 0) return { noReasoning: true }
   if (budget === undefined || budget < 0) return {}
@@ -142,10 +142,7 @@ function toNative(
 }
 
 /** What the request asks of thinking, as the answer reports it if the provider has another form of it. */
-function toEffort({
-  thinkingBudget,
-  thinkingLevel,
-}: NonNullable<GenerationConfig['thinkingConfig']> = {}): NativeOptions['effort'] {
+function toEffort({ thinkingBudget, thinkingLevel }: ThinkingConfig = {}): NativeOptions['effort'] {
   const asked = thinkingLevel ?? thinkingBudget
   return asked === undefined ? undefined : { field: THINKING_FIELD, asked }
 }

@@ -85,7 +85,7 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
     natives.delete(index)
     if (known.kind === 'block') {
       endCalls('if whole')
-      piece.parts.push(value)
+      piece.parts.push(value as AnswerPart)
     } else if (known.kind === 'citation') Object.assign(piece.members, value)
   }
 

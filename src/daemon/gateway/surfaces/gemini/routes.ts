@@ -8,9 +8,9 @@ import {
   EmbedContentRequest,
   EmbedContentResponse,
   GEMINI_COUNT_TOKENS_PATH,
+  GENERATE_CONTENT_PATH,
   GeminiCountTokensRequest,
   GeminiCountTokensResponse,
-  GENERATE_CONTENT_PATH,
   GenerateContentRequest,
   GenerateContentResponse,
   GoogleError,
@@ -59,7 +59,7 @@ export function geminiRoutes(deps: GovernedDeps): Route[] {
     hashesBody: true,
     callsModels: true,
     takesIdempotencyKey: true,
-  } as const
+  } satisfies Partial<Route>
   return [
     route({
       ...common,

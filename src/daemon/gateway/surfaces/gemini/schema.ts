@@ -22,7 +22,8 @@ export function toJsonSchema(schema: Schema): Schema {
     else members.push([name, toMember(name, value)])
   }
   const converted: Schema = Object.fromEntries(members)
-  if (Array.isArray(order) && isObject(converted.properties)) converted.properties = ordered(converted.properties, order)
+  if (Array.isArray(order) && isObject(converted.properties))
+    converted.properties = ordered(converted.properties, order)
   return isNullable ? nullable(converted) : converted
 }
 

@@ -91,7 +91,13 @@ export async function moderateByGuards(
 type Rules = Awaited<ReturnType<GovernedDeps['guards']['rulesFor']>>
 
 /** The kinds of rules that inspect the text. A category of any other kind would promise an inspection. */
-function kindsOf({ own }: Rules['sources'], { dlp, pii }: Pick<AppliedPolicy['document'], 'dlp' | 'pii'>): ('dlp' | 'pii')[] {
+function kindsOf(
+  { own }: Rules['sources'],
+  { dlp, pii }: Pick<AppliedPolicy['document'], 'dlp' | 'pii'>,
+): ('dlp' | 'pii')[] {
   const isOwn = (kind: 'dlp' | 'pii') => own.some((rule) => rule.enabled && rule.kind === kind)
-  return [...(dlp.enabled || isOwn('dlp') ? ['dlp' as const] : []), ...(pii.enabled || isOwn('pii') ? ['pii' as const] : [])]
+  return [
+    ...(dlp.enabled || isOwn('dlp') ? ['dlp' as const] : []),
+    ...(pii.enabled || isOwn('pii') ? ['pii' as const] : []),
+  ]
 }

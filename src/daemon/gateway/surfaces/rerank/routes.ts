@@ -14,7 +14,8 @@ import { jsonDelivery } from '../../governed/json-delivery.ts'
 import type { Operation } from '../../governed/operation.ts'
 import { FAILURES } from '../openai/failures.ts'
 
-type RerankInput = GovernedInput & Pick<RerankRequest, 'documents' | 'top_n' | 'return_documents'> & { unknown: string[] }
+type RerankInput = GovernedInput &
+  Pick<RerankRequest, 'documents' | 'top_n' | 'return_documents'> & { unknown: string[] }
 
 /** Ranks the screened documents. */
 const RERANK: Operation<RerankInput, undefined, Reranked> = {

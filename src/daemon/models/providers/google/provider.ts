@@ -50,7 +50,10 @@ export function googleProvider(options: GoogleOptions, { clock, connect = openPo
     },
     async countTokens(call, signal) {
       const resource = resourceOf(call.model)
-      const where = { path: `${basePath}/${resource}:countTokens`, headers: call.noTraining ? privateHeaders : usualHeaders }
+      const where = {
+        path: `${basePath}/${resource}:countTokens`,
+        headers: call.noTraining ? privateHeaders : usualHeaders,
+      }
       const request = jsonRequest(call, where, () => ({
         generateContentRequest: { model: resource, ...toGoogleRequest(call) },
       }))

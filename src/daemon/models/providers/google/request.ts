@@ -103,7 +103,8 @@ function toTools(
   toolConfig: Fields,
 ): object {
   if (tools.length === 0) {
-    if (toolChoice === 'auto' || toolChoice === 'none') return Object.keys(toolConfig).length === 0 ? {} : { toolConfig }
+    if (toolChoice === 'auto' || toolChoice === 'none')
+      return Object.keys(toolConfig).length === 0 ? {} : { toolConfig }
     throw new ProviderError('bad_request', '`tool_choice` requires a tool, but `tools` is empty.')
   }
   if (parallelToolCalls === false) {

@@ -45,11 +45,20 @@ const post = (body: object) => shared.current.call('POST', PATH, { ...hello, ...
 describe("OpenAI's own client", () => {
   test('gets a stream with its usage', async () => {
     shared.current.upstream.script(replyRaw(chatStream(['there ', 'was'], { finishReason: 'length', usage })))
-    const stream = await client().completions.create({ ...hello, stream: true, stream_options: { include_usage: true } })
+    const stream = await client().completions.create({
+      ...hello,
+      stream: true,
+      stream_options: { include_usage: true },
+    })
     const chunks = []
     for await (const chunk of stream) chunks.push(chunk)
     for (const chunk of chunks) expect(CompletionChunk.safeParse(chunk).error).toBeUndefined()
-    expect(chunks.flatMap(({ choices }) => choices).map(({ text }) => text).join('')).toBe('there was')
+    expect(
+      chunks
+        .flatMap(({ choices }) => choices)
+        .map(({ text }) => text)
+        .join(''),
+    ).toBe('there was')
     expect(chunks.flatMap(({ choices }) => choices).at(-1)?.finish_reason).toBe('length')
     expect(chunks.at(-1)?.usage).toMatchObject({ total_tokens: 19 })
   })
@@ -69,7 +78,15 @@ describe("OpenAI's own client", () => {
 })
 
 test('options are forwarded, and unknown members are reported', async () => {
-  const { body } = await post({ prompt: ['Hi'], max_tokens: 5, stop: 'END', best_of: 1, echo: false, suffix: null, logit_bias: {} })
+  const { body } = await post({
+    prompt: ['Hi'],
+    max_tokens: 5,
+    stop: 'END',
+    best_of: 1,
+    echo: false,
+    suffix: null,
+    logit_bias: {},
+  })
   expect(shared.current.upstream.requests.at(-1)?.body).toMatchObject({
     max_tokens: 5,
     stop: ['END'],

@@ -39,9 +39,7 @@ describeEachEngine("an answer in Gemini's words", (engine) => {
     expect([status, body]).toEqual([
       200,
       {
-        candidates: [
-          { content: { role: 'model', parts: [{ text: 'Forty-two.' }] }, finishReason: 'STOP', index: 0 },
-        ],
+        candidates: [{ content: { role: 'model', parts: [{ text: 'Forty-two.' }] }, finishReason: 'STOP', index: 0 }],
         usageMetadata: {
           promptTokenCount: 12,
           candidatesTokenCount: 5,
@@ -86,7 +84,9 @@ describeEachEngine("an answer in Gemini's words", (engine) => {
     const gateway = await startGateway({ engine })
     for (const action of ['generateContent', 'streamGenerateContent', 'streamGenerateContent?alt=sse']) {
       const isStream = action.startsWith('stream')
-      gateway.upstream.script(isStream ? replyRaw(chatStream(['Once'], { usage })) : replyJson(chatJson('Once', { usage })))
+      gateway.upstream.script(
+        isStream ? replyRaw(chatStream(['Once'], { usage })) : replyJson(chatJson('Once', { usage })),
+      )
       const options = { headers: { 'idempotency-key': action.replace('?', '-') } }
       const ask = (path = `${MODEL}:${action}`) => gateway.call('POST', path, hello, options)
       const [first, second] = [await ask(), await ask()]
@@ -114,14 +114,21 @@ describe('a stream', () => {
     expect(headers['content-type']).toBe('application/json')
     for (const response of body) expect(GenerateContentResponse.safeParse(response).error).toBeUndefined()
     expect(textOf(body).join('')).toBe('Forty-two')
-    expect(body.at(-1)).toMatchObject({ candidates: [{ finishReason: 'STOP' }], usageMetadata: { totalTokenCount: 19 } })
+    expect(body.at(-1)).toMatchObject({
+      candidates: [{ finishReason: 'STOP' }],
+      usageMetadata: { totalTokenCount: 19 },
+    })
   })
 
   test('sends a call whole, in the order of the calls', async () => {
     const piece = (index: number, text: string, more: object = {}) =>
       `data: ${JSON.stringify({
         choices: [
-          { index: 0, delta: { tool_calls: [{ index, ...more, function: { arguments: text, ...more } }] }, finish_reason: null },
+          {
+            index: 0,
+            delta: { tool_calls: [{ index, ...more, function: { arguments: text, ...more } }] },
+            finish_reason: null,
+          },
         ],
       })}\n\n`
     gateway().upstream.script(
@@ -163,7 +170,7 @@ test('an answer that the token limit cut off, or a filter, has its own finish re
   for (const [finishReason, expected] of [
     ['length', 'MAX_TOKENS'],
     ['content_filter', 'SAFETY'],
-  ]) {
+  ] as const) {
     gateway().upstream.script(replyRaw(chatStream(['Forty'], { finishReason, usage })))
     const { body } = await post(hello, 'streamGenerateContent')
     expect(body.at(-1).candidates).toEqual([{ finishReason: expected, index: 0 }])
@@ -174,7 +181,9 @@ describe('a request', () => {
   test('reaches the model with its instructions, options, tools and images', async () => {
     await post({
       system_instruction: { parts: [{ text: 'Be brief.' }] },
-      contents: [{ role: 'user', parts: [{ text: 'What is this?' }, { inline_data: { mime_type: 'image/png', data: '-_8=' } }] }],
+      contents: [
+        { role: 'user', parts: [{ text: 'What is this?' }, { inline_data: { mime_type: 'image/png', data: '-_8=' } }] },
+      ],
       tools: [
         {
           function_declarations: [
@@ -184,7 +193,10 @@ describe('a request', () => {
               parameters: {
                 type: 'OBJECT',
                 property_ordering: ['b', 'a'],
-                properties: { a: { type: 'STRING', nullable: true }, b: { type: 'ARRAY', items: { type: 'INTEGER' }, minItems: '1' } },
+                properties: {
+                  a: { type: 'STRING', nullable: true },
+                  b: { type: 'ARRAY', items: { type: 'INTEGER' }, minItems: '1' },
+                },
                 required: ['a'],
               },
             },
@@ -223,7 +235,10 @@ describe('a request', () => {
             description: 'Finds',
             parameters: {
               type: 'object',
-              properties: { b: { type: 'array', items: { type: 'integer' }, minItems: 1 }, a: { type: ['string', 'null'] } },
+              properties: {
+                b: { type: 'array', items: { type: 'integer' }, minItems: 1 },
+                a: { type: ['string', 'null'] },
+              },
               required: ['a'],
             },
           },
@@ -236,6 +251,17 @@ describe('a request', () => {
       },
     })
     expect(JSON.stringify((sent().tools as object[])[0])).toMatch(/"b":.*"a":/)
+  })
+
+  test('names its model in the path, with slashes and colons, escaped or not, below both prefixes', async () => {
+    for (const path of [
+      '/v1beta/models/test/llama3:8b',
+      '/v1beta/models/test%2Fllama3%3A8b',
+      '/api/external/v1beta/models/test/llama3:8b',
+    ]) {
+      expect((await gateway().call('POST', `${path}:generateContent`, hello)).body.modelVersion).toBe('test/llama3:8b')
+      expect(sent().model).toBe('llama3:8b')
+    }
   })
 
   test('sends no limit and no temperature that the client did not set', async () => {
@@ -267,7 +293,12 @@ describe('a request', () => {
       ],
     })
     expect(status).toBe(200)
-    const messages = sent().messages as { role: string; tool_call_id?: string; content: string; tool_calls?: { id: string }[] }[]
+    const messages = sent().messages as {
+      role: string
+      tool_call_id?: string
+      content: string
+      tool_calls?: { id: string }[]
+    }[]
     const [first, second, third] = messages[1]?.tool_calls ?? []
     expect(third?.id).toBe('mine')
     expect(messages.slice(2)).toEqual([
@@ -336,7 +367,10 @@ describe('a request', () => {
     const stream = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { reasoning_content: 'Hm.' }, finish_reason: null }] })}\n\n`
     const ask = async (includeThoughts: boolean) => {
       gateway().upstream.script(replyRaw(stream + chatStream(['Hello'], { usage })))
-      const { body } = await post({ ...hello, generationConfig: { thinkingConfig: { includeThoughts } } }, 'streamGenerateContent')
+      const { body } = await post(
+        { ...hello, generationConfig: { thinkingConfig: { includeThoughts } } },
+        'streamGenerateContent',
+      )
       // biome-ignore lint/suspicious/noExplicitAny: as above
       return body.flatMap(({ candidates: [{ content }] }: any) => content?.parts ?? [])
     }
@@ -392,7 +426,9 @@ describe('an error', () => {
   })
 
   test('of a rate limit tells the delay before a retry', async () => {
-    gateway().upstream.script(replyJson({ error: { message: 'slow' } }, { status: 429, headers: { 'retry-after': '7' } }))
+    gateway().upstream.script(
+      replyJson({ error: { message: 'slow' } }, { status: 429, headers: { 'retry-after': '7' } }),
+    )
     const { status, body } = await post(hello)
     expect([status, body.error.status]).toEqual([429, 'RESOURCE_EXHAUSTED'])
     expect(body.error.details).toContainEqual({ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '7s' })
@@ -417,13 +453,21 @@ describe('an error', () => {
       { contents: [...say('Hi'), { role: 'model', parts: [{ executableCode: { code: `print("${EMAIL}")` } }] }] },
       { contents: [{ parts: [{ fileData: { mimeType: 'image/png', fileUri: `https://example.com/?u=${EMAIL}` } }] }] },
       { ...hello, tools: [{ functionDeclarations: [{ name: 'look', description: EMAIL }] }] },
-      { ...hello, tools: [{ functionDeclarations: [{ name: 'look', parameters: { type: 'OBJECT', description: EMAIL } }] }] },
+      {
+        ...hello,
+        tools: [{ functionDeclarations: [{ name: 'look', parameters: { type: 'OBJECT', description: EMAIL } }] }],
+      },
       { ...hello, tools: [{ functionDeclarations: [{ name: 'look', response: { description: EMAIL } }] }] },
       { ...hello, generationConfig: { stopSequences: [EMAIL] } },
       { ...hello, generationConfig: { responseMimeType: 'application/json', responseSchema: { description: EMAIL } } },
       { ...hello, safetySettings: [{ category: EMAIL }] },
       { ...hello, labels: { owner: EMAIL } },
-      { contents: [...say('Hi'), { role: 'model', parts: [{ functionCall: { name: 'look' }, thoughtSignature: EMAIL }] }] },
+      {
+        contents: [
+          ...say('Hi'),
+          { role: 'model', parts: [{ functionCall: { name: 'look' }, thoughtSignature: EMAIL }] },
+        ],
+      },
       {
         contents: [
           ...say('Hi'),

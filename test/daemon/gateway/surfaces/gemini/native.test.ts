@@ -86,7 +86,10 @@ describe('a provider with the same API', () => {
           { fileData: { fileUri: 'https://www.youtube.com/watch?v=1' } },
         ],
       },
-      { role: 'model', parts: [{ functionCall: { id: 'fc_1', name: 'look', args: { at: 1 } }, thoughtSignature: 'c2ln' }] },
+      {
+        role: 'model',
+        parts: [{ functionCall: { id: 'fc_1', name: 'look', args: { at: 1 } }, thoughtSignature: 'c2ln' }],
+      },
       { role: 'user', parts: [{ functionResponse: { id: 'fc_1', name: 'look', response: { deep: [{ er: 1 }] } } }] },
       {
         role: 'model',
@@ -108,7 +111,10 @@ describe('a provider with the same API', () => {
       { functionCall: { name: 'look', args: { at: 1 } }, thoughtSignature: 'Y2FsbA==' },
     ]
     const thinks = { generationConfig: { thinkingConfig: { includeThoughts: true } } }
-    upstream.script(replyJson(answerOf(parts)), replyRaw(googleStream([parts, [{ text: '', thoughtSignature: 'dGV4dA==' }]], { usage })))
+    upstream.script(
+      replyJson(answerOf(parts)),
+      replyRaw(googleStream([parts, [{ text: '', thoughtSignature: 'dGV4dA==' }]], { usage })),
+    )
     const whole = await post({ ...hello, ...thinks })
     const content = whole.body.candidates[0].content
     expect(content.parts).toMatchObject(parts)
@@ -119,7 +125,10 @@ describe('a provider with the same API', () => {
 
     const response = { functionResponse: { name: 'look', response: { output: 'A lift.' } } }
     await post({ ...thinks, contents: [...hello.contents, content, { role: 'user', parts: [response] }] })
-    expect(sent().contents.slice(1)).toEqual([{ role: 'model', parts }, { role: 'user', parts: [response] }])
+    expect(sent().contents.slice(1)).toEqual([
+      { role: 'model', parts },
+      { role: 'user', parts: [response] },
+    ])
   })
 
   test('runs its own tools only if the policy allows them, and their steps and sources come back', async () => {
@@ -128,7 +137,9 @@ describe('a provider with the same API', () => {
       { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '1' } },
       { text: 'One.' },
     ]
-    const metadata = { groundingMetadata: { groundingChunks: [{ web: { uri: 'https://example.com', title: 'Example' } }] } }
+    const metadata = {
+      groundingMetadata: { groundingChunks: [{ web: { uri: 'https://example.com', title: 'Example' } }] },
+    }
     const asked = { ...hello, tools: [{ google_search: {} }, { codeExecution: {} }] }
     const allowing = await addGuardedTenant(gateway, { policy: { serverTools: { allowed: true } } })
     upstream.script(replyJson(answerOf(steps, metadata)))
@@ -150,7 +161,9 @@ describe('a provider with the same API', () => {
       policy: { pii: { enabled: true, action: 'mask' }, serverTools: { allowed: true } },
     })
     const title = 'ada.lovelace@analytical.org'
-    upstream.script(replyJson(answerOf([{ text: 'One.' }], { groundingMetadata: { groundingChunks: [{ web: { title } }] } })))
+    upstream.script(
+      replyJson(answerOf([{ text: 'One.' }], { groundingMetadata: { groundingChunks: [{ web: { title } }] } })),
+    )
     const { status, text } = await ask(`${MODEL}:generateContent`, { ...hello, tools: [{ googleSearch: {} }] })
     expect(status).toBe(200)
     expect(text).toContain('groundingChunks')
@@ -166,10 +179,16 @@ describe('a provider with the same API', () => {
 describe('countTokens', () => {
   test.each([
     [{ contents: say('Hi') }, undefined],
-    [{ generateContentRequest: { contents: say('Hi'), systemInstruction: { parts: [{ text: 'Be brief.' }] } } }, 'Be brief.'],
+    [
+      { generateContentRequest: { contents: say('Hi'), systemInstruction: { parts: [{ text: 'Be brief.' }] } } },
+      'Be brief.',
+    ],
   ])('asks the provider: %#', async (body, system) => {
     const { status, body: answer } = await post(body, 'countTokens')
-    expect([status, answer]).toEqual([200, { totalTokens: 321, gateway: expect.objectContaining({ estimated: false }) }])
+    expect([status, answer]).toEqual([
+      200,
+      { totalTokens: 321, gateway: expect.objectContaining({ estimated: false }) },
+    ])
     expect(upstream.requests.at(-1)?.path).toBe('/v1beta/models/gemini-3-flash:countTokens')
     expect(sent()).toMatchObject({ generateContentRequest: { model: 'models/gemini-3-flash', contents: say('Hi') } })
     expect(sent().generateContentRequest.systemInstruction?.parts[0].text).toBe(system)
@@ -192,7 +211,10 @@ describe('embeddings', () => {
     const one = await post({ ...content('one'), ...options }, 'embedContent')
     expect([one.status, one.body]).toEqual([
       200,
-      { embedding: { values: [0.5, -0.25] }, gateway: expect.objectContaining({ served_model: 'gemini/gemini-3-flash' }) },
+      {
+        embedding: { values: [0.5, -0.25] },
+        gateway: expect.objectContaining({ served_model: 'gemini/gemini-3-flash' }),
+      },
     ])
     expect(sent().requests).toEqual([{ model: 'models/gemini-3-flash', ...content('one'), ...options }])
     const requests = ['one', 'two'].map((text) => ({ model: 'models/x', ...content(text) }))
@@ -208,7 +230,10 @@ describe('embeddings', () => {
 
   test('of texts with different tasks, and of an empty text, get a 400', async () => {
     for (const requests of [
-      [{ ...content('one'), taskType: 'A' }, { ...content('two'), taskType: 'B' }],
+      [
+        { ...content('one'), taskType: 'A' },
+        { ...content('two'), taskType: 'B' },
+      ],
       [content('')],
     ]) {
       expect((await post({ requests }, 'batchEmbedContents')).status).toBe(400)

@@ -29,7 +29,15 @@ let gateway: Gateway
 
 beforeAll(async () => {
   upstream = await startUpstream()
-  const provider = { name: 'gemini', kind: 'google', baseUrl: upstream.url, apiKey: 'a', headers: {}, models: undefined, prices: {} } as const
+  const provider = {
+    name: 'gemini',
+    kind: 'google',
+    baseUrl: upstream.url,
+    apiKey: 'a',
+    headers: {},
+    models: undefined,
+    prices: {},
+  } as const
   gateway = await startGateway({ providers: [provider] })
   sharedResources.add(gateway)
 })

@@ -31,7 +31,11 @@ test("the gateway's guards answer without a model, in the order of the texts", a
     model: 'aigw-guards',
     results: [
       { flagged: false, categories: { pii: false, prompt_shield: false }, category_scores: { pii: 0 } },
-      { flagged: true, categories: { pii: true, 'pii/EMAIL': true, prompt_shield: false }, category_scores: { pii: 1 } },
+      {
+        flagged: true,
+        categories: { pii: true, 'pii/EMAIL': true, prompt_shield: false },
+        category_scores: { pii: 1 },
+      },
       { flagged: true, categories: { pii: false, prompt_shield: true } },
     ],
   })
@@ -51,7 +55,11 @@ test('it is free and stores no incident', async () => {
 
 test('the model of a provider answers if it is named; its call is billed and has a receipt', async () => {
   const { post, bills, tenant } = await addGuardedTenant(shared.current)
-  const result = { flagged: true, categories: { hate: true, violence: false }, category_scores: { hate: 0.9, violence: 0.1 } }
+  const result = {
+    flagged: true,
+    categories: { hate: true, violence: false },
+    category_scores: { hate: 0.9, violence: 0.1 },
+  }
   shared.current.upstream.script(replyJson({ id: 'modr-1', model: 'm', results: [{ ...result, more: 'x' }] }))
   const { status, headers, body } = await post(PATH, { model: 'test/omni-moderation', input: 'Hi' })
   expect([status, body]).toEqual([
@@ -68,7 +76,11 @@ test('the model of a provider answers if it is named; its call is billed and has
     body: { model: 'omni-moderation', input: ['Hi'] },
   })
   expect(await bills()).toMatchObject([{ route: '/api/external/v1/moderations', output_tokens: 0 }])
-  const entries = await tenant.db.selectFrom('evidence_entries').selectAll().where('tenant_id', '=', tenant.id).execute()
+  const entries = await tenant.db
+    .selectFrom('evidence_entries')
+    .selectAll()
+    .where('tenant_id', '=', tenant.id)
+    .execute()
   expect(entries.map(payloadOf)).toContainEqual(
     expect.objectContaining({ operation: 'moderation', bundle_id: headers['x-smltp-bundle-id'] }),
   )

@@ -6,13 +6,22 @@ import { sharedGateway, startGateway } from '../../../../harness.ts'
 import { addGuardedTenant } from '../../chat/guarded-tenant.ts'
 
 const PATH = '/v1/rerank'
-const hello = { model: 'test/any', query: 'Where is the lift?', documents: ['In the hall.', { text: 'In the cellar.' }, 'No.'] }
+const hello = {
+  model: 'test/any',
+  query: 'Where is the lift?',
+  documents: ['In the hall.', { text: 'In the cellar.' }, 'No.'],
+}
 
 describeEachEngine('documents', (engine) => {
   test('are ranked, the best first; the request is billed and has a receipt', async () => {
     const gateway = await startGateway({ engine })
     const ask = () =>
-      gateway.call('POST', PATH, { ...hello, top_n: 2, return_documents: true, rank_fields: ['a'] }, { headers: { 'idempotency-key': 'k' } })
+      gateway.call(
+        'POST',
+        PATH,
+        { ...hello, top_n: 2, return_documents: true, rank_fields: ['a'] },
+        { headers: { 'idempotency-key': 'k' } },
+      )
     const { status, headers, body, text } = await ask()
     expect([status, body]).toEqual([
       200,
