@@ -113,9 +113,9 @@ const ANTHROPIC_FIELDS = {
 /** The system prompt as blocks. */
 const SYSTEM_BLOCKS = { ...ANTHROPIC_FIELDS, system: [CACHED_TEXT, CITED_TEXT] }
 
+const GEMINI_THOUGHT = { text: 'Hm.', thought: true, thoughtSignature: 'c2ln' }
 const GEMINI_PARTS = [
   { text: 'hi' },
-  { text: 'Hm.', thought: true, thoughtSignature: 'c2ln' },
   { inlineData: { mimeType: 'image/png', data: 'aGk=' } },
   { fileData: { mimeType: 'image/png', fileUri: 'https://example.com/a.png' } },
 ]
@@ -123,7 +123,10 @@ const GEMINI_CONTENTS = {
   systemInstruction: { parts: [{ text: 'Be brief.' }] },
   contents: [
     { role: 'user', parts: GEMINI_PARTS },
-    { role: 'model', parts: [...GEMINI_PARTS, { functionCall: { id: 'call_1', name: 'look', args: {} } }] },
+    {
+      role: 'model',
+      parts: [...GEMINI_PARTS, GEMINI_THOUGHT, { functionCall: { id: 'call_1', name: 'look', args: {} } }],
+    },
     {
       role: 'user',
       parts: [

@@ -58,7 +58,10 @@ function toUserMessages(parts: readonly GeminiPart[], pending: ToolCall[], marks
   }
   for (const part of parts) {
     if (!part.functionResponse) {
-      shown.push(part)
+      // Only answers of models are signed.
+      const { thoughtSignature, ...unsigned } = part
+      marks.dropOthers({ thoughtSignature }, NO_MEMBERS, 'contents.parts')
+      shown.push(unsigned as GeminiPart)
       continue
     }
     endShown()
@@ -68,6 +71,7 @@ function toUserMessages(parts: readonly GeminiPart[], pending: ToolCall[], marks
   return messages
 }
 
+const NO_MEMBERS: ReadonlySet<string> = new Set()
 const CONTENT_MEMBERS = new Set(['role', 'parts'])
 const CALL_MEMBERS = new Set(['id', 'name', 'args'])
 const RESPONSE_MEMBERS = new Set(['id', 'name', 'response', 'parts'])

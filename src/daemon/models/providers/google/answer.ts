@@ -104,7 +104,6 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
   if (candidate) {
     const before = draft.parts.length
     addContent(candidate, response.responseId, draft.parts, seen)
-    if (seen.isNative) addMetadata(candidate, draft.parts, seen)
     // Gemini 1 sends a finish reason in every response. Only the last finish reason is used.
     if (draft.parts.length > before) {
       draft.ending = undefined
@@ -112,6 +111,8 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
     }
     const ending = toEnding(candidate.finishReason)
     if (ending) draft.ending = worseEnding(draft.ending, ending)
+    // Gemini 1 sends sources after the finish reason.
+    if (seen.isNative) addMetadata(candidate, draft.parts, seen)
   }
 
   const usage = toTokenUsage(response.usageMetadata)

@@ -140,7 +140,8 @@ describe('a stream', () => {
           chatStream([], { finishReason: 'tool_calls', usage }),
       ),
     )
-    const { text } = await post(hello, 'streamGenerateContent?alt=sse')
+    const tools = [{ functionDeclarations: [{ name: 'find' }, { name: 'look' }] }]
+    const { text } = await post({ ...hello, tools }, 'streamGenerateContent?alt=sse')
     const responses = toResponses(text)
     expect(responses.flatMap(({ candidates: [{ content }] }) => content?.parts ?? [])).toEqual([
       { functionCall: { id: 'call_a', name: 'find', args: { q: 1 } } },

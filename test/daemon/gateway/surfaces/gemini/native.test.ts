@@ -156,6 +156,15 @@ describe('a provider with the same API', () => {
     expect(upstream.requests).toHaveLength(before)
   })
 
+  test('may send its sources after the finish reason', async () => {
+    const source = { candidates: [{ content: {}, index: 0, groundingMetadata: { webSearchQueries: ['lift'] } }] }
+    upstream.script(replyRaw(`${googleStream([[{ text: 'One.' }]], { usage })}data: ${JSON.stringify(source)}\n\n`))
+    const { body } = await post({ ...hello, labels: { a: 'b' } }, 'streamGenerateContent')
+    // biome-ignore lint/suspicious/noExplicitAny: as above
+    expect(body.map((one: any) => one.candidates[0].groundingMetadata).filter(Boolean)).toHaveLength(1)
+    expect(body.at(-1).candidates[0].finishReason).toBe('STOP')
+  })
+
   test('has its sources inspected by the guards', async () => {
     const { post: ask } = await addGuardedTenant(gateway, {
       policy: { pii: { enabled: true, action: 'mask' }, serverTools: { allowed: true } },
