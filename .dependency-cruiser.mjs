@@ -37,8 +37,8 @@ const FRONTS = {
     'ledger/(ledger|records)',
   ],
   models: [
-    'breaker|config|conversation|cool-down|credentials|model-facts|names|output-limits|provider|proxy|registry|targets',
-    'well-known-providers',
+    'breaker|config|conversation|cool-down|credentials|model-facts|names|output-limits|part-signature|provider|proxy',
+    'registry|targets|well-known-providers',
   ],
 }
 

@@ -135,7 +135,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const upstream = beside?.upstream ?? (await startUpstream())
   const chat = replyJson(chatJson('Hello from the upstream.', { usage: { prompt_tokens: 11, completion_tokens: 5 } }))
   if (!beside) {
-    upstream.fallback((exchange) => (exchange.request.path.endsWith('/embeddings') ? embed : chat)(exchange))
+    upstream.fallback((exchange) => {
+      const { path } = exchange.request
+      return (path.endsWith('/embeddings') ? embed : path.endsWith('/rerank') ? rank : chat)(exchange)
+    })
   }
   const adminKey = beside?.adminKey ?? newApiKey()
   const clock = countingClock(options.clock ?? systemClock)
@@ -233,6 +236,13 @@ const embed: Script = (exchange) => {
   const { input } = exchange.request.body as { input: string | string[] }
   const data = [input].flat().map((_, index) => ({ object: 'embedding', index, embedding: [0.5, -0.25] }))
   return replyJson({ object: 'list', data, usage: { prompt_tokens: 2, total_tokens: 2 } })(exchange)
+}
+
+/** Ranks the documents from the last to the first. */
+const rank: Script = (exchange) => {
+  const { documents, top_n: count } = exchange.request.body as { documents: string[]; top_n: number }
+  const results = documents.map((_, index) => ({ index, relevance_score: (index + 1) / documents.length }))
+  return replyJson({ results: results.toReversed().slice(0, count) })(exchange)
 }
 
 type Place = Pick<TestPlace, 'dataDir' | 'databaseUrl' | 'remove'>
@@ -359,7 +369,8 @@ const watchedLog = (): DaemonLog =>
   )
 
 /** Routes whose request bodies are sent to a model. */
-const MODEL_ROUTES = /\/(chat\/completions|completions|messages|embeddings|responses|policy-check|prompt-shield\/scan)$/
+const MODEL_ROUTES =
+  /(\/(chat\/completions|completions|messages|embeddings|responses|moderations|rerank|policy-check|prompt-shield\/scan)|Contents?|:countTokens)(\?.*)?$/
 /** Routes that return texts of customers. */
 const CUSTOMER_ROUTES = /\/(indexes|guard-rules|prompt-shield|conversations)\b/
 

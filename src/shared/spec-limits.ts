@@ -136,6 +136,10 @@ export const STREAM_END_GRACE_MS = 300
 // Embeddings
 /** Maximum number of texts in one request, as in OpenAI's API. */
 export const EMBEDDING_INPUTS = 2_048
+/** Documents of one request to rank them. */
+export const RERANK_DOCUMENTS = 1_000
+/** Texts of one moderation request. */
+export const MODERATION_INPUTS = 100
 
 // Failover. All ours.
 /** The number of retries of one model before the next model is called. */

@@ -29,8 +29,12 @@ import { createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
 import { createIdempotency, purgeExpired } from './governed/idempotency.ts'
 import { createMessageCleaner } from './governed/provider-message.ts'
+import { completionsRoutes } from './surfaces/completions/routes.ts'
+import { geminiRoutes } from './surfaces/gemini/routes.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
+import { moderationsRoutes } from './surfaces/moderations/routes.ts'
 import { openAiRoutes } from './surfaces/openai/routes.ts'
+import { rerankRoutes } from './surfaces/rerank/routes.ts'
 import { responsesRoutes } from './surfaces/responses/routes.ts'
 import { createResponseStore } from './surfaces/responses/store.ts'
 
@@ -86,6 +90,10 @@ export function openGateway(
       ...openAiRoutes(governed),
       ...responsesRoutes(governed, stored),
       ...messagesRoutes(governed),
+      ...geminiRoutes(governed),
+      ...completionsRoutes(governed),
+      ...moderationsRoutes(governed),
+      ...rerankRoutes(governed),
     ],
     jobs: [
       { name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) },

@@ -18,7 +18,7 @@ export type TextPart = { type: 'text'; text: string; cache?: CacheMark | undefin
 export type ContentPart =
   | TextPart
   | { type: 'image'; mediaType: string; data: string; cache?: CacheMark | undefined }
-  | { type: 'image_url'; url: string; cache?: CacheMark | undefined }
+  | { type: 'image_url'; url: string; mediaType?: string | undefined; cache?: CacheMark | undefined }
   | NativePart
 
 export type NativePart = { type: 'native'; origin: string; block: NativeBlock; cache?: CacheMark | undefined }
@@ -53,6 +53,8 @@ export type Message =
       role: 'tool'
       toolCallId: string
       content: Content
+      /** Set if `content` is the JSON of an object, as Gemini's function responses are. */
+      isObject?: true | undefined
       isError?: boolean | undefined
       cache?: CacheMark | undefined
     }
@@ -122,6 +124,11 @@ export type NativeOptions = {
   marks: readonly string[]
   /** Anthropic's `thinking` and `output_config.effort`. Other providers receive `reasoningEffort`. */
   thinking?: { config: ThinkingConfig | undefined; effort: string | undefined } | undefined
+  /**
+   * The field for thinking in any other API, with its value. Other providers receive `reasoningEffort`, and the field
+   * is reported as changed instead of dropped.
+   */
+  effort?: { field: string; asked: number | string } | undefined
   /** Set if the request asks for a cache lifetime of an hour, which costs more. */
   cachesForAnHour?: boolean | undefined
 }

@@ -146,6 +146,8 @@ export type EmbedCall = {
   dimensions?: number | undefined
   /** The end user's name, as set by the caller. */
   user?: string | undefined
+  /** Fields that only providers of the kind `origin` know. */
+  native?: Pick<NativeOptions, 'origin' | 'fields'> | undefined
   noTraining?: boolean | undefined
   /** As for a chat. */
   isLarge?: boolean | undefined
@@ -168,6 +170,10 @@ export type RerankCall = {
   /** The number of top-ranked documents to return. */
   count: number
   noTraining?: boolean | undefined
+  /** As for a chat. */
+  isLarge?: boolean | undefined
+  entitle?: Entitle | undefined
+  onHead?: OnHead | undefined
   /** The timeout of the whole call. */
   attemptMs: number
 }
@@ -177,6 +183,18 @@ export type Reranked = { index: number; score: number }[]
 
 /** Options that are left out if the API does not have them. A request with any other such option is rejected. */
 export type DroppableOption = 'user' | 'thinking'
+
+export type ModerationCall = Pick<
+  EmbedCall,
+  'model' | 'input' | 'noTraining' | 'isLarge' | 'entitle' | 'onHead' | 'attemptMs'
+>
+
+/** The result for one text: the categories that apply, and the score of each category between 0 and 1. */
+export type Moderation = {
+  flagged: boolean
+  categories: Record<string, boolean>
+  category_scores: Record<string, number>
+}
 
 export type Provider = {
   name: string
@@ -218,6 +236,11 @@ export type Provider = {
    * @throws ProviderError
    */
   rerank?(call: RerankCall, signal: AbortSignal): Promise<Reranked>
+  /**
+   * Classifies texts. Returns one result per text, in the same order. Absent if the API does not support moderation.
+   * @throws ProviderError
+   */
+  moderate?(call: ModerationCall, signal: AbortSignal): Promise<Moderation[]>
   close(): Promise<void>
 }
 

@@ -6,6 +6,7 @@ import type { ResolveHost } from '../platform/network/name-cache.ts'
 import { locationsOf } from './call-location.ts'
 import type { ModelTimeouts, ProviderConfig } from './config.ts'
 import { providerOnDemand } from './on-demand.ts'
+import { ORIGIN as GOOGLE_ORIGIN } from './part-signature.ts'
 import { openPool, type ProviderDeps } from './pool.ts'
 import type { CallLocation, Provider } from './provider.ts'
 import { leastThinkingTokens } from './providers/anthropic/thinking-models.ts'
@@ -165,7 +166,12 @@ function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
           const { googleProvider } = await import('./providers/google/provider.ts')
           return googleProvider(config, deps)
         },
-        (provider) => ({ ...embedding(provider), drops: droppedByGoogle }),
+        (provider) => ({
+          ...embedding(provider),
+          origin: GOOGLE_ORIGIN,
+          countTokens: async (call, signal) => (await provider()).countTokens(call, signal),
+          drops: droppedByGoogle,
+        }),
       )
     case 'bedrock':
       return providerOnDemand(

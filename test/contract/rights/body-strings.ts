@@ -1,8 +1,18 @@
 import type { z } from 'zod'
 import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
+import { COMPLETIONS_PATH } from '../../../src/shared/wire/completions.ts'
 import { TRIGGER_PATH } from '../../../src/shared/wire/event-feed.ts'
+import {
+  BATCH_EMBED_CONTENTS_PATH,
+  EMBED_CONTENT_PATH,
+  GEMINI_COUNT_TOKENS_PATH,
+  GENERATE_CONTENT_PATH,
+  STREAM_GENERATE_CONTENT_PATH,
+} from '../../../src/shared/wire/gemini.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
+import { MODERATIONS_PATH } from '../../../src/shared/wire/moderations.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wire/openai.ts'
+import { RERANK_PATH } from '../../../src/shared/wire/rerank.ts'
 import { RESPONSES_PATH } from '../../../src/shared/wire/responses.ts'
 import { definition, type JsonSchema, toInputSchema } from './generated-input.ts'
 import { ROUTE_CALLS } from './route-calls.ts'
@@ -103,6 +113,57 @@ const ANTHROPIC_FIELDS = {
 /** The system prompt as blocks. */
 const SYSTEM_BLOCKS = { ...ANTHROPIC_FIELDS, system: [CACHED_TEXT, CITED_TEXT] }
 
+const GEMINI_THOUGHT = { text: 'Hm.', thought: true, thoughtSignature: 'c2ln' }
+const GEMINI_PARTS = [
+  { text: 'hi' },
+  { inlineData: { mimeType: 'image/png', data: 'aGk=' } },
+  { fileData: { mimeType: 'image/png', fileUri: 'https://example.com/a.png' } },
+]
+const GEMINI_CONTENTS = {
+  systemInstruction: { parts: [{ text: 'Be brief.' }] },
+  contents: [
+    { role: 'user', parts: GEMINI_PARTS },
+    {
+      role: 'model',
+      parts: [...GEMINI_PARTS, GEMINI_THOUGHT, { functionCall: { id: 'call_1', name: 'look', args: {} } }],
+    },
+    {
+      role: 'user',
+      parts: [
+        {
+          functionResponse: {
+            id: 'call_1',
+            name: 'look',
+            response: {},
+            parts: [{ inlineData: { mimeType: 'image/png', data: 'aGk=' } }],
+          },
+        },
+      ],
+    },
+  ],
+  tools: [{ functionDeclarations: [{ name: 'look', description: 'Looks', parameters: {} }] }],
+}
+const GEMINI_EMBEDDING = { content: { parts: [{ text: 'hi' }] }, taskType: 'RETRIEVAL_QUERY', title: 'A title' }
+const GEMINI_REQUEST = {
+  ...GEMINI_CONTENTS,
+  model: 'models/any',
+  toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['look'] } },
+  generationConfig: {
+    stopSequences: ['END'],
+    responseMimeType: 'text/plain',
+    responseModalities: ['TEXT'],
+    thinkingConfig: { thinkingLevel: 'LOW' },
+  },
+}
+const GEMINI_BODIES = [
+  {
+    ...EXTENSIONS,
+    ...GEMINI_REQUEST,
+    fallback_models: ['test/other', { model: 'test/third' }],
+    redundancy: { on: ['timeout'], commit: 'complete' },
+  },
+]
+
 /** Additional bodies of the other surfaces. */
 const FURTHER_BODIES: Record<string, unknown[]> = {
   [`POST ${TRIGGER_PATH}`]: [
@@ -138,6 +199,17 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
       tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'look' }] },
     },
   ],
+  [`POST ${COMPLETIONS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', prompt: 'hi' }],
+  [`POST ${MODERATIONS_PATH}`]: [{ ...EXTENSIONS, input: 'hi' }],
+  [`POST ${RERANK_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', query: 'hi', documents: ['hi'] }],
+  [`POST ${GENERATE_CONTENT_PATH}`]: GEMINI_BODIES,
+  [`POST ${STREAM_GENERATE_CONTENT_PATH}`]: GEMINI_BODIES,
+  [`POST ${GEMINI_COUNT_TOKENS_PATH}`]: [
+    { ...EXTENSIONS, generateContentRequest: GEMINI_REQUEST },
+    { ...EXTENSIONS, ...GEMINI_CONTENTS },
+  ],
+  [`POST ${EMBED_CONTENT_PATH}`]: [{ ...EXTENSIONS, ...GEMINI_EMBEDDING }],
+  [`POST ${BATCH_EMBED_CONTENTS_PATH}`]: [{ ...EXTENSIONS, requests: [GEMINI_EMBEDDING] }],
   [`POST ${COUNT_TOKENS_PATH}`]: [
     { ...EXTENSIONS, model: 'test/any', ...ANTHROPIC_FIELDS },
     { model: 'test/any', ...SYSTEM_BLOCKS },

@@ -133,6 +133,75 @@ const LOG_REFERENCES: RouteCall['references'] = [
   ({ mark }) => ({ query: `${SINCE}&requestId=${mark}` }),
 ]
 
+/** Models belong to the installation. */
+const GEMINI = { access: 'key', status: 200, target: async () => 'test/any', isPublic: true } satisfies RouteCall
+
+const GEMINI_CONTENTS = {
+  systemInstruction: { parts: [{ text: 'Be brief.' }] },
+  contents: [
+    { role: 'user', parts: [{ text: 'Where is the lift?' }] },
+    {
+      role: 'model',
+      parts: [
+        { text: 'Hm.', thought: true, thoughtSignature: 'c2ln' },
+        { functionCall: { id: 'call_1', name: 'look', args: { at: 'floor 1' } } },
+      ],
+    },
+    { role: 'user', parts: [{ functionResponse: { id: 'call_1', name: 'look', response: { output: 'A lift.' } } }] },
+  ],
+  tools: [{ functionDeclarations: [{ name: 'look', description: 'Looks', parametersJsonSchema: { type: 'object' } }] }],
+  toolConfig: { functionCallingConfig: { mode: 'AUTO', allowedFunctionNames: [] } },
+  safetySettings: [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }],
+  generationConfig: {
+    candidateCount: 1,
+    stopSequences: ['END'],
+    maxOutputTokens: 50,
+    temperature: 0.5,
+    topP: 0.5,
+    topK: 10,
+    seed: 7,
+    presencePenalty: 0.1,
+    frequencyPenalty: 0.1,
+    responseLogprobs: false,
+    responseMimeType: 'text/plain',
+    responseModalities: ['TEXT'],
+    thinkingConfig: { includeThoughts: true, thinkingBudget: 512, thinkingLevel: 'LOW' },
+  },
+}
+const GEMINI_BODY = {
+  ...GEMINI_CONTENTS,
+  smltp_policy: 'public',
+  prompt_shield: { enabled: false },
+  fallback_models: ['test/other', { model: 'test/third', timeout_ms: 5000 }],
+  redundancy: { timeout_ms: 5000, on: ['timeout'], commit: 'complete' },
+}
+const GEMINI_BODY_OF_FILES = {
+  contents: [
+    { role: 'user', parts: [{ inlineData: { mimeType: 'image/png', data: 'aGk=' } }] },
+    { role: 'model', parts: [{ functionCall: { name: 'look' } }] },
+    {
+      role: 'function',
+      parts: [
+        {
+          functionResponse: {
+            name: 'look',
+            response: { found: true },
+            parts: [{ inlineData: { mimeType: 'image/png', data: 'aGk=' } }],
+          },
+        },
+      ],
+    },
+  ],
+  tools: [{ functionDeclarations: [{ name: 'look', parameters: { type: 'OBJECT' } }] }],
+  generationConfig: { responseMimeType: 'application/json', responseSchema: { type: 'STRING' } },
+}
+const GEMINI_EMBEDDING = {
+  content: { parts: [{ text: 'Hello' }] },
+  taskType: 'RETRIEVAL_QUERY',
+  title: 'A title',
+  outputDimensionality: 3,
+}
+
 export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /api/external/health': open,
   'GET /livez': open,
@@ -736,6 +805,94 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     access: 'key',
     status: 200,
     // Models belong to the installation.
+    target: async () => 'local/extract',
+    isPublic: true,
+  },
+
+  'POST /api/external/v1/completions': {
+    access: 'key',
+    status: 200,
+    bodies: () => [
+      {
+        model: 'test/any',
+        fallback_models: ['test/other', { model: 'test/third', timeout_ms: 5000 }],
+        redundancy: { timeout_ms: 5000, on: ['timeout'], commit: 'complete' },
+        smltp_policy: 'public',
+        prompt_shield: { enabled: false },
+        temperature: 0.5,
+        max_tokens: 50,
+        stream: false,
+        stream_options: { include_usage: false },
+        prompt: ['Where is the lift?'],
+        stop: ['END'],
+        top_p: 0.5,
+        frequency_penalty: 0.1,
+        presence_penalty: 0.1,
+        seed: 7,
+        user: 'someone',
+        n: 1,
+        best_of: 1,
+        echo: false,
+      },
+      { models: ['test/any', { model: 'test/b' }], prompt: 'Hello', stop: 'END' },
+    ],
+    references: [({ userId }) => ({ body: { model: 'test/any', prompt: 'Hello', user_id: userId } })],
+  },
+  'POST /api/external/v1/moderations': {
+    access: 'key',
+    status: 200,
+    bodies: () => [
+      {
+        model: 'omni-moderation-latest',
+        smltp_policy: 'public',
+        prompt_shield: { enabled: false },
+        input: ['Hello', { type: 'text', text: 'Where is the lift?' }],
+      },
+      { input: 'Hello' },
+    ],
+  },
+  'POST /api/external/v1/rerank': {
+    access: 'key',
+    status: 200,
+    bodies: () => [
+      {
+        model: 'test/any',
+        smltp_policy: 'public',
+        prompt_shield: { enabled: false },
+        query: 'Where is the lift?',
+        documents: ['In the hall.', { text: 'In the cellar.' }],
+        top_n: 1,
+        return_documents: true,
+      },
+    ],
+    references: [
+      ({ userId }) => ({ body: { model: 'test/any', query: 'lift', documents: ['hall'], user_id: userId } }),
+    ],
+  },
+  'POST /api/external/v1beta/models/{model}:generateContent': {
+    ...GEMINI,
+    bodies: () => [GEMINI_BODY, GEMINI_BODY_OF_FILES],
+  },
+  'POST /api/external/v1beta/models/{model}:streamGenerateContent': { ...GEMINI, bodies: () => [GEMINI_BODY] },
+  'POST /api/external/v1beta/models/{model}:countTokens': {
+    ...GEMINI,
+    bodies: () => [
+      { contents: [{ parts: [{ text: 'Hello' }] }], systemInstruction: { parts: [{ text: 'Be brief.' }] } },
+      { generateContentRequest: GEMINI_CONTENTS, smltp_policy: 'public', prompt_shield: { enabled: false } },
+    ],
+  },
+  'POST /api/external/v1beta/models/{model}:embedContent': {
+    ...GEMINI,
+    bodies: () => [{ ...GEMINI_EMBEDDING, smltp_policy: 'public', prompt_shield: { enabled: false } }],
+  },
+  'POST /api/external/v1beta/models/{model}:batchEmbedContents': {
+    ...GEMINI,
+    bodies: () => [{ requests: [GEMINI_EMBEDDING], smltp_policy: 'public', prompt_shield: { enabled: false } }],
+  },
+  'GET /api/external/v1beta/models': { access: 'key', status: 200, query: 'pageSize=1&pageToken=0' },
+  'GET /api/external/v1beta/models/{model}': {
+    access: 'key',
+    status: 200,
     target: async () => 'local/extract',
     isPublic: true,
   },

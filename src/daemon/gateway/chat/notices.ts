@@ -1,5 +1,6 @@
 // What the gateway changed in a request or did not send, as the answer reports it.
 import type { Change, Dropped } from '../../../shared/wire/chat.ts'
+import type { NativeOptions } from '../../models/conversation.ts'
 import { droppedBy } from '../../models/provider.ts'
 import { type Attempt, clampedTimeouts } from '../governed/chain.ts'
 import type { Running } from '../governed/operation.ts'
@@ -19,23 +20,29 @@ export function noticesOf(
   const options = prepared.call.options
   const native = options?.native
   if (!options) return { changed, dropped: input.dropped ?? NOTHING }
+  const used = options.reasoningEffort ?? (native?.effort && options.noReasoning ? 'none' : undefined)
+  const isTranslated =
+    native !== undefined &&
+    native.origin !== provider.origin &&
+    (native.effort !== undefined || !provider.supports?.('thinking', model)) &&
+    used !== undefined
+  const asked = isTranslated && limit?.thinks !== false ? (native.effort ?? askedOf(native)) : undefined
   const without = provider.drops?.(options, model) ?? NOTHING
   const names = [...without.map((option) => input.fields?.[option] ?? option), ...droppedBy(provider, model, native)]
-  const lost = names.map((field) => ({ field, why: 'provider' as const }))
-  const dropped = joined(input.dropped ?? NOTHING, lost)
-  if (!native) return { changed, dropped }
-  const isTranslated = native.origin !== provider.origin && !provider.supports?.('thinking', model)
-  const config = native.thinking?.config
-  const used = options.reasoningEffort
-  const translated: Change[] =
-    isTranslated && limit?.thinks !== false && config && used !== undefined
-      ? [
-          config.budget_tokens === undefined
-            ? { field: 'thinking', asked: config.type, used, why: 'provider' }
-            : { field: 'thinking.budget_tokens', asked: config.budget_tokens, used, why: 'provider' },
-        ]
-      : []
-  return { changed: joined(changed, translated), dropped }
+  const lost = names
+    .filter((field) => !(isTranslated && field === native.effort?.field))
+    .map((field) => ({ field, why: 'provider' as const }))
+  const translated: Change[] = asked && used !== undefined ? [{ ...asked, used, why: 'provider' }] : []
+  return { changed: joined(changed, translated), dropped: joined(input.dropped ?? NOTHING, lost) }
+}
+
+/** The thinking option in Anthropic's form. */
+function askedOf({ thinking }: NativeOptions): NativeOptions['effort'] {
+  const config = thinking?.config
+  if (!config) return undefined
+  return config.budget_tokens === undefined
+    ? { field: 'thinking', asked: config.type }
+    : { field: 'thinking.budget_tokens', asked: config.budget_tokens }
 }
 
 const NOTHING: readonly never[] = []

@@ -16,10 +16,7 @@ export type StreamWording = {
 
 /** Creates an answer that streams as it arrives. */
 export function streamInWords(wording: StreamWording, stream: ClientStream): Answer {
-  const close = (frames: string): Rendered => ({
-    contentType: 'text/event-stream; charset=utf-8',
-    ...stream.close(frames),
-  })
+  const close = (frames: string): Rendered => ({ contentType: stream.contentType, ...stream.close(frames) })
   return {
     add(parts) {
       const frames = wording.say(parts)

@@ -141,7 +141,8 @@ function timeoutsOf(
   // The last model has no fallback, and some models reason for a long time without output. An early timeout would
   // lose the answer without any benefit.
   const patience = isLast ? 'last' : 'default'
-  const wholeMs = own.attemptMs ?? limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
+  const wholeMs =
+    own.attemptMs ?? limits.attemptMs ?? (isLive ? Number.POSITIVE_INFINITY : ATTEMPT_TIMEOUT_MS[patience])
   const attemptMs = within(ATTEMPT_TIMEOUT_MS, entry.timeout_ms ?? options.timeout_ms) ?? wholeMs
   const firstMs = own.firstTokenMs ?? limits.firstTokenMs ?? Math.min(attemptMs, FIRST_TOKEN_TIMEOUT_MS[patience])
   const askedMs = entry.first_token_timeout_ms ?? options.first_token_timeout_ms

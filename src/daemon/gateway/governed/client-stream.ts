@@ -16,7 +16,11 @@ export type KeepAlive = {
   frame: string
   /** Whether it may be the first frame. The status is then 200, so a later failure becomes an error frame. */
   opens: boolean
+  /** The content type of the stream. Default: server-sent events. */
+  contentType?: string
 }
+
+const SERVER_SENT_EVENTS = 'text/event-stream; charset=utf-8'
 
 type Options = {
   clock: Clock
@@ -48,6 +52,10 @@ export class ClientStream {
     if (options.everyMs > 0) this.#arm(options.everyMs)
   }
 
+  get contentType(): string {
+    return this.#options.keepAlive.contentType ?? SERVER_SENT_EVENTS
+  }
+
   /** Whether the client has received the head of the response. */
   get isOpen(): boolean {
     return this.#stream !== undefined
@@ -55,7 +63,7 @@ export class ClientStream {
 
   /** Sends complete frames. Returns false if the client is slow: await `drained` before the next call. */
   send(frames: string): boolean {
-    this.#stream ??= this.#context.openStream()
+    this.#stream ??= this.#open()
     this.#left.add(frames)
     this.#quietSinceMs = this.#options.clock.monotonic()
     if (!this.#options.keep) return this.#stream.write(frames)
@@ -88,7 +96,7 @@ export class ClientStream {
 
   /** Sends the last frames and ends the response. */
   end(): void {
-    this.#stream ??= this.#context.openStream()
+    this.#stream ??= this.#open()
     this.#stream.end(this.#tail)
   }
 
@@ -96,6 +104,11 @@ export class ClientStream {
   stop(): void {
     this.#timer?.cancel()
     this.#timer = undefined
+  }
+
+  #open(): EventStream {
+    const { contentType } = this.#options.keepAlive
+    return this.#context.openStream(contentType === undefined ? undefined : { 'content-type': contentType })
   }
 
   #arm(ms: number): void {

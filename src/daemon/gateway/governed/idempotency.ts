@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { ERRORS, GatewayError, invalidField } from '../../../shared/errors.ts'
 import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
@@ -146,7 +147,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
     async once(context, route, prepare) {
       const key = keyOf(context)
       if (key === undefined) return (await prepare())(undefined)
-      const fingerprint = context.bodySha256
+      const fingerprint = fingerprintOf(context)
       if (fingerprint === '') throw new Error(`${route} does not hash its body, so its requests cannot be compared`)
       const { tenantId, keyId: apiKeyId } = context.caller
       const scope = { tenantId, apiKeyId, route, idempotencyKey: key }
@@ -184,6 +185,12 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
     },
     close: claims.close,
   }
+}
+
+/** On some routes, the path names the model. The request is then its body, its path and its query. */
+function fingerprintOf({ bodySha256, params, query }: RequestContext): string {
+  if (bodySha256 === '' || Object.keys(params).length === 0) return bodySha256
+  return hash('sha256', JSON.stringify([bodySha256, params, query]), 'hex')
 }
 
 const isLive = (known: { expires_at: string; lease_until: string | null }, now: string): boolean =>

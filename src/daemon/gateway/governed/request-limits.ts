@@ -29,6 +29,9 @@ export function answerLimit(
   return byDefault && !(limit && limit.most < byDefault.most) ? byDefault : limit
 }
 
+/** What the APIs call the messages, by the field that contains them. */
+const ITEMS = { messages: 'messages', input: 'items', contents: 'contents' } as const
+
 /**
  * Checks the number of messages. Requests of some APIs have other names for messages.
  * @throws VALIDATION_ERROR naming `field`
@@ -37,12 +40,11 @@ export function requireFewMessages(
   messages: readonly unknown[],
   operator: OperatorLimits,
   key: KeyRequestLimits,
-  field: 'messages' | 'input' = 'messages',
+  field: keyof typeof ITEMS = 'messages',
 ): void {
   const limit = lowest(operator.messages, key.messages)
   if (!limit || messages.length <= limit.most) return
-  const what = field === 'input' ? 'items' : 'messages'
-  throw invalidField(field, `The request has ${messages.length} ${what}; ${allowed(limit)}. Send fewer.`)
+  throw invalidField(field, `The request has ${messages.length} ${ITEMS[field]}; ${allowed(limit)}. Send fewer.`)
 }
 
 /**

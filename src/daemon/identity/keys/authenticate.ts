@@ -136,15 +136,22 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
 }
 
 /**
- * Anthropic's clients send `x-api-key`. A request with two different keys is rejected, because the caller is then
- * ambiguous.
+ * Anthropic's clients send `x-api-key`, and Google's clients `x-goog-api-key`. A request with two different keys is
+ * rejected, because the caller is then ambiguous.
  */
-function presentedKey({ authorization, 'x-api-key': apiKey }: ClientRequest['headers']): string {
-  if (apiKey === undefined) return bearerToken(authorization)
-  if (typeof apiKey !== 'string' || (authorization !== undefined && bearerToken(authorization) !== apiKey)) {
-    throw unauthorized('Send one API key, as "Authorization: Bearer <API_KEY>" or as "x-api-key".')
+function presentedKey({
+  authorization,
+  'x-api-key': apiKey,
+  'x-goog-api-key': googleKey,
+}: ClientRequest['headers']): string {
+  if (apiKey === undefined && googleKey === undefined) return bearerToken(authorization)
+  const bearer = authorization === undefined ? undefined : bearerToken(authorization)
+  const given = [apiKey, googleKey, bearer].filter((key) => key !== undefined)
+  const [key] = given
+  if (typeof key !== 'string' || given.some((other) => other !== key)) {
+    throw unauthorized('Send one API key, as "Authorization: Bearer <API_KEY>", "x-api-key" or "x-goog-api-key".')
   }
-  return apiKey
+  return key
 }
 
 /** Returns the bearer token (RFC 6750 §2.1). The name of the scheme is case-insensitive. */

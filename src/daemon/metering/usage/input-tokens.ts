@@ -78,7 +78,7 @@ function addContent(texts: string[], content: Content, { image, document, byte }
       // The data of a file is not text; its tokens are estimated from its size.
       texts.push(
         JSON.stringify(part.block, function (this: { type?: unknown }, name: string, value: unknown) {
-          if (name === 'url' || name === 'file_id') tokens += document
+          if (name === 'url' || name === 'file_id' || name === 'fileUri') tokens += document
           if (name !== 'data' || this.type !== 'base64' || typeof value !== 'string') return value
           tokens += Math.ceil(value.length * byte)
           return undefined

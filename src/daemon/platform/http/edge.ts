@@ -30,6 +30,7 @@ import { CooperativeQueue } from './cooperative-queue.ts'
 import type { Cors } from './cors.ts'
 import { shuttingDown, toErrorReply } from './error-response.ts'
 import { BUNDLE_ID_HEADER, Exchange, RunningExchanges } from './exchange.ts'
+import { takeKeyFromAddress } from './key-in-address.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
 import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead, type Target } from './request-head.ts'
@@ -114,7 +115,7 @@ export class Edge {
     const method = request.method ?? ''
     let shape: ErrorShape | undefined
     try {
-      const { path, search } = this.#checkHead(exchange)
+      const { path, search: given } = this.#checkHead(exchange)
       const preflight = cors?.preflight(request)
       if (preflight) {
         this.#answerPreflight(exchange, preflight)
@@ -122,6 +123,7 @@ export class Edge {
       }
       const { route, params } = router.match(method, path)
       shape = route.errors
+      const search = route.takesKeyInAddress ? takeKeyFromAddress(request, path, given) : given
       if (expects === 'something unknown') throw unknownExpectation()
       if (route.access !== 'none') this.#refuseWhenBusy(route)
       exchange.callsModels = route.callsModels === true
@@ -308,7 +310,8 @@ export class Edge {
       response.destroy()
       return
     }
-    const facts = { error, request_id: requestId, route: `${request.method} ${request.url}` }
+    // Without the query, which may contain an API key.
+    const facts = { error, request_id: requestId, route: `${request.method} ${request.url?.split('?', 1)[0]}` }
     const answer = toErrorReply(error, shape, exchange, () => {
       this.#options.log.error(facts, 'a request failed with an unexpected error')
     })

@@ -1,7 +1,9 @@
 import { compatCodeOf, ERRORS, GatewayError } from '../../../shared/errors.ts'
+import type { GoogleError as GoogleErrorBody } from '../../../shared/wire/gemini.ts'
 import type { MessagesError } from '../../../shared/wire/messages.ts'
 import type { OpenAiError } from '../../../shared/wire/openai.ts'
 import { isStoreFailure } from '../db/store-failure.ts'
+import { googleError } from './google-error.ts'
 import { RequestAborted } from './request-aborted.ts'
 import type { ErrorShape, Reply } from './route.ts'
 
@@ -47,6 +49,7 @@ const BODIES: Record<ErrorShape, (error: GatewayError, ids: RequestIds) => objec
   structured: structuredBody,
   openai: openAiBody,
   anthropic: anthropicBody,
+  google: googleBody,
 }
 
 /** OpenAI's and Anthropic's clients obey this header, instead of deciding by the status. */
@@ -140,6 +143,15 @@ const ANTHROPIC_TYPES = new Map<number, string>([
   [429, 'rate_limit_error'],
   [503, 'overloaded_error'],
 ])
+
+function googleBody(error: GatewayError, ids: RequestIds): object {
+  const { code, message, retryAfterSeconds } = error
+  return {
+    success: false,
+    error: googleError({ status: ERRORS[code].status, message, reason: code, retryAfterSeconds }),
+    ...commonMembers(error, ids),
+  } satisfies GoogleErrorBody
+}
 
 /** The property `error` of a flat body. */
 export function flatLabel({ code, details }: GatewayError): string {

@@ -23,8 +23,8 @@ export type Access = 'none' | 'key' | 'operator' | Section
  */
 export type RateClass = 'write' | 'read' | 'general' | 'unmetered'
 
-/** The shape of a route's error bodies: one of our two shapes, OpenAI's or Anthropic's. */
-export type ErrorShape = 'flat' | 'structured' | 'openai' | 'anthropic'
+/** The shape of a route's error bodies: one of our two shapes, or the shape of OpenAI, Anthropic or Google. */
+export type ErrorShape = 'flat' | 'structured' | 'openai' | 'anthropic' | 'google'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
@@ -81,10 +81,15 @@ export type ResponseDoc = {
 
 export type Route = {
   method: Method
-  /** The full path. The value of a `{name}` segment is decoded and passed to the handler. */
+  /**
+   * The full path. The value of a `{name}` segment is decoded and passed to the handler. Text after the last `}`, such
+   * as `:generateContent`, must end the path.
+   */
   path: string
   /** If true, the last segment of the pattern matches the rest of the path, including slashes. */
   takesRest?: true
+  /** The route also accepts the API key as the query parameter `key`. */
+  takesKeyInAddress?: true
   access: Access
   rate: RateClass
   /** The rate class of this request, for a route with two kinds of response. Overrides `rate`. */

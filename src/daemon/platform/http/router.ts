@@ -14,13 +14,16 @@ export type Router = {
   shapeOf(method: string, path: string): ErrorShape
 }
 
-type Pattern = { segments: string[]; takesRest: boolean; byMethod: Map<string, Route> }
+/** `suffix`: the text after the last parameter, which must end the path. */
+type Pattern = { path: string; segments: string[]; suffix: string; takesRest: boolean; byMethod: Map<string, Route> }
 
-/** Many clients put `/v1` directly after the host, regardless of their base URL. */
-const toLongPath = (path: string): string => (/^\/v1(?:\/|$)/.test(path) ? `/api/external${path}` : path)
+/** Many clients put `/v1` or `/v1beta` directly after the host, regardless of their base URL. */
+const toLongPath = (path: string): string => (/^\/v1(?:beta)?(?:\/|$)/.test(path) ? `/api/external${path}` : path)
 
 /** Routes for clients of other APIs are below this segment of a full path. */
 const CLIENTS = { at: 3, name: 'v1' } as const
+/** Routes for Google's clients. */
+const GOOGLE_PREFIX = '/api/external/v1beta/'
 
 const NO_PARAMS: Record<string, string> = Object.freeze({})
 
@@ -49,6 +52,7 @@ export function createRouter(routes: readonly Route[]): Router {
       const route =
         byMethod?.get(lookupMethod(method)) ?? byMethod?.values().next().value ?? routeAbove(fixed, segments)
       if (route) return route.errors
+      if (path.startsWith(GOOGLE_PREFIX)) return 'google'
       if (isOfClients(segments)) return 'openai'
       return path.startsWith('/api/admin/') ? 'structured' : 'flat'
     },
@@ -76,10 +80,12 @@ function add(fixed: Map<string, Map<string, Route>>, patterns: Pattern[], route:
     byMethod = fixed.get(route.path) ?? new Map()
     fixed.set(route.path, byMethod)
   } else {
-    const segments = route.path.split('/')
-    let pattern = patterns.find((known) => known.segments.join('/') === route.path)
+    let pattern = patterns.find((known) => known.path === route.path)
     if (!pattern) {
-      pattern = { segments, takesRest: route.takesRest === true, byMethod: new Map() }
+      const end = route.path.lastIndexOf('}') + 1
+      const suffix = route.path.indexOf('/', end) < 0 ? route.path.slice(end) : ''
+      const segments = route.path.slice(0, route.path.length - suffix.length).split('/')
+      pattern = { path: route.path, segments, suffix, takesRest: route.takesRest === true, byMethod: new Map() }
       patterns.push(pattern)
     }
     byMethod = pattern.byMethod
@@ -102,16 +108,22 @@ function pick(byMethod: Map<string, Route>, method: string, path: string): Route
 
 const isParameter = (segment: string): boolean => segment.startsWith('{')
 
-const fits = ({ segments: expected, takesRest }: Pattern, segments: string[]): boolean =>
+const fits = ({ segments: expected, suffix, takesRest }: Pattern, segments: string[]): boolean =>
   (takesRest ? expected.length <= segments.length : expected.length === segments.length) &&
-  expected.every((segment, at) => (isParameter(segment) ? segments[at] !== '' : segments[at] === segment))
+  expected.every((segment, at) => (isParameter(segment) ? segments[at] !== '' : segments[at] === segment)) &&
+  (suffix === '' || endsWith(segments.at(-1) ?? '', suffix))
 
-function paramsOf({ segments: expected, takesRest }: Pattern, segments: string[]): Record<string, string> {
+/** The text before the suffix is the value of a parameter, so it must not be empty. */
+const endsWith = (segment: string, suffix: string): boolean =>
+  segment.length > suffix.length && segment.endsWith(suffix)
+
+function paramsOf({ segments: expected, suffix, takesRest }: Pattern, segments: string[]): Record<string, string> {
   const params: Record<string, string> = {}
   for (const [at, segment] of expected.entries()) {
     if (!isParameter(segment)) continue
-    const isRest = takesRest && at === expected.length - 1
-    params[segment.slice(1, -1)] = decodeSegment(isRest ? segments.slice(at).join('/') : (segments[at] as string))
+    const isLast = at === expected.length - 1
+    const text = takesRest && isLast ? segments.slice(at).join('/') : (segments[at] as string)
+    params[segment.slice(1, -1)] = decodeSegment(isLast ? text.slice(0, text.length - suffix.length) : text)
   }
   return params
 }

@@ -82,6 +82,8 @@ export function descriptionOf({ description, operation, result, requested_model,
 const OPERATIONS = new Map<unknown, string>([
   ['embedding', 'embedding'],
   ['token.count', 'count of tokens'],
+  ['moderation', 'moderation'],
+  ['rerank', 'reranking'],
 ])
 
 /** Returns the resource of an action. For a request, the resource is the requested model. */

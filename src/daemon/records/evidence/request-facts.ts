@@ -29,7 +29,7 @@ export type RequestFacts = {
   requestId: string
   /** Method and path pattern of the route. */
   endpoint: string
-  operation: 'chat.completion' | 'embedding' | 'token.count'
+  operation: 'chat.completion' | 'embedding' | 'token.count' | 'moderation' | 'rerank'
   tenantId: string
   keyId: string
   userId: string

@@ -2,9 +2,19 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { Format } from '../../../../src/daemon/knowledge/ingest/extract/format.ts'
 import { endpointOf } from '../../../../src/daemon/platform/http/route.ts'
 import { CHAT_PATH } from '../../../../src/shared/wire/chat.ts'
+import { COMPLETIONS_PATH } from '../../../../src/shared/wire/completions.ts'
+import {
+  BATCH_EMBED_CONTENTS_PATH,
+  EMBED_CONTENT_PATH,
+  GEMINI_COUNT_TOKENS_PATH,
+  GENERATE_CONTENT_PATH,
+  STREAM_GENERATE_CONTENT_PATH,
+} from '../../../../src/shared/wire/gemini.ts'
 import { TextInputs } from '../../../../src/shared/wire/indexes.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../../src/shared/wire/messages.ts'
+import { MODERATIONS_PATH } from '../../../../src/shared/wire/moderations.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../../src/shared/wire/openai.ts'
+import { RERANK_PATH } from '../../../../src/shared/wire/rerank.ts'
 import { RESPONSES_PATH } from '../../../../src/shared/wire/responses.ts'
 import { bodiesOf, stringsIn, stringsOf } from '../../../contract/rights/body-strings.ts'
 import type { World } from '../../../contract/rights/world.ts'
@@ -18,6 +28,8 @@ const PERSONAL = 'Write to ada.lovelace@analytical.org'
 /** Routes whose text reaches a model. */
 const ENDPOINTS = [
   ...[CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, RESPONSES_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH],
+  ...[COMPLETIONS_PATH, MODERATIONS_PATH, RERANK_PATH, GENERATE_CONTENT_PATH, STREAM_GENERATE_CONTENT_PATH],
+  ...[GEMINI_COUNT_TOKENS_PATH, EMBED_CONTENT_PATH, BATCH_EMBED_CONTENTS_PATH],
 ].map((path) => `POST ${path}`)
 
 /** Strings that are not prompts, on every route: the model, the rules, the caller and the format. */
@@ -30,13 +42,14 @@ const NO_TEXT: readonly RegExp[] = [
   /^\.(previous_response_id|include\[\]|truncation|reasoning\.summary|input\[\]\.(status|phase))$/,
   // Keywords of the API.
   /(^|\.)(type|role|effort|reasoning_effort|encoding_format|modalities\[\]|tool_choice|detail|syntax|mode)$/,
+  /\.(responseMimeType|responseModalities\[\]|thinkingLevel|taskType|generateContentRequest\.model)$/,
   // Ids and names of tools, formats and schemas.
   /\.(tool_call_id|tool_use_id|call_id|file_id|id|name|namespace|tool_calls\[\]\.function\.name)$/,
   // The lifetime and the scope of a cache entry.
   /\.cache_control\.(ttl|scope)$/,
   // Images, and data that a model has signed or encrypted. Each has a form of its own; other values are inspected
   // (`UNSEALED`) or rejected (`MALFORMED`).
-  /\.(url|image_url|media_type|data|signature|origin|encrypted_content)$/,
+  /\.(url|fileUri|image_url|media_type|mimeType|data|signature|origin|encrypted_content)$/,
 ]
 const isText = (path: string) => !NO_TEXT.some((pattern) => pattern.test(path))
 
@@ -226,7 +239,8 @@ describe('guards scan every text of every request', () => {
     for (const path of texts) {
       const leaves = tried.filter((leaf) => leaf.path === path)
       for (const leaf of leaves) {
-        const answer = await post(endpoint.slice('POST '.length), leaf.replaced(PERSONAL) as object)
+        const called = endpoint.slice('POST '.length).replace('{model}', 'test/any')
+        const answer = await post(called, leaf.replaced(PERSONAL) as object)
         if (answer.status !== 403 || !answer.text.includes('EMAIL')) missed.push([path, answer.status, answer.text])
       }
       if (leaves.length === 0) missed.push([path, 'no body has it'])

@@ -5,67 +5,18 @@ import {
   type EmbeddingsResponse,
   OPENAI_EMBEDDINGS_PATH,
 } from '../../../../shared/wire/openai.ts'
-import { textOf } from '../../../models/conversation.ts'
-import { type Embeddings, ProviderError, type TokenUsage } from '../../../models/provider.ts'
-import { createPacer, runInSlices } from '../../../platform/pacing.ts'
+import type { Embeddings, TokenUsage } from '../../../models/provider.ts'
 import { toBase64 } from '../../../platform/text/floats.ts'
 import { requireModel } from '../../chat/input.ts'
-import { countBilledTokens } from '../../governed/count-tokens.ts'
-import type { GovernedInput } from '../../governed/input.ts'
-import { jsonPartsDelivery } from '../../governed/json-delivery.ts'
-import type { Operation } from '../../governed/operation.ts'
+import { type EmbeddingsInput, embeddingsOperation } from '../embedding-operation.ts'
 
-export type EmbeddingsInput = GovernedInput & Pick<EmbeddingsRequest, 'dimensions' | 'encoding_format'>
-
-/** Embeds the screened texts, one vector per text. */
-export const EMBEDDINGS: Operation<EmbeddingsInput, undefined, Embeddings> = {
-  name: 'embedding',
+/** The embeddings operation in OpenAI's form. */
+export const EMBEDDINGS = embeddingsOperation({
   path: OPENAI_EMBEDDINGS_PATH,
   errors: 'openai',
-  isCompatible: true,
-  prepare: () => ({ facts: {}, value: undefined }),
-  orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
-    requestId,
-    caller,
-    payer,
-    attempts: chain.attempts,
-    call: { ...conversation, options, maxTokens: 0 },
-  }),
-  async begin(
-    { context, screened, signal },
-    { provider, model },
-    { timeouts: { attemptMs }, entitle, onHead, onFirstOutput },
-  ) {
-    if (!provider.embed) throw new ProviderError('bad_request', 'This provider does not support embeddings.')
-    const { conversation, options, policy, input } = screened
-    const { noTraining } = policy.document.privacyHeaders
-    const texts = conversation.messages.map(({ content }) => textOf(content))
-    const { dimensions } = input
-    const { isLarge } = context
-    const call = {
-      model,
-      input: texts,
-      dimensions,
-      user: options?.user,
-      noTraining,
-      isLarge,
-      entitle,
-      onHead,
-      attemptMs,
-    }
-    const embeddings = await provider.embed(call, signal)
-    onFirstOutput()
-    return embeddings
-  },
-  async deliver(running, opened, deps) {
-    const { attempt, begun } = opened
-    opened.close(undefined)
-    const output = { usage: begun.usage, isFinal: true, generated: '' }
-    const usage = await countBilledTokens(running, opened, 0, output, deps)
-    const parts = responseParts(begun, attempt.modelId, usage, running.screened.input)
-    return await runInSlices(jsonPartsDelivery(parts, usage), createPacer())
-  },
-}
+  render: ({ running, opened, usage }) =>
+    responseParts(opened.begun, opened.attempt.modelId, usage, running.screened.input),
+})
 
 /** @throws MODEL_REQUIRED */
 export function toEmbeddingsInput(request: EmbeddingsRequest): EmbeddingsInput {

@@ -187,7 +187,7 @@ const toDetail = ({ origin, text, signature, data }: Reasoning) => ({
   ...(data !== undefined && { data }),
 })
 
-const toUsage = ({ inputTokens, outputTokens, cacheReadTokens, reasoningTokens }: TokenUsage): OpenAiUsage => ({
+export const toUsage = ({ inputTokens, outputTokens, cacheReadTokens, reasoningTokens }: TokenUsage): OpenAiUsage => ({
   prompt_tokens: inputTokens,
   completion_tokens: outputTokens,
   total_tokens: inputTokens + outputTokens,

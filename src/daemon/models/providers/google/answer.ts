@@ -1,22 +1,26 @@
 import { isObject, type Json, member } from '../../../platform/text/json.ts'
-import { type ChatPart, ProviderError } from '../../provider.ts'
+import { ORIGIN, signatureOf, synthesisedId } from '../../part-signature.ts'
+import { type ChatPart, type NativeKind, ProviderError } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
 import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'
 import { END_MARK, isHeartbeat, parseEvent } from '../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse-event.ts'
 import { toLogprobs } from './logprobs.ts'
-import { ORIGIN, signatureOf, synthesisedId } from './signature.ts'
 import { toTokenUsage } from './usage.ts'
 
 /**
  * Decodes answers of Gemini models. Only some intermediaries send an end marker. Each event is a response with the same
  * structure, and the last event with a candidate contains the finish reason.
  */
-export const googleFormat: AnswerFormat = { createEventDecoder, decodeBody, endsWithBody: true }
+export const googleFormat: AnswerFormat = formatOf({ isNative: false })
 
-/** The content that one answer has so far. */
-type Seen = { toolCalls: number; content: boolean }
+/** For requests in Gemini's own form: the answer also has the steps of server tools, and metadata such as citations. */
+export const nativeFormat: AnswerFormat = formatOf({ isNative: true })
+
+/** The content that one answer has so far. `isNative`: whether it includes parts that only this API has. */
+type Seen = { toolCalls: number; content: boolean; isNative: boolean }
+type Form = Pick<Seen, 'isNative'>
 
 /**
  * Finish reasons and their outcomes. Reasons that indicate a failure (OTHER, MALFORMED_FUNCTION_CALL,
@@ -46,14 +50,24 @@ const NOT_FINISHED = new Set(['', '0', 'FINISH_REASON_UNSPECIFIED'])
 
 /** Steps of Google's server tools. These steps are not part of the answer. */
 const SERVER_STEPS = new Set(['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'])
+/** Members of a candidate that describe the sources of an answer. */
+const METADATA = ['groundingMetadata', 'citationMetadata', 'urlContextMetadata'] as const
 /**
  * The known members of a part. If a part has any other member, it is never skipped, because it may be requested
  * content, such as an image.
  */
 const READ_MEMBERS = new Set(['text', 'thought', 'thoughtSignature', 'functionCall', 'partMetadata'])
 
-function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
-  const seen: Seen = { toolCalls: 0, content: false }
+function formatOf(form: Form): AnswerFormat {
+  return {
+    createEventDecoder: () => createEventDecoder(form),
+    decodeBody: (body) => decodeBody(body, form),
+    endsWithBody: true,
+  }
+}
+
+function createEventDecoder({ isNative }: Form): (event: SseEvent, draft: AnswerDraft) => void {
+  const seen: Seen = { toolCalls: 0, content: false, isNative }
 
   return function decode({ data, cut }, draft) {
     const trimmed = data.trim()
@@ -71,9 +85,9 @@ function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
 }
 
 /** Decodes a response, or the list of responses that a stream without `alt=sse` returns. */
-function decodeBody(body: unknown): ChatPart[] {
+function decodeBody(body: unknown, { isNative }: Form): ChatPart[] {
   const draft: AnswerDraft = { parts: [], ending: undefined, usage: undefined, done: false }
-  const seen: Seen = { toolCalls: 0, content: false }
+  const seen: Seen = { toolCalls: 0, content: false, isNative }
   for (const response of Array.isArray(body) ? body : [body]) {
     if (!isObject(response)) throw unreadableError('an answer that is not an object')
     decodeResponse(response, draft, seen)
@@ -97,6 +111,8 @@ function decodeResponse(response: Json, draft: AnswerDraft, seen: Seen): void {
     }
     const ending = toEnding(candidate.finishReason)
     if (ending) draft.ending = worseEnding(draft.ending, ending)
+    // Gemini 1 sends sources after the finish reason.
+    if (seen.isNative) addMetadata(candidate, draft.parts, seen)
   }
 
   const usage = toTokenUsage(response.usageMetadata)
@@ -113,7 +129,10 @@ function addContent({ content, logprobsResult }: Json, responseId: unknown, part
   for (const part of received) {
     if (!isObject(part)) throw unreadableError('content of an unknown kind')
     const others = Object.keys(part).filter((name) => part[name] !== null && !READ_MEMBERS.has(name))
-    if (others.some((name) => SERVER_STEPS.has(name))) continue
+    if (others.some((name) => SERVER_STEPS.has(name))) {
+      if (seen.isNative) parts.push(toNative('block', part, seen))
+      continue
+    }
     if (others.length > 0) throw unreadableError('content of an unknown kind')
     const { text, functionCall } = part
     const signature = typeof part.thoughtSignature === 'string' ? part.thoughtSignature : undefined
@@ -133,6 +152,21 @@ function addContent({ content, logprobsResult }: Json, responseId: unknown, part
     }
   }
 }
+
+/** Sources and citations of an answer. They contain text of other sites, so they pass the guards like tool calls. */
+function addMetadata(candidate: Json, parts: ChatPart[], seen: Seen): void {
+  const metadata = METADATA.filter((name) => isObject(candidate[name])).map((name) => [name, candidate[name]])
+  if (metadata.length > 0) parts.push(toNative('citation', Object.fromEntries(metadata), seen))
+}
+
+const toNative = (native: NativeKind, value: Json, seen: Seen): ChatPart => ({
+  type: 'tool_call',
+  index: seen.toolCalls++,
+  id: '',
+  name: '',
+  arguments: JSON.stringify(value),
+  native,
+})
 
 /**
  * A tool call arrives complete, with its arguments as an object. Google streams arguments only on request, and the

@@ -1,4 +1,5 @@
 import { isObject, member, tokenCount } from '../../../platform/text/json.ts'
+import { ORIGIN } from '../../part-signature.ts'
 import { type EmbedCall, type Embeddings, ProviderError } from '../../provider.ts'
 import { embeddedTokens, toVectors } from '../../vectors.ts'
 import { reportedError, unreadableError } from '../stream/failure.ts'
@@ -12,7 +13,8 @@ const MAX_TEXTS = 100
  * @param resource the API's name of the model
  * @throws ProviderError `bad_request` if there are more texts than the API allows in one batch
  */
-export function toEmbedRequest({ input, dimensions }: EmbedCall, resource: string): object {
+export function toEmbedRequest({ input, dimensions, native }: EmbedCall, resource: string): object {
+  const fields = native?.origin === ORIGIN ? native.fields : {}
   if (input.length > MAX_TEXTS) {
     throw new ProviderError(
       'bad_request',
@@ -24,6 +26,7 @@ export function toEmbedRequest({ input, dimensions }: EmbedCall, resource: strin
       model: resource,
       content: { parts: [{ text }] },
       outputDimensionality: dimensions,
+      ...fields,
     })),
   }
 }

@@ -1,9 +1,9 @@
 // Converts conversations to the contents of Gemini.
 import { appendTo } from '../../../../shared/lists.ts'
 import { parseObject } from '../../../platform/text/json.ts'
-import { type Content, citedText, type Message, type ToolCall, textOf } from '../../conversation.ts'
+import { type Content, citedText, type Message, type NativePart, type ToolCall, textOf } from '../../conversation.ts'
+import { INLINE_DATA, isSynthesised, ORIGIN, toSignature } from '../../part-signature.ts'
 import { ProviderError } from '../../provider.ts'
-import { isSynthesised, ORIGIN, toSignature } from './signature.ts'
 
 type Part = Record<string, unknown>
 export type GoogleContent = { role: 'user' | 'model'; parts: Part[] }
@@ -50,12 +50,13 @@ function append(contents: GoogleContent[], role: GoogleContent['role'], parts: P
   else if (parts.length > 0) contents.push({ role, parts })
 }
 
-/** Text and inline images. Empty text is dropped, because Google rejects it. */
+/** Texts, images and parts of Gemini's own API. Empty text is dropped, because Google rejects it. */
 function toParts(content: Content): Part[] {
   const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
   return parts.flatMap((part): Part[] => {
-    if (part.type === 'image_url') throw badRequest('The provider does not support images by address.')
+    if (part.type === 'image_url') return [{ fileData: { mimeType: part.mediaType, fileUri: part.url } }]
     if (part.type === 'native') {
+      if (part.origin === ORIGIN) return [toNativePart(part)]
       const text = citedText(part)?.text
       if (text === undefined) throw badRequest(`The provider does not support blocks of type ${part.block.type}.`)
       return text === '' ? [] : [{ text }]
@@ -63,6 +64,13 @@ function toParts(content: Content): Part[] {
     if (part.type === 'image') return [{ inlineData: { mimeType: part.mediaType, data: part.data } }]
     return part.text === '' ? [] : [{ text: part.text }]
   })
+}
+
+/** A part of Gemini's API. Inline data has the form of Anthropic's documents, in which guards recognise base64. */
+function toNativePart({ block: { type, source, ...members } }: NativePart): Part {
+  if (type !== INLINE_DATA) return members
+  const { type: _, media_type: mimeType, ...data } = source as Part
+  return { inlineData: { mimeType, ...data }, ...members }
 }
 
 function toModelParts({ content, toolCalls = [], reasoning = [] }: AssistantMessage, signedCalls: boolean): Part[] {
@@ -107,16 +115,16 @@ function toResultParts(results: readonly ToolMessage[], calls: readonly ToolCall
   const placed = results.map((result) => ({ result, place: calls.findIndex(({ id }) => id === result.toolCallId) }))
   placed.sort((left, right) => left.place - right.place)
   const responses = placed.map(({ result, place }) => toFunctionResponse(result, calls[place]))
-  const images = placed.flatMap(({ result }) => toParts(result.content).filter((part) => 'inlineData' in part))
-  return [...responses, ...images]
+  const files = placed.flatMap(({ result }) => toParts(result.content).filter((part) => !('text' in part)))
+  return [...responses, ...files]
 }
 
-function toFunctionResponse({ content, isError }: ToolMessage, call: ToolCall | undefined): Part {
+function toFunctionResponse({ content, isObject, isError }: ToolMessage, call: ToolCall | undefined): Part {
   if (!call) throw badRequest('A tool result does not match any tool call of the previous turn.')
   const text = textOf(content)
-  return {
-    functionResponse: { ...callId(call.id), name: call.name, response: isError ? { error: text } : { output: text } },
-  }
+  // A guard may have replaced the object by a notice.
+  const response = (isObject && parseObject(text)) || (isError ? { error: text } : { output: text })
+  return { functionResponse: { ...callId(call.id), name: call.name, response } }
 }
 
 const callId = (id: string) => (isSynthesised(id) ? {} : { id })

@@ -1,19 +1,22 @@
+import { member, tokenCount } from '../../../platform/text/json.ts'
 import type { EndpointConfig } from '../../config.ts'
 import { withNoTraining } from '../../no-training.ts'
+import { ORIGIN } from '../../part-signature.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
+import { unreadableError } from '../stream/failure.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { jsonRequest } from '../stream/upstream.ts'
-import { googleFormat } from './answer.ts'
+import { googleFormat, nativeFormat } from './answer.ts'
 import { toEmbedRequest, toGoogleEmbeddings } from './embeddings.ts'
-import { toGoogleRequest } from './request.ts'
+import { nativeOf, toGoogleRequest } from './request.ts'
 
-export type GoogleProvider = Provider & Required<Pick<Provider, 'embed'>>
+export type GoogleProvider = Provider & Required<Pick<Provider, 'embed' | 'countTokens'>>
 
 export type GoogleOptions = Pick<EndpointConfig, 'name' | 'baseUrl' | 'apiKey' | 'headers' | 'models'>
 
 /**
- * The Gemini API: `generateContent`, `streamGenerateContent` and `batchEmbedContents` of a model. `/v1beta` is appended
+ * The Gemini API: `generateContent`, `streamGenerateContent`, `countTokens` and `batchEmbedContents` of a model. `/v1beta` is appended
  * to `baseUrl`, unless `baseUrl` already ends with a version. `chat` throws a ProviderError (`bad_request`) for options
  * that the API does not support.
  */
@@ -27,6 +30,7 @@ export function googleProvider(options: GoogleOptions, { clock, connect = openPo
   return {
     name: options.name,
     models: options.models,
+    origin: ORIGIN,
     chat(call, signal) {
       const operation = call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
       const path = `${basePath}/${resourceOf(call.model)}:${operation}`
@@ -36,13 +40,28 @@ export function googleProvider(options: GoogleOptions, { clock, connect = openPo
           pool,
           clock,
           request: jsonRequest(call, { path, headers }, () => toGoogleRequest(call)),
-          format: googleFormat,
+          format: nativeOf(call.options) ? nativeFormat : googleFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
           onHead: call.onHead,
         },
         signal,
       )
+    },
+    async countTokens(call, signal) {
+      const resource = resourceOf(call.model)
+      const where = {
+        path: `${basePath}/${resource}:countTokens`,
+        headers: call.noTraining ? privateHeaders : usualHeaders,
+      }
+      const request = jsonRequest(call, where, () => ({
+        generateContentRequest: { model: resource, ...toGoogleRequest(call) },
+      }))
+      const { attemptMs } = call.timeouts
+      const answer = await readJson({ pool, clock, request, attemptMs, onHead: call.onHead }, signal)
+      const tokens = tokenCount(member(answer, 'totalTokens'))
+      if (tokens === undefined) throw unreadableError('an invalid token count')
+      return tokens
     },
     async embed(call, signal) {
       const resource = resourceOf(call.model)

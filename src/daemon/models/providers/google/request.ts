@@ -1,10 +1,13 @@
 import {
   type GenerationOptions,
+  type NativeOptions,
   type ResponseFormat,
+  type System,
   systemText,
   type Tool,
   type ToolChoice,
 } from '../../conversation.ts'
+import { ORIGIN } from '../../part-signature.ts'
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toContents } from './messages.ts'
 import { WITHOUT_THINKING_CONFIG } from './supported.ts'
@@ -35,11 +38,12 @@ export function toGoogleRequest({
   maxTokens,
   options = {},
 }: ProviderCall): object {
-  const system = systemText(prompt)
+  const native = fieldsOf(nativeOf(options))
   return {
-    ...(system !== '' && { systemInstruction: { parts: [{ text: system }] } }),
+    ...native.ofRequest,
+    ...toSystem(prompt, nativeOf(options) !== undefined),
     contents: toContents(messages, { signedCalls: !BEFORE_GEMINI_3.test(model) }),
-    ...toTools(options),
+    ...toTools(options, native.ofTools),
     generationConfig: {
       maxOutputTokens: maxTokens,
       temperature,
@@ -51,31 +55,81 @@ export function toGoogleRequest({
       frequencyPenalty: options.frequencyPenalty,
       ...(options.responseFormat && toResponseFormat(options.responseFormat)),
       ...(options.logprobs && { responseLogprobs: true, logprobs: options.topLogprobs }),
-      ...(options.reasoningEffort !== undefined && { thinkingConfig: toThinking(model, options.reasoningEffort) }),
-      ...(options.noReasoning && WITHOUT_THINKING_CONFIG.test(model) && { thinkingConfig: { thinkingBudget: 0 } }),
+      ...(native.ofConfig.thinkingConfig === undefined && toThinkingConfig(model, options)),
+      ...native.ofConfig,
     },
   }
 }
 
-function toTools({ tools = [], toolChoice = 'auto', parallelToolCalls }: GenerationOptions): object {
+/** The options of a request in Gemini's own form. */
+export const nativeOf = ({ native }: GenerationOptions = {}): NativeOptions | undefined =>
+  native?.origin === ORIGIN ? native : undefined
+
+type Fields = Record<string, unknown>
+
+/** Sorts the fields by the object that contains them. A dot follows the name of this object. */
+function fieldsOf(native: NativeOptions | undefined): { ofRequest: Fields; ofConfig: Fields; ofTools: Fields } {
+  const sorted = { ofRequest: {} as Fields, ofConfig: {} as Fields, ofTools: {} as Fields }
+  for (const [name, value] of Object.entries(native?.fields ?? {})) {
+    const [object = '', member] = name.split('.', 2)
+    if (member === undefined) sorted.ofRequest[name] = value
+    else if (object === 'generationConfig') sorted.ofConfig[member] = value
+    else sorted.ofTools[member] = value
+  }
+  return sorted
+}
+
+/** The parts of a request in Gemini's own form stay separate. */
+function toSystem(prompt: System, isNative: boolean): object {
+  if (isNative && typeof prompt !== 'string') {
+    const parts = prompt.flatMap(({ text }) => (text === '' ? [] : [{ text }]))
+    return parts.length === 0 ? {} : { systemInstruction: { parts } }
+  }
+  const text = systemText(prompt)
+  return text === '' ? {} : { systemInstruction: { parts: [{ text }] } }
+}
+
+function toThinkingConfig(model: string, { reasoningEffort, noReasoning }: GenerationOptions): object {
+  if (reasoningEffort !== undefined) return { thinkingConfig: toThinking(model, reasoningEffort) }
+  return noReasoning && WITHOUT_THINKING_CONFIG.test(model) ? { thinkingConfig: { thinkingBudget: 0 } } : {}
+}
+
+function toTools(
+  { tools = [], toolChoice = 'auto', parallelToolCalls }: GenerationOptions,
+  toolConfig: Fields,
+): object {
   if (tools.length === 0) {
-    if (toolChoice === 'auto' || toolChoice === 'none') return {}
+    if (toolChoice === 'auto' || toolChoice === 'none')
+      return Object.keys(toolConfig).length === 0 ? {} : { toolConfig }
     throw new ProviderError('bad_request', '`tool_choice` requires a tool, but `tools` is empty.')
   }
   if (parallelToolCalls === false) {
     throw new ProviderError('bad_request', 'This provider does not support `parallel_tool_calls: false`.')
   }
+  const functions = tools.filter(({ native }) => !native)
   return {
-    tools: [{ functionDeclarations: tools.map(toDeclaration) }],
-    toolConfig: { functionCallingConfig: toCallingConfig(toolChoice, tools) },
+    tools: [
+      ...(functions.length > 0 ? [{ functionDeclarations: functions.map(toDeclaration) }] : []),
+      ...tools.flatMap(({ native }) => (native ? toNativeTool(native) : [])),
+    ],
+    toolConfig: {
+      // Google accepts a calling mode only together with functions.
+      ...(functions.length > 0 && { functionCallingConfig: toCallingConfig(toolChoice, functions) }),
+      ...toolConfig,
+    },
   }
 }
 
-function toDeclaration({ name, description, parameters, native }: Tool): object {
-  if (native) {
-    throw new ProviderError('bad_request', `The provider does not support tools of type ${native.definition.type}.`)
+function toDeclaration({ name, description, parameters, extra }: Tool): object {
+  return { name, description, parametersJsonSchema: parameters, ...(extra?.origin === ORIGIN && extra.members) }
+}
+
+/** A tool that Google runs, such as `googleSearch`. Its definition contains its type and its options. */
+function toNativeTool({ origin, definition: { type, options } }: NonNullable<Tool['native']>): object {
+  if (origin !== ORIGIN) {
+    throw new ProviderError('bad_request', `The provider does not support tools of type ${type}.`)
   }
-  return { name, description, parametersJsonSchema: parameters }
+  return { [type]: options }
 }
 
 /** The modes VALIDATED and ANY enforce the schemas, as `strict` requires. */

@@ -8,6 +8,7 @@ import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed, jsonRequest, type RequestSource } from '../stream/upstream.ts'
 import { openAiFormat } from './answer.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
+import { toModerations } from './moderations.ts'
 import { type Profile, profilesOf } from './profiles.ts'
 import { toOpenAiFields, toOpenAiRequest } from './request.ts'
 import { toReranked, toRerankRequest } from './rerank.ts'
@@ -51,7 +52,7 @@ export function azureProvider(options: AzureOptions, deps: ProviderDeps): Provid
 }
 
 const RESPONSES = '/responses'
-type Operation = '/chat/completions' | typeof RESPONSES | '/embeddings' | '/rerank'
+type Operation = '/chat/completions' | typeof RESPONSES | '/embeddings' | '/rerank' | '/moderations'
 
 type Ways = {
   profileName: string
@@ -114,10 +115,16 @@ function speakOpenAi(
       return runInSlices(toEmbeddings(answer, call.input.length), createPacer())
     },
     async rerank(call, signal) {
-      const body = JSON.stringify(toRerankRequest(call))
-      const request = { path: toPath(call.model, '/rerank'), headers: headersOf(call), body }
-      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs }, signal)
+      const where = { path: toPath(call.model, '/rerank'), headers: headersOf(call) }
+      const request = jsonRequest(call, where, () => toRerankRequest(call))
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
       return toReranked(answer, call.documents.length)
+    },
+    async moderate(call, signal) {
+      const where = { path: toPath(call.model, '/moderations'), headers: headersOf(call) }
+      const request = jsonRequest(call, where, () => ({ model: call.model, input: call.input }))
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
+      return toModerations(answer, call.input.length)
     },
     close: () => pool.destroy(),
   }

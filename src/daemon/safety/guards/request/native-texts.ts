@@ -7,7 +7,7 @@ type Json = null | boolean | number | string | readonly Json[] | { readonly [nam
 type Rewrite = { text(value: string): string; json(value: object): object }
 
 /** Data that the provider has signed or encrypted. The provider rejects it if it is changed. */
-const SEALED = new Set(['signature', 'encrypted_content', 'encrypted_index', 'encrypted_stdout'])
+const SEALED = new Set(['signature', 'thoughtSignature', 'encrypted_content', 'encrypted_index', 'encrypted_stdout'])
 /** Ids that a provider has created. Other ids are inspected as text. */
 const PROVIDER_ID = /^(?:srvtoolu|mcptoolu|toolu|file|container|msg)_[\w-]{1,128}$/
 const KEYWORD = /^[a-z][a-z_]{0,63}(?:_\d{8})?$/

@@ -176,7 +176,10 @@ const mapJson = (text: string, from: Slot['from'], rewrite: Rewrite): string =>
   text === '' ? text : rewrite({ from, format: 'json', text })
 
 function mapMessage(message: Message, rewrite: Rewrite): Message {
-  const content = mapContent(message.content, message.role, rewrite)
+  const content =
+    message.role === 'tool' && message.isObject && typeof message.content === 'string'
+      ? mapJson(message.content, 'tool', rewrite)
+      : mapContent(message.content, message.role, rewrite)
   if (message.role !== 'assistant') return content === message.content ? message : { ...message, content }
   const { toolCalls, reasoning } = message
   const newCalls =

@@ -1,7 +1,11 @@
-import type { ChatPart } from '../../provider.ts'
+// Signatures of parts, as Gemini models create them.
+import type { ChatPart } from './provider.ts'
 
-/** Marks Google's own reasoning. This reasoning is sent back only to Google. */
+/** Marks Google's own reasoning and options. They are sent only to Google. */
 export const ORIGIN = 'google'
+
+/** The type of a native part with inline data that is not an image. */
+export const INLINE_DATA = 'inline_data'
 
 /**
  * Google signs parts of an answer instead of reasoning steps, and requires each signature on the same part again. The

@@ -1,0 +1,220 @@
+// Converts the contents of a request to a conversation.
+import { invalidField } from '../../../../shared/errors.ts'
+import type { GeminiContent, GeminiPart } from '../../../../shared/wire/gemini-content.ts'
+import type {
+  Content,
+  ContentPart,
+  Message,
+  NativePart,
+  Reasoning,
+  TextPart,
+  ToolCall,
+} from '../../../models/conversation.ts'
+import { INLINE_DATA, ORIGIN } from '../../../models/part-signature.ts'
+import type { Marks } from './native.ts'
+import { toReasoning } from './reasoning.ts'
+
+type FunctionCall = NonNullable<GeminiPart['functionCall']>
+type FunctionResponse = NonNullable<GeminiPart['functionResponse']>
+
+/**
+ * Converts contents. Gemini matches function responses to calls by id, or otherwise by name and order.
+ * @throws VALIDATION_ERROR for a function response without its call
+ */
+export function toMessages(contents: readonly GeminiContent[], marks: Marks): Message[] {
+  const messages: Message[] = []
+  let calls = 0
+  /** The calls of the last turn of the model that have no response yet. */
+  let pending: ToolCall[] = []
+  /** Calls without an id get one that the provider for Gemini recognises and leaves out. */
+  function toCall(given: FunctionCall): ToolCall {
+    const { id, name, args = {} } = given
+    marks.dropOthers(given, CALL_MEMBERS, 'contents.parts.functionCall')
+    const call = { id: id || `call_${calls}_unnamed`, name, arguments: JSON.stringify(args) }
+    calls++
+    return call
+  }
+  for (const [at, content] of contents.entries()) {
+    const { role = 'user', parts = [] } = content
+    marks.dropOthers(content, CONTENT_MEMBERS, 'contents')
+    if (role === 'model') {
+      if (contents[at - 1]?.role !== 'model') pending = []
+      const answers = toAnswers(parts, toCall, marks)
+      messages.push(...answers)
+      for (const answer of answers) if (answer.role === 'assistant') pending.push(...(answer.toolCalls ?? []))
+    } else messages.push(...toUserMessages(parts, pending, marks))
+  }
+  if (messages.length === 0) throw invalidField('contents', 'contents must have at least one part.')
+  return messages
+}
+
+/** Splits a turn of the user. Each function response becomes a separate message, and so does the content between them. */
+function toUserMessages(parts: readonly GeminiPart[], pending: ToolCall[], marks: Marks): Message[] {
+  const messages: Message[] = []
+  let shown: GeminiPart[] = []
+  function endShown(): void {
+    if (shown.length > 0) messages.push({ role: 'user', content: toContent(shown, marks) })
+    shown = []
+  }
+  for (const part of parts) {
+    if (!part.functionResponse) {
+      // Only answers of models are signed.
+      const { thoughtSignature, ...unsigned } = part
+      marks.dropOthers({ thoughtSignature }, NO_MEMBERS, 'contents.parts')
+      shown.push(unsigned as GeminiPart)
+      continue
+    }
+    endShown()
+    messages.push(toToolMessage(part.functionResponse, pending, marks))
+  }
+  endShown()
+  return messages
+}
+
+const NO_MEMBERS: ReadonlySet<string> = new Set()
+const CONTENT_MEMBERS = new Set(['role', 'parts'])
+const CALL_MEMBERS = new Set(['id', 'name', 'args'])
+const RESPONSE_MEMBERS = new Set(['id', 'name', 'response', 'parts'])
+
+function toToolMessage(given: FunctionResponse, pending: ToolCall[], marks: Marks): Message {
+  const { id, name, response = {}, parts } = given
+  const byId = id === undefined ? -1 : pending.findIndex((call) => call.id === id)
+  const [call] = pending.splice(byId >= 0 ? byId : indexOrEnd(pending, name), 1)
+  if (!call) {
+    const shown = name.slice(0, SHOWN_NAME_CHARS)
+    throw invalidField('contents', `The functionResponse "${shown}" must follow a functionCall of the same name.`)
+  }
+  marks.dropOthers(given, RESPONSE_MEMBERS, 'contents.parts.functionResponse')
+  const json = JSON.stringify(response)
+  const files = parts?.map((part) => toPart(part as GeminiPart, marks)) ?? []
+  return {
+    role: 'tool',
+    toolCallId: call.id,
+    content: files.length === 0 ? json : [{ type: 'text', text: json }, ...files],
+    isObject: true,
+    ...('error' in response && { isError: true }),
+  }
+}
+
+const SHOWN_NAME_CHARS = 100
+
+function indexOrEnd(calls: readonly ToolCall[], name: string): number {
+  const at = calls.findIndex((call) => call.name === name)
+  return at < 0 ? calls.length : at
+}
+
+type ToCall = (call: FunctionCall) => ToolCall
+
+/**
+ * Converts a turn of the model. Internally, reasoning precedes the text of a message, so a thought after text begins a
+ * new message. A thought after a call does not, because the function response must be the next message.
+ */
+function toAnswers(parts: readonly GeminiPart[], toCall: ToCall, marks: Marks): Message[] {
+  const answers: GeminiPart[][] = []
+  let current: GeminiPart[] | undefined
+  for (const part of parts) {
+    const goesOn = !part.thought || current?.some((one) => one.functionCall) || current?.at(-1)?.thought
+    if (current && goesOn) current.push(part)
+    else {
+      current = [part]
+      answers.push(current)
+    }
+  }
+  return answers.map((group) => toAnswer(group, toCall, marks))
+}
+
+function toAnswer(parts: readonly GeminiPart[], toCall: ToCall, marks: Marks): Message {
+  const shown: GeminiPart[] = []
+  const toolCalls: ToolCall[] = []
+  const reasoning: Reasoning[] = []
+  for (const part of parts) {
+    const { text = '', thought, thoughtSignature: signature, functionCall } = part
+    const sealed = signature === undefined ? undefined : toReasoning(signature)
+    if (sealed) reasoning.push(...sealed)
+    if (functionCall) {
+      const call = toCall(functionCall)
+      toolCalls.push(call)
+      if (signature && !sealed) reasoning.push(signedPart(call.id, signature))
+    } else if (thought) {
+      if (!sealed) reasoning.push({ origin: ORIGIN, text, ...(signature && { signature }) })
+    } else {
+      if (signature && !sealed && isText(part)) reasoning.push(signedPart('', signature))
+      if (text !== '' || !isText(part)) shown.push(part)
+    }
+  }
+  const content = toContent(shown, marks)
+  return {
+    role: 'assistant',
+    content,
+    ...(toolCalls.length > 0 && { toolCalls }),
+    ...(reasoning.length > 0 && { reasoning }),
+  }
+}
+
+/** The signature of a call or of a text, as `signatureOf` describes it. */
+const signedPart = (callId: string, signature: string): Reasoning => ({
+  origin: ORIGIN,
+  text: '',
+  data: `${callId}:${signature}`,
+})
+
+function toContent(parts: readonly GeminiPart[], marks: Marks): Content {
+  const converted = parts.map((part) => toPart(part, marks))
+  const [only] = converted
+  if (converted.length === 0) return ''
+  return converted.length === 1 && only?.type === 'text' ? only.text : converted
+}
+
+const isText = (part: GeminiPart): boolean =>
+  Object.keys(othersIn(part)).length === 0 && !part.inlineData && !part.fileData
+
+/** The members of a part that the gateway does not interpret. */
+function othersIn(part: GeminiPart): Record<string, unknown> {
+  const others = Object.entries(part).filter(([name, value]) => value !== undefined && !READ_MEMBERS.has(name))
+  return Object.fromEntries(others)
+}
+
+const READ_MEMBERS = new Set([
+  'text',
+  'inlineData',
+  'fileData',
+  'functionCall',
+  'functionResponse',
+  'thought',
+  'thoughtSignature',
+])
+
+function toPart(part: GeminiPart, marks: Marks): ContentPart {
+  const { text, inlineData, fileData, thoughtSignature } = part
+  // The signature of a text is reasoning (`toAnswer`). Any other signature stays in its part.
+  const others = { ...othersIn(part), ...(thoughtSignature && !isText(part) && { thoughtSignature }) }
+  const isPlain = Object.keys(others).length === 0
+  if (inlineData) {
+    const { mimeType, data, ...more } = inlineData
+    if (isPlain && Object.keys(more).length === 0 && mimeType.startsWith('image/')) {
+      return { type: 'image', mediaType: mimeType, data }
+    }
+    return native(
+      'inlineData',
+      { type: INLINE_DATA, source: { type: 'base64', media_type: mimeType, data, ...more }, ...others },
+      marks,
+    )
+  }
+  if (fileData) {
+    const { mimeType, fileUri, ...more } = fileData
+    marks.addAddress(fileUri)
+    if (isPlain && Object.keys(more).length === 0 && mimeType?.startsWith('image/'))
+      return { type: 'image_url', url: fileUri, mediaType: mimeType }
+    return native('fileData', { type: 'fileData', fileData, ...others }, marks)
+  }
+  if (isPlain) return { type: 'text', text: text ?? '' } satisfies TextPart
+  const [type = ''] = Object.keys(others)
+  return text === undefined
+    ? native(type, { type, ...others }, marks)
+    : native(type, { type: 'text', text, ...others }, marks)
+}
+
+function native(name: string, block: NativePart['block'], marks: Marks): NativePart {
+  marks.add(`contents.parts.${name}`)
+  return { type: 'native', origin: ORIGIN, block }
+}

@@ -1,0 +1,153 @@
+import {
+  GEMINI_FILTERS,
+  type GeminiCandidate,
+  type GeminiFinishReason,
+  type GenerateContentResponse,
+  type UsageMetadata,
+} from '../../../../shared/wire/gemini.ts'
+import type { TokenUsage } from '../../../models/provider.ts'
+import { googleError } from '../../../platform/http/google-error.ts'
+import { SSE_KEEP_ALIVE } from '../../../platform/http/sse.ts'
+import { writingJson } from '../../../platform/text/json-writer.ts'
+import type { Answer, AnswerFault, Envelope, Finish } from '../../chat/answer-contract.ts'
+import { JsonBody } from '../../chat/answer-rendering.ts'
+import { toExtension } from '../../chat/extension.ts'
+import { type StreamWording, streamInWords } from '../../chat/streamed-answer.ts'
+import type { Surface } from '../../chat/surface.ts'
+import { createPieces, joined } from './parts.ts'
+
+type Form = {
+  path: string
+  /** The form of a stream: server-sent events, or one JSON array that arrives in pieces. */
+  frames: 'sse' | 'array'
+  showsThoughts: boolean
+}
+
+/** Renders answers in the form of Gemini's API. */
+export const geminiSurface = (form: Form): Surface => ({
+  path: form.path,
+  errors: 'google',
+  isCompatible: true,
+  whole: (envelope) => wholeAnswer(envelope, form),
+  streamed: (envelope, stream) => streamInWords(geminiWording(envelope, form), stream),
+  keepAlive:
+    form.frames === 'sse'
+      ? { frame: SSE_KEEP_ALIVE, opens: true }
+      : // White space may stand anywhere between the values of an array.
+        { frame: '\n', opens: true, contentType: 'application/json' },
+})
+
+function wholeAnswer(envelope: Envelope, form: Form): Answer {
+  const pieces = createPieces(form)
+  let native = ''
+  const json = new JsonBody()
+  return {
+    add(parts) {
+      for (const part of parts) {
+        pieces.add(part)
+        if (part.type === 'end') native = part.nativeFinishReason
+      }
+      return true
+    },
+    drained: () => Promise.resolve(),
+    close(finish, usage, isLarge) {
+      const { parts, members } = pieces.take()
+      const candidate: GeminiCandidate = {
+        ...members,
+        content: { role: 'model', parts: joined(parts) },
+        finishReason: toFinishReason(finish, native),
+        index: 0,
+      }
+      const value = {
+        candidates: [candidate],
+        usageMetadata: toUsage(usage),
+        ...idsOf(envelope),
+        gateway: toExtension(envelope),
+      } satisfies GenerateContentResponse
+      return isLarge ? json.renderParts(writingJson(value)) : json.render(JSON.stringify(value))
+    },
+    // No byte has been sent yet, so the error itself becomes the response.
+    fail: () => undefined,
+    abandon: () => null,
+    send: () => json.send(),
+  }
+}
+
+/** Renders parts as responses. Only the first response has the member `gateway`. */
+function geminiWording(envelope: Envelope, { frames, showsThoughts }: Form): StreamWording {
+  const pieces = createPieces({ showsThoughts })
+  let native = ''
+  let begun = false
+
+  function frame(response: Pick<GenerateContentResponse, 'candidates' | 'usageMetadata' | 'error'>): string {
+    const value = {
+      ...response,
+      ...idsOf(envelope),
+      ...(!begun && { gateway: toExtension(envelope) }),
+    } satisfies GenerateContentResponse
+    const before = frames === 'sse' ? 'data: ' : begun ? ',\n' : '['
+    begun = true
+    return before + JSON.stringify(value) + (frames === 'sse' ? '\n\n' : '')
+  }
+
+  const last = frames === 'sse' ? '' : ']'
+
+  return {
+    say(parts) {
+      for (const part of parts) {
+        pieces.add(part)
+        if (part.type === 'end') native = part.nativeFinishReason
+      }
+      const { parts: content, members } = pieces.take()
+      if (content.length === 0 && Object.keys(members).length === 0) return ''
+      return frame({ candidates: [{ ...members, content: { role: 'model', parts: content }, index: 0 }] })
+    },
+    end(finish, usage) {
+      const candidate: GeminiCandidate = { finishReason: toFinishReason(finish, native), index: 0 }
+      return frame({ candidates: [candidate], usageMetadata: toUsage(usage) }) + last
+    },
+    // Some clients read only `error`, and others only the finish reason.
+    fail: (fault) =>
+      frame({
+        candidates: [{ finishReason: 'OTHER', finishMessage: fault.message, index: 0 }],
+        error: toError(fault),
+      }) + last,
+  }
+}
+
+const idsOf = ({ id, model }: Envelope) => ({ modelVersion: model, responseId: id.replace(/^req-/, '') })
+
+const FILTERS: ReadonlySet<string> = new Set(GEMINI_FILTERS)
+
+/** Other providers filter without Google's reasons. */
+function toFinishReason(finish: Finish, native: string): GeminiFinishReason {
+  if (finish === 'stop') return 'STOP'
+  if (finish === 'length') return 'MAX_TOKENS'
+  return FILTERS.has(native) ? (native as GeminiFinishReason) : 'SAFETY'
+}
+
+export const toUsage = ({
+  inputTokens,
+  outputTokens,
+  cacheReadTokens,
+  reasoningTokens,
+}: TokenUsage): UsageMetadata => ({
+  promptTokenCount: inputTokens,
+  candidatesTokenCount: Math.max(0, outputTokens - reasoningTokens),
+  totalTokenCount: inputTokens + outputTokens,
+  ...(reasoningTokens > 0 && { thoughtsTokenCount: reasoningTokens }),
+  ...(cacheReadTokens > 0 && { cachedContentTokenCount: cacheReadTokens }),
+})
+
+const STATUSES = new Map<string, number>([
+  ['content_blocked', 403],
+  ['rate_limit', 429],
+  ['internal_error', 500],
+  ['shutdown', 503],
+  ['timeout', 504],
+])
+
+function toError({ reason, message, verdict }: AnswerFault) {
+  const error = googleError({ status: STATUSES.get(reason) ?? 502, message, reason: reason.toUpperCase() })
+  return { ...error, ...verdict }
+}
