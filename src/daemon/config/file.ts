@@ -56,6 +56,7 @@ export type LimitSettings = {
   max_tokens?: number | null | undefined
   output_tokens?: Record<string, number> | null | undefined
   anthropic_betas?: string[] | null | undefined
+  addresses?: boolean | undefined
   /** All three timeouts are in milliseconds. */
   first_token_timeout?: number | undefined
   attempt_timeout?: number | undefined
@@ -216,6 +217,7 @@ function rootSchema(sources: ConfigSources, path: string) {
           messages: messageCount.nullish(),
           max_tokens: answerTokens.nullish(),
           anthropic_betas: z.array(z.string(), { error: 'must be a list of values of anthropic-beta' }).nullish(),
+          addresses: z.boolean({ error: 'must be true or false' }).optional(),
           output_tokens: z
             .record(modelId, outputTokens, { error: 'must map models to numbers of tokens, such as azure/chat: 16384' })
             .nullish(),

@@ -49,6 +49,8 @@ export type RequestLimits = {
   silenceMs: number
   /** The values of `anthropic-beta` that clients may send. Undefined: all. */
   anthropicBetas: readonly string[] | undefined
+  /** Whether requests may contain addresses, which the provider fetches. */
+  addresses: boolean
 }
 
 /** The Responses API. `store`: whether answers may be stored for later requests. */
@@ -65,4 +67,5 @@ export const DEFAULT_LIMITS: RequestLimits = {
   attemptMs: undefined,
   silenceMs: STALL_TIMEOUT_MS,
   anthropicBetas: undefined,
+  addresses: true,
 }

@@ -293,9 +293,9 @@ export const Change = z
     field: z.string().meta({ example: 'max_tokens' }),
     asked: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the request set no value' }),
     used: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the field was omitted' }),
-    why: z.enum(['operator', 'budget', 'model', 'provider']).meta({
+    why: z.enum(['operator', 'budget', 'model', 'provider', 'policy']).meta({
       description:
-        'For a limit, the smallest one: of the operator, of the remaining budget, or of the model if a budget or the provider requires one. `provider`: the interface of the provider has another form of the field',
+        'For a limit, the smallest one: of the operator, of the remaining budget, or of the model if a budget or the provider requires one. `provider`: the interface of the provider has another form of the field. `policy`: a rule changed the text of a file, so the text is sent instead of the file',
     }),
   })
   .meta({ id: 'Change' })

@@ -365,6 +365,7 @@ describe('limits of the compatibility surfaces', () => {
       attemptMs: 3_600_000,
     })
     expect(good(yaml('limits: {messages: null}')).limits).toEqual(DEFAULT_LIMITS)
+    expect(good(yaml('limits: {addresses: false}')).limits).toEqual({ ...DEFAULT_LIMITS, addresses: false })
     expect(good(yaml('limits: {output_tokens: {azure/chat: 16384}}')).limits).toEqual({
       ...DEFAULT_LIMITS,
       outputTokens: { 'azure/chat': 16_384 },

@@ -9,15 +9,25 @@ import { type AttemptLimit, changesOf } from './output-limit.ts'
 
 /** Returns the changes to a request for the model that served it. `limit`: the output limit that was sent, if any. */
 export function noticesOf(
-  { screened: { input }, order, prepared }: Pick<Running<ChatInput, Grounded>, 'screened' | 'order' | 'prepared'>,
+  {
+    screened: { input, replacedFiles },
+    order,
+    prepared,
+  }: Pick<Running<ChatInput, Grounded>, 'screened' | 'order' | 'prepared'>,
   { provider, model }: Attempt,
   limit?: AttemptLimit,
 ): { changed: readonly Change[]; dropped: readonly Dropped[] } {
-  const limited = limit ? changesOf(order.call, limit, input.fields) : NOTHING
+  const own = limit ? changesOf(order.call, limit, input.fields) : NOTHING
+  const limited = replacedFiles?.length ? [...own, ...replacedFiles.map(toReplaced)] : own
   const options = prepared.call.options
   const native = options?.native
   if (!native) return { changed: limited, dropped: input.dropped ?? NOTHING }
-  const lost = droppedBy(provider, model, native).map((field) => ({ field, why: 'provider' as const }))
+  const lost = droppedBy(provider, model, native).map(
+    (field): Dropped => ({ field: field.slice(0, SHOWN_CHARS), why: 'provider' }),
+  )
+  // A policy that forbids training also forbids storing.
+  const isForbidden = prepared.call.noTraining === true && native.fields.store === true
+  if (isForbidden && !lost.some(({ field }) => field === 'store')) lost.push({ field: 'store', why: 'operator' })
   const isTranslated = native.origin !== provider.origin && !provider.supports?.('thinking', model)
   const config = native.thinking?.config
   const used = options.reasoningEffort
@@ -32,4 +42,8 @@ export function noticesOf(
   return { changed: [...limited, ...translated], dropped: [...(input.dropped ?? []), ...lost] }
 }
 
+const toReplaced = (asked: string): Change => ({ field: 'file', asked, used: 'text', why: 'policy' })
+
+/** Clients choose the names of fields. */
+const SHOWN_CHARS = 100
 const NOTHING: readonly never[] = []

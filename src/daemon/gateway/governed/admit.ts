@@ -49,6 +49,7 @@ export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDep
     const { db, providers, policies, guards, limits } = deps
     const { settings } = caller
     requireMayChat(caller)
+    requireMayUse(input, limits)
     const chain = planChain(input.chain, providers, settings, { stream: input.stream, limits })
     const catalogue = await policies.of(caller.tenantId)
     const policy = catalogue.resolve(input.policy, settings)
@@ -80,6 +81,15 @@ export function requireMayChat({ rights }: Caller): void {
       'The role of the owner of this key does not allow chat; it needs `canInteractWithAI` and `canUseChat`.',
     )
   }
+}
+
+/** Checks the operator's rule on addresses. @throws INSUFFICIENT_PERMISSIONS */
+function requireMayUse({ uses }: Pick<GovernedInput, 'uses'>, { addresses }: Pick<RequestLimits, 'addresses'>): void {
+  if (!uses?.addresses || addresses) return
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    'The operator forbids addresses of images and documents (`limits.addresses`). Send their content as base64.',
+  )
 }
 
 /**

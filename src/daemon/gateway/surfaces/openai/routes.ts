@@ -19,7 +19,7 @@ import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
 import { EMBEDDINGS, toEmbeddingsInput } from './embeddings.ts'
 import { FAILURES, failure, refusal } from './failures.ts'
-import { toChatInput } from './input.ts'
+import { toOpenAiInput } from './input.ts'
 import { openAiSurface } from './response.ts'
 
 const CHAT = chatOperation(openAiSurface({ includeUsage: false }))
@@ -60,8 +60,11 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)
-        const operation = context.body.stream_options?.include_usage ? CHAT_WITH_USAGE : CHAT
-        return governed(operation, toChatInput(context.body), context, deps)
+        const { input, style } = toOpenAiInput(context.body)
+        const includeUsage = context.body.stream_options?.include_usage ?? false
+        const usual = includeUsage ? CHAT_WITH_USAGE : CHAT
+        const operation = style ? chatOperation(openAiSurface({ includeUsage, style })) : usual
+        return governed(operation, input, context, deps)
       },
     }),
     route({

@@ -55,7 +55,7 @@ export function responsesRoutes(deps: GovernedDeps, store: ResponseStore | undef
         return governed(kept ? kept.storing(operation) : operation, toChatInput(request, tools), context, deps)
       },
     }),
-    ...(store ? storedResponseRoutes(store) : []),
+    ...storedResponseRoutes(store),
   ]
 }
 

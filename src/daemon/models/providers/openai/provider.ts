@@ -1,13 +1,15 @@
 // The HTTP calls of OpenAI, Azure OpenAI and compatible servers.
 import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import type { EndpointConfig } from '../../config.ts'
+import { OPENAI_ORIGIN, RESPONSES_ORIGIN } from '../../conversation.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
-import type { Provider, ProviderCall } from '../../provider.ts'
+import { ALLOWED_TOOLS, type Provider, type ProviderCall } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed, jsonRequest, type RequestSource } from '../stream/upstream.ts'
 import { openAiFormat } from './answer.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
+import { isShared, rejectsOption } from './native.ts'
 import { type Profile, profilesOf } from './profiles.ts'
 import { toOpenAiFields, toOpenAiRequest } from './request.ts'
 import { toReranked, toRerankRequest } from './rerank.ts'
@@ -84,9 +86,14 @@ function speakOpenAi(
     return jsonRequest(call, where, () => toResponsesRequest(call, profile))
   }
 
+  const api = options.api === 'responses' ? RESPONSES_ORIGIN : OPENAI_ORIGIN
   return {
     name: options.name,
     models: options.models,
+    origin: api,
+    supports: (option, model, origin) =>
+      option === ALLOWED_TOOLS ? profileOf(model).hasAllowedTools : isShared(option, origin),
+    rejects: (option, model) => rejectsOption(option, profileOf(model)),
     chat(call, signal) {
       const profile = profileOf(call.model)
       return readAnswer(
