@@ -18,7 +18,7 @@ const FLOORS = [
 const FRONTS = {
   config: ['config'],
   gateway: ['config'],
-  knowledge: ['indexes/index-access', 'search/ground', 'search/search', 'search/vectors/config'],
+  knowledge: ['indexes/index-access', 'ingest/read-text', 'search/ground', 'search/search', 'search/vectors/config'],
   identity: ['groups/store', 'keys/authenticate', 'users/store', 'users/usage-by-model'],
   safety: [
     'guards/(documents|guards|passages|redaction|rules-in-force|sensitive-text)',

@@ -102,13 +102,14 @@ export async function startApp(
     records.onEvents(webhooks.wake)
     const ofKnowledge = { access, providers, guards, policies, ledger, metrics, log }
     const knowledge = open(await openKnowledge({ ...config, aloneSince, extraction, rankingProgram }, ofKnowledge))
-    const { search } = knowledge
+    const { search, readText } = knowledge
     const ofChats = {
       db,
       providers,
       guards,
       policies,
       search,
+      readText,
       ledger,
       billing,
       prices,

@@ -25,6 +25,8 @@ export const COMPAT_BODY_BYTES = { min: 65_536, max: 268_435_456, default: 33_55
 export const BODY_MEMORY_BYTES = { min: 33_554_432, max: 68_719_476_736, default: 1_073_741_824 } as const
 /** Maximum length of the address of an image or document. Ours. */
 export const URL_CHARS = 8_192
+/** Maximum length of the text of one file in a request. A file with more text counts as unread. Ours. */
+export const REQUEST_FILE_TEXT_CHARS = 4_194_304
 export const COMPAT_JSON_DEPTH = { min: 8, max: 1_000, default: 128 } as const
 /** Smallest limit of the text in a request. Ours. */
 export const CONTENT_BYTES_MIN = 1_024

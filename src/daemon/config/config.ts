@@ -190,6 +190,7 @@ const requestLimits = ({
   default_max_tokens,
   output_tokens,
   anthropic_betas,
+  addresses,
   ...times
 }: LimitSettings): RequestLimits => ({
   bodyBytes: body_size ?? DEFAULT_LIMITS.bodyBytes,
@@ -202,6 +203,7 @@ const requestLimits = ({
   defaultMaxTokens: default_max_tokens ?? DEFAULT_LIMITS.defaultMaxTokens,
   outputTokens: output_tokens ?? DEFAULT_LIMITS.outputTokens,
   anthropicBetas: anthropic_betas ?? DEFAULT_LIMITS.anthropicBetas,
+  addresses: addresses ?? DEFAULT_LIMITS.addresses,
   firstTokenMs: times.first_token_timeout ?? DEFAULT_LIMITS.firstTokenMs,
   attemptMs: times.attempt_timeout ?? DEFAULT_LIMITS.attemptMs,
   silenceMs: times.silence_timeout ?? DEFAULT_LIMITS.silenceMs,

@@ -62,6 +62,7 @@ export type LimitSettings = {
   default_max_tokens?: number | null | undefined
   output_tokens?: Record<string, number> | null | undefined
   anthropic_betas?: string[] | null | undefined
+  addresses?: boolean | undefined
   /** All times are in milliseconds. */
   first_token_timeout?: number | undefined
   attempt_timeout?: number | undefined
@@ -238,6 +239,7 @@ function rootSchema(sources: ConfigSources, path: string) {
           max_tokens: answerTokens.nullish(),
           default_max_tokens: answerTokens.nullish(),
           anthropic_betas: z.array(z.string(), { error: 'must be a list of values of anthropic-beta' }).nullish(),
+          addresses: z.boolean({ error: 'must be true or false' }).optional(),
           output_tokens: z
             .record(modelId, outputTokens, { error: 'must map models to numbers of tokens, such as azure/chat: 16384' })
             .nullish(),

@@ -62,6 +62,8 @@ export type RequestLimits = {
   keepAliveMs: number
   /** The values of `anthropic-beta` that clients may send. Undefined: all. */
   anthropicBetas: readonly string[] | undefined
+  /** Whether requests may contain addresses, which the provider fetches. */
+  addresses: boolean
 }
 
 /** The Responses API. `store`: whether answers may be stored for later requests. */
@@ -82,4 +84,5 @@ export const DEFAULT_LIMITS: RequestLimits = {
   silenceMs: STALL_TIMEOUT_MS,
   keepAliveMs: CLIENT_KEEP_ALIVE_MS.default,
   anthropicBetas: undefined,
+  addresses: true,
 }

@@ -13,6 +13,7 @@ import { createMerger } from './indexes/merger.ts'
 import { purgeKnowledge } from './indexes/purge.ts'
 import { reindexDocuments } from './indexes/reindex.ts'
 import { createExtractor, type ExtractorDeps } from './ingest/extract/pool.ts'
+import { createTextReader, type ReadText } from './ingest/read-text.ts'
 import { knowledgeRoutes } from './routes.ts'
 import type { Search } from './search/search.ts'
 import type { RetrievalConfig } from './search/vectors/config.ts'
@@ -21,7 +22,13 @@ import { openRetrieval } from './search/vectors/retrieval.ts'
 /** The program that reads files: its path, and whether its process has low priority. */
 export type Extraction = Pick<ExtractorDeps, 'program' | 'lowPriority'>
 
-export type KnowledgeRoom = { search: Search; routes: Route[]; jobs: Job[]; close(): Promise<void> }
+export type KnowledgeRoom = {
+  search: Search
+  readText: ReadText
+  routes: Route[]
+  jobs: Job[]
+  close(): Promise<void>
+}
 
 /**
  * Opens the module. Before the first run, indexes the documents that an older version stored without an inverted index.
@@ -67,6 +74,7 @@ export async function openKnowledge(
   const documents = { ...access, guards, policies, ledger, log, search, embeddingOf, extractor, merger, uploadsDir }
   return {
     search,
+    readText: createTextReader(extractor.text),
     routes: knowledgeRoutes(documents),
     jobs: [{ name: 'purge-knowledge', cron: '* * * * *', run: purge }],
     async close() {

@@ -13,15 +13,36 @@ export type TextPart = { type: 'text'; text: string; cache?: CacheMark | undefin
 
 /**
  * A part of a message. An image is inline base64 or an https address. The provider fetches the address, never the
- * gateway. A `native` part is a block that only providers of the kind `origin` accept, such as a document.
+ * gateway. `detail` is the resolution at which the model reads the image. A `native` part is a block that only providers
+ * of the kind `origin` accept, such as a search result.
  */
 export type ContentPart =
   | TextPart
-  | { type: 'image'; mediaType: string; data: string; cache?: CacheMark | undefined }
-  | { type: 'image_url'; url: string; mediaType?: string | undefined; cache?: CacheMark | undefined }
+  | ({ type: 'image'; mediaType: string; data: string } & ImageOptions)
+  | ({ type: 'image_url'; url: string; mediaType?: string | undefined } & ImageOptions)
+  | FilePart
+  | FileUrlPart
   | NativePart
 
-export type NativePart = { type: 'native'; origin: string; block: NativeBlock; cache?: CacheMark | undefined }
+type ImageOptions = { detail?: string | undefined; cache?: CacheMark | undefined }
+
+/** A file with its content, such as a PDF or an audio. `data` is base64. */
+export type FilePart = { type: 'file'; mediaType: string; data: string } & FileOptions & FileText
+
+/** The text of a file, read by the gateway. Only guards use it. Undefined if it was not read, or could not be read. */
+type FileText = { text?: string | undefined }
+/** A file at an https address. */
+export type FileUrlPart = { type: 'file_url'; url: string } & FileOptions
+
+/** `name` is the name of the file, as set by the caller. */
+type FileOptions = { name?: string | undefined; cache?: CacheMark | undefined }
+
+export type NativePart = {
+  type: 'native'
+  origin: string
+  block: NativeBlock
+  cache?: CacheMark | undefined
+} & FileText
 
 /** A block in the form of its API, without its cache breakpoint. */
 export type NativeBlock = Readonly<Record<string, unknown>> & { type: string }
@@ -42,10 +63,12 @@ export type ToolCall = { id: string; name: string; arguments: string; cache?: Ca
 export type Reasoning = { origin: string; text: string; signature?: string | undefined; data?: string | undefined }
 
 export type Message =
-  | { role: 'user'; content: Content }
+  | { role: 'user'; content: Content; name?: string | undefined }
   | {
       role: 'assistant'
       content: Content
+      /** The name of the speaker, as set by the caller. Other providers than OpenAI do not receive it. */
+      name?: string | undefined
       toolCalls?: readonly ToolCall[] | undefined
       reasoning?: readonly Reasoning[] | undefined
     }
@@ -92,6 +115,8 @@ export type ResponseFormat =
 export type GenerationOptions = {
   tools?: readonly Tool[] | undefined
   toolChoice?: ToolChoice | undefined
+  /** The names of the tools that the model may call. Undefined: all. */
+  allowedTools?: readonly string[] | undefined
   parallelToolCalls?: boolean | undefined
   responseFormat?: ResponseFormat | undefined
   stop?: readonly string[] | undefined
@@ -150,6 +175,11 @@ export function withSystemText(system: System, text: string): System {
 /** Returns a text with citations as a plain text, for providers without citations. Undefined for other blocks. */
 export const citedText = ({ block: { type, text }, cache }: NativePart): TextPart | undefined =>
   type === 'text' && typeof text === 'string' ? { type, text, cache } : undefined
+
+/** The origin of blocks and options in the form of OpenAI's APIs. */
+export const OPENAI_ORIGIN = 'openai'
+/** The origin of options that only OpenAI's Responses API has. */
+export const RESPONSES_ORIGIN = 'openai-responses'
 
 const partText = (part: ContentPart): string =>
   part.type === 'text' ? part.text : part.type === 'native' ? (citedText(part)?.text ?? '') : ''

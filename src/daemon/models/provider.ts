@@ -202,8 +202,13 @@ export type Provider = {
   models: readonly string[] | undefined
   /** The kind of API, as in `NativeOptions`. Absent if the provider accepts no native options. */
   origin?: string
-  /** Returns whether this model supports a native option of another API, by its name. Absent: none. */
-  supports?(option: string, model: string): boolean
+  /**
+   * Returns whether this model supports a native option of another API, by its name. Absent: none.
+   * @param origin the API of the option. Undefined: any
+   */
+  supports?(option: string, model: string, origin?: string): boolean
+  /** Returns whether this model rejects an option of its own kind of API. The option is then not sent. Absent: none. */
+  rejects?(option: string, model: string): boolean
   /** Returns the options of this call that do not affect the answer's text and that the model's API does not have. */
   drops?(options: GenerationOptions, model: string): readonly DroppableOption[]
   /** Set if the API rejects a chat without `maxTokens`. */
@@ -244,11 +249,18 @@ export type Provider = {
   close(): Promise<void>
 }
 
+/** The option of an API that lists the tools which the model may call, for `Provider.supports`. */
+export const ALLOWED_TOOLS = 'allowed_tools'
+
 /** Returns the names of the native options that this provider does not support, and that are therefore not sent. */
 export function droppedBy(provider: Provider, model: string, native: NativeOptions | undefined): string[] {
-  if (!native || native.origin === provider.origin) return []
+  if (!native) return []
+  const isOwn = native.origin === provider.origin
+  if (isOwn && !provider.rejects) return []
   const names = [...new Set([...Object.keys(native.headers), ...Object.keys(native.fields), ...native.marks])]
-  return names.filter((name) => !provider.supports?.(name, model))
+  return names.filter((name) =>
+    isOwn ? provider.rejects?.(name, model) : !provider.supports?.(name, model, native.origin),
+  )
 }
 
 /**

@@ -286,9 +286,9 @@ export const Change = z
     field: z.string().meta({ example: 'max_tokens' }),
     asked: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the request set no value' }),
     used: z.union([z.number(), z.string()]).nullable().meta({ description: 'null if the field was omitted' }),
-    why: z.enum(['operator', 'key', 'budget', 'model', 'provider', 'gateway']).meta({
+    why: z.enum(['operator', 'key', 'budget', 'model', 'provider', 'gateway', 'policy']).meta({
       description:
-        'For a limit, the smallest one: of the operator, of the key, of the remaining budget, or of the model if a budget or the provider requires one. `provider`: the interface of the provider has another form of the field. `gateway`: the endpoint has fixed bounds for the field',
+        'For a limit, the smallest one: of the operator, of the key, of the remaining budget, or of the model if a budget or the provider requires one. `provider`: the interface of the provider has another form of the field. `gateway`: the endpoint has fixed bounds for the field. `policy`: a rule changed the text of a file, so the text is sent instead of the file',
     }),
   })
   .meta({ id: 'Change' })

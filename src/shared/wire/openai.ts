@@ -1,3 +1,4 @@
+// The wire format of OpenAI's interface. The file is long, because it contains chat, embeddings and models.
 import { z } from 'zod'
 import { EMBEDDING_INPUTS } from '../spec-limits.ts'
 import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
@@ -20,16 +21,44 @@ const whole = (name: string) => z.int({ error: `${name} must be a whole number` 
  */
 const absent = (error: string) => optional(z.never({ error }))
 
-const TextPart = z.object({ type: z.literal('text'), text: z.string() })
-const ImagePart = z.object({
+/** The id of a file that the provider stores. */
+const FILE_ID = /^[\w-]{1,128}$/
+const OldCall = z.object({ name: z.string(), arguments: z.string() })
+
+const TextPart = z.looseObject({ type: z.literal('text'), text: z.string() })
+const ImagePart = z.looseObject({
   type: z.literal('image_url'),
-  image_url: z.object({ url: z.string().meta({ description: 'A data: URL; other URLs are never fetched' }) }),
+  image_url: z.looseObject({
+    url: z.string().meta({ description: 'A data: URL, or an https URL, which the provider fetches' }),
+    detail: optional(oneOf('detail', ['low', 'high', 'auto', 'original'])),
+  }),
 })
-const RefusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() })
+const AudioPart = z.looseObject({
+  type: z.literal('input_audio'),
+  input_audio: z.looseObject({ data: z.base64(), format: z.string().regex(/^[a-z0-9]{1,8}$/) }),
+})
+const FilePart = z.looseObject({
+  type: z.literal('file'),
+  file: z
+    .looseObject({
+      file_data: optional(z.string()).meta({ description: 'A data: URL' }),
+      file_id: optional(z.string().regex(FILE_ID)),
+      filename: optional(z.string()),
+    })
+    .refine(({ file_data: data, file_id: id }) => (data === undefined) !== (id === undefined), {
+      error: 'a file must have either file_data or file_id',
+    }),
+})
+const RefusalPart = z.looseObject({ type: z.literal('refusal'), refusal: z.string() })
 
 const TextContent = z.union([z.string(), z.array(TextPart)], {
   error: 'content must be a string or an array of text parts',
 })
+const UserPart = z.discriminatedUnion('type', [TextPart, ImagePart, AudioPart, FilePart])
+const contentOf = (who: string) =>
+  z.union([z.string(), z.array(UserPart)], {
+    error: `content of ${who} must be a string or an array of text, image_url, input_audio and file parts, each complete`,
+  })
 
 /** A step of a model's reasoning. Clients send it back unchanged. */
 const ReasoningDetail = z.object({
@@ -39,33 +68,33 @@ const ReasoningDetail = z.object({
   data: z.string().optional(),
 })
 
-const ToolCall = z.object(
-  {
-    id: z.string(),
-    type: z.literal('function'),
-    function: z.object({ name: z.string(), arguments: z.string() }),
-  },
-  { error: 'each of tool_calls must be {id, type: "function", function: {name, arguments}}' },
-)
+const FunctionCall = z.object({ id: z.string(), type: z.literal('function'), function: OldCall })
+const CustomCall = z.object({
+  id: z.string(),
+  type: z.literal('custom'),
+  custom: z.object({ name: z.string(), input: z.string() }),
+})
+const ToolCall = z.discriminatedUnion('type', [FunctionCall, CustomCall], {
+  error:
+    'each of tool_calls must be {id, type: "function", function: {name, arguments}} or {id, type: "custom", custom: {name, input}}',
+})
+const speaker = { name: optional(text('name')) }
 
 const Message = z.discriminatedUnion(
   'role',
   [
-    z.object({ role: z.enum(['system', 'developer']), content: TextContent }),
-    z.object({
-      role: z.literal('user'),
-      content: z.union([z.string(), z.array(z.union([TextPart, ImagePart]))], {
-        error: 'content must be a string or an array of text and image_url parts',
-      }),
-    }),
-    z.object({
+    z.looseObject({ role: z.enum(['system', 'developer']), content: TextContent, ...speaker }),
+    z.looseObject({ role: z.literal('user'), content: contentOf('a user message'), ...speaker }),
+    z.looseObject({
       role: z.literal('assistant'),
       content: optional(
         z.union([z.string(), z.array(z.union([TextPart, RefusalPart]))], {
           error: 'content must be a string or an array of text and refusal parts',
         }),
       ),
+      refusal: optional(text('refusal')),
       tool_calls: optional(z.array(ToolCall, { error: 'tool_calls must be an array' })),
+      function_call: optional(OldCall),
       reasoning_content: optional(text('reasoning_content')),
       reasoning_details: optional(
         z
@@ -73,32 +102,81 @@ const Message = z.discriminatedUnion(
           .meta({ description: 'As received in an answer; those of other origin are dropped' })
           .transform((details) => details.flatMap((detail) => ReasoningDetail.safeParse(detail).data ?? [])),
       ),
+      ...speaker,
     }),
-    z.object({ role: z.literal('tool'), tool_call_id: text('tool_call_id'), content: TextContent }),
+    z.looseObject({
+      role: z.literal('tool'),
+      tool_call_id: text('tool_call_id'),
+      content: contentOf('a tool message'),
+    }),
+    z.looseObject({
+      role: z.literal('function'),
+      name: text('name'),
+      content: optional(text('content')),
+    }),
   ],
-  { error: 'each message must be an object whose role is system, developer, user, assistant or tool' },
+  { error: 'each message must be an object whose role is system, developer, user, assistant, tool or function' },
 )
 
-const Tool = z.object(
-  {
-    type: z.literal('function', { error: 'a tool must be of type function, because the gateway runs no tools' }),
-    function: z.object({
-      name: z.string(),
-      description: optional(z.string()),
-      parameters: optional(z.looseObject({})),
-      strict: optional(z.boolean()),
-    }),
-  },
-  { error: 'each tool must be {type: "function", function: {name, description, parameters, strict}}' },
-)
+const FunctionTool = z.looseObject({
+  type: z.literal('function'),
+  function: z.looseObject({
+    name: z.string(),
+    description: optional(z.string()),
+    parameters: optional(z.looseObject({})),
+    strict: optional(z.boolean()),
+  }),
+})
+const CustomTool = z.looseObject({
+  type: z.literal('custom'),
+  custom: z.looseObject({
+    name: z.string(),
+    description: optional(z.string()),
+    format: optional(
+      z.discriminatedUnion('type', [
+        z.looseObject({ type: z.literal('text') }),
+        z.looseObject({
+          type: z.literal('grammar'),
+          grammar: z.object({ syntax: z.enum(['lark', 'regex']), definition: z.string() }),
+        }),
+      ]),
+    ),
+  }),
+})
+const Tool = z.discriminatedUnion('type', [FunctionTool, CustomTool], {
+  error:
+    'each tool must be {type: "function", function: {name, description, parameters, strict}} or {type: "custom", custom: {name, description, format}}, because the gateway runs no tools',
+})
 
+const NamedTool = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) }),
+  z.object({ type: z.literal('custom'), custom: z.object({ name: z.string() }) }),
+])
+export type NamedTool = z.infer<typeof NamedTool>
 const ToolChoice = z.union(
   [
     z.enum(['auto', 'none', 'required']),
-    z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) }),
+    NamedTool,
+    z.object({
+      type: z.literal('allowed_tools'),
+      allowed_tools: z.object({ mode: z.enum(['auto', 'required']), tools: z.array(NamedTool).min(1) }),
+    }),
   ],
-  { error: 'tool_choice must be auto, none, required or {type: "function", function: {name}}' },
+  {
+    error:
+      'tool_choice must be auto, none, required, {type: "function", function: {name}}, {type: "custom", custom: {name}} or {type: "allowed_tools", allowed_tools: {mode, tools}}',
+  },
 )
+
+/** The older form of a tool. */
+const OldFunction = z.looseObject({
+  name: z.string(),
+  description: optional(z.string()),
+  parameters: optional(z.looseObject({})),
+})
+const OldChoice = z.union([z.enum(['auto', 'none']), z.object({ name: z.string() })], {
+  error: 'function_call must be auto, none or {name}',
+})
 
 const ResponseFormat = z.discriminatedUnion(
   'type',
@@ -121,9 +199,12 @@ const ResponseFormat = z.discriminatedUnion(
   { error: 'response_format must be an object whose type is text, json_object or json_schema' },
 )
 
-/** The body of POST /v1/chat/completions. `openai-surface/input.ts` checks the rules that involve several fields. */
+/**
+ * The body of POST /v1/chat/completions. `surfaces/openai/input.ts` checks the rules that involve several fields. Other
+ * members are sent unchanged to a provider with this API (`otherMembers`).
+ */
 export const OpenAiChatRequest = z
-  .object(
+  .looseObject(
     {
       ...SHARED_CHAT_FIELDS,
       messages: z
@@ -132,12 +213,12 @@ export const OpenAiChatRequest = z
       max_tokens: optional(tokenLimit('max_tokens')),
       max_completion_tokens: optional(tokenLimit('max_completion_tokens')),
       stream_options: optional(
-        z.object(
+        z.looseObject(
           { include_usage: optional(flag('stream_options.include_usage')) },
           { error: 'stream_options must be an object {include_usage}' },
         ),
       ),
-      n: optional(z.literal(1, { error: 'n must be 1: each request gets one answer' })),
+      n: optional(z.literal(1, { error: 'n must be 1: each request gets one answer. Send the request several times' })),
       tools: optional(z.array(Tool, { error: 'tools must be an array' })),
       tool_choice: optional(ToolChoice),
       parallel_tool_calls: optional(flag('parallel_tool_calls')),
@@ -154,19 +235,34 @@ export const OpenAiChatRequest = z
       user: optional(text('user')),
       prompt_cache_key: optional(text('prompt_cache_key')),
       reasoning_effort: optional(reasoningEffort('reasoning_effort')),
+      store: optional(flag('store')).meta({ description: 'Whether the provider keeps the answer' }),
       modalities: optional(
         z.array(z.literal('text', { error: 'only text is supported: answers are text' }), {
           error: 'modalities must be ["text"]',
         }),
       ),
       audio: absent('audio is not supported: answers are text'),
-      functions: absent('functions is not supported: send {type: "function", function} in tools'),
-      function_call: absent('function_call is not supported: send tool_choice'),
+      functions: optional(
+        z.array(OldFunction, { error: 'functions must be an array of {name, description, parameters}' }),
+      ).meta({ description: 'The older form of `tools`. The answer then has `function_call`, with at most one call' }),
+      function_call: optional(OldChoice),
     },
     anObject,
   )
   .meta({ id: 'OpenAiChatRequest' })
 export type OpenAiChatRequest = z.infer<typeof OpenAiChatRequest>
+
+/** Returns the members of a request that the gateway does not interpret. `null` means "not set". */
+export function otherMembers(request: OpenAiChatRequest): Record<string, unknown> {
+  const others: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(request)) {
+    if (value === undefined || value === null) continue
+    if (Object.hasOwn(OpenAiChatRequest.shape, name) && name !== 'store') continue
+    // Defined instead of assigned, because the name may be `__proto__`.
+    Object.defineProperty(others, name, { value, enumerable: true, configurable: true, writable: true })
+  }
+  return others
+}
 
 export const OpenAiUsage = z
   .object({
@@ -180,7 +276,7 @@ export const OpenAiUsage = z
 export type OpenAiUsage = z.infer<typeof OpenAiUsage>
 
 const Logprobs = z.looseObject({}).nullable().meta({ description: 'As the provider sent them' })
-const FinishReason = z.enum([...FINISH_REASONS, 'tool_calls'])
+const FinishReason = z.enum([...FINISH_REASONS, 'tool_calls', 'function_call'])
 export type OpenAiFinishReason = z.infer<typeof FinishReason>
 
 /** The 200 response of POST /v1/chat/completions without `stream`. */
@@ -198,6 +294,7 @@ export const OpenAiChatResponse = z
           content: z.string().nullable(),
           refusal: z.null(),
           tool_calls: z.array(ToolCall).optional(),
+          function_call: OldCall.optional(),
           reasoning_content: z.string().optional(),
           reasoning_details: z.array(ReasoningDetail).optional(),
         }),
@@ -221,11 +318,13 @@ const Delta = z.object({
       z.object({
         index: z.int(),
         id: z.string().optional(),
-        type: z.literal('function').optional(),
-        function: z.object({ name: z.string().optional(), arguments: z.string() }),
+        type: z.enum(['function', 'custom']).optional(),
+        function: z.object({ name: z.string().optional(), arguments: z.string() }).optional(),
+        custom: z.object({ name: z.string().optional(), input: z.string() }).optional(),
       }),
     )
     .optional(),
+  function_call: z.object({ name: z.string().optional(), arguments: z.string() }).optional(),
 })
 export type OpenAiDelta = z.infer<typeof Delta>
 

@@ -139,6 +139,12 @@ export const PolicyDocument = section('policy', {
       description: 'Whether requests may contain addresses of images and documents, which the provider fetches',
     }),
   }).prefault({}),
+  unreadFiles: section('unreadFiles', {
+    allowed: flag('unreadFiles.allowed').default(true).meta({
+      description:
+        'Whether requests may contain files that guards cannot read: scanned or encrypted documents, audio, files by address, and files that the provider stores',
+    }),
+  }).prefault({}),
   receipts: section('receipts', { required: flag('receipts.required').default(false) }).prefault({}),
   privacyHeaders: section('privacyHeaders', { noTraining: flag('privacyHeaders.noTraining').default(false) }).prefault(
     {},

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { INPUT_ITEMS_PER_PAGE } from '../spec-limits.ts'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, oneOf, optional, reasoningEffort, tokenLimit } from './common.ts'
+import { HttpsUrl } from './message-blocks.ts'
 
 export const RESPONSES_PATH = '/api/external/v1/responses'
 
@@ -14,13 +15,23 @@ const text = (name: string) => z.string({ error: `${name} must be a string` })
  */
 const COPIED = { id: optional(z.string()), status: optional(z.string()) }
 
+/** The id of a file that the provider stores. */
+const FileId = z.string().regex(/^[\w-]{1,128}$/, { error: 'file_id must be the id of a file' })
+
 const InputText = z.looseObject({ type: z.literal('input_text'), text: z.string() })
 const InputImage = z.looseObject({
   type: z.literal('input_image'),
-  image_url: optional(z.string()).meta({ description: 'A data: URL; other URLs are never fetched' }),
-  detail: optional(z.string()),
+  image_url: optional(z.string()).meta({ description: 'A data: URL, or an https URL, which the provider fetches' }),
+  file_id: optional(FileId),
+  detail: optional(oneOf('detail', ['low', 'high', 'auto', 'original'])),
 })
-const InputFile = z.looseObject({ type: z.literal('input_file') }).meta({ description: 'Not supported: a 400' })
+const InputFile = z.looseObject({
+  type: z.literal('input_file'),
+  file_data: optional(z.string()).meta({ description: 'A data: URL' }),
+  file_url: optional(HttpsUrl),
+  file_id: optional(FileId),
+  filename: optional(z.string()),
+})
 const OutputText = z.looseObject({
   type: z.literal('output_text'),
   text: z.string(),
@@ -165,8 +176,8 @@ const TextFormat = z.discriminatedUnion(
 const absent = (error: string) => optional(z.never({ error }))
 
 /**
- * The body of POST /v1/responses. Unknown members are accepted and dropped, and the answer lists them in
- * `gateway.dropped`.
+ * The body of POST /v1/responses. Unknown members are sent to a provider with this API. Otherwise they are dropped, and
+ * the answer lists them in `gateway.dropped`.
  */
 export const ResponsesRequest = z
   .looseObject(
@@ -307,7 +318,7 @@ export const ResponsesResponse = z
     tool_choice: z.union([z.string(), z.looseObject({})]),
     tools: z.array(z.looseObject({ type: z.string() })),
     top_p: z.number().nullable(),
-    truncation: z.literal('disabled'),
+    truncation: z.enum(['auto', 'disabled']),
     usage: ResponsesUsage.nullable(),
     user: z.string().optional(),
     gateway: GatewayExtension,

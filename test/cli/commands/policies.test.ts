@@ -230,6 +230,7 @@ describe('settings of a document', () => {
       'promptShield.minSensitivity=permissive',
       'promptShield.policyId=ours',
       'addresses.allowed=true',
+      'unreadFiles.allowed=true',
       'retentionDays=7',
     ])
     expect(PolicyDocument.parse(withSettings({}, texts.map(toSetting)))).toEqual(document)

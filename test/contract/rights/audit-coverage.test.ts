@@ -24,9 +24,14 @@ const DRY_RUNS = [
   'POST /api/external/prompt-shield/scan-output',
   'POST /api/external/prompt-shield/scan-conversation',
 ]
+/** Stored answers belong to the user of the request, and are no settings. */
+const OWN_ANSWERS = [
+  'DELETE /api/external/v1/responses/{responseId}',
+  'POST /api/external/v1/responses/{responseId}/cancel',
+]
 /** The routes that change something. */
 const CHANGES = Object.entries(ROUTE_CALLS).filter(
-  ([endpoint]) => !endpoint.startsWith('GET ') && !MODEL_REQUESTS.includes(endpoint) && !DRY_RUNS.includes(endpoint),
+  ([endpoint]) => !endpoint.startsWith('GET ') && ![...MODEL_REQUESTS, ...DRY_RUNS, ...OWN_ANSWERS].includes(endpoint),
 )
 
 type Presented = { key: string; keyId: string; userId: string }

@@ -113,6 +113,58 @@ const ANTHROPIC_FIELDS = {
 /** The system prompt as blocks. */
 const SYSTEM_BLOCKS = { ...ANTHROPIC_FIELDS, system: [CACHED_TEXT, CITED_TEXT] }
 
+/** Parts of a message of chat completions. */
+const OPENAI_PARTS = [
+  { type: 'text', text: 'hi' },
+  { type: 'image_url', image_url: { url: 'https://example.com/a.png', detail: 'low' } },
+  { type: 'input_audio', input_audio: { data: 'aGk=', format: 'wav' } },
+  { type: 'file', file: { filename: 'A file', file_data: 'data:application/pdf;base64,aGk=' } },
+  { type: 'file', file: { filename: 'A file', file_id: 'file-1' } },
+]
+const OPENAI_CUSTOM = {
+  messages: [
+    { role: 'system', name: 'rules', content: [{ type: 'text', text: 'Be brief.' }] },
+    { role: 'user', name: 'ada', content: OPENAI_PARTS },
+    { role: 'assistant', name: 'bot', refusal: 'No.' },
+    { role: 'assistant', tool_calls: [{ id: 'call_1', type: 'custom', custom: { name: 'patch', input: 'hi' } }] },
+    { role: 'tool', tool_call_id: 'call_1', content: OPENAI_PARTS },
+  ],
+  tools: [
+    { type: 'function', function: { name: 'look' } },
+    {
+      type: 'custom',
+      custom: {
+        name: 'patch',
+        description: 'Patches',
+        format: { type: 'grammar', grammar: { syntax: 'lark', definition: 'start: "a"' } },
+      },
+    },
+  ],
+}
+const OPENAI_OLD = {
+  messages: [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', function_call: { name: 'look', arguments: '{}' } },
+    { role: 'function', name: 'look', content: 'A lift.' },
+  ],
+  functions: [{ name: 'look', description: 'Looks', parameters: {} }],
+}
+const NAMED = [
+  { type: 'function', function: { name: 'look' } },
+  { type: 'custom', custom: { name: 'patch' } },
+]
+/** Files of the Responses API. */
+const INPUT_FILES = [
+  { type: 'input_image', image_url: 'https://example.com/a.png', detail: 'low' },
+  { type: 'input_file', filename: 'A file', file_data: 'data:application/pdf;base64,aGk=' },
+]
+/** Files that only a provider of the Responses API accepts. */
+const STORED_FILES = [
+  { type: 'input_image', file_id: 'file-1' },
+  { type: 'input_file', filename: 'A file', file_url: 'https://example.com/a.pdf' },
+  { type: 'input_file', file_id: 'file-1' },
+]
+
 const GEMINI_THOUGHT = { text: 'Hm.', thought: true, thoughtSignature: 'c2ln' }
 const GEMINI_PARTS = [
   { text: 'hi' },
@@ -178,11 +230,27 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
   ],
   [`POST ${OPENAI_CHAT_PATH}`]: [
     { ...EXTENSIONS, model: 'test/any', messages: [{ role: 'user', content: 'hi' }], modalities: ['text'] },
+    { model: 'test/any', ...OPENAI_CUSTOM, tool_choice: { type: 'custom', custom: { name: 'patch' } } },
+    {
+      model: 'test/any',
+      ...OPENAI_CUSTOM,
+      tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: NAMED } },
+    },
+    { model: 'test/any', ...OPENAI_OLD, function_call: { name: 'look' } },
+    { model: 'test/any', ...OPENAI_OLD, function_call: 'auto' },
   ],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
   [`POST ${RESPONSES_PATH}`]: [
     { ...EXTENSIONS, model: 'test/any', input: 'hi', previous_response_id: 'resp_1' },
     { model: 'test/any', input: [{ type: 'item_reference', id: 'msg_1' }] },
+    ...[INPUT_FILES, STORED_FILES].map((content) => ({
+      model: 'test/any',
+      input: [
+        { role: 'user', content },
+        { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'call_1', output: content },
+      ],
+    })),
     {
       model: 'test/any',
       input: 'hi',

@@ -23,7 +23,7 @@ const groupOf = (endpoint: string): RouteGroup => (endpoint.startsWith('GET ') ?
  * and engine has its own file, so that the files run in parallel.
  */
 export function matrixOf(engine: TestEngine, group: RouteGroup): void {
-  const shared = sharedGateway({ engine })
+  const shared = sharedGateway({ engine, responses: { store: true } })
   let own: World
   let other: World
   let callers: CallerKind[]

@@ -202,7 +202,14 @@ const GEMINI_EMBEDDING = {
   outputDimensionality: 3,
 }
 
+/** A stored answer belongs to one user, so nobody else finds it. */
+const ofAnotherUser = { access: 'key', status: 404, target: addTarget.response } satisfies RouteCall
+
 export const ROUTE_CALLS: Record<string, RouteCall> = {
+  'GET /api/external/v1/responses/{responseId}': ofAnotherUser,
+  'GET /api/external/v1/responses/{responseId}/input_items': ofAnotherUser,
+  'DELETE /api/external/v1/responses/{responseId}': ofAnotherUser,
+  'POST /api/external/v1/responses/{responseId}/cancel': ofAnotherUser,
   'GET /api/external/health': open,
   'GET /livez': open,
   'GET /metrics': { access: 'operator', status: 200 },

@@ -167,6 +167,18 @@ export const addTarget = {
     return row?.id ?? ''
   },
 
+  /** A stored answer of a user who owns no key. */
+  async response(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const id = `resp_${newId()}`
+    const user_id = await addTarget.user(db, world)
+    const row = { tenant_id: world.tenantId, id, user_id, created_at: CREATED, expires_at: '2999-01-01T00:00:00.000Z' }
+    await db
+      .insertInto('stored_responses')
+      .values({ ...row, sealed: world.mark })
+      .execute()
+    return id
+  },
+
   async chain(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const chain = newRequestChain()
     await addEntries(db, tenantId, chain, [{ payload: requestPayload({ index: mark }) }])

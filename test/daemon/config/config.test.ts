@@ -375,6 +375,7 @@ describe('limits of the compatibility surfaces', () => {
       keepAliveMs: 0,
     })
     expect(good(yaml('limits: {messages: null}')).limits).toEqual(DEFAULT_LIMITS)
+    expect(good(yaml('limits: {addresses: false}')).limits).toEqual({ ...DEFAULT_LIMITS, addresses: false })
     expect(good(yaml('limits: {output_tokens: {azure/chat: 16384}}')).limits).toEqual({
       ...DEFAULT_LIMITS,
       outputTokens: { 'azure/chat': 16_384 },
@@ -740,7 +741,9 @@ describe('providers', () => {
     ])
     const ofModel = 'providers: {b: {base_url: "http://h", models: [{id: m, prices: 1}]}}'
     expect(faults(yaml(ofModel))).toEqual([
-      expect.stringMatching(/providers\.b\.models\.0\.prices: unknown key; known keys: id, context_tokens, input, output$/),
+      expect.stringMatching(
+        /providers\.b\.models\.0\.prices: unknown key; known keys: id, context_tokens, input, output$/,
+      ),
     ])
   })
 

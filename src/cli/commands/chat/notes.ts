@@ -24,6 +24,7 @@ const LIMITED_BY: Record<Change['why'], string> = {
   model: 'limit of the model',
   provider: 'form of the provider',
   gateway: 'limit of the endpoint',
+  policy: 'rule of the policy',
 }
 const DROPPED_BY: Record<Dropped['why'], string> = {
   operator: 'the gateway forbids it',

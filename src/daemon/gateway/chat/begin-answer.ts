@@ -1,5 +1,5 @@
 import type { CommitPoint } from '../../../shared/wire/chat.ts'
-import { type ChatPart, type ProviderCall, ProviderError } from '../../models/provider.ts'
+import { ALLOWED_TOOLS, type ChatPart, type ProviderCall, ProviderError } from '../../models/provider.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import type { Attempt } from '../governed/chain.ts'
 import type { AttemptTerms } from '../governed/failover.ts'
@@ -86,17 +86,24 @@ function bufferedBytes(commit: CommitPoint, { stream }: Call): number {
   return commit === 'complete' ? BUFFERED_ANSWER_BYTES : 0
 }
 
+/** A model whose API has no list of allowed tools is offered only the allowed tools. */
+function offeredTo({ provider, model }: Attempt, options: Call['options']): Call['options'] {
+  if (!options?.allowedTools || provider.supports?.(ALLOWED_TOOLS, model)) return options
+  const { allowedTools, tools, ...others } = options
+  return { ...others, tools: tools?.filter(({ name }) => allowedTools.includes(name)) }
+}
+
 // Copies each member explicitly: object spread costs more than the rest of this function.
 function toProviderCall(
   call: Call,
-  { model }: Attempt,
+  attempt: Attempt,
   { tokens, thinks }: AttemptLimit,
   { timeouts, entitle, onHead }: AttemptTerms,
   isLarge: boolean,
 ): ProviderCall {
   const { system, messages, grounding, temperature, temperatureIsDefault, stream, options, noTraining } = call
   return {
-    model,
+    model: attempt.model,
     system,
     messages,
     grounding,
@@ -105,7 +112,7 @@ function toProviderCall(
     maxTokens: tokens,
     stream,
     isLarge,
-    options: thinks ? options : withoutThinking(options),
+    options: offeredTo(attempt, thinks ? options : withoutThinking(options)),
     noTraining,
     entitle,
     onHead,

@@ -10,13 +10,18 @@ import { type AttemptLimit, changesOf } from './output-limit.ts'
 
 /** Returns the changes to a request for the model that served it. `limit`: the output limit that was sent, if any. */
 export function noticesOf(
-  { screened: { input }, order, prepared }: Pick<Running<ChatInput, Grounded>, 'screened' | 'order' | 'prepared'>,
+  {
+    screened: { input, replacedFiles },
+    order,
+    prepared,
+  }: Pick<Running<ChatInput, Grounded>, 'screened' | 'order' | 'prepared'>,
   { provider, model }: Attempt,
   limit?: AttemptLimit,
 ): { changed: readonly Change[]; dropped: readonly Dropped[] } {
-  const limited = limit ? changesOf(order.call, limit, input.fields) : NOTHING
+  const own = limit ? changesOf(order.call, limit, input.fields) : NOTHING
   const clamped = clampedTimeouts(input.chain)
-  const changed = joined(input.changed ?? NOTHING, clamped, limited)
+  const replaced = replacedFiles?.length ? replacedFiles.map(toReplaced) : NOTHING
+  const changed = joined(input.changed ?? NOTHING, clamped, own, replaced)
   const options = prepared.call.options
   const native = options?.native
   if (!options) return { changed, dropped: input.dropped ?? NOTHING }
@@ -31,7 +36,10 @@ export function noticesOf(
   const names = [...without.map((option) => input.fields?.[option] ?? option), ...droppedBy(provider, model, native)]
   const lost = names
     .filter((field) => !(isTranslated && field === native.effort?.field))
-    .map((field) => ({ field, why: 'provider' as const }))
+    .map((field): Dropped => ({ field: field.slice(0, SHOWN_CHARS), why: 'provider' }))
+  // A policy that forbids training also forbids storing.
+  const isForbidden = prepared.call.noTraining === true && native?.fields.store === true
+  if (isForbidden && !lost.some(({ field }) => field === 'store')) lost.push({ field: 'store', why: 'operator' })
   const translated: Change[] = asked && used !== undefined ? [{ ...asked, used, why: 'provider' }] : []
   return { changed: joined(changed, translated), dropped: joined(input.dropped ?? NOTHING, lost) }
 }
@@ -45,6 +53,10 @@ function askedOf({ thinking }: NativeOptions): NativeOptions['effort'] {
     : { field: 'thinking.budget_tokens', asked: config.budget_tokens }
 }
 
+const toReplaced = (asked: string): Change => ({ field: 'file', asked, used: 'text', why: 'policy' })
+
+/** Clients choose the names of fields. */
+const SHOWN_CHARS = 100
 const NOTHING: readonly never[] = []
 
 /** Joins lists, most of which are empty. */

@@ -53,6 +53,7 @@ export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDep
     const { db, providers, names, policies, guards, limits } = deps
     const { settings } = caller
     requireMayChat(caller)
+    requireMayUse(input, limits)
     const { stream, isExact, isOneModel } = input
     const stickyText = () => stickyTextOf(input, caller.tenantId)
     const terms = { stream, limits, names, isExact, isOneModel, stickyText }
@@ -90,6 +91,15 @@ export function requireMayChat({ rights }: Caller): void {
       'The role of the owner of this key does not allow chat; it needs `canInteractWithAI` and `canUseChat`.',
     )
   }
+}
+
+/** Checks the operator's rule on addresses. @throws INSUFFICIENT_PERMISSIONS */
+function requireMayUse({ uses }: Pick<GovernedInput, 'uses'>, { addresses }: Pick<RequestLimits, 'addresses'>): void {
+  if (!uses?.addresses || addresses) return
+  throw new GatewayError(
+    'INSUFFICIENT_PERMISSIONS',
+    'The operator forbids addresses of images and documents (`limits.addresses`). Send their content as base64.',
+  )
 }
 
 /**

@@ -1,6 +1,7 @@
 // The resources of governed operations. The gateway module provides these resources.
 import type { Clock } from '../../../shared/time.ts'
 import type { Authenticator } from '../../identity/keys/authenticate.ts'
+import type { ReadText } from '../../knowledge/ingest/read-text.ts'
 import type { Search } from '../../knowledge/search/search.ts'
 import type { Billing } from '../../metering/usage/billing.ts'
 import type { ModelNames } from '../../models/names.ts'
@@ -25,6 +26,8 @@ export type GovernedDeps = {
   policies: PolicyCatalogue
   /** Searches knowledge bases. */
   search: Search
+  /** Reads the text of files, for the guards. */
+  readText: ReadText
   ledger: Ledger
   idempotency: Idempotency
   billing: Billing

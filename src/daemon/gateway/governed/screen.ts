@@ -1,6 +1,6 @@
 import { newTraceId } from '../../../shared/ids.ts'
 import type { Clock } from '../../../shared/time.ts'
-import { withSystemText } from '../../models/conversation.ts'
+import { type FilePart, type Message, type NativePart, withSystemText } from '../../models/conversation.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import {
   contentBlocked,
@@ -9,8 +9,11 @@ import {
   promptBlocked,
 } from '../../safety/guards/request/request-screening.ts'
 import { type IncidentOrigin, incidentRecords } from '../../safety/incidents/incident.ts'
+import { enforceUses } from '../../safety/policies/enforce.ts'
 import type { Admitted } from './admit.ts'
+import type { GovernedDeps } from './deps.ts'
 import type { GovernedInput } from './input.ts'
+import { haveFiles, readFiles } from './read-files.ts'
 import type { Facts, Stage, Trail } from './trail.ts'
 
 /** A request after input screening, with redactions applied. */
@@ -25,6 +28,8 @@ export type Screened<Input extends GovernedInput = GovernedInput> = Admitted & {
   origin: IncidentOrigin
   /** The number of tool results that were replaced by a notice. */
   withheldToolResults: number
+  /** The types of files that were replaced by their redacted text. Undefined without files. */
+  replacedFiles?: readonly string[] | undefined
 }
 
 /**
@@ -36,10 +41,15 @@ export async function screen<Input extends GovernedInput>(
   input: Input,
   admitted: Admitted,
   { requestId, path, signal }: { requestId: string; path: string; signal: AbortSignal },
-  { guards, clock }: { guards: Guards; clock: Clock },
+  { guards, clock, readText }: ScreenDeps,
 ): Promise<Stage<Screened<Input>>> {
   const { caller, payer, conversationId, chain, index, policy, shield } = admitted
-  const { conversation, options } = input
+  const { options } = input
+  const files = haveFiles(input.conversation.messages)
+    ? await readForGuards(input, admitted, { requestId, path, signal }, { guards, clock, readText })
+    : undefined
+  if (files?.refusal) return files
+  const conversation = files?.value ?? input.conversation
   const traceId = newTraceId()
   const { canonical } = policy
   const origin = { caller, requestId, endpoint: path, traceId, policy: canonical, conversationId, model: null }
@@ -48,9 +58,17 @@ export async function screen<Input extends GovernedInput>(
   const { redacted, isBlocked, incidents, attack, results, rules, canaries } = guarded
   const found = [...incidents, ...(attack ? [attack] : []), ...(results?.unreported ?? [])]
   const facts: Facts = {
+    unreadFiles: files?.facts.unreadFiles,
     inspectors: inspectorsOf({ rules, policy, isShielded: shield !== undefined && !isBlocked }),
-    incidents: [...incidents, ...[attack, results?.worst].filter((one) => one !== undefined)],
-    found: found.length === 0 ? [] : [incidentRecords(found, origin, clock.now())],
+    incidents: [
+      ...(files?.facts.incidents ?? []),
+      ...incidents,
+      ...[attack, results?.worst].filter((one) => one !== undefined),
+    ],
+    found: [
+      ...(files?.facts.found ?? []),
+      ...(found.length === 0 ? [] : [incidentRecords(found, origin, clock.now())]),
+    ],
   }
   if (isBlocked) return { facts, refusal: { error: contentBlocked(incidents, traceId) } }
   if (attack?.enforced && attack.action === 'block')
@@ -74,9 +92,56 @@ export async function screen<Input extends GovernedInput>(
       guarded,
       origin,
       withheldToolResults: results?.withheld ?? 0,
+      ...(files && { replacedFiles: replacedIn(conversation.messages, redacted.messages) }),
     },
   }
 }
+
+type ScreenDeps = { guards: Guards; clock: Clock; readText: GovernedDeps['readText'] }
+
+/**
+ * Reads the files of a request if a guard inspects texts, or if the policy forbids files that cannot be read. The
+ * refusal is INSUFFICIENT_PERMISSIONS for such a file.
+ */
+async function readForGuards(
+  { conversation }: GovernedInput,
+  { caller, policy, shield, chain }: Admitted,
+  { requestId, path, signal }: { requestId: string; path: string; signal: AbortSignal },
+  { guards, clock, readText }: ScreenDeps,
+): Promise<Stage<GovernedInput['conversation']>> {
+  const { tenantId } = caller
+  const { input: rules } = await guards.rulesFor(tenantId, policy)
+  const isInspected = shield !== undefined || rules.acting.length + rules.watching.length > 0
+  if (!isInspected && policy.document.unreadFiles.allowed) return { facts: {}, value: conversation }
+  const { messages, unread } = await readFiles(conversation.messages, { readText, tenantId, signal })
+  const value = { ...conversation, messages }
+  if (unread.length === 0) return { facts: {}, value }
+  const uses = { serverTools: [], addresses: false, unreadFiles: [...new Set(unread)] }
+  const checked = { caller, requestId, endpoint: path }
+  const { incidents, records, refusal } = enforceUses(uses, policy, chain.attempts, checked, clock.now())
+  const unreadFiles: Record<string, number> = {}
+  for (const kind of unread) unreadFiles[kind] = (unreadFiles[kind] ?? 0) + 1
+  const facts: Facts = { unreadFiles, incidents, found: records }
+  return refusal ? { facts, refusal: { error: refusal } } : { facts, value }
+}
+
+/** Returns the types of the files whose text took their place. */
+function replacedIn(before: readonly Message[], after: readonly Message[]): string[] {
+  const files = (messages: readonly Message[]): string[] =>
+    messages.flatMap(({ content }) =>
+      typeof content === 'string'
+        ? []
+        : content.flatMap((part) => ('text' in part && part.type !== 'text' ? [typeOf(part)] : [])),
+    )
+  const kept = files(after)
+  return files(before).filter((type) => {
+    const at = kept.indexOf(type)
+    if (at >= 0) kept.splice(at, 1)
+    return at < 0
+  })
+}
+
+const typeOf = (part: FilePart | NativePart): string => (part.type === 'file' ? part.mediaType : part.block.type)
 
 /** The guards that inspect this request or its result. */
 function inspectorsOf({

@@ -38,6 +38,7 @@ export type Facts = Partial<
     | 'found'
     | 'whenDurable'
     | 'documentsRetrieved'
+    | 'unreadFiles'
     | 'attempts'
     | 'entitlements'
     | 'heads'
@@ -78,6 +79,7 @@ export function beginTrail(
     inspectors: NO_INSPECTORS,
     incidents: NONE,
     documentsRetrieved: 0,
+    unreadFiles: undefined,
     attempts: NONE,
     entitlements: NONE,
     heads: NONE,
@@ -121,6 +123,7 @@ export function withFacts(trail: Trail, facts: Facts): Trail {
     inspectors: facts.inspectors ?? trail.inspectors,
     incidents: appended(trail.incidents, facts.incidents),
     documentsRetrieved: facts.documentsRetrieved ?? trail.documentsRetrieved,
+    unreadFiles: facts.unreadFiles ?? trail.unreadFiles,
     attempts: facts.attempts ?? trail.attempts,
     entitlements: facts.entitlements ?? trail.entitlements,
     heads: facts.heads ?? trail.heads,

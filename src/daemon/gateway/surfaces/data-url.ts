@@ -1,14 +1,38 @@
+// Reads the images and files of a request: data: URLs, and addresses that the provider fetches.
 import { invalidField } from '../../../shared/errors.ts'
-import type { ContentPart } from '../../models/conversation.ts'
+import { HttpsUrl } from '../../../shared/wire/message-blocks.ts'
+import type { ContentPart, FilePart } from '../../models/conversation.ts'
 
-const DATA_URL = /^data:(image\/[\w.+-]{1,64})(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/]+={0,2})$/i
+const DATA_URL = /^data:([a-z]{1,32}\/[\w.+-]{1,64})(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/]+={0,2})$/i
 
-/** Converts the data: URL of an image. @throws VALIDATION_ERROR naming `field` for any other URL */
-export function toImage(field: string, url: string): ContentPart {
-  const [, mediaType, data] = DATA_URL.exec(url) ?? []
-  if (mediaType !== undefined && data !== undefined) return { type: 'image', mediaType: mediaType.toLowerCase(), data }
+/**
+ * Converts the URL of an image: a data: URL, or an https address.
+ * @throws VALIDATION_ERROR naming `field` for any other URL
+ */
+export function toImage(field: string, url: string, detail?: string): ContentPart {
+  const options = detail === undefined ? {} : { detail }
+  const { mediaType, data } = readDataUrl(url)
+  if (mediaType?.startsWith('image/') && data !== undefined) return { type: 'image', mediaType, data, ...options }
+  if (HttpsUrl.safeParse(url).success) return { type: 'image_url', url, ...options }
   throw invalidField(
     field,
-    'An image must be a data: URL, "data:image/<type>;base64,<data>". Other URLs are never fetched.',
+    'An image must be an https URL, which the provider fetches, or a data: URL, "data:image/<type>;base64,<data>".',
   )
+}
+
+/**
+ * Converts the data: URL of a file.
+ * @throws VALIDATION_ERROR naming `field` for any other URL
+ */
+export function toFile(field: string, url: string, name: string | undefined): FilePart {
+  const { mediaType, data } = readDataUrl(url)
+  if (mediaType === undefined || data === undefined) {
+    throw invalidField(field, 'The data of a file must be a data: URL, "data:application/pdf;base64,<data>".')
+  }
+  return { type: 'file', mediaType, data, ...(name !== undefined && { name }) }
+}
+
+function readDataUrl(url: string): { mediaType?: string; data?: string } {
+  const [, mediaType, data] = DATA_URL.exec(url) ?? []
+  return mediaType === undefined || data === undefined ? {} : { mediaType: mediaType.toLowerCase(), data }
 }

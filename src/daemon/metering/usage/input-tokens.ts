@@ -73,6 +73,8 @@ function addContent(texts: string[], content: Content, { image, document, byte }
   let tokens = 0
   for (const part of content) {
     if (part.type === 'text') texts.push(part.text)
+    else if (part.type === 'file') tokens += Math.ceil(part.data.length * byte)
+    else if (part.type === 'file_url') tokens += document
     else if (part.type !== 'native') tokens += image
     else {
       // The data of a file is not text; its tokens are estimated from its size.

@@ -52,6 +52,7 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
     inspection: inspectionOf(facts),
     cost: costOf(answered, issuedAt),
     usage: usageOf(answered),
+    unreadFiles: unreadOf(facts),
     text: toText,
     attemptExtras: attemptExtrasOf,
     entitlement: entitlementOf,
@@ -67,7 +68,7 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
     `"request_id":"${facts.requestId}","request_sha256":"${facts.requestSha256}","requested_model":${texts.requestedModel},` +
     `"response_sha256":${toHash(end.responseSha256)},"result":"${end.result}","severity":"${severity}","status":${end.status},` +
     `"times":{"first_token_ms":${answered?.firstTokenMs ?? null},"latency_ms":${end.latencyMs},` +
-    `"started_at":"${startedAt}"},"type":"api_access","usage":${texts.usage},` +
+    `"started_at":"${startedAt}"},"type":"api_access",${texts.unreadFiles}"usage":${texts.usage},` +
     `"user_id":"${facts.userId}","version":1}`
   const stored = toStoredRequest(facts, end, texts)
   const summarised: SummaryFacts = {
@@ -158,6 +159,10 @@ function usageOf(answered: Answered | undefined): string {
     `"input_tokens":${inputTokens},"output_tokens":${outputTokens}${reasoned}}`
   )
 }
+
+/** The kinds of files that guards could not read, with a comma. Empty without such files. */
+const unreadOf = ({ unreadFiles }: RequestFacts): string =>
+  unreadFiles === undefined ? '' : `"unread_files":${toCanonicalJson(unreadFiles)},`
 
 function metadataOf({ streamed, payerId, userId }: RequestFacts, { answered }: RequestEnd): string {
   const payer = payerId === userId ? '' : `"payer_id":"${payerId}",`

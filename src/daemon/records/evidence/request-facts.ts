@@ -50,6 +50,8 @@ export type RequestFacts = {
   inspectors: Readonly<Record<Inspector, boolean>>
   incidents: readonly RecordedIncident[]
   documentsRetrieved: number
+  /** The number of files that guards could not read, by kind. Undefined if there are none. */
+  unreadFiles?: Readonly<Record<string, number>> | undefined
   attempts: readonly FailoverAttempt[]
   /** The entitlements of the attempts, by index. */
   entitlements: readonly (Entitlement | undefined)[]

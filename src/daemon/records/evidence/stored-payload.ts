@@ -21,6 +21,8 @@ export type PayloadTexts = {
   inspection: string
   cost: string
   usage: string
+  /** The member `unread_files`, followed by a comma, or empty. */
+  unreadFiles: string
   /** A name as a JSON string. */
   text(name: string): string
   /** The members of an attempt that only some attempts have, each followed by a comma. */
@@ -50,7 +52,7 @@ export function toStoredRequest(facts: RequestFacts, end: RequestEnd, texts: Pay
     `${facts.index === null ? '' : `"index":${texts.index},`}${metadataOf(facts, answered)}` +
     `${policy ? policyOf(policy, texts) : ''}${answered ? billOf(answered, texts) : ''}` +
     `${texts.inspected === undefined ? `"inspection":${texts.inspection}` : `"inspected":${texts.inspected}`},` +
-    `"attempts":[${attemptsOf(facts, answered, texts)}],` +
+    `${texts.unreadFiles}"attempts":[${attemptsOf(facts, answered, texts)}],` +
     `"sha256":["${toBase64(facts.requestSha256)}",${end.responseSha256 === null ? 'null' : `"${toBase64(end.responseSha256)}"`}],` +
     `"took":[${end.latencyMs},${answered?.firstTokenMs ?? null}${startOf(facts, end)}]}`
   )
@@ -143,6 +145,7 @@ type Stored = {
   policy?: [name: string, source: string, hash: string]
   cost?: [mode: string, nanos: number, points: number] | object
   usage?: [input: number, output: number] | object
+  unread_files?: object
   inspected?: number
   inspection?: object
   attempts: StoredAttempt[]
@@ -229,6 +232,7 @@ function restore(stored: Stored, { id, created_at }: Pick<StoredColumns, 'id' | 
     status: stored.status,
     times: { first_token_ms: firstToken, latency_ms: latency, started_at: isoTime(startedAtMs) },
     type: 'api_access',
+    ...(stored.unread_files && { unread_files: stored.unread_files }),
     usage: Array.isArray(usage)
       ? { estimated: false, input_tokens: usage[0], output_tokens: usage[1] }
       : (usage ?? null),

@@ -21,15 +21,34 @@ type Enforced = {
  * Stores nothing.
  */
 export function enforcePolicy(
-  { canonical, document }: AppliedPolicy,
+  policy: AppliedPolicy,
   chain: readonly Destination[],
   checked: CheckedRequest,
   nowMs: number,
   uses?: PolicyUses,
 ): Enforced {
+  const { document } = policy
   const violations = uses
     ? [...violationsOf(document, chain), ...violationsBy(uses, document, chain)]
     : violationsOf(document, chain)
+  return enforce(violations, policy, checked, nowMs)
+}
+
+/** Like `enforcePolicy`, but checks only what an admitted request uses. */
+export const enforceUses = (
+  uses: PolicyUses,
+  policy: AppliedPolicy,
+  chain: readonly Destination[],
+  checked: CheckedRequest,
+  nowMs: number,
+): Enforced => enforce(violationsBy(uses, policy.document, chain), policy, checked, nowMs)
+
+function enforce(
+  violations: readonly Violation[],
+  { canonical, document }: AppliedPolicy,
+  checked: CheckedRequest,
+  nowMs: number,
+): Enforced {
   const [first] = violations
   if (first === undefined) return NO_VIOLATION
   const enforced = document.mode === 'enforce'

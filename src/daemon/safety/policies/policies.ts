@@ -67,10 +67,16 @@ export type PolicyCatalogue = FreshCache<TenantPolicies>
 export type Destination = { modelId: string; location: CallLocation }
 
 /**
- * What a request uses beyond its text: tools that the provider runs, addresses that the provider fetches, and the place
- * of inference that the provider shall use instead of its own.
+ * What a request uses beyond its text: tools that the provider runs, addresses that the provider fetches, the place of
+ * inference that the provider shall use instead of its own, and files that guards cannot read.
  */
-export type PolicyUses = { serverTools: readonly string[]; addresses: boolean; inferenceGeo?: string | undefined }
+export type PolicyUses = {
+  serverTools: readonly string[]
+  addresses: boolean
+  inferenceGeo?: string | undefined
+  /** Files that guards cannot read, by kind. */
+  unreadFiles?: readonly string[]
+}
 
 /** Whether the policy allows sending the request's content to a model that the request did not name. */
 export type MayCall = (destination: Destination) => boolean

@@ -13,7 +13,7 @@ export type Violation = {
 
 /** Returns what the request uses although the policy forbids it, as violations of its first model. */
 export function violationsBy(
-  { serverTools, addresses, inferenceGeo }: PolicyUses,
+  { serverTools, addresses, inferenceGeo, unreadFiles = [] }: PolicyUses,
   document: PolicyDocument,
   [first]: readonly Destination[],
 ): Violation[] {
@@ -27,6 +27,10 @@ export function violationsBy(
     const reason =
       'the request contains the address of an image or document, and addresses.allowed of the policy is false'
     violations.push({ modelId, rule: 'addresses.allowed', reason })
+  }
+  if (unreadFiles.length > 0 && !document.unreadFiles.allowed) {
+    const reason = `the request contains files that guards cannot read (${unreadFiles.join(', ')}), and unreadFiles.allowed of the policy is false`
+    violations.push({ modelId, rule: 'unreadFiles.allowed', reason })
   }
   const { allowedRegions } = document.residency
   if (inferenceGeo !== undefined && allowedRegions.length > 0) {

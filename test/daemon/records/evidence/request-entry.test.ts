@@ -63,6 +63,7 @@ const facts: fc.Arbitrary<RequestFacts> = fc.record({
   }),
   incidents: fc.array(incident, { maxLength: 3 }),
   documentsRetrieved: count,
+  unreadFiles: fc.option(fc.constantFrom({ pdf: 2 }, { audio: 1, stored: 3 }), { nil: undefined }),
   attempts: fc.array(
     fc.record(
       {

@@ -39,9 +39,9 @@ const NO_TEXT: readonly RegExp[] = [
   // The settings that govern the call, and their owners.
   /^\.(index|smltp_policy|prompt_shield\.policy|user_id|conversation_id|user|safety_identifier|metadata\.user_id)$/,
   // Members that are dropped, returned to the caller or rejected, and that no model receives.
-  /^\.(previous_response_id|include\[\]|truncation|reasoning\.summary|input\[\]\.(status|phase))$/,
+  /^\.(previous_response_id|include\[\]|truncation|input\[\]\.(status|phase))$/,
   // Keywords of the API.
-  /(^|\.)(type|role|effort|reasoning_effort|encoding_format|modalities\[\]|tool_choice|detail|syntax|mode)$/,
+  /(^|\.)(type|role|effort|reasoning_effort|encoding_format|modalities\[\]|tool_choice|detail|syntax|mode|function_call|input_audio\.format)$/,
   /\.(responseMimeType|responseModalities\[\]|thinkingLevel|taskType|generateContentRequest\.model)$/,
   // Ids and names of tools, formats and schemas.
   /\.(tool_call_id|tool_use_id|call_id|file_id|id|name|namespace|tool_calls\[\]\.function\.name)$/,
@@ -49,7 +49,7 @@ const NO_TEXT: readonly RegExp[] = [
   /\.cache_control\.(ttl|scope)$/,
   // Images, and data that a model has signed or encrypted. Each has a form of its own; other values are inspected
   // (`UNSEALED`) or rejected (`MALFORMED`).
-  /\.(url|fileUri|image_url|media_type|mimeType|data|signature|origin|encrypted_content)$/,
+  /\.(url|fileUri|image_url|file_url|file_data|media_type|mimeType|data|signature|origin|encrypted_content)$/,
 ]
 const isText = (path: string) => !NO_TEXT.some((pattern) => pattern.test(path))
 
@@ -128,8 +128,49 @@ const UNSEALED: Record<string, object> = {
   'base64 data in a result': searched({ type: 'document', source: { type: 'base64', data: PERSONAL } }),
 }
 
+/** Texts in parts and members of OpenAI's own APIs. */
+const OPENAI_TEXTS: Record<string, object> = {
+  'the name of a user': { messages: [{ role: 'user', name: PERSONAL, content: 'hi' }] },
+  'the name of the model': { messages: [...asked, { role: 'assistant', name: PERSONAL, content: 'hi' }, ...asked] },
+  'the address of an image': userSends({
+    type: 'image_url',
+    image_url: { url: 'https://example.com/?to=ada.lovelace@analytical.org' },
+  }),
+  'a prediction': { prediction: { type: 'content', content: PERSONAL } },
+  metadata: { metadata: { note: PERSONAL } },
+  'the name of a cache': { prompt_cache_key: PERSONAL },
+  'a member that the gateway does not know': { a_new_member: [{ deep: PERSONAL }] },
+  'the name of a member': { a_new_member: { [PERSONAL]: 1 } },
+}
+
+const NEWER_TEXTS: Record<string, object> = {
+  'the address of a file': {
+    input: [
+      {
+        role: 'user',
+        content: [{ type: 'input_file', file_url: 'https://example.com/?to=ada.lovelace@analytical.org' }],
+      },
+    ],
+  },
+  'a member of text': { text: { note: PERSONAL } },
+  'a member that the gateway does not know': { a_new_member: [{ deep: PERSONAL }] },
+}
+
 /** Members with a form that leaves no room for text. */
 const MALFORMED: [path: string, place: string, body: object][] = [
+  [
+    OPENAI_CHAT_PATH,
+    'image_url',
+    userSends({ type: 'image_url', image_url: { url: 'https://a.b/c', detail: PERSONAL } }),
+  ],
+  [OPENAI_CHAT_PATH, 'input_audio', userSends({ type: 'input_audio', input_audio: { data: PERSONAL, format: 'wav' } })],
+  [
+    OPENAI_CHAT_PATH,
+    'input_audio',
+    userSends({ type: 'input_audio', input_audio: { data: 'aGk=', format: PERSONAL } }),
+  ],
+  [OPENAI_CHAT_PATH, 'file', userSends({ type: 'file', file: { file_data: PERSONAL } })],
+  [OPENAI_CHAT_PATH, 'file', userSends({ type: 'file', file: { file_data: `data:${PERSONAL};base64,aGk=` } })],
   [OPENAI_CHAT_PATH, 'reasoning_effort', { messages: asked, reasoning_effort: PERSONAL }],
   [RESPONSES_PATH, 'reasoning.effort', { input: 'hi', reasoning: { effort: PERSONAL } }],
   ...['image', 'document'].map((type): [string, string, object] => [
@@ -191,6 +232,16 @@ const FREE_JSON: [endpoint: string, place: string, body: object][] = [
     `POST ${RESPONSES_PATH}`,
     'the encrypted content of reasoning',
     { input: [{ type: 'reasoning', summary: [], encrypted_content }, ...asked] },
+  ]),
+  ...Object.entries(OPENAI_TEXTS).map(([place, body]): [string, string, object] => [
+    `POST ${OPENAI_CHAT_PATH}`,
+    place,
+    { messages: asked, ...body },
+  ]),
+  ...Object.entries(NEWER_TEXTS).map(([place, body]): [string, string, object] => [
+    `POST ${RESPONSES_PATH}`,
+    place,
+    { input: 'hi', ...body },
   ]),
   ...[MESSAGES_PATH, COUNT_TOKENS_PATH].flatMap((path) =>
     Object.entries({ ...NATIVE_TEXTS, ...UNSEALED }).map(([place, body]): [string, string, object] => [

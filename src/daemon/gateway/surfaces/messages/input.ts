@@ -131,7 +131,26 @@ function toPart(block: ShownBlock, marks: Marks): ContentPart {
       return { type: 'image_url', url: source.url, ...cached(cache, marks) }
     }
   }
-  return toNativePart(block, marks)
+  return (isDocument(block) && toFile(block, marks)) || toNativePart(block, marks)
+}
+
+type Document = Extract<UserBlock, { title?: string | undefined; type: 'document' }>
+const isDocument = (block: ShownBlock): block is Document => block.type === 'document'
+const PDF = 'application/pdf'
+const DOCUMENT_MEMBERS = new Set(['type', 'source', 'title', 'cache_control'])
+
+/** Converts a document that every API with files can express. Undefined for other documents. */
+function toFile(block: Document, marks: Marks): ContentPart | undefined {
+  const { source, title, cache_control: cache } = block
+  const isPlain = Object.entries(block).every(([name, value]) => DOCUMENT_MEMBERS.has(name) || value === undefined)
+  if (!isPlain) return undefined
+  const options = { ...(title !== undefined && { name: title }), ...cached(cache, marks) }
+  if (source.type === 'base64' && source.media_type === PDF) {
+    return { type: 'file', mediaType: source.media_type, data: source.data, ...options }
+  }
+  if (source.type !== 'url') return undefined
+  marks.addAddress()
+  return { type: 'file_url', url: source.url, ...options }
 }
 
 const IMAGE_MEMBERS = new Set(['type', 'source', 'cache_control'])

@@ -19,6 +19,7 @@ const MODERATION: Operation<GovernedInput, undefined, Moderation[]> = {
   name: 'moderation',
   path: MODERATIONS_PATH,
   errors: 'openai',
+  isCompatible: true,
   prepare: () => ({ facts: {}, value: undefined }),
   orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
     requestId,

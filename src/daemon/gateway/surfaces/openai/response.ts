@@ -6,7 +6,7 @@ import {
   type OpenAiFinishReason,
   type OpenAiUsage,
 } from '../../../../shared/wire/openai.ts'
-import type { Reasoning } from '../../../models/conversation.ts'
+import type { Reasoning, ToolCall } from '../../../models/conversation.ts'
 import type { ChatPart, TokenUsage } from '../../../models/provider.ts'
 import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from '../../../platform/http/sse.ts'
 import { toJsonString } from '../../../platform/text/json-string.ts'
@@ -17,18 +17,29 @@ import { JsonBody } from '../../chat/answer-rendering.ts'
 import { toExtension } from '../../chat/extension.ts'
 import { type StreamWording, streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
+import { toCustomInput } from '../custom-tools.ts'
+import { createCallChunks } from './call-chunks.ts'
+import type { CallStyle } from './tools.ts'
 
-/** Renders answers in OpenAI's format. @param includeUsage whether a stream ends with a usage chunk */
-export const openAiSurface = ({ includeUsage }: { includeUsage: boolean }): Surface => ({
+/** How the answer to a request is rendered. */
+type Shown = {
+  /** Whether a stream ends with a usage chunk. */
+  includeUsage: boolean
+  /** Undefined: calls are calls of functions. */
+  style?: CallStyle | undefined
+}
+
+/** Renders answers in OpenAI's format. */
+export const openAiSurface = ({ includeUsage, style }: Shown): Surface => ({
   path: OPENAI_CHAT_PATH,
   errors: 'openai',
   isCompatible: true,
-  whole: wholeAnswer,
-  streamed: (envelope, stream) => streamInWords(openAiWording(envelope, includeUsage), stream),
+  whole: (envelope) => wholeAnswer(envelope, style),
+  streamed: (envelope, stream) => streamInWords(openAiWording(envelope, { includeUsage, style }), stream),
   keepAlive: { frame: SSE_KEEP_ALIVE, opens: true },
 })
 
-function wholeAnswer(envelope: Envelope): Answer {
+function wholeAnswer(envelope: Envelope, style: CallStyle | undefined): Answer {
   const { id, created, model } = envelope
   const items = createAnswerItems()
   const json = new JsonBody()
@@ -39,7 +50,7 @@ function wholeAnswer(envelope: Envelope): Answer {
     },
     drained: () => Promise.resolve(),
     close(finish, usage, isLarge) {
-      const message = toMessage(items.all)
+      const message = toMessage(items.all, style)
       const value = {
         id: toCompletionId(id),
         object: 'chat.completion',
@@ -50,7 +61,7 @@ function wholeAnswer(envelope: Envelope): Answer {
             index: 0,
             message,
             logprobs: toLogprobs(items.all),
-            finish_reason: toFinishReason(finish, message.tool_calls !== undefined),
+            finish_reason: toFinishReason(finish, calledIn(message)),
           },
         ],
         usage: toUsage(usage),
@@ -65,7 +76,12 @@ function wholeAnswer(envelope: Envelope): Answer {
   }
 }
 
-function toMessage(all: readonly AnswerItem[]): OpenAiChatResponse['choices'][number]['message'] {
+type Message = OpenAiChatResponse['choices'][number]['message']
+
+const calledIn = ({ tool_calls: calls, function_call: called }: Message): CallReason | undefined =>
+  calls ? 'tool_calls' : called && 'function_call'
+
+function toMessage(all: readonly AnswerItem[], style: CallStyle | undefined): Message {
   const texts = all.flatMap((items) => (items.type === 'text' ? items.text : []))
   const steps = all.flatMap((items) => (items.type === 'reasoning' ? items.step : []))
   const calls = all.flatMap((items) => (items.type === 'tool_call' ? items.call : []))
@@ -75,15 +91,23 @@ function toMessage(all: readonly AnswerItem[]): OpenAiChatResponse['choices'][nu
     role: 'assistant',
     content: texts.length === 0 && calls.length > 0 ? null : texts.join(''),
     refusal: null,
-    ...(calls.length > 0 && {
-      tool_calls: calls.map(({ id, name, arguments: text }) => ({
-        id,
-        type: 'function' as const,
-        function: { name, arguments: text },
-      })),
-    }),
+    ...(calls.length > 0 && toCalls(calls, style)),
     ...(reasoning !== '' && { reasoning_content: reasoning }),
     ...(sealed.length > 0 && { reasoning_details: sealed.map(toDetail) }),
+  }
+}
+
+/** The older form has room for one call. Clients send its result, and the model then calls the next function. */
+function toCalls(calls: readonly ToolCall[], style: CallStyle | undefined): Partial<Message> {
+  const [first] = calls
+  if (style?.isOld) return first ? { function_call: { name: first.name, arguments: first.arguments } } : {}
+  return {
+    tool_calls: calls.map((call) => {
+      const { id, name, arguments: text } = call
+      return style?.custom.has(name)
+        ? { id, type: 'custom', custom: { name, input: toCustomInput(call) } }
+        : { id, type: 'function', function: { name, arguments: text } }
+    }),
   }
 }
 
@@ -102,7 +126,7 @@ function toLogprobs(all: readonly AnswerItem[]): Record<string, unknown> | null 
 }
 
 /** Renders parts as chunks with one delta each. Only the first chunk has the field `gateway`. */
-function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording {
+function openAiWording(envelope: Envelope, { includeUsage, style }: Shown): StreamWording {
   const { id, created, model } = envelope
   // Only the choice of a chunk varies, so the constant part is rendered once.
   const before =
@@ -110,8 +134,9 @@ function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording
     `"model":${JSON.stringify(model)},"choices":`
   const after = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const firstAfter = `,"gateway":${JSON.stringify(toExtension(envelope))}${after}`
+  const calls = style && createCallChunks(style)
   let begun = false
-  let called = false
+  let called: CallReason | undefined
   let step: Reasoning | undefined
 
   function chunk(delta: string, more = '', finish: OpenAiFinishReason | null = null): string {
@@ -136,7 +161,12 @@ function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording
       }
       case 'tool_call': {
         if (part.native) return ''
-        called = true
+        called = style?.isOld ? 'function_call' : 'tool_calls'
+        if (calls)
+          return calls
+            .add(part)
+            .map((delta) => chunk(membersOf(delta)))
+            .join('')
         const { index, id: callId, name, arguments: text } = part
         const start = callId === undefined ? {} : { id: callId, type: 'function' as const }
         return chunk(membersOf({ tool_calls: [{ index, ...start, function: { name, arguments: text } }] }))
@@ -156,7 +186,8 @@ function openAiWording(envelope: Envelope, includeUsage: boolean): StreamWording
       return frames
     },
     end(finish, usage) {
-      const last = chunk('', '', toFinishReason(finish, called))
+      const inputs = calls ? calls.end().map((delta) => chunk(membersOf(delta))) : []
+      const last = inputs.join('') + chunk('', '', toFinishReason(finish, called))
       const counted = includeUsage ? `${before}[],"usage":${JSON.stringify(toUsage(usage))}}\n\n` : ''
       return last + counted + SSE_DONE
     },
@@ -177,8 +208,10 @@ const membersOf = (delta: OpenAiDelta): string => JSON.stringify(delta).slice(1,
 
 const toCompletionId = (requestId: string) => `chatcmpl-${requestId.replace(/^req-/, '')}`
 
-const toFinishReason = (finish: Finish, called: boolean): OpenAiFinishReason =>
-  finish === 'stop' && called ? 'tool_calls' : finish
+type CallReason = 'tool_calls' | 'function_call'
+
+const toFinishReason = (finish: Finish, called: CallReason | undefined): OpenAiFinishReason =>
+  finish === 'stop' && called ? called : finish
 
 const toDetail = ({ origin, text, signature, data }: Reasoning) => ({
   origin,

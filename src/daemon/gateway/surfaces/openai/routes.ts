@@ -15,7 +15,7 @@ import { governed } from '../../governed/governed.ts'
 import { requireFewMessages } from '../../governed/request-limits.ts'
 import { EMBEDDINGS, toEmbeddingsInput } from './embeddings.ts'
 import { FAILURES } from './failures.ts'
-import { toChatInput } from './input.ts'
+import { toOpenAiInput } from './input.ts'
 import { openAiSurface } from './response.ts'
 
 const CHAT = chatOperation(openAiSurface({ includeUsage: false }))
@@ -41,8 +41,11 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits, context.caller.settings.limits)
-        const operation = context.body.stream_options?.include_usage ? CHAT_WITH_USAGE : CHAT
-        return governed(operation, toChatInput(withDefaultModel(context.body, deps)), context, deps)
+        const { input, style } = toOpenAiInput(withDefaultModel(context.body, deps))
+        const includeUsage = context.body.stream_options?.include_usage ?? false
+        const usual = includeUsage ? CHAT_WITH_USAGE : CHAT
+        const operation = style ? chatOperation(openAiSurface({ includeUsage, style })) : usual
+        return governed(operation, input, context, deps)
       },
     }),
     route({

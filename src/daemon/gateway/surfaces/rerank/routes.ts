@@ -22,6 +22,7 @@ const RERANK: Operation<RerankInput, undefined, Reranked> = {
   name: 'rerank',
   path: RERANK_PATH,
   errors: 'openai',
+  isCompatible: true,
   prepare: () => ({ facts: {}, value: undefined }),
   orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
     requestId,

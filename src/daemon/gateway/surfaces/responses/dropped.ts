@@ -10,37 +10,62 @@ const ITEM_MEMBERS = new Set(
     'encrypted_content',
   ]),
 )
-const PART_MEMBERS = new Set(['type', 'text', 'annotations', 'logprobs', 'refusal', 'image_url', 'detail'])
+const PART_MEMBERS = new Set(
+  ['type', 'text', 'annotations', 'logprobs', 'refusal', 'image_url', 'detail'].concat([
+    ...['file_id', 'file_data', 'file_url', 'filename'],
+  ]),
+)
 const TOOL_MEMBERS = new Set(['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools'])
 const INCLUDED = new Set(['reasoning.encrypted_content', 'message.output_text.logprobs'])
 
-/** Lists the members of a request that have no effect. The answer contains this list, so that no member is lost silently. */
+/**
+ * Returns the members of a request that only this API has, by their names. Members of `text` and `reasoning` have names
+ * such as `text.verbosity`.
+ */
+export function nativeMembers(request: ResponsesRequest): Record<string, unknown> {
+  const { truncation } = request
+  const text: Record<string, unknown> = request.text ?? {}
+  const reasoning: Record<string, unknown> = request.reasoning ?? {}
+  const named = [
+    ...unknownIn(request, MEMBERS).map((name) => [name, request[name]]),
+    ...unknownIn(text, TEXT).map((name) => [`text.${name}`, text[name]]),
+    ...unknownIn(reasoning, REASONING).map((name) => [`reasoning.${name}`, reasoning[name]]),
+  ]
+  if (truncation === 'auto') named.push(['truncation', truncation])
+  return Object.fromEntries(named)
+}
+
+const TEXT = new Set(['format'])
+const REASONING = new Set(['effort'])
+
+/**
+ * Lists the members of a request that have no effect with any provider. The answer contains this list, so that no member
+ * is lost silently.
+ */
 export function droppedFrom(request: ResponsesRequest, isStored: boolean): string[] {
-  const { store, truncation, include = [], tools = [], text = {}, reasoning = {}, input } = request
-  const dropped = new Set(unknownIn(request, MEMBERS))
+  const { store, include = [], tools = [], input } = request
+  const dropped = new Set<string>()
   if (store && !isStored) dropped.add('store')
-  if (truncation === 'auto') dropped.add('truncation')
   if (request.stream_options?.include_obfuscation) dropped.add('stream_options.include_obfuscation')
-  for (const name of include) if (!INCLUDED.has(name)) dropped.add(`include[${name.slice(0, SHOWN_CHARS)}]`)
-  for (const name of unknownIn(text, new Set(['format']))) dropped.add(`text.${name}`)
-  for (const name of unknownIn(reasoning, new Set(['effort']))) dropped.add(`reasoning.${name}`)
-  for (const type of hostedTypes(tools)) dropped.add(`tools[${type.slice(0, SHOWN_CHARS)}]`)
+  for (const name of include) if (!INCLUDED.has(name)) dropped.add(`include[${shown(name)}]`)
+  for (const type of hostedTypes(tools)) dropped.add(`tools[${shown(type)}]`)
   for (const tool of tools) addTool(tool, dropped)
   if (typeof input !== 'string') for (const item of input) addItem(item, dropped)
   return [...dropped]
 }
 
 const SHOWN_CHARS = 100
+const shown = (name: string): string => name.slice(0, SHOWN_CHARS)
 
 /** Returns the names of the members that are set and not known. */
 const unknownIn = (value: object, known: ReadonlySet<string>): string[] =>
   Object.entries(value).flatMap(([name, member]) =>
-    known.has(name) || member === null || member === undefined ? [] : name.slice(0, SHOWN_CHARS),
+    known.has(name) || member === null || member === undefined ? [] : name,
   )
 
 function addTool(tool: NonNullable<ResponsesRequest['tools']>[number], dropped: Set<string>): void {
   if (hostedTypes([tool]).length > 0) return
-  for (const name of unknownIn(tool, TOOL_MEMBERS)) dropped.add(`tools[].${name}`)
+  for (const name of unknownIn(tool, TOOL_MEMBERS)) dropped.add(`tools[].${shown(name)}`)
   if (isNamespace(tool)) for (const one of tool.tools) addTool(one, dropped)
   // The grammar is part of the tool's description, but nothing enforces it.
   const { type, format } = tool as { type: string; format?: { type: string } }
@@ -48,11 +73,9 @@ function addTool(tool: NonNullable<ResponsesRequest['tools']>[number], dropped: 
 }
 
 function addItem(item: InputItem, dropped: Set<string>): void {
-  for (const name of unknownIn(item, ITEM_MEMBERS)) dropped.add(`input[].${name}`)
+  for (const name of unknownIn(item, ITEM_MEMBERS)) dropped.add(`input[].${shown(name)}`)
   for (const part of partsOf(item)) {
-    for (const name of unknownIn(part, PART_MEMBERS)) dropped.add(`input[].content[].${name}`)
-    if (part.type === 'input_image' && part.detail !== undefined && part.detail !== 'auto')
-      dropped.add('input[].content[].detail')
+    for (const name of unknownIn(part, PART_MEMBERS)) dropped.add(`input[].content[].${shown(name)}`)
   }
 }
 

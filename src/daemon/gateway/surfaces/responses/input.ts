@@ -1,7 +1,14 @@
 import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
 import type { ResponsesRequest } from '../../../../shared/wire/responses.ts'
-import type { GenerationOptions, ResponseFormat } from '../../../models/conversation.ts'
+import {
+  type GenerationOptions,
+  type NativeOptions,
+  RESPONSES_ORIGIN,
+  type ResponseFormat,
+} from '../../../models/conversation.ts'
 import { askedOptions, type ChatInput, makerOf, requireModel } from '../../chat/input.ts'
+import { createMarks, type Marks } from '../openai/native.ts'
+import { nativeMembers } from './dropped.ts'
 import { toConversation } from './items.ts'
 import type { Tools } from './tools.ts'
 
@@ -11,8 +18,12 @@ import type { Tools } from './tools.ts'
  */
 export function toChatInput(request: ResponsesRequest, tools: Tools): ChatInput {
   requireModel(request)
+  const marks = createMarks()
+  const conversation = toConversation(request, makerOf(request), marks)
+  const native = toNative(request, marks)
+  const uses = marks.uses(native)
   return {
-    conversation: toConversation(request, makerOf(request)),
+    conversation,
     chain: request,
     index: ZERO_KNOWLEDGE,
     useRag: false,
@@ -25,13 +36,25 @@ export function toChatInput(request: ResponsesRequest, tools: Tools): ChatInput 
     maxTokens: request.max_output_tokens,
     fields: { maxTokens: 'max_output_tokens', thinking: 'reasoning.effort' },
     stream: request.stream ?? false,
-    options: toOptions(request, tools),
+    options: toOptions(request, tools, native),
+    ...(uses && { uses }),
   }
 }
 
 const LOGPROBS = 'message.output_text.logprobs'
 
-function toOptions(request: ResponsesRequest, { offered, choice }: Tools): GenerationOptions | undefined {
+/** Returns the native options of a request. Undefined if it has none. */
+function toNative(request: ResponsesRequest, { names }: Pick<Marks, 'names'>): NativeOptions | undefined {
+  const fields = nativeMembers(request)
+  if (names.size === 0 && Object.keys(fields).length === 0) return undefined
+  return { origin: RESPONSES_ORIGIN, fields, headers: {}, marks: [...names] }
+}
+
+function toOptions(
+  request: ResponsesRequest,
+  { offered, choice }: Tools,
+  native: NativeOptions | undefined,
+): GenerationOptions | undefined {
   const { text, include = [], top_logprobs: topLogprobs } = request
   return askedOptions({
     tools: offered,
@@ -44,6 +67,7 @@ function toOptions(request: ResponsesRequest, { offered, choice }: Tools): Gener
     // The original API uses `safety_identifier` as the newer name of `user`.
     user: request.user ?? request.safety_identifier,
     reasoningEffort: request.reasoning?.effort,
+    native,
   })
 }
 

@@ -1,22 +1,38 @@
 // Converts the input items of a request to a conversation.
 import { invalidField } from '../../../../shared/errors.ts'
 import type { InputItem, ResponsesRequest } from '../../../../shared/wire/responses.ts'
-import type { Content, ContentPart, Message, Reasoning, ToolCall } from '../../../models/conversation.ts'
+import {
+  type Content,
+  type ContentPart,
+  type Message,
+  OPENAI_ORIGIN,
+  RESPONSES_ORIGIN,
+  type Reasoning,
+  type ToolCall,
+} from '../../../models/conversation.ts'
 import type { Conversation } from '../../chat/input.ts'
-import { toImage } from '../data-url.ts'
+import { toCustomArguments } from '../custom-tools.ts'
+import { toFile, toImage } from '../data-url.ts'
+import type { Marks } from '../openai/native.ts'
 import { toReasoning } from './reasoning.ts'
-import { toCustomArguments, toFunctionName } from './tools.ts'
+import { toFunctionName } from './tools.ts'
 
 type MessageItem = Extract<InputItem, { role: string }>
+type ContentMarks = Pick<Marks, 'add' | 'addAddress'>
 type UserContent = Extract<InputItem, { role: 'user' }>['content']
 
 /**
  * Converts instructions and input. System and developer messages may appear anywhere; they are moved to the beginning,
  * in order.
  * @param maker the provider of reasoning that does not name its origin
+ * @param marks collects what a policy may forbid and what some providers do not support
  * @throws VALIDATION_ERROR
  */
-export function toConversation({ input, instructions }: ResponsesRequest, maker: string): Conversation {
+export function toConversation(
+  { input, instructions }: ResponsesRequest,
+  maker: string,
+  marks: ContentMarks,
+): Conversation {
   const system = instructions === undefined ? [] : [instructions]
   if (typeof input === 'string') return { system: system.join('\n\n'), messages: [{ role: 'user', content: input }] }
   const messages: Message[] = []
@@ -24,9 +40,9 @@ export function toConversation({ input, instructions }: ResponsesRequest, maker:
   for (const item of input) {
     if (isMessage(item)) {
       if (item.role === 'assistant') answers.text(toText(item.content))
-      else if (item.role === 'user') messages.push({ role: 'user', content: toContent(item.content) })
+      else if (item.role === 'user') messages.push({ role: 'user', content: toContent(item.content, marks) })
       else system.push(toText(item.content))
-    } else addItem(item, { messages, answers, maker })
+    } else addItem(item, { messages, answers, maker, marks })
   }
   if (messages.length === 0) throw invalidField('input', 'Send at least one item in addition to the instructions.')
   return { system: system.filter((text) => text !== '').join('\n\n'), messages }
@@ -34,7 +50,7 @@ export function toConversation({ input, instructions }: ResponsesRequest, maker:
 
 function addItem(
   item: Exclude<InputItem, MessageItem>,
-  { messages, answers, maker }: { messages: Message[]; answers: Answers; maker: string },
+  { messages, answers, maker, marks }: { messages: Message[]; answers: Answers; maker: string; marks: ContentMarks },
 ): void {
   switch (item.type) {
     case 'function_call':
@@ -45,7 +61,7 @@ function addItem(
     }
     case 'function_call_output':
     case 'custom_tool_call_output':
-      messages.push({ role: 'tool', toolCallId: item.call_id, content: toContent(item.output) })
+      messages.push({ role: 'tool', toolCallId: item.call_id, content: toContent(item.output, marks) })
       return
     case 'reasoning': {
       const step = toReasoning(item, maker)
@@ -110,18 +126,39 @@ const toText = (content: string | readonly TextPart[]): string =>
     ? content
     : content.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('')
 
-function toContent(content: UserContent): Content {
+function toContent(content: UserContent, marks: ContentMarks): Content {
   if (typeof content === 'string') return content
-  const parts = content.map((part): ContentPart => {
-    if (part.type === 'input_text') return { type: 'text', text: part.text }
-    if (part.type === 'input_image' && part.image_url !== undefined) return toImage('input', part.image_url)
-    throw invalidField(
-      'input',
-      part.type === 'input_image'
-        ? 'An image must have an `image_url`. The gateway stores no files, so `file_id` is not supported.'
-        : 'Files are not supported. Send their text as input_text, or their pages as input_image.',
-    )
-  })
+  const parts = content.map((part) => toPart(part, marks))
   const [only] = parts
   return parts.length === 1 && only?.type === 'text' ? only.text : parts
+}
+
+/** The name under which the answer reports that the resolution of images was dropped. */
+export const DETAIL = 'input[].content[].detail'
+
+function toPart(part: Exclude<UserContent, string>[number], marks: ContentMarks): ContentPart {
+  if (part.type === 'input_text') return { type: 'text', text: part.text }
+  const { file_id: id } = part
+  if (part.type === 'input_image') {
+    const { image_url: url, detail } = part
+    if (detail !== undefined && detail !== 'auto') marks.add(DETAIL)
+    if (url !== undefined) {
+      const image = toImage('input', url, detail)
+      if (image.type === 'image_url') marks.addAddress()
+      return image
+    }
+    if (id === undefined) throw invalidField('input', 'An image must have an `image_url` or a `file_id`.')
+    const block = { type: 'input_image', file_id: id, detail: detail ?? 'auto' }
+    return { type: 'native', origin: RESPONSES_ORIGIN, block }
+  }
+  const { file_data: data, file_url: url, filename } = part
+  if ([data, url, id].filter((one) => one !== undefined).length !== 1) {
+    throw invalidField('input', 'A file must have exactly one of `file_data`, `file_url` and `file_id`.')
+  }
+  if (data !== undefined) return toFile('input', data, filename)
+  if (url !== undefined) {
+    marks.addAddress()
+    return { type: 'file_url', url, ...(filename !== undefined && { name: filename }) }
+  }
+  return { type: 'native', origin: OPENAI_ORIGIN, block: { type: 'file', file: { file_id: id } } }
 }

@@ -12,8 +12,9 @@ import type { TokenUsage } from '../../../models/provider.ts'
 import { isObject, parseObject } from '../../../platform/text/json.ts'
 import type { AnswerFault, Envelope, Finish } from '../../chat/answer-contract.ts'
 import { toExtension } from '../../chat/extension.ts'
+import { toCustomInput } from '../custom-tools.ts'
 import { encryptedContentOf } from './reasoning.ts'
-import { hostedTypes, type Tools, toCustomInput } from './tools.ts'
+import { hostedTypes, type Tools } from './tools.ts'
 
 /** What an answer needs of its request. */
 export type Asked = {
@@ -116,6 +117,7 @@ export function responseRenderer(
   })
   const own = (request.tools ?? []).filter((tool) => hostedTypes([tool]).length === 0)
   const user = request.user
+  const isTruncated = request.truncation === 'auto' && !envelope.dropped.some(({ field }) => field === 'truncation')
   return (state, output, usage) => ({
     id: `resp_${bareId(envelope.id)}`,
     object: 'response',
@@ -136,7 +138,7 @@ export function responseRenderer(
     tool_choice: request.tool_choice ?? (tools.offered ? 'auto' : 'none'),
     tools: own,
     top_p: request.top_p ?? null,
-    truncation: 'disabled',
+    truncation: isTruncated ? 'auto' : 'disabled',
     usage: usage ? toUsage(usage) : null,
     ...(user !== undefined && { user }),
     gateway: toExtension({ ...envelope, dropped: [...envelope.dropped, ...dropped] }),

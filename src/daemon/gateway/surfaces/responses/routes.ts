@@ -58,7 +58,7 @@ export function responsesRoutes(deps: GovernedDeps, store: ResponseStore | undef
         return governed(kept ? kept.storing(operation) : operation, input, context, deps)
       },
     }),
-    ...(store ? storedResponseRoutes(store) : []),
+    ...storedResponseRoutes(store),
   ]
 }
 

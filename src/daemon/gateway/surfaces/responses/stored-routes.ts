@@ -1,4 +1,4 @@
-// The routes of stored answers. They exist only if the operator turns storing on.
+// The routes of stored answers. If the operator has not turned storing on, every id is unknown.
 import { GatewayError } from '../../../../shared/errors.ts'
 import { OpenAiError } from '../../../../shared/wire/openai.ts'
 import {
@@ -16,6 +16,7 @@ import type { ResponseStore, StoredResponse } from './store.ts'
 const ONE = `${RESPONSES_PATH}/{responseId}`
 
 const FAILURES: Record<number, ResponseDoc> = {
+  400: failure('The path or the query is invalid'),
   401: failure('Key missing or invalid'),
   403: failure('The key is not allowed from this address'),
   404: failure('No stored answer of this user has this id'),
@@ -24,8 +25,11 @@ const FAILURES: Record<number, ResponseDoc> = {
 
 const shared = { access: 'key' as const, errors: 'openai' as const, tags: ['OpenAI-compatible'] }
 
-/** The routes to read, delete and cancel stored answers. */
-export function storedResponseRoutes(store: ResponseStore): Route[] {
+/**
+ * The routes to read, delete and cancel stored answers.
+ * @param store undefined if answers are not stored
+ */
+export function storedResponseRoutes(store: ResponseStore | undefined): Route[] {
   return [
     route({
       ...shared,
@@ -42,7 +46,7 @@ export function storedResponseRoutes(store: ResponseStore): Route[] {
       summary: 'Delete a stored answer',
       responses: { 200: { description: 'The answer is deleted', schema: DeletedResponse }, ...FAILURES },
       async handle({ caller, params: { responseId: id = '' } }) {
-        if (!(await store.delete(caller, id))) throw notFound(id)
+        if (!(await store?.delete(caller, id))) throw notFound(id, store)
         return reply(200, { id, object: 'response', deleted: true } satisfies DeletedResponse)
       },
     }),
@@ -63,7 +67,7 @@ export function storedResponseRoutes(store: ResponseStore): Route[] {
       method: 'POST',
       path: `${ONE}/cancel`,
       summary: 'Cancel an answer in the background: always rejected, because the gateway has none',
-      responses: { 400: { description: 'The answer is not in the background', schema: OpenAiError }, ...FAILURES },
+      responses: { ...FAILURES, 400: { description: 'The answer is not in the background', schema: OpenAiError } },
       async handle(context) {
         await getStored(context, store)
         throw new GatewayError('VALIDATION_ERROR', 'Only an answer in the background can be cancelled.')
@@ -77,15 +81,18 @@ type StoredContext = Pick<RequestContext, 'caller' | 'params'>
 /** @throws RESPONSE_NOT_FOUND */
 async function getStored(
   { caller, params: { responseId: id = '' } }: StoredContext,
-  store: ResponseStore,
+  store: ResponseStore | undefined,
 ): Promise<StoredResponse> {
-  const stored = await store.find(caller, id)
-  if (!stored) throw notFound(id)
+  const stored = await store?.find(caller, id)
+  if (!stored) throw notFound(id, store)
   return stored
 }
 
-const notFound = (id: string) =>
-  new GatewayError('RESPONSE_NOT_FOUND', `Response with id '${id.slice(0, 100)}' not found.`)
+const notFound = (id: string, store: ResponseStore | undefined) =>
+  new GatewayError(
+    'RESPONSE_NOT_FOUND',
+    `Response with id '${id.slice(0, 100)}' not found.${store ? '' : ' The gateway stores no answers.'}`,
+  )
 
 function pageOf(input: readonly InputItem[], responseId: string, { order, limit, after }: InputItemsQuery): InputItems {
   const all = input.map((item, at) => ({ ...item, id: item.id ?? `${responseId}_in_${at}` }))

@@ -1,8 +1,8 @@
 // The tools of a request. Providers accept only functions, so custom tools and namespaces are translated to functions.
 import { invalidField } from '../../../../shared/errors.ts'
 import type { OwnTool, ResponsesRequest, ResponsesTool } from '../../../../shared/wire/responses.ts'
-import type { Tool, ToolCall, ToolChoice } from '../../../models/conversation.ts'
-import { parseObject } from '../../../platform/text/json.ts'
+import type { Tool, ToolChoice } from '../../../models/conversation.ts'
+import { joined, toCustomTool } from '../custom-tools.ts'
 
 /** A tool as the request describes it. */
 type Described = { type: 'function' | 'custom'; name: string; namespace?: string }
@@ -13,14 +13,6 @@ export type Tools = {
   choice: ToolChoice | undefined
   /** Returns the tool of a call by the name of its function. */
   describe(name: string): Described
-}
-
-/** A custom tool becomes a function with this parameter. */
-const CUSTOM_PARAMETERS = {
-  type: 'object',
-  properties: { input: { type: 'string' } },
-  required: ['input'],
-  additionalProperties: false,
 }
 
 /**
@@ -78,14 +70,8 @@ export function toFunctionName(name: string, namespace?: string | undefined): st
 
 const toFunction = ({ parameters, strict }: Extract<OwnTool, { type: 'function' }>) => ({ parameters, strict })
 
-/** Functions have no grammar, so the description asks for it. */
-function toCustom({ format }: Extract<OwnTool, { type: 'custom' }>, name: string, description?: string): Tool {
-  const grammar =
-    format?.type === 'grammar'
-      ? `Write \`input\` in exactly this form (${format.syntax}):\n\n${format.definition}`
-      : undefined
-  return { name, description: joined(description, grammar), parameters: CUSTOM_PARAMETERS }
-}
+const toCustom = ({ format }: Extract<OwnTool, { type: 'custom' }>, name: string, description?: string): Tool =>
+  toCustomTool(name, description, format?.type === 'grammar' ? format : undefined)
 
 function choiceOf(
   choice: ResponsesRequest['tool_choice'],
@@ -100,21 +86,4 @@ function choiceOf(
   }
   if (choice.type !== 'allowed_tools') return { choice: { name: known(choice) } }
   return { choice: choice.mode, allowed: new Set(choice.tools.map(known)) }
-}
-
-const joined = (...texts: (string | undefined)[]): string | undefined => {
-  const filled = texts.filter((text) => text !== undefined && text !== '')
-  return filled.length === 0 ? undefined : filled.join('\n\n')
-}
-
-/** Converts an earlier call of a custom tool. */
-export const toCustomArguments = (input: string): string => JSON.stringify({ input })
-
-/**
- * Returns the input of a call to a custom tool. If the model did not follow the parameters, the input is the text that
- * it wrote.
- */
-export function toCustomInput({ arguments: text }: Pick<ToolCall, 'arguments'>): string {
-  const input = parseObject(text)?.input
-  return typeof input === 'string' ? input : text
 }

@@ -11,6 +11,7 @@ import type {
   PassagesToPrepare,
   ProcessMessage,
   ProcessOptions,
+  TextToRead,
   WorkerMessage,
   WorkerTask,
 } from './messages.ts'
@@ -50,6 +51,12 @@ export type Extractor = {
    * @throws the reason of `signal`
    */
   read(files: readonly FileToRead[], by: WorkFor, rules?: string): Promise<ReadFiles>
+  /**
+   * Returns the text of a file, with the same limits. Undefined if the file cannot be read, or if its text is longer
+   * than `limit` characters.
+   * @throws the reason of `signal`
+   */
+  text(file: TextToRead, by: WorkFor, limit: number): Promise<string | undefined>
   /** Creates the segment of stored passages. @throws the reason of `signal` */
   prepare(documents: readonly PassagesToPrepare[], by: WorkFor): Promise<PackedSegment>
   /** Joins several segments into one. @throws the reason of `signal` */
@@ -154,6 +161,15 @@ export function createExtractor(deps: ExtractorDeps): Extractor {
 
   return {
     read,
+    async text(file, by, limit) {
+      try {
+        const answer = await work({ kind: 'text', file, limit }, by)
+        return (answer as Extract<Answer, { kind: 'text' }>).text
+      } catch (error) {
+        if (error instanceof UnreadableDocument) return undefined
+        throw error
+      }
+    },
     prepare: (documents, by) => makeSegment({ kind: 'prepare', documents }, by),
     join: (segments, by) => makeSegment({ kind: 'join', segments }, by),
     async close() {

@@ -13,7 +13,7 @@ import {
   prepareDocument,
 } from '../prepared-document.ts'
 import { type Extracted, extract } from './extract.ts'
-import type { FileOutcome, FileToRead, PassagesToPrepare, WorkerMessage, WorkerTask } from './messages.ts'
+import type { FileOutcome, FileToRead, PassagesToPrepare, TextToRead, WorkerMessage, WorkerTask } from './messages.ts'
 import { cut } from './passages.ts'
 import { UnreadableDocument } from './unreadable.ts'
 
@@ -25,6 +25,10 @@ const send = (message: WorkerMessage, buffers: ArrayBufferLike[]) =>
   port.postMessage(message, buffers as TransferListItem[])
 
 port.on('message', async (task: WorkerTask) => {
+  if (task.kind === 'text') {
+    send({ kind: 'text', text: await textOf(task.file, task.limit) }, [])
+    return
+  }
   if (task.kind !== 'read') {
     const segment = joinSegments(task.kind === 'join' ? task.segments : task.documents.flatMap(prepared))
     send({ kind: 'joined', segment }, buffersOf([segment]))
@@ -41,6 +45,19 @@ port.on('message', async (task: WorkerTask) => {
   const together = preparation.together()
   send({ kind: 'read', outcomes, together }, buffersOf(together === undefined ? [] : [together], small))
 })
+
+/** Returns the title and the text of a file. Undefined if it cannot be read or is longer than the limit. */
+async function textOf({ name, type, content }: TextToRead, limit: number): Promise<string | undefined> {
+  try {
+    const bytes = Buffer.from(content.buffer, content.byteOffset, content.length)
+    const { title, text } = await extract({ name, type, bytes })
+    const whole = title === '' || text.includes(title) ? text : `${title}\n\n${text}`
+    return whole.length > limit ? undefined : whole
+  } catch (error) {
+    if (error instanceof UnreadableDocument) return undefined
+    throw error
+  }
+}
 
 /** The maximum size of a part. A part that is a single segment may be larger, about 2 MB. */
 const PART_BYTES = 262_144

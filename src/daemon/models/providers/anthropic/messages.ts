@@ -1,6 +1,16 @@
 import { appendTo } from '../../../../shared/lists.ts'
 import { parseObject } from '../../../platform/text/json.ts'
-import type { CacheMark, Content, ContentPart, Message, Reasoning, TextPart, ToolCall } from '../../conversation.ts'
+import type {
+  CacheMark,
+  Content,
+  ContentPart,
+  FilePart,
+  FileUrlPart,
+  Message,
+  Reasoning,
+  TextPart,
+  ToolCall,
+} from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
 
 /**
@@ -16,8 +26,8 @@ const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp
 /**
  * Converts a conversation to alternating turns. Consecutive messages of one role are merged. Tool results become user
  * messages. Empty messages are dropped, because the API rejects empty text.
- * @throws ProviderError `bad_request` for tool arguments that are not a JSON object, and for images of a type or
- * position that Anthropic rejects
+ * @throws ProviderError `bad_request` for tool arguments that are not a JSON object, and for images and
+ * files of a type or position that Anthropic rejects
  */
 export function toAnthropicMessages(messages: readonly Message[]): AnthropicMessage[] {
   const turns: AnthropicMessage[] = []
@@ -47,11 +57,13 @@ function toBlocks(message: Message): object[] {
     ]
   }
   const { content, reasoning = [], toolCalls = [] } = message
-  if (typeof content !== 'string' && content.some(({ type }) => type === 'image' || type === 'image_url')) {
-    throw badRequest('accepts images only in user messages and tool results')
+  if (typeof content !== 'string' && content.some(isFile)) {
+    throw badRequest('accepts images and files only in user messages and tool results')
   }
   return [...reasoning.flatMap(toThinking), ...toContent(content), ...toolCalls.map(toToolUse)]
 }
+
+const isFile = ({ type }: ContentPart): boolean => type !== 'text' && type !== 'native'
 
 function toContent(content: Content): object[] {
   const parts: readonly ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
@@ -60,6 +72,7 @@ function toContent(content: Content): object[] {
     if (part.type === 'image_url') {
       return [{ type: 'image', source: { type: 'url', url: part.url }, ...cached(part.cache) }]
     }
+    if (part.type === 'file' || part.type === 'file_url') return [toDocument(part)]
     if (part.type === 'native') {
       if (part.origin !== ANTHROPIC_ORIGIN) throw badRequest(`does not support blocks of type ${part.block.type}`)
       return [{ ...part.block, ...cached(part.cache) }]
@@ -68,6 +81,22 @@ function toContent(content: Content): object[] {
     if (!IMAGE_TYPES.has(mediaType)) throw badRequest('accepts only JPEG, PNG, GIF and WebP images')
     return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data }, ...cached(cache) }]
   })
+}
+
+/** @throws ProviderError for files that are neither PDF nor plain text */
+function toDocument(part: FilePart | FileUrlPart): object {
+  return {
+    type: 'document',
+    source: part.type === 'file_url' ? { type: 'url', url: part.url } : toSource(part),
+    ...(part.name !== undefined && { title: part.name }),
+    ...cached(part.cache),
+  }
+}
+
+function toSource({ mediaType, data }: FilePart): object {
+  if (mediaType === 'application/pdf') return { type: 'base64', media_type: mediaType, data }
+  if (mediaType !== 'text/plain') throw badRequest(`does not support files of the type ${mediaType}`)
+  return { type: 'text', media_type: mediaType, data: Buffer.from(data, 'base64').toString() }
 }
 
 /** Converts texts. Blank texts are dropped, because the API rejects them. */

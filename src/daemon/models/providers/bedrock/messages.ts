@@ -6,6 +6,7 @@ import {
   type Content,
   type ContentPart,
   citedText,
+  type FilePart,
   type Message,
   type Reasoning,
   type TextPart,
@@ -61,17 +62,21 @@ function toBlocks(message: Message): object[] {
     return [{ toolResult: { toolUseId: toToolUseId(toolCallId), content: results, status } }, ...points.slice(-1)]
   }
   const { content, reasoning = [], toolCalls = [] } = message
-  if (typeof content !== 'string' && content.some(({ type }) => type === 'image' || type === 'image_url')) {
-    throw badRequest('accepts images only in user messages and tool results')
+  if (typeof content !== 'string' && content.some(isFile)) {
+    throw badRequest('accepts images and files only in user messages and tool results')
   }
   return [...reasoning.flatMap(toReasoningContent), ...toContent(content), ...toolCalls.flatMap(toToolUse)]
 }
+
+const isFile = ({ type }: ContentPart): boolean => type !== 'text' && type !== 'native'
 
 function toContent(content: Content): object[] {
   const parts: readonly ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   return parts.flatMap((part): object[] => {
     if (part.type === 'text') return toTexts([part])
     if (part.type === 'image_url') throw badRequest('does not support images by address')
+    if (part.type === 'file_url') throw badRequest('does not support files by address')
+    if (part.type === 'file') return [toDocument(part), ...toCachePoint(part.cache)]
     if (part.type === 'native') {
       const text = citedText(part)
       if (text) return toTexts([text])
@@ -81,6 +86,24 @@ function toContent(content: Content): object[] {
     if (format === undefined) throw badRequest('accepts only JPEG, PNG, GIF and WebP images')
     return [{ image: { format, source: { bytes: part.data } } }, ...toCachePoint(part.cache)]
   })
+}
+
+const DOCUMENT_FORMATS = new Map([
+  ['application/pdf', 'pdf'],
+  ['text/csv', 'csv'],
+  ['text/html', 'html'],
+  ['text/markdown', 'md'],
+  ['text/plain', 'txt'],
+  ['application/vnd.openxmlformats-officedocument.wordprocessingml.document', 'docx'],
+  ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', 'xlsx'],
+])
+
+/** Names of documents must be unique and may contain only a few characters, so the content determines the name. */
+function toDocument({ mediaType, data }: FilePart): object {
+  const format = DOCUMENT_FORMATS.get(mediaType)
+  if (format === undefined) throw badRequest(`does not support files of the type ${mediaType}`)
+  const name = `document-${createHash('sha256').update(data).digest('hex').slice(0, 16)}`
+  return { document: { format, name, source: { bytes: data } } }
 }
 
 /** Converts texts. Blank texts are dropped, because the API rejects them. */

@@ -61,7 +61,9 @@ function toParts(content: Content): Part[] {
       if (text === undefined) throw badRequest(`The provider does not support blocks of type ${part.block.type}.`)
       return text === '' ? [] : [{ text }]
     }
-    if (part.type === 'image') return [{ inlineData: { mimeType: part.mediaType, data: part.data } }]
+    if (part.type === 'file_url') throw badRequest('The provider does not support files by address.')
+    if (part.type === 'image' || part.type === 'file')
+      return [{ inlineData: { mimeType: part.mediaType, data: part.data } }]
     return part.text === '' ? [] : [{ text: part.text }]
   })
 }

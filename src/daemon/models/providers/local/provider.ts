@@ -20,7 +20,7 @@ export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock)
     name: 'local',
     models: ['extract', ...Object.keys(scripts).map((name) => SCRIPT_PREFIX + name)],
     chat(call, signal) {
-      if (call.options?.native) refuseBlocks(call)
+      refuseBlocks(call)
       const leave = call.entitle && mayLeave(toRequest(call, call.entitle))
       const steps = scripts[call.model.slice(SCRIPT_PREFIX.length)]
       const answer = () =>
@@ -31,10 +31,13 @@ export function localProvider(scripts: Scripts = {}, clock: Clock = systemClock)
   }
 }
 
-/** @throws ProviderError `bad_request` for blocks and tools of other APIs, because these models cannot read them */
+/** @throws ProviderError `bad_request` for files, and for blocks and tools of other APIs, because these models cannot read them */
 function refuseBlocks({ messages, options }: ProviderCall): void {
   const parts = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
-  const blocks = parts.flatMap((part) => (part.type === 'native' && !citedText(part) ? part.block : []))
+  const blocks = parts.flatMap((part) => {
+    if (part.type === 'native') return citedText(part) ? [] : part.block
+    return part.type === 'file' || part.type === 'file_url' ? part : []
+  })
   const [first] = [...blocks, ...(options?.tools ?? []).flatMap(({ native }) => native?.definition ?? [])]
   if (first) throw new ProviderError('bad_request', `Local models do not support ${first.type}.`)
 }

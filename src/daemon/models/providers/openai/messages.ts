@@ -1,15 +1,63 @@
 // Converts conversations to the messages of chat completions.
 import { createHash } from 'node:crypto'
 import { toJsonString } from '../../../platform/text/json-string.ts'
-import { type Content, type ContentPart, citedText, type Message, textOf } from '../../conversation.ts'
+import {
+  type Content,
+  type ContentPart,
+  citedText,
+  type FilePart,
+  type Message,
+  OPENAI_ORIGIN,
+  textOf,
+} from '../../conversation.ts'
 import { ProviderError } from '../../provider.ts'
 import type { Profile } from './profiles.ts'
 import { toReasoningFields } from './reasoning.ts'
 
 /** Converts messages. Text-only messages already have the right form. */
 export function toMessages(messages: readonly Message[], profile: Profile): readonly Turn[] {
-  const converted = messages.map((message) => (isPlain(message) ? message : toMessage(message, profile)))
+  const converted = messages.some(showsFiles)
+    ? withFilesAfterResults(messages, profile)
+    : messages.map((message) => convert(message, profile))
   return profile.alternates ? mergeTurns(converted) : converted
+}
+
+const convert = (message: Message, profile: Profile): Turn =>
+  isPlain(message, profile) ? message : toMessage(message, profile)
+
+/** Whether a message is a tool result with images or files. */
+const showsFiles = ({ role, content }: Message) =>
+  role === 'tool' && typeof content !== 'string' && !content.every(isText)
+
+const isText = (part: ContentPart): boolean =>
+  part.type === 'text' || (part.type === 'native' && citedText(part) !== undefined)
+
+/** The text of a tool result that has no text itself. */
+const IN_NEXT_MESSAGE = 'The next user message contains the result.'
+
+/**
+ * The API accepts only text in tool results. Their images and files follow the results of the turn, as a user message.
+ */
+function withFilesAfterResults(messages: readonly Message[], profile: Profile): Turn[] {
+  const converted: Turn[] = []
+  let files: ContentPart[] = []
+  function endResults(): void {
+    if (files.length > 0) converted.push({ role: 'user', content: files.map(toPart) })
+    files = []
+  }
+  for (const message of messages) {
+    if (message.role !== 'tool') endResults()
+    if (!showsFiles(message)) {
+      converted.push(convert(message, profile))
+      continue
+    }
+    const parts = message.content as readonly ContentPart[]
+    const text = textOf(parts)
+    files.push(...parts.filter((part) => !isText(part)))
+    converted.push(convert({ ...message, content: text === '' ? IN_NEXT_MESSAGE : text }, profile))
+  }
+  endResults()
+  return converted
 }
 
 /** Serializes a message. A fast path: nearly every message is a text with one of our own roles. */
@@ -19,14 +67,15 @@ export function toJson(message: Turn): string {
   return `{"role":"${role}","content":${toJsonString(content)}}`
 }
 
-const isPlain = (message: Message) =>
+const isPlain = (message: Message, { refusesUser }: Profile) =>
   typeof message.content === 'string' &&
+  !(refusesUser && 'name' in message) &&
   (message.role === 'user' || (message.role === 'assistant' && !message.toolCalls && !message.reasoning))
 
 function toMessage(message: Message, profile: Profile): Turn & Record<string, unknown> {
   const toId = (id: string) => (profile.shortToolIds ? shortId(id) : id)
   const content = toContent(message.content)
-  if (message.role === 'user') return { role: 'user', content }
+  if (message.role === 'user') return { role: 'user', content, ...speakerOf(message, profile) }
   if (message.role === 'tool') {
     // The API has no field that marks a tool call as failed, so the text states the failure.
     return { role: 'tool', tool_call_id: toId(message.toolCallId), content }
@@ -35,6 +84,7 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
   return {
     role: 'assistant',
     content: toolCalls.length > 0 && content.length === 0 ? null : content,
+    ...speakerOf(message, profile),
     ...toReasoningFields(message, profile),
     ...(toolCalls.length > 0 && {
       tool_calls: toolCalls.map(({ id, name, arguments: text }) => ({
@@ -46,11 +96,13 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
   }
 }
 
+const speakerOf = ({ name }: { name?: string | undefined }, { refusesUser }: Profile): { name?: string } =>
+  name === undefined || refusesUser ? {} : { name }
+
 function toContent(content: Content): string | readonly object[] {
   if (typeof content === 'string') return content
   // Messages without images are sent as a plain string, because some servers and chat templates accept only this form.
-  if (content.every((part) => part.type === 'text' || (part.type === 'native' && citedText(part))))
-    return textOf(content)
+  if (content.every(isText)) return textOf(content)
   return content.map(toPart)
 }
 
@@ -59,18 +111,40 @@ function toPart(part: ContentPart): object {
     case 'text':
       return { type: 'text', text: part.text }
     case 'image':
-      return { type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.data}` } }
+      return { type: 'image_url', image_url: { url: toDataUrl(part), detail: part.detail } }
     case 'image_url':
-      return { type: 'image_url', image_url: { url: part.url } }
+      return { type: 'image_url', image_url: { url: part.url, detail: part.detail } }
+    case 'file':
+      return toFile(part)
+    case 'file_url':
+      throw new ProviderError('bad_request', 'The provider does not support files by address.')
     case 'native': {
       const text = citedText(part)
       if (text) return toPart(text)
+      if (part.origin === OPENAI_ORIGIN) return part.block
       throw new ProviderError('bad_request', `The provider does not support blocks of type ${part.block.type}.`)
     }
     default:
       return part satisfies never
   }
 }
+
+export const toDataUrl = ({ mediaType, data }: { mediaType: string; data: string }): string =>
+  `data:${mediaType};base64,${data}`
+
+/** The API requires a name for a file. */
+export const fileName = ({ name, mediaType }: Pick<FilePart, 'name' | 'mediaType'>): string =>
+  name ?? `file.${mediaType === 'text/plain' ? 'txt' : mediaType.slice(mediaType.indexOf('/') + 1)}`
+
+function toFile(part: FilePart): object {
+  const { mediaType, data } = part
+  if (mediaType.startsWith(AUDIO)) {
+    return { type: 'input_audio', input_audio: { data, format: mediaType.slice(AUDIO.length) } }
+  }
+  return { type: 'file', file: { filename: fileName(part), file_data: toDataUrl(part) } }
+}
+
+const AUDIO = 'audio/'
 
 export type Turn = { role: string; content?: unknown }
 

@@ -44,6 +44,8 @@ export type Profile = {
   alternates: boolean
   /** Whether the server rejects the end user's name as an unknown field. */
   refusesUser: boolean
+  /** Whether the server has `tool_choice: {type: "allowed_tools"}`. */
+  hasAllowedTools: boolean
   /** Request fields that ask the provider not to train on a chat, in addition to the header. */
   noTrainingFields: Readonly<Record<string, unknown>>
   /**
@@ -67,6 +69,7 @@ const DEFAULT: Profile = {
   shortToolIds: false,
   alternates: false,
   refusesUser: false,
+  hasAllowedTools: false,
   noTrainingFields: {},
   lacks: [],
 }
@@ -92,11 +95,13 @@ const PROFILES: Readonly<Record<string, Entry>> = {
   openai: {
     hosts: ['api.openai.com'],
     noTrainingFields: { store: false },
+    hasAllowedTools: true,
     lacks: ['top_k'],
     models: { names: THINKING_MODEL, profile: THINKING },
   },
   azure: {
     hosts: ['openai.azure.com', 'services.ai.azure.com', 'cognitiveservices.azure.com'],
+    hasAllowedTools: true,
     lacks: ['top_k'],
     models: { names: THINKING_MODEL, profile: THINKING },
   },

@@ -1,14 +1,16 @@
 // The HTTP calls of OpenAI, Azure OpenAI and compatible servers.
 import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import type { EndpointConfig } from '../../config.ts'
+import { OPENAI_ORIGIN, RESPONSES_ORIGIN } from '../../conversation.ts'
 import { withNoTraining } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
-import type { Provider, ProviderCall } from '../../provider.ts'
+import { ALLOWED_TOOLS, type Provider, type ProviderCall } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed, jsonRequest, type RequestSource } from '../stream/upstream.ts'
 import { openAiFormat } from './answer.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
 import { toModerations } from './moderations.ts'
+import { isShared, rejectsOption } from './native.ts'
 import { type Profile, profilesOf } from './profiles.ts'
 import { toOpenAiFields, toOpenAiRequest } from './request.ts'
 import { toReranked, toRerankRequest } from './rerank.ts'
@@ -85,6 +87,7 @@ function speakOpenAi(
     return jsonRequest(call, where, () => toResponsesRequest(call, profile))
   }
 
+  const api = options.api === 'responses' ? RESPONSES_ORIGIN : OPENAI_ORIGIN
   return {
     name: options.name,
     models: options.models,
@@ -93,6 +96,10 @@ function speakOpenAi(
       ...(user !== undefined && profileOf(model).refusesUser ? (['user'] as const) : []),
       ...(noReasoning ? (['thinking'] as const) : []),
     ],
+    origin: api,
+    supports: (option, model, origin) =>
+      option === ALLOWED_TOOLS ? profileOf(model).hasAllowedTools : isShared(option, origin),
+    rejects: (option, model) => rejectsOption(option, profileOf(model)),
     chat(call, signal) {
       const profile = profileOf(call.model)
       return readAnswer(

@@ -1,7 +1,15 @@
 import { toJsonString } from '../../../platform/text/json-string.ts'
-import { type Message, type ResponseFormat, systemText, type Tool, type ToolChoice } from '../../conversation.ts'
+import {
+  type GenerationOptions,
+  type Message,
+  OPENAI_ORIGIN,
+  type ResponseFormat,
+  systemText,
+  type Tool,
+} from '../../conversation.ts'
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toJson, toMessages } from './messages.ts'
+import { nativeFields, withNative } from './native.ts'
 import type { Ability, Profile } from './profiles.ts'
 
 /**
@@ -22,6 +30,7 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   if (isSent) body += `,"temperature":${temperature}`
   body += `,"stream":${stream}`
   if (stream && profile.streamOptions) body += ',"stream_options":{"include_usage":true}'
+  if (options?.native) return `${body}${membersOf(toAllFields(options, profile, noTraining))}}`
   if (noTraining) body += membersOf(profile.noTrainingFields)
   return `${body}${options ? membersOf(toFields(options, profile)) : ''}}`
 }
@@ -40,9 +49,16 @@ export function toOpenAiFields(call: ProviderCall, profile: Profile): object {
     temperature: isSent ? temperature : undefined,
     stream,
     stream_options: stream && profile.streamOptions ? { include_usage: true } : undefined,
-    ...(noTraining && profile.noTrainingFields),
-    ...(options && toFields(options, profile)),
+    ...(options?.native
+      ? toAllFields(options, profile, noTraining)
+      : { ...(noTraining && profile.noTrainingFields), ...(options && toFields(options, profile)) }),
   }
+}
+
+/** Returns the fields of the options, with the native options. */
+function toAllFields(options: GenerationOptions, profile: Profile, noTraining: boolean | undefined): object {
+  const native = nativeFields(options, { api: OPENAI_ORIGIN, profile, noTraining }) ?? {}
+  return withNative(native, { ...(noTraining && profile.noTrainingFields), ...toFields(options, profile) })
 }
 
 /** Returns members to append to a non-empty object, such as `,"a":1`. */
@@ -51,7 +67,7 @@ function membersOf(fields: object): string {
   return json === '{}' ? '' : `,${json.slice(1, -1)}`
 }
 
-function toFields(options: NonNullable<ProviderCall['options']>, profile: Profile): object {
+function toFields(options: GenerationOptions, profile: Profile): object {
   const lacks = (ability: Ability) => profile.lacks.includes(ability)
   const { reasoningEffort } = options
   const effort = profile.effortField === 'reasoning' ? reasoningEffort && { effort: reasoningEffort } : reasoningEffort
@@ -60,7 +76,7 @@ function toFields(options: NonNullable<ProviderCall['options']>, profile: Profil
     // Servers reject tool options if the request has no tools.
     ...(hasTools && {
       tools: options.tools?.map(toTool),
-      tool_choice: toToolChoice(options.toolChoice),
+      tool_choice: toToolChoice(options),
       parallel_tool_calls: lacks('parallel_tool_calls') ? undefined : options.parallelToolCalls,
     }),
     response_format: toResponseFormat(options.responseFormat),
@@ -121,8 +137,13 @@ function toTool({ name, description, parameters, strict, native }: Tool): object
   return { type: 'function', function: { name, description, parameters, strict } }
 }
 
-const toToolChoice = (choice: ToolChoice | undefined) =>
-  typeof choice === 'object' ? { type: 'function', function: choice } : choice
+function toToolChoice({ toolChoice: choice, allowedTools }: GenerationOptions): object | string | undefined {
+  if (allowedTools) {
+    const tools = allowedTools.map((name) => ({ type: 'function', function: { name } }))
+    return { type: 'allowed_tools', allowed_tools: { mode: choice ?? 'auto', tools } }
+  }
+  return typeof choice === 'object' ? { type: 'function', function: choice } : choice
+}
 
 function toResponseFormat(format: ResponseFormat | undefined): object | undefined {
   if (format?.type !== 'json_schema') return format

@@ -1,12 +1,16 @@
+// Finds the texts, ids and names of a request. The file is long, because a request has them in many places.
 import { appendTo } from '../../../../shared/lists.ts'
 import {
   type Content,
   type ContentPart,
   citedText,
+  type FilePart,
+  type FileUrlPart,
   type GenerationOptions,
   type Message,
   type NativeBlock,
   type NativeOptions,
+  type NativePart,
   type ResponseFormat,
   type System,
   type TextPart,
@@ -146,20 +150,31 @@ function mapOptionNames(
   nameOf: (text: string) => string,
   rewrite: (name: Name) => string,
 ): GenerationOptions {
-  const { tools, toolChoice, responseFormat, user } = options
+  const { tools, toolChoice, responseFormat, user, native } = options
   const named = <T extends { name: string }>(one: T): T => withValue(one, 'name', nameOf(one.name))
   const changed = {
     tools: tools && mapAll(tools, named),
     toolChoice: typeof toolChoice === 'object' ? named(toolChoice) : toolChoice,
     responseFormat: responseFormat?.type === 'json_schema' ? named(responseFormat) : responseFormat,
     user: user && (rewrite({ of: 'user', text: user }) || undefined),
+    native: native && mapIdentifier(native, rewrite),
   }
   const isSame =
     changed.tools === tools &&
     changed.toolChoice === toolChoice &&
     changed.responseFormat === responseFormat &&
-    changed.user === user
+    changed.user === user &&
+    changed.native === native
   return isSame ? options : { ...options, ...changed }
+}
+
+/** OpenAI's `safety_identifier` is a newer form of the end user's name. */
+function mapIdentifier(native: NativeOptions, rewrite: (name: Name) => string): NativeOptions {
+  const { safety_identifier: text, ...fields } = native.fields
+  if (typeof text !== 'string' || text === '') return native
+  const changed = rewrite({ of: 'user', text })
+  if (changed === text) return native
+  return { ...native, fields: changed === '' ? fields : { ...fields, safety_identifier: changed } }
 }
 
 type Rewrite = (slot: Slot) => string
@@ -176,11 +191,18 @@ const mapJson = (text: string, from: Slot['from'], rewrite: Rewrite): string =>
   text === '' ? text : rewrite({ from, format: 'json', text })
 
 function mapMessage(message: Message, rewrite: Rewrite): Message {
+  const speaker = message.role === 'tool' ? undefined : message.name
+  // Providers allow few characters in a name, so a name that would change is removed.
+  const isNameSame = !speaker || mapText(speaker, message.role, rewrite) === speaker
   const content =
     message.role === 'tool' && message.isObject && typeof message.content === 'string'
       ? mapJson(message.content, 'tool', rewrite)
       : mapContent(message.content, message.role, rewrite)
-  if (message.role !== 'assistant') return content === message.content ? message : { ...message, content }
+  if (message.role === 'tool') return content === message.content ? message : { ...message, content }
+  if (message.role === 'user') {
+    if (!isNameSame) return { role: message.role, content }
+    return content === message.content ? message : { ...message, content }
+  }
   const { toolCalls, reasoning } = message
   const newCalls =
     toolCalls &&
@@ -195,8 +217,9 @@ function mapMessage(message: Message, rewrite: Rewrite): Message {
       // If a text is changed, its signature is removed, because the signature is valid only for the original text.
       return text === step.text && isSame ? step : { origin: step.origin, text }
     })
-  if (content === message.content && newCalls === toolCalls && newReasoning === reasoning) return message
-  return { ...message, content, toolCalls: newCalls, reasoning: newReasoning }
+  if (isNameSame && content === message.content && newCalls === toolCalls && newReasoning === reasoning) return message
+  const changed = { ...message, content, toolCalls: newCalls, reasoning: newReasoning }
+  return isNameSame ? changed : { ...changed, name: undefined }
 }
 
 function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Content {
@@ -207,12 +230,16 @@ function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Con
         return withValue(part, 'text', mapText(part.text, from, rewrite))
       case 'image_url':
         return withValue(part, 'url', mapText(part.url, from, rewrite))
+      case 'file_url':
+        return mapFileName(withValue(part, 'url', mapText(part.url, from, rewrite)), from, rewrite)
+      case 'file':
+        return withFileText(mapFileName(part, from, rewrite), from, rewrite)
       case 'native': {
         const block = mapNativeBlock(part.block, {
           text: (text) => mapText(text, from, rewrite),
           json: (value) => mapObject(value, rewrite, from),
         })
-        return withValue(part, 'block', block)
+        return withFileText(withValue(part, 'block', block), from, rewrite)
       }
       case 'image':
         return part
@@ -221,6 +248,16 @@ function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Con
     }
   })
 }
+
+/** A file cannot be changed, so its text takes its place if a rule changes the text. */
+function withFileText(part: FilePart | NativePart, from: Slot['from'], rewrite: Rewrite): ContentPart {
+  if (part.text === undefined) return part
+  const text = mapText(part.text, from, rewrite)
+  return text === part.text ? part : { type: 'text', text, ...(part.cache && { cache: part.cache }) }
+}
+
+const mapFileName = <Part extends FilePart | FileUrlPart>(part: Part, from: Slot['from'], rewrite: Rewrite): Part =>
+  part.name === undefined ? part : withValue(part, 'name', mapText(part.name, from, rewrite) as Part['name'])
 
 function mapOptions(options: GenerationOptions, rewrite: Rewrite): GenerationOptions {
   const tools = options.tools && mapAll(options.tools, (tool) => mapTool(tool, rewrite))

@@ -181,7 +181,7 @@ test('logprobs as the provider sent them, complete and streamed', async () => {
   expect(chunks[0].choices[0].logprobs).toEqual(logprobs)
 })
 
-test('vendor extensions are not forwarded, unknown fields are dropped, and a chain reports its failover', async () => {
+test('vendor extensions are not forwarded, other fields are, and a chain reports its failover', async () => {
   const { upstream } = shared.current
   upstream.script(replyJson({ error: { message: 'down' } }, { status: 500 }), replyJson(chatJson('Here.', { usage })))
   const { body } = await shared.current.call('POST', PATH, {
@@ -204,10 +204,11 @@ test('vendor extensions are not forwarded, unknown fields are dropped, and a cha
     messages: hello.messages,
     max_tokens: 9_999,
     stream: false,
+    store: true,
   })
 })
 
-test('a request is converted for the provider: images, tool results, stop, sampling; nothing else', async () => {
+test('a request is converted for the provider: images, tool results, stop, sampling', async () => {
   const look = { type: 'function', function: { name: 'look', description: 'Looks', parameters: { type: 'object' } } }
   const url = 'data:image/png;base64,iVBORw0KGgo='
   const calls = [{ id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"q":1}' } }]
@@ -246,9 +247,10 @@ test('a request is converted for the provider: images, tool results, stop, sampl
       { role: 'system', content: 'Be brief.' },
       {
         role: 'user',
+        name: 'ada',
         content: [
           { type: 'text', text: 'What is it?' },
-          { type: 'image_url', image_url: { url } },
+          { type: 'image_url', image_url: { url, detail: 'high' } },
         ],
       },
       { role: 'assistant', content: null, tool_calls: calls },
@@ -263,6 +265,10 @@ test('a request is converted for the provider: images, tool results, stop, sampl
     top_p: 0.5,
     seed: 7,
     user: 'u-1',
+    service_tier: 'auto',
+    metadata: { a: 'b' },
+    prediction: { type: 'content', content: 'x' },
+    web_search_options: {},
   })
 })
 
@@ -281,18 +287,18 @@ describe('errors', () => {
     [{ ...hello, stream_options: 'usage' }, 'stream_options'],
     [{ ...hello, messages: [] }, 'messages'],
     [{ ...hello, messages: [{ role: 'system', content: 'alone' }] }, 'in addition to the instructions'],
-    [{ ...hello, messages: [{ role: 'function', content: 'x' }] }, 'role'],
+    [{ ...hello, messages: [{ role: 'robot', content: 'x' }] }, 'role'],
     [
       {
         ...hello,
-        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }] }],
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://example.com/a.png' } }] }],
       },
-      'never fetched',
+      'must be an https URL',
     ],
     [{ ...hello, modalities: ['text', 'audio'] }, 'answers are text'],
     [{ ...hello, audio: { voice: 'alloy', format: 'wav' } }, 'answers are text'],
-    [{ ...hello, functions: [{ name: 'find' }] }, 'functions is not supported'],
-    [{ ...hello, function_call: 'auto' }, 'tool_choice'],
+    [{ ...hello, functions: [{ name: 7 }] }, 'functions'],
+    [{ ...hello, functions: [], tools: [] }, 'Send either `functions`'],
     [{ ...hello, user_id: 'nobody' }, 'user_id'],
     ['{', 'JSON'],
   ])('of the request are 400 in the envelope: %#', async (body, message) => {

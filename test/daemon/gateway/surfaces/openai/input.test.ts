@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
-import { toChatInput } from '../../../../../src/daemon/gateway/surfaces/openai/input.ts'
+import { toOpenAiInput } from '../../../../../src/daemon/gateway/surfaces/openai/input.ts'
 import { OpenAiChatRequest } from '../../../../../src/shared/wire/openai.ts'
 
 const input = (body: object) =>
-  toChatInput(OpenAiChatRequest.parse({ model: 'deepseek/chat', messages: [{ role: 'user', content: 'Hi' }], ...body }))
+  toOpenAiInput(
+    OpenAiChatRequest.parse({ model: 'deepseek/chat', messages: [{ role: 'user', content: 'Hi' }], ...body }),
+  ).input
 
 test('instructions precede everything else in order; messages stay unchanged', () => {
   const { conversation } = input({
@@ -50,7 +52,7 @@ test('an image is taken from a data: URL', () => {
   })
   expect(conversation.messages[0]?.content).toEqual([
     { type: 'text', text: 'What?' },
-    { type: 'image', mediaType: 'image/png', data: 'iVBORw0KGgo=' },
+    { type: 'image', mediaType: 'image/png', data: 'iVBORw0KGgo=', detail: 'low' },
   ])
 })
 

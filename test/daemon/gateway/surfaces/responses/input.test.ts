@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { droppedFrom } from '../../../../../src/daemon/gateway/surfaces/responses/dropped.ts'
+import { droppedFrom, nativeMembers } from '../../../../../src/daemon/gateway/surfaces/responses/dropped.ts'
 import { toChatInput } from '../../../../../src/daemon/gateway/surfaces/responses/input.ts'
 import { toTools } from '../../../../../src/daemon/gateway/surfaces/responses/tools.ts'
 import { ResponsesRequest } from '../../../../../src/shared/wire/responses.ts'
@@ -42,16 +42,39 @@ describe('input', () => {
     expect(() => messagesOf([{ role: 'system', content: 'x' }])).toThrow('at least one item')
   })
 
-  test('images are data URLs; files and other URLs are rejected', () => {
+  test('images and files are data URLs, https addresses, or files of the provider', () => {
     const user = (part: object) => [{ role: 'user', content: [part] }]
     expect(messagesOf(user({ type: 'input_image', image_url: 'data:image/png;base64,aGk=', detail: 'auto' }))).toEqual([
-      { role: 'user', content: [{ type: 'image', mediaType: 'image/png', data: 'aGk=' }] },
+      { role: 'user', content: [{ type: 'image', mediaType: 'image/png', data: 'aGk=', detail: 'auto' }] },
     ])
-    expect(() => messagesOf(user({ type: 'input_image', image_url: 'https://example.org/a.png' }))).toThrow('data: URL')
-    expect(() => messagesOf(user({ type: 'input_image', file_id: 'file-1' }))).toThrow('stores no files')
-    expect(() => messagesOf(user({ type: 'input_file', file_data: 'data:application/pdf;base64,aGk=' }))).toThrow(
-      'Files are not supported',
-    )
+    const url = 'https://example.org/a.pdf'
+    const file_data = 'data:application/pdf;base64,aGk='
+    const accepted = [
+      { type: 'input_image', image_url: url, detail: 'high' },
+      { type: 'input_image', file_id: 'file-1' },
+      { type: 'input_file', filename: 'a.pdf', file_data },
+      { type: 'input_file', file_url: url },
+      { type: 'input_file', file_id: 'file-1' },
+    ]
+    expect(messagesOf([{ role: 'user', content: accepted }])[0]?.content).toEqual([
+      { type: 'image_url', url, detail: 'high' },
+      { type: 'native', origin: 'openai-responses', block: { ...accepted[1], detail: 'auto' } },
+      { type: 'file', mediaType: 'application/pdf', data: 'aGk=', name: 'a.pdf' },
+      { type: 'file_url', url },
+      { type: 'native', origin: 'openai', block: { type: 'file', file: { file_id: 'file-1' } } },
+    ])
+    for (const [part, message] of [
+      [{ type: 'input_image' }, 'must have an `image_url`'],
+      [{ type: 'input_image', image_url: 'http://example.org/a.png' }, 'https URL'],
+      [{ type: 'input_file', filename: 'a.pdf' }, 'exactly one'],
+      [{ type: 'input_file', file_data, file_url: url }, 'exactly one'],
+      [{ type: 'input_file', file_data: 'aGk=' }, 'data: URL'],
+      [{ type: 'input_file', file_url: 'http://example.org/a.pdf' }, 'input'],
+    ] as const) {
+      expect(() => messagesOf(user(part))).toThrow(message)
+    }
+    const { uses, options } = converted({ input: [{ role: 'user', content: accepted }] })
+    expect([uses, options?.native?.marks]).toEqual([{ addresses: true, serverTools: [] }, ['input[].content[].detail']])
   })
 
   test('the items of one turn of the model become one message', () => {
@@ -241,9 +264,16 @@ describe('dropped members', () => {
     ).toEqual([])
   })
 
-  test('the kind of a reasoning summary has no effect, unless it is null', () => {
-    expect(droppedFrom(parse({ reasoning: { effort: 'low', summary: 'auto' } }), false)).toEqual(['reasoning.summary'])
-    expect(droppedFrom(parse({ reasoning: { effort: 'low', summary: null } }), false)).toEqual([])
+  test('members that only this API has are native options, unless they are null', () => {
+    expect(nativeMembers(parse({ reasoning: { effort: 'low', summary: 'auto' } }))).toEqual({
+      'reasoning.summary': 'auto',
+    })
+    expect(nativeMembers(parse({ reasoning: { effort: 'low', summary: null }, service_tier: null }))).toEqual({})
+    const native = { truncation: 'auto', service_tier: 'flex', a_new_member: { a: 1 } }
+    expect(nativeMembers(parse({ ...native, text: { format: { type: 'text' }, verbosity: 'low' } }))).toEqual({
+      ...native,
+      'text.verbosity': 'low',
+    })
   })
 
   test('the tools of a namespace and the parts of a result are read', () => {
@@ -277,8 +307,7 @@ describe('dropped members', () => {
     expect(
       droppedFrom(
         parse({
-          ...{ store: true, truncation: 'auto', service_tier: 'flex', text: { verbosity: 'low' } },
-          ...{ include: ['web_search_call.results'], reasoning: { context: 'auto' } },
+          ...{ store: true, include: ['web_search_call.results'] },
           stream_options: { include_obfuscation: true },
           tools: [
             { type: 'web_search' },
@@ -291,9 +320,8 @@ describe('dropped members', () => {
       ).sort(),
     ).toEqual(
       [
-        ...['store', 'truncation', 'service_tier', 'text.verbosity', 'include[web_search_call.results]'],
-        ...['reasoning.context', 'stream_options.include_obfuscation', 'tools[web_search]', 'tools[].defer_loading'],
-        ...['tools[].format', 'input[].weight', 'input[].content[].crop', 'input[].content[].detail'],
+        ...['store', 'include[web_search_call.results]', 'tools[].format', 'input[].weight', 'input[].content[].crop'],
+        ...['stream_options.include_obfuscation', 'tools[web_search]', 'tools[].defer_loading'],
       ].sort(),
     )
   })

@@ -107,6 +107,23 @@ describe('messages', () => {
     expect(refusal({}, { messages: tiff })).toContain('only JPEG, PNG, GIF and WebP images')
   })
 
+  test('files are inline, with a name that their content determines', () => {
+    const pdf = { type: 'file' as const, mediaType: 'application/pdf', data: 'QUJD', name: 'a secret: name' }
+    const sheet = { ...pdf, mediaType: 'text/csv', data: 'QUJE' }
+    const [{ content }] = messagesOf({ role: 'user', content: [{ type: 'text', text: 'Read' }, pdf, sheet, pdf] })
+    const names = content.slice(1).map(({ document }: { document: { name: string } }) => document.name)
+    expect(names).toEqual([expect.stringMatching(/^document-[0-9a-f]{16}$/), expect.any(String), names[0]])
+    expect(names[1]).not.toBe(names[0])
+    expect(content[1].document).toEqual({ format: 'pdf', name: names[0], source: { bytes: 'QUJD' } })
+    expect(content[2].document.format).toBe('csv')
+    for (const part of [
+      { ...pdf, mediaType: 'audio/wav' },
+      { type: 'file_url' as const, url: 'https://a.b/c.pdf' },
+    ]) {
+      expect(refusal({}, { messages: [{ role: 'user', content: [part] }] })).toContain('does not support files')
+    }
+  })
+
   test('reasoning is sent back only to Bedrock, first in its turn, signed or encrypted', () => {
     const content = messagesOf({
       role: 'assistant',

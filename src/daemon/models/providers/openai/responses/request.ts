@@ -5,12 +5,15 @@ import {
   citedText,
   type GenerationOptions,
   type Message,
+  OPENAI_ORIGIN,
+  RESPONSES_ORIGIN,
   type ResponseFormat,
   systemText,
   type Tool,
-  type ToolChoice,
 } from '../../../conversation.ts'
 import { type ProviderCall, ProviderError } from '../../../provider.ts'
+import { fileName, toDataUrl } from '../messages.ts'
+import { nativeFields, withNative } from '../native.ts'
 import type { Ability, Profile } from '../profiles.ts'
 import { refuseWhatLacks } from '../request.ts'
 
@@ -35,9 +38,28 @@ export function toResponsesRequest(call: ProviderCall, profile: Profile): object
     temperature: isSent ? temperature : undefined,
     stream,
     store: false,
-    ...toFields(options, profile),
+    ...(options.native ? toAllFields(call, profile) : toFields(options, profile)),
   }
 }
+
+/** Returns the fields of the options, with the native options. */
+function toAllFields({ options = {}, noTraining }: ProviderCall, profile: Profile): object {
+  const native = nativeFields(options, { api: RESPONSES_ORIGIN, profile, noTraining }) ?? {}
+  const { text, reasoning, ...own } = toFields(options, profile) as Record<string, object | undefined>
+  const all = withNative({}, own) as Record<string, unknown>
+  const groups: Record<string, Record<string, unknown>> = { text: { ...text }, reasoning: { ...reasoning } }
+  for (const [name, value] of Object.entries(native)) {
+    const [, group = '', member = ''] = GROUPED.exec(name) ?? []
+    const members = groups[group]
+    if (members) members[member] ??= value
+    else if (!Object.hasOwn(all, name)) Object.defineProperty(all, name, { value, enumerable: true })
+  }
+  const filled = Object.entries(groups).filter(([, members]) => Object.keys(members).length > 0)
+  return { ...all, ...Object.fromEntries(filled) }
+}
+
+/** The name of an option that is a member of another option. */
+const GROUPED = /^(text|reasoning)\.(.+)$/
 
 function toFields(options: GenerationOptions, profile: Profile): object {
   const { responseFormat: format, reasoningEffort: effort, logprobs } = options
@@ -50,7 +72,7 @@ function toFields(options: GenerationOptions, profile: Profile): object {
   return {
     ...(hasTools && {
       tools: options.tools?.map(toTool),
-      tool_choice: toToolChoice(options.toolChoice),
+      tool_choice: toToolChoice(options),
       parallel_tool_calls: options.parallelToolCalls,
     }),
     ...(format && { text: { format: toFormat(format) } }),
@@ -70,8 +92,16 @@ function toTool({ name, description, parameters = {}, strict = false, native }: 
   return { type: 'function', name, description, parameters, strict }
 }
 
-const toToolChoice = (choice: ToolChoice | undefined) =>
-  typeof choice === 'object' ? { type: 'function', name: choice.name } : choice
+function toToolChoice({ toolChoice: choice, allowedTools }: GenerationOptions): object | string | undefined {
+  if (allowedTools) {
+    return {
+      type: 'allowed_tools',
+      mode: choice ?? 'auto',
+      tools: allowedTools.map((name) => ({ type: 'function', name })),
+    }
+  }
+  return typeof choice === 'object' ? { type: 'function', name: choice.name } : choice
+}
 
 const toFormat = (format: ResponseFormat): object => format
 
@@ -118,12 +148,22 @@ function toPart(part: ContentPart): object {
     case 'text':
       return { type: 'input_text', text: part.text }
     case 'image':
-      return { type: 'input_image', image_url: `data:${part.mediaType};base64,${part.data}`, detail: 'auto' }
+      return { type: 'input_image', image_url: toDataUrl(part), detail: part.detail ?? 'auto' }
     case 'image_url':
-      return { type: 'input_image', image_url: part.url, detail: 'auto' }
+      return { type: 'input_image', image_url: part.url, detail: part.detail ?? 'auto' }
+    case 'file':
+      if (part.mediaType.startsWith('audio/')) throw unsupportedBlock('input_audio')
+      return { type: 'input_file', filename: fileName(part), file_data: toDataUrl(part) }
+    case 'file_url':
+      return { type: 'input_file', file_url: part.url }
     case 'native': {
       const text = citedText(part)
       if (text) return toPart(text)
+      if (part.origin === RESPONSES_ORIGIN) return part.block
+      // A file of chat completions that the provider stores.
+      if (part.origin === OPENAI_ORIGIN && part.block.type === 'file') {
+        return { type: 'input_file', ...(part.block.file as object) }
+      }
       throw unsupportedBlock(part.block.type)
     }
     default:
