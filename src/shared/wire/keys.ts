@@ -1,3 +1,4 @@
+// The settings of a key in requests, in responses and in the store. The file is long because each setting has one place.
 import { z } from 'zod'
 import { isAddressBlock } from '../address-block.ts'
 import { toIndexName } from '../index-name.ts'
@@ -85,15 +86,8 @@ const requestLimitsWithDefaults = {
   maxTokens: requestLimits.maxTokens.default(null),
   defaultMaxTokens: requestLimits.defaultMaxTokens.default(null),
 }
-export const NO_REQUEST_LIMITS = Object.freeze({
-  messages: null,
-  contentBytes: null,
-  bodyBytes: null,
-  jsonDepth: null,
-  tools: null,
-  maxTokens: null,
-  defaultMaxTokens: null,
-})
+/** The limits of a key that sets none. */
+export const NO_REQUEST_LIMITS = Object.freeze(z.object(requestLimitsWithDefaults).parse({}))
 const IS_REQUEST_LIMITS =
   'limits must be an object {messages, contentBytes, bodyBytes, jsonDepth, tools, maxTokens, defaultMaxTokens}'
 const NO_USAGE_BY_MODEL = { enabled: false, dollarLimit: null }
