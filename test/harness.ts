@@ -5,7 +5,7 @@ import { Agent, request as send } from 'undici'
 import { afterAll, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
 import type { Config } from '../src/daemon/config/config.ts'
-import { DEFAULT_CONCURRENCY, DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
+import { DEFAULT_CACHE, DEFAULT_CONCURRENCY, DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
 import { licensePools } from '../src/daemon/metering/config.ts'
 import type { ProviderConfig } from '../src/daemon/models/config.ts'
 import type { StoreTimeouts } from '../src/daemon/platform/db/database.ts'
@@ -83,6 +83,8 @@ export type GatewayOptions = {
   /** Limits of the compatibility surfaces. `limits` above are those of connections. */
   requestLimits?: Partial<Config['limits']>
   responses?: Config['responses']
+  /** The answer cache. By default disabled. Limits that are not given have their default values. */
+  cache?: Partial<Config['cache']>
   knowledge?: Config['knowledge']
   evidence?: Partial<Config['evidence']>
   /** By default webhooks may be delivered to loopback addresses, where the tests' receivers listen. */
@@ -261,6 +263,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.concurrency && { concurrency: { ...DEFAULT_CONCURRENCY, ...options.concurrency } }),
     ...(options.requestLimits && { limits: { ...DEFAULT_LIMITS, ...options.requestLimits } }),
     ...(options.responses && { responses: options.responses }),
+    ...(options.cache && { cache: { ...DEFAULT_CACHE, ...options.cache } }),
     ...(options.knowledge && { knowledge: options.knowledge }),
     ...(options.evidence && { evidence: { ...DEFAULT_EVIDENCE, ...options.evidence } }),
   }

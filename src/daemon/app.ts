@@ -103,6 +103,7 @@ export async function startApp(
     const knowledge = open(await openKnowledge({ ...config, aloneSince, extraction, rankingProgram }, ofKnowledge))
     const { search } = knowledge
     const ofChats = {
+      access,
       db,
       providers,
       guards,

@@ -13,6 +13,7 @@ import {
   TEMPERATURE_LIMIT,
 } from '../spec-limits.ts'
 import { BillingFallback } from './billing.ts'
+import { CacheUse } from './cache.ts'
 import { anObject, optional, storableText } from './common.ts'
 
 export const CHAT_PATH = '/api/external/chat/completions'
@@ -283,6 +284,7 @@ export const ChatMetadata = z
     rag_enabled: z.boolean(),
     documents_retrieved: z.int(),
     sources: z.array(z.object({ source: z.string(), score: z.number() })).max(SOURCES_RETURNED),
+    cache: CacheUse.optional(),
   })
   .meta({ id: 'ChatMetadata' })
 export type ChatMetadata = z.infer<typeof ChatMetadata>
@@ -327,6 +329,7 @@ export const GatewayExtension = ChatMetadata.pick({
   smltp_policy_hash: true,
   prompt_shield_policy: true,
   withheld: true,
+  cache: true,
 })
   .extend({
     smltp_bundle_id: z.string(),

@@ -109,6 +109,9 @@ const fields = {
   allowedPromptShieldPolicies: listOf('allowedPromptShieldPolicies', policyName('each of allowedPromptShieldPolicies')),
   allowPromptShieldOptOut: flag('allowPromptShieldOptOut'),
   failoverDefaults: z.object(failoverDefaults, { error: IS_FAILOVER }).nullable(),
+  cacheAnswers: flag('cacheAnswers').meta({
+    description: 'Whether its requests use the answer cache. A request can opt out, and a policy can forbid the cache',
+  }),
 }
 
 /**
@@ -133,6 +136,7 @@ export const KeySettings = z.object({
   allowedPromptShieldPolicies: fields.allowedPromptShieldPolicies.default([]),
   allowPromptShieldOptOut: fields.allowPromptShieldOptOut.default(false),
   failoverDefaults: fields.failoverDefaults.default(null),
+  cacheAnswers: fields.cacheAnswers.default(false),
 })
 export type KeySettings = z.output<typeof KeySettings>
 
@@ -207,6 +211,7 @@ export const CreateKeyRequest = requestBody('CreateKeyRequest', {
   promptShieldSensitivity: orDefault(KeySettings.shape.promptShieldSensitivity),
   allowedPromptShieldPolicies: orDefault(KeySettings.shape.allowedPromptShieldPolicies),
   allowPromptShieldOptOut: orDefault(KeySettings.shape.allowPromptShieldOptOut),
+  cacheAnswers: orDefault(KeySettings.shape.cacheAnswers),
 })
 
 /** The members of a key that requests cannot change. */
@@ -250,6 +255,7 @@ export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {
   allowedPromptShieldPolicies: optional(fields.allowedPromptShieldPolicies),
   allowPromptShieldOptOut: optional(fields.allowPromptShieldOptOut),
   failoverDefaults: closed.failoverDefaults.optional(),
+  cacheAnswers: optional(fields.cacheAnswers),
   ...readOnlyMembers(KEY_READ_ONLY),
 })
 

@@ -50,6 +50,7 @@ function metadataJson(metadata: ChatMetadata): string {
     smltp_policy_hash: policyHash,
     prompt_shield_policy: shield,
     withheld,
+    cache,
   } = metadata
   const receipt = smltp.receipt_url === undefined ? '' : `,"receipt_url":${toJsonString(smltp.receipt_url)}`
   return (
@@ -62,7 +63,8 @@ function metadataJson(metadata: ChatMetadata): string {
     `${failover ? `"failover":${JSON.stringify(failover)},` : ''}` +
     `${fallback ? `"billing_fallback":${JSON.stringify(fallback)},` : ''}` +
     `"smltp":{"bundle_id":"${smltp.bundle_id}"${receipt}},"rag_enabled":${metadata.rag_enabled},` +
-    `"documents_retrieved":${metadata.documents_retrieved},"sources":${sources.length === 0 ? '[]' : JSON.stringify(sources)}}`
+    `"documents_retrieved":${metadata.documents_retrieved},"sources":${sources.length === 0 ? '[]' : JSON.stringify(sources)}` +
+    `${cache ? `,"cache":${JSON.stringify(cache)}` : ''}}`
   )
 }
 

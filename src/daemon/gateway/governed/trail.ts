@@ -41,6 +41,7 @@ export type Facts = Partial<
     | 'attempts'
     | 'entitlements'
     | 'heads'
+    | 'cacheHit'
   >
 >
 
@@ -81,6 +82,7 @@ export function beginTrail(
     attempts: NONE,
     entitlements: NONE,
     heads: NONE,
+    cacheHit: undefined,
     found: NONE,
     whenDurable: NONE,
     errors,
@@ -124,6 +126,7 @@ export function withFacts(trail: Trail, facts: Facts): Trail {
     attempts: facts.attempts ?? trail.attempts,
     entitlements: facts.entitlements ?? trail.entitlements,
     heads: facts.heads ?? trail.heads,
+    cacheHit: facts.cacheHit ?? trail.cacheHit,
     found: appended(trail.found, facts.found),
     whenDurable: appended(trail.whenDurable, facts.whenDurable),
     errors: trail.errors,
