@@ -15,9 +15,12 @@ export const CHAT_CACHING: Caching<ChatInput, Grounded, Begun> = {
   keyOf(running, attempt, deps) {
     const limit = limitFrom(() => limitOf(running, attempt, deps))
     if (!limit) return undefined
-    // A streamed answer and a whole one have the same content.
-    const { stream: _, ...call } = running.prepared.call
-    return [FORMAT, limit.tokens ?? null, limit.thinks, call]
+    const { screened, prepared } = running
+    // A streamed answer and a whole one have the same content. The system prompt of a call surrounds the passages with
+    // a random mark, so the key contains the prompt without passages, and the passages themselves (`grounding`).
+    const { stream: _, system: _marked, ...call } = prepared.call
+    const { system } = screened.conversation
+    return [FORMAT, limit.tokens ?? null, limit.thinks, system, prepared.withheldPassages, call]
   },
   record({ firstBatch, rest, limit }, maxBytes) {
     const recorded = new RecordedParts(maxBytes)

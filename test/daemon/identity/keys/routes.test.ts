@@ -49,6 +49,7 @@ describeEachEngine('API keys', (engine) => {
       first_token_timeout_ms: 700,
       on: ['timeout', 'rate_limit'],
     },
+    cacheAnswers: true,
   }
   const defaults = {
     adminAccess: true,
@@ -69,6 +70,7 @@ describeEachEngine('API keys', (engine) => {
     allowedPromptShieldPolicies: [],
     allowPromptShieldOptOut: false,
     failoverDefaults: null,
+    cacheAnswers: false,
   }
 
   test('a key with only a name has the documented defaults and belongs to its creator', async () => {

@@ -27,6 +27,7 @@ describe('a policy document', () => {
       canary: { enabled: false, action: 'block' },
       serverTools: { allowed: false },
       addresses: { allowed: true },
+      cache: { mode: 'allowed' },
       receipts: { required: false },
       privacyHeaders: { noTraining: false },
       retentionDays: null,

@@ -57,6 +57,7 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       hashesBody: true,
       callsModels: true,
       takesIdempotencyKey: true,
+      usesCache: true,
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits)
