@@ -4,6 +4,7 @@ import { invalidField } from '../../../shared/errors.ts'
 import { CACHE_ENTRY_BYTES } from '../../../shared/spec-limits.ts'
 import { CACHE_HEADER, CACHE_REQUESTS, type CacheRequest, type CacheUse } from '../../../shared/wire/cache.ts'
 import type { CacheEntryRow } from '../../platform/db/tables.ts'
+import type { RequestContext } from '../../platform/http/route.ts'
 import type { RecordedCacheHit } from '../../records/evidence/request-entry.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'
 import type { CachedAnswer } from '../cache/cached-answer.ts'
@@ -61,18 +62,18 @@ export function cacheTurnOf<Input extends GovernedInput, Prepared, Begun>(
   const isWanted = asked !== undefined || mode === 'on' || screened.caller.settings.cacheAnswers
   if (!isWanted || asked === 'off') return undefined
   const { cache } = deps
-  if (!cache) return unused('operator')
-  if (mode === 'off') return unused('policy')
+  if (!cache) return unused('operator', context)
+  if (mode === 'off') return unused('policy', context)
   // Their results are not part of the request, so they cannot be part of the key.
   const { serverTools = [], addresses = false } = screened.input.uses ?? {}
-  if (serverTools.length > 0 || addresses) return unused('request')
+  if (serverTools.length > 0 || addresses) return unused('request', context)
   return createTurn({ caching, path, running, cache, isRefresh: asked === 'refresh' }, deps)
 }
 
 /** Reports that the cache was not used. */
-function unused<Begun>(why: NonNullable<CacheUse['why']>): CacheTurn<Begun> {
+function unused<Begun>(why: NonNullable<CacheUse['why']>, context: Responding): CacheTurn<Begun> {
   return {
-    open: async (callModel) => withUse(await callModel(), { status: 'off', why }),
+    open: async (callModel) => withUse(await callModel(), { status: 'off', why }, context),
     toRow: () => Promise.resolve(undefined),
     committed() {},
     end() {},
@@ -129,7 +130,7 @@ function createTurn<Input extends GovernedInput, Prepared, Begun>(
       heads: [],
       firstTokenMs: Math.round(clock.monotonic() - startedMs),
       begun: caching.replay(running, first, found.answer.recorded, deps),
-      cache: { status, age_s, original },
+      cache: shownIn(context, { status, age_s, original }),
       close() {},
     }
   }
@@ -151,10 +152,10 @@ function createTurn<Input extends GovernedInput, Prepared, Begun>(
       }
       const called = await callModel()
       const use: CacheUse = { status: isRefresh ? 'refreshed' : 'miss' }
-      if (called.refusal || called.value.attempt !== first) return withUse(called, use)
+      if (called.refusal || called.value.attempt !== first) return withUse(called, use, context)
       recording = caching.record(called.value.begun, CACHE_ENTRY_BYTES)
       const value = { ...called.value, begun: recording.begun }
-      return withUse({ ...called, value }, use)
+      return withUse({ ...called, value }, use, context)
     },
     async toRow({ broken, outcome, usage }) {
       if (!recording || broken || outcome !== 'complete') return undefined
@@ -175,5 +176,17 @@ function toHit({ answer: { original, storedAtMs }, wasStored }: NonNullable<Land
   return { status: wasStored ? 'hit' : 'coalesced', original, ageSeconds }
 }
 
-const withUse = <Begun>(stage: Stage<Opened<Begun>>, cache: CacheUse): Stage<Opened<Begun>> =>
-  stage.refusal ? stage : { facts: stage.facts, value: { ...stage.value, cache } }
+type Responding = Pick<RequestContext, 'response'>
+
+const withUse = <Begun>(
+  stage: Stage<Opened<Begun>>,
+  cache: CacheUse,
+  context: Responding,
+): Stage<Opened<Begun>> =>
+  stage.refusal ? stage : { facts: stage.facts, value: { ...stage.value, cache: shownIn(context, cache) } }
+
+/** Adds the status to the headers of the response, because some interfaces have no field for it. */
+function shownIn({ response }: Responding, use: CacheUse): CacheUse {
+  response.setHeader(CACHE_HEADER, use.status)
+  return use
+}

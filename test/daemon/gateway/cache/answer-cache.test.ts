@@ -37,6 +37,7 @@ describeEachEngine('an identical request', (engine) => {
       expect(second.body[member]).toEqual(first.body[member])
     }
     expect(second.body.id).not.toBe(first.body.id)
+    expect([first, second].map(({ headers }) => headers['x-aigw-cache'])).toEqual(['miss', 'hit'])
     const [paid, free] = await gateway.usage()
     expect(paid?.cost_nanos).toBe(21_000)
     expect(free).toMatchObject({ cost_nanos: 0, points: 0, attempts: 0, input_tokens: 11, output_tokens: 5 })
@@ -360,6 +361,23 @@ describe.each(SURFACES)('an answer in the format of %s', (_, path, request, call
     expect(stored).toBe(live)
     expect(stored).toContain('look')
   })
+})
+
+test('embeddings come from the cache in every encoding', async () => {
+  const gateway = await startGateway({ cache })
+  const embed = async (body: object) => {
+    const answer = await gateway.call('POST', '/v1/embeddings', { model: 'test/small', input: ['one'], ...body }, USE)
+    expect(answer.status, answer.text).toBe(200)
+    return { status: answer.headers['x-aigw-cache'], vector: answer.body.data[0].embedding, usage: answer.body.usage }
+  }
+  const first = await embed({})
+  expect(first).toMatchObject({ status: 'miss', vector: [0.5, -0.25] })
+  expect(await embed({})).toEqual({ ...first, status: 'hit' })
+  const bytes = Buffer.from(Float32Array.of(0.5, -0.25).buffer).toString('base64')
+  expect(await embed({ encoding_format: 'base64' })).toEqual({ ...first, status: 'hit', vector: bytes })
+  expect((await embed({ dimensions: 2 })).status).toBe('miss')
+  expect((await embed({ input: ['two'] })).status).toBe('miss')
+  expect((await gateway.usage()).map(({ cost_nanos }) => cost_nanos > 0)).toEqual([true, false, false, true, true])
 })
 
 describe('guards inspect an answer from the cache', () => {

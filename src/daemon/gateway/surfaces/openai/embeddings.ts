@@ -14,6 +14,7 @@ import { countBilledTokens } from '../../governed/count-tokens.ts'
 import type { GovernedInput } from '../../governed/input.ts'
 import { jsonPartsDelivery } from '../../governed/json-delivery.ts'
 import type { Operation } from '../../governed/operation.ts'
+import { EMBEDDINGS_CACHING } from './recorded-embeddings.ts'
 
 export type EmbeddingsInput = GovernedInput & Pick<EmbeddingsRequest, 'dimensions' | 'encoding_format'>
 
@@ -23,6 +24,7 @@ export const EMBEDDINGS: Operation<EmbeddingsInput, undefined, Embeddings> = {
   path: OPENAI_EMBEDDINGS_PATH,
   errors: 'openai',
   prepare: () => ({ facts: {}, value: undefined }),
+  caching: EMBEDDINGS_CACHING,
   orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
     requestId,
     caller,

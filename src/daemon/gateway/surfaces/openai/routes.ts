@@ -77,6 +77,7 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       hashesBody: true,
       callsModels: true,
       takesIdempotencyKey: true,
+      usesCache: true,
       responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
       handle: (context) => governed(EMBEDDINGS, toEmbeddingsInput(context.body), context, deps),
     }),
