@@ -17,11 +17,16 @@ export const CacheUse = z
       description:
         '`hit`: a stored answer. `coalesced`: the answer of an identical request that was running. `miss` and `refreshed`: the model was called, and a complete answer is stored. `off`: the cache was not used',
     }),
-    age_s: z.int().optional().meta({ description: 'Seconds since the answer was stored; only for `hit` and `coalesced`' }),
+    age_s: z
+      .int()
+      .optional()
+      .meta({ description: 'Seconds since the answer was stored; only for `hit` and `coalesced`' }),
     original: z
       .string()
       .optional()
-      .meta({ description: 'The bundle id of the request whose model call created the answer; only for `hit` and `coalesced`' }),
+      .meta({
+        description: 'The bundle id of the request whose model call created the answer; only for `hit` and `coalesced`',
+      }),
     why: z.enum(['operator', 'policy', 'request']).optional().meta({
       description:
         'Only for `off`. `operator`: the cache is disabled. `policy`: the policy forbids it. `request`: the answer depends on server tools or on the content of addresses',

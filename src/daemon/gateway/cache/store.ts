@@ -30,11 +30,7 @@ export type CacheSize = { entries: number; bytes: number; oldestAt: string | nul
 export async function sizeOf(db: Db, tenantId: string, now: string): Promise<CacheSize> {
   const { entries, bytes, oldestAt } = await db
     .selectFrom('cache_entries')
-    .select(({ fn }) => [
-      fn.countAll().as('entries'),
-      fn.sum('bytes').as('bytes'),
-      fn.min('created_at').as('oldestAt'),
-    ])
+    .select(({ fn }) => [fn.countAll().as('entries'), fn.sum('bytes').as('bytes'), fn.min('created_at').as('oldestAt')])
     .where('tenant_id', '=', tenantId)
     .where('expires_at', '>', now)
     .executeTakeFirstOrThrow()
@@ -52,11 +48,7 @@ export async function bytesOf(db: Db, tenantId: string): Promise<number> {
 }
 
 /** Returns the ids and sizes of a tenant's oldest answers, at most `limit`. */
-export function findOldest(
-  db: Db,
-  tenantId: string,
-  limit: number,
-): Promise<Pick<CacheEntryRow, 'id' | 'bytes'>[]> {
+export function findOldest(db: Db, tenantId: string, limit: number): Promise<Pick<CacheEntryRow, 'id' | 'bytes'>[]> {
   return db
     .selectFrom('cache_entries')
     .select(['id', 'bytes'])

@@ -178,11 +178,7 @@ function toHit({ answer: { original, storedAtMs }, wasStored }: NonNullable<Land
 
 type Responding = Pick<RequestContext, 'response'>
 
-const withUse = <Begun>(
-  stage: Stage<Opened<Begun>>,
-  cache: CacheUse,
-  context: Responding,
-): Stage<Opened<Begun>> =>
+const withUse = <Begun>(stage: Stage<Opened<Begun>>, cache: CacheUse, context: Responding): Stage<Opened<Begun>> =>
   stage.refusal ? stage : { facts: stage.facts, value: { ...stage.value, cache: shownIn(context, cache) } }
 
 /** Adds the status to the headers of the response, because some interfaces have no field for it. */

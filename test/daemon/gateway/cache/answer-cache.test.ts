@@ -316,20 +316,33 @@ describe('the cache is used', () => {
   })
 })
 
+const SCHEMA = { type: 'object' }
 const SURFACES: [string, string, object, (body: ReturnType<typeof JSON.parse>) => unknown][] = [
   [
     'OpenAI',
     OPENAI_CHAT_PATH,
-    { messages: [{ role: 'user', content: 'hi' }] },
+    {
+      messages: [{ role: 'user', content: 'hi' }],
+      tools: [{ type: 'function', function: { name: 'look', parameters: SCHEMA } }],
+    },
     (body) => body.choices[0].message.tool_calls[0].function,
   ],
   [
     'Anthropic',
     MESSAGES_PATH,
-    { max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] },
+    {
+      max_tokens: 9,
+      messages: [{ role: 'user', content: 'hi' }],
+      tools: [{ name: 'look', input_schema: SCHEMA }],
+    },
     (body) => body.content.at(-1).input,
   ],
-  ['Responses', RESPONSES_PATH, { input: 'hi' }, (body) => body.output.at(-1).arguments],
+  [
+    'Responses',
+    RESPONSES_PATH,
+    { input: 'hi', tools: [{ type: 'function', name: 'look', parameters: SCHEMA }] },
+    (body) => body.output.at(-1).arguments,
+  ],
 ]
 
 describe.each(SURFACES)('an answer in the format of %s', (_, path, request, callIn) => {
@@ -344,10 +357,7 @@ describe.each(SURFACES)('an answer in the format of %s', (_, path, request, call
     const first = `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: null }] })}\n\n`
     upstream.script(replySteps([first, chatStream([], { finishReason: 'tool_calls', usage })]))
     const body = { model: 'test/any', ...request }
-    const streams = [
-      await post(path, { ...body, stream: true }, USE),
-      await post(path, { ...body, stream: true }, USE),
-    ]
+    const streams = [await post(path, { ...body, stream: true }, USE), await post(path, { ...body, stream: true }, USE)]
     const whole = await post(path, body, USE)
     expect(upstream.requests.length - before).toBe(1)
     expect(whole.body.gateway.cache.status).toBe('hit')
@@ -356,7 +366,10 @@ describe.each(SURFACES)('an answer in the format of %s', (_, path, request, call
     const [live, stored] = streams.map(({ text }) =>
       text
         .replaceAll(/"gateway":\{.*?\}(?=[,}])/g, '')
-        .replaceAll(/[\w-]*[0-9a-f]{8}-[0-9a-f-]{27}|(?:req-|resp_|msg_|fc_|chatcmpl-)[\w-]+|"created(?:_at)?":\d+/g, ''),
+        .replaceAll(
+          /[\w-]*[0-9a-f]{8}-[0-9a-f-]{27}|(?:req-|resp_|msg_|fc_|chatcmpl-)[\w-]+|"created(?:_at)?":\d+/g,
+          '',
+        ),
     )
     expect(stored).toBe(live)
     expect(stored).toContain('look')
