@@ -1,14 +1,17 @@
 // Records embeddings for the answer cache.
+import type { EmbeddingsRequest } from '../../../../shared/wire/openai.ts'
 import type { Embeddings, TokenUsage } from '../../../models/provider.ts'
+import type { GovernedInput } from '../../governed/input.ts'
 import type { Caching } from '../../governed/operation.ts'
-import type { EmbeddingsInput } from './embeddings.ts'
 
 /** The version of `keyOf` and of the recorded form. Increase it if either changes. */
 const FORMAT = 1
 /** The usual length of a number in JSON. Vectors that are probably too large are not written, because that takes long. */
 const CHARS_PER_NUMBER = 12
 
-export const EMBEDDINGS_CACHING: Caching<EmbeddingsInput, undefined, Embeddings> = {
+type Input = GovernedInput & Pick<EmbeddingsRequest, 'dimensions'>
+
+export const EMBEDDINGS_CACHING: Caching<Input, undefined, Embeddings> = {
   // The encoding is not part of the key: vectors are stored as numbers.
   keyOf: ({ screened: { conversation, options, input, policy } }) => [
     FORMAT,
