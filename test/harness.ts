@@ -5,7 +5,7 @@ import { Agent, request as send } from 'undici'
 import { afterAll, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
 import type { Config } from '../src/daemon/config/config.ts'
-import { DEFAULT_CONCURRENCY, DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
+import { DEFAULT_CACHE, DEFAULT_CONCURRENCY, DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
 import { licensePools } from '../src/daemon/metering/config.ts'
 import type { EndpointConfig, ProviderConfig } from '../src/daemon/models/config.ts'
 import type { StoreTimeouts } from '../src/daemon/platform/db/database.ts'
@@ -86,6 +86,8 @@ export type GatewayOptions = {
   requestLimits?: Partial<Config['limits']>
   responses?: Config['responses']
   cors?: Config['cors']
+  /** The answer cache. By default disabled. Limits that are not given have their default values. */
+  cache?: Partial<Config['cache']>
   knowledge?: Config['knowledge']
   evidence?: Partial<Config['evidence']>
   /** By default webhooks may be delivered to loopback addresses, where the tests' receivers listen. */
@@ -277,6 +279,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.requestLimits && { limits: { ...DEFAULT_LIMITS, ...options.requestLimits } }),
     ...(options.responses && { responses: options.responses }),
     ...(options.cors && { cors: options.cors }),
+    ...(options.cache && { cache: { ...DEFAULT_CACHE, ...options.cache } }),
     ...(options.knowledge && { knowledge: options.knowledge }),
     ...(options.evidence && { evidence: { ...DEFAULT_EVIDENCE, ...options.evidence } }),
   }

@@ -104,6 +104,7 @@ export async function startApp(
     const knowledge = open(await openKnowledge({ ...config, aloneSince, extraction, rankingProgram }, ofKnowledge))
     const { search, readText } = knowledge
     const ofChats = {
+      access,
       db,
       providers,
       guards,

@@ -270,3 +270,13 @@ export const PROVIDER_MESSAGE_CHARS = 300
 export const PROVIDER_MESSAGE_RECEIVED_CHARS = 2_000
 /** The number of days for which these messages are kept, unless the content of entries is expunged earlier. */
 export const PROVIDER_MESSAGE_DAYS = 30
+
+// Answer cache. All ours.
+/** The largest answer that is stored, in bytes of text. A longer answer is sent but not stored. */
+export const CACHE_ENTRY_BYTES = 1_048_576
+/** How long answers are stored. The operator sets it in the file. */
+export const CACHE_TTL_MS = { min: 1_000, max: 2_592_000_000, default: 3_600_000 } as const
+/** The size of all stored answers of a tenant, in bytes. The operator sets it in the file. */
+export const CACHE_TENANT_BYTES = { min: 1_048_576, max: 1_099_511_627_776, default: 67_108_864 } as const
+/** Maximum time that a request waits for the answer of an identical request. Then it calls the model itself. */
+export const CACHE_WAIT_MS = 60_000

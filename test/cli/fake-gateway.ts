@@ -166,6 +166,7 @@ export const keyNamed = (name: string, more: object = {}) => ({
   allowedPromptShieldPolicies: [],
   allowPromptShieldOptOut: false,
   failoverDefaults: null,
+  cacheAnswers: false,
   ...SINCE,
   expiresAt: null,
   revokedAt: null,
@@ -613,6 +614,11 @@ const DEFAULTS: Record<string, Script> = {
   [`GET ${RULE}`]: json(200, { success: true, rule: ruleNamed('Ours') }),
   [`PUT ${RULE}`]: changed(200, { rule: ruleNamed('Ours') }),
   [`DELETE ${RULE}`]: changed(200, {}),
+  'GET /api/admin/cache': json(200, {
+    success: true,
+    cache: { enabled: true, ttlSeconds: 3600, entries: 2, bytes: 900, maxBytes: 67_108_864, oldestAt: SINCE.createdAt },
+  }),
+  'DELETE /api/admin/cache': json(200, { success: true, message: 'Answer cache cleared', deleted: 2 }),
   'GET /api/admin/incidents': listOf('incidents', [incidentOf()]),
   [`GET ${INCIDENT}`]: json(200, { success: true, incident: incidentOf() }),
   'GET /api/admin/incidents/counts': json(200, {

@@ -166,6 +166,8 @@ const SAMPLES: Record<string, Sample> = {
   'logs tail': { words: ['--limit', '1'], prints: 'data' },
   'logs show': { words: ['jti-1'], prints: 'data' },
   usage: { words: [], prints: 'data' },
+  'cache show': { words: [], prints: 'data' },
+  'cache clear': { words: ['--yes'], prints: 'data' },
   'indexes create': { words: ['handbook'], prints: 'data' },
   'indexes list': { words: [], prints: 'data' },
   'indexes add': { words: ['handbook', join(import.meta.dirname, '../../docs')], prints: 'data' },

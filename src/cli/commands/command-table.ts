@@ -217,6 +217,11 @@ const audit: Entry[] = [
   one('rotate-key', 'Sign evidence with a new key (operator key)', () => import('./audit/rotate-key.ts')),
 ]
 
+const cache = several(() => import('./cache/commands.ts'), {
+  show: 'Show the answer cache',
+  clear: 'Delete all stored answers of the tenant',
+})
+
 const logs = several(() => import('./logs/commands.ts'), {
   list: 'List requests and changes',
   tail: 'Show new entries as they are logged',
@@ -268,6 +273,7 @@ export const COMMAND_GROUPS: Group[] = [
     entries: [
       noun('logs', 'Requests and changes, and who made them: list, tail, show', logs),
       one('usage', 'Show the use and the limits of this key', () => import('./usage/show.ts')),
+      { name: 'cache', summary: 'Stored answers of the tenant: show, clear', verbs: cache },
     ],
   },
   {

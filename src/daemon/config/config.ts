@@ -1,7 +1,9 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { EMBEDDING_BATCH, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import {
+  type CacheConfig,
   type ConcurrencyLimits,
+  DEFAULT_CACHE,
   DEFAULT_CONCURRENCY,
   DEFAULT_LIMITS,
   type RequestLimits,
@@ -79,6 +81,7 @@ export type Config = {
   responses?: ResponsesConfig
   /** The origins of web pages that may read responses. Undefined: none. */
   cors?: { origins: readonly string[] }
+  cache?: CacheConfig
   /** The search methods for knowledge bases, in addition to full-text search. */
   knowledge?: RetrievalConfig | undefined
   evidence?: EvidenceConfig | undefined
@@ -173,6 +176,11 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     limits: requestLimits(settings.limits ?? {}),
     responses: { store: settings.responses?.store ?? false },
     ...(settings.cors?.origins && { cors: { origins: settings.cors.origins } }),
+    cache: {
+      enabled: settings.cache?.enabled ?? DEFAULT_CACHE.enabled,
+      ttlMs: settings.cache?.ttl ?? DEFAULT_CACHE.ttlMs,
+      maxBytes: settings.cache?.max_bytes ?? DEFAULT_CACHE.maxBytes,
+    },
     knowledge: settings.knowledge ? retrievalConfig(settings.knowledge) : undefined,
     evidence: evidenceConfig(settings.evidence ?? {}, file.directory),
     parentPipe,

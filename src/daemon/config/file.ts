@@ -7,6 +7,8 @@ import { API_KEY_PATTERN } from '../../shared/ids.ts'
 import {
   ANSWER_TOKENS_MAX,
   BODY_MEMORY_BYTES,
+  CACHE_TENANT_BYTES,
+  CACHE_TTL_MS,
   CLIENT_KEEP_ALIVE_MS,
   COMPAT_BODY_BYTES,
   COMPAT_JSON_DEPTH,
@@ -100,6 +102,8 @@ export type FileSettings = {
   limits?: LimitSettings | null | undefined
   responses?: { store?: boolean | undefined } | null | undefined
   cors?: { origins?: string[] | undefined } | null | undefined
+  /** `ttl` is in milliseconds, `max_bytes` in bytes. */
+  cache?: { enabled?: boolean | undefined; ttl?: number | undefined; max_bytes?: number | undefined } | null | undefined
   knowledge?:
     | {
         embedding?: EmbeddingSettings | null | undefined
@@ -255,6 +259,18 @@ function rootSchema(sources: ConfigSources, path: string) {
         'must contain store: true',
       ).nullish(),
       cors: section({ origins: origins.optional() }, 'must contain origins: [https://app.example.com]').nullish(),
+      cache: section(
+        {
+          enabled: z.boolean({ error: 'must be true or false' }).optional(),
+          ttl: text('a duration, such as 60m')
+            .transform(valueFrom((duration) => parseDuration(duration, CACHE_TTL_MS)))
+            .optional(),
+          max_bytes: text('a size, such as 64MB')
+            .transform(valueFrom((size) => parseSize(size, CACHE_TENANT_BYTES)))
+            .optional(),
+        },
+        'must contain enabled: true, and may contain ttl and max_bytes',
+      ).nullish(),
       knowledge: section(
         {
           embedding: section(

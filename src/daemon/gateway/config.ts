@@ -1,5 +1,7 @@
 // Configuration of requests to models: limits and concurrency.
 import {
+  CACHE_TENANT_BYTES,
+  CACHE_TTL_MS,
   CLIENT_KEEP_ALIVE_MS,
   COMPAT_BODY_BYTES,
   COMPAT_JSON_DEPTH,
@@ -68,6 +70,15 @@ export type RequestLimits = {
 
 /** The Responses API. `store`: whether answers may be stored for later requests. */
 export type ResponsesConfig = { store: boolean }
+
+/** The answer cache. `maxBytes`: the size of all stored answers of one tenant. */
+export type CacheConfig = { enabled: boolean; ttlMs: number; maxBytes: number }
+
+export const DEFAULT_CACHE: CacheConfig = {
+  enabled: false,
+  ttlMs: CACHE_TTL_MS.default,
+  maxBytes: CACHE_TENANT_BYTES.default,
+}
 
 export const DEFAULT_LIMITS: RequestLimits = {
   bodyBytes: COMPAT_BODY_BYTES.default,

@@ -13,10 +13,15 @@ import { createGates } from '../platform/concurrency/gates.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
+import type { ChangeDeps } from '../records/audit/change.ts'
+import { createAnswerCache, purgeCache } from './cache/answer-cache.ts'
+import { cacheRoutes } from './cache/routes.ts'
 import { chatRoutes } from './chat/routes.ts'
 import {
   acceptedPerTenant,
+  type CacheConfig,
   type ConcurrencyLimits,
+  DEFAULT_CACHE,
   DEFAULT_CONCURRENCY,
   DEFAULT_LIMITS,
   type RequestLimits,
@@ -57,28 +62,44 @@ type GatewayConfig = {
   responses?: ResponsesConfig | undefined
   models?: readonly ModelName[] | undefined
   defaultModel?: string | undefined
+  cache?: CacheConfig | undefined
 } & CredentialConfig
 
 /** @param deps the capabilities that chats need from the lower modules */
 export function openGateway(
-  { failover, concurrency = DEFAULT_CONCURRENCY, limits = DEFAULT_LIMITS, points, responses, ...config }: GatewayConfig,
-  deps: Omit<GovernedDeps, 'idempotency' | 'callerGate' | 'failover' | 'limits' | 'cleanMessage' | 'names'> & {
+  {
+    failover,
+    concurrency = DEFAULT_CONCURRENCY,
+    limits = DEFAULT_LIMITS,
+    points,
+    responses,
+    cache: cacheConfig = DEFAULT_CACHE,
+    ...config
+  }: GatewayConfig,
+  deps: Omit<
+    GovernedDeps,
+    'idempotency' | 'callerGate' | 'failover' | 'limits' | 'cleanMessage' | 'names' | 'cache'
+  > & {
     limiter: RateLimiter
     masterKey: MasterKey
     prices: PriceList
+    /** The dependencies that every administrative change needs. */
+    access: ChangeDeps
   },
 ): GatewayRoom {
-  const { db, clock, log, policies, limiter, masterKey, prices } = deps
+  const { db, clock, log, policies, limiter, masterKey, prices, access } = deps
   const names = createModelNames(config, deps.providers, prices.hasOwnPrice)
   const catalogue = createCatalogue(config.providers, { names, policies, prices, limits })
   const responseStore = createResponseStore({ db, clock, masterKey })
   const stored = responses?.store ? responseStore : undefined
   const idempotency = createIdempotency({ db, clock, log })
+  const cache = cacheConfig.enabled ? createAnswerCache({ db, clock, log, masterKey }, cacheConfig) : undefined
   const governed: GovernedDeps = {
     ...deps,
     names,
     idempotency,
     limits,
+    cache,
     cleanMessage: createMessageCleaner(secretsOf(config)),
     ...createLoadAndFailover(concurrency, failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default, clock),
   }
@@ -94,11 +115,13 @@ export function openGateway(
       ...completionsRoutes(governed),
       ...moderationsRoutes(governed),
       ...rerankRoutes(governed),
+      ...cacheRoutes(access, cacheConfig, cache),
     ],
     jobs: [
       { name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) },
       // Stored answers also expire after storing was turned off.
       { name: 'purge-responses', cron: '15 * * * *', run: () => responseStore.purge() },
+      { name: 'purge-cache', cron: '*/5 * * * *', run: () => purgeCache({ db, clock }) },
     ],
     modelRequestsPerTenant: acceptedPerTenant(concurrency),
     close: async () => idempotency.close(),

@@ -13,6 +13,7 @@ import {
   TEMPERATURE_LIMIT,
 } from '../spec-limits.ts'
 import { BillingFallback } from './billing.ts'
+import { CacheUse } from './cache.ts'
 import { anObject, optional, storableText } from './common.ts'
 
 export const CHAT_PATH = '/api/external/chat/completions'
@@ -334,6 +335,7 @@ export const ChatMetadata = z
     sources: z.array(z.object({ source: z.string(), score: z.number() })).max(SOURCES_RETURNED),
     changed: z.array(Change).optional().meta({ description: 'Present only if something was changed' }),
     dropped: z.array(Dropped).optional().meta({ description: 'Present only if something was dropped' }),
+    cache: CacheUse.optional(),
   })
   .meta({ id: 'ChatMetadata' })
 export type ChatMetadata = z.infer<typeof ChatMetadata>
@@ -354,6 +356,7 @@ export const GatewayExtension = ChatMetadata.pick({
   withheld: true,
   changed: true,
   dropped: true,
+  cache: true,
 })
   .extend({ smltp_bundle_id: z.string() })
   .meta({ id: 'GatewayExtension' })

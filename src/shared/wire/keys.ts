@@ -157,6 +157,9 @@ const fields = {
   allowedPromptShieldPolicies: listOf('allowedPromptShieldPolicies', policyName('each of allowedPromptShieldPolicies')),
   allowPromptShieldOptOut: flag('allowPromptShieldOptOut'),
   failoverDefaults: z.object(failoverDefaults, { error: IS_FAILOVER }).nullable(),
+  cacheAnswers: flag('cacheAnswers').meta({
+    description: 'Whether its requests use the answer cache. A request can opt out, and a policy can forbid the cache',
+  }),
 }
 
 /**
@@ -182,6 +185,7 @@ export const KeySettings = z.object({
   allowedPromptShieldPolicies: fields.allowedPromptShieldPolicies.default([]),
   allowPromptShieldOptOut: fields.allowPromptShieldOptOut.default(false),
   failoverDefaults: fields.failoverDefaults.default(null),
+  cacheAnswers: fields.cacheAnswers.default(false),
 })
 export type KeySettings = z.output<typeof KeySettings>
 /** The limits that a key sets for each of its requests. */
@@ -259,6 +263,7 @@ export const CreateKeyRequest = requestBody('CreateKeyRequest', {
   promptShieldSensitivity: orDefault(KeySettings.shape.promptShieldSensitivity),
   allowedPromptShieldPolicies: orDefault(KeySettings.shape.allowedPromptShieldPolicies),
   allowPromptShieldOptOut: orDefault(KeySettings.shape.allowPromptShieldOptOut),
+  cacheAnswers: orDefault(KeySettings.shape.cacheAnswers),
 })
 
 /** The members of a key that requests cannot change. */
@@ -303,6 +308,7 @@ export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {
   allowedPromptShieldPolicies: optional(fields.allowedPromptShieldPolicies),
   allowPromptShieldOptOut: optional(fields.allowPromptShieldOptOut),
   failoverDefaults: closed.failoverDefaults.optional(),
+  cacheAnswers: optional(fields.cacheAnswers),
   ...readOnlyMembers(KEY_READ_ONLY),
 })
 

@@ -4,6 +4,7 @@ import { findNearestName } from '../nearest-name.ts'
 import { isPiiEntity, PII_ENTITIES } from '../pii-entities.ts'
 import { POLICY_NAME, toPolicyId } from '../policy-id.ts'
 import { NAME_CHARS, POLICY_LIST_ENTRIES, POLICY_RETENTION_DAYS } from '../spec-limits.ts'
+import { CACHE_MODES } from './cache.ts'
 import { ModelId } from './chat.ts'
 import { anObject, closedObject, description, flag, label, oneOf, optional, storableText } from './common.ts'
 import { SHIELD_SENSITIVITIES } from './keys.ts'
@@ -143,6 +144,12 @@ export const PolicyDocument = section('policy', {
     allowed: flag('unreadFiles.allowed').default(true).meta({
       description:
         'Whether requests may contain files that guards cannot read: scanned or encrypted documents, audio, files by address, and files that the provider stores',
+    }),
+  }).prefault({}),
+  cache: section('cache', {
+    mode: oneOf('cache.mode', CACHE_MODES).default('allowed').meta({
+      description:
+        'Whether answers may come from the answer cache. `allowed`: only if the key or the request asks for it. `on`: unless the request opts out',
     }),
   }).prefault({}),
   receipts: section('receipts', { required: flag('receipts.required').default(false) }).prefault({}),

@@ -51,6 +51,7 @@ const KEY_SETTINGS = {
   allowedPromptShieldPolicies: ['standard'],
   allowPromptShieldOptOut: false,
   failoverDefaults: { models: ['test/any'], timeout_ms: 5000, first_token_timeout_ms: 900, on: ['timeout'] },
+  cacheAnswers: true,
   expiresAt: '2999-01-01T00:00:00.000Z',
 }
 
@@ -111,6 +112,7 @@ const POLICY = {
   dlp: { enabled: true, rules: ['secrets'], action: 'log', direction: 'input' },
   promptShield: { required: false, minSensitivity: 'strict', policyId: 'balanced' },
   canary: { enabled: false, action: 'redact' },
+  cache: { mode: 'off' },
   receipts: { required: false },
   privacyHeaders: { noTraining: false },
   retentionDays: 30,
@@ -436,6 +438,9 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 202,
     target: addTarget.delivery,
   },
+
+  'GET /api/admin/cache': { access: 'settings', status: 200 },
+  'DELETE /api/admin/cache': { access: 'settings', status: 200 },
 
   'GET /api/admin/usage': {
     access: 'analytics',

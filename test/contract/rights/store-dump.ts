@@ -27,6 +27,7 @@ export const TABLES = Object.keys({
   outbox_events: 0,
   incidents: 0,
   stored_responses: 0,
+  cache_entries: 0,
   shield_policies: 0,
   guard_rules: 0,
   webhook_endpoints: 0,

@@ -55,6 +55,7 @@ describe('defaults', () => {
       concurrency: { perTenant: 1000, perKey: 100, waitingPerKey: 200, perProvider: 0 },
       limits: DEFAULT_LIMITS,
       responses: { store: false },
+      cache: { enabled: false, ttlMs: 3_600_000, maxBytes: 67_108_864 },
       evidence: { receipts: true, retentionDays: 365 },
     })
   })
@@ -680,6 +681,17 @@ describe('providers', () => {
     expect(good(yaml('responses: {store: true}')).responses).toEqual({ store: true })
     expect(faults(yaml('responses: {store: yes-please}'))).toEqual([
       expect.stringMatching(/responses\.store: must be true or false/),
+    ])
+  })
+
+  test('the answer cache has a lifetime and a size for each tenant', () => {
+    const cache = { enabled: true, ttlMs: 300_000, maxBytes: 134_217_728 }
+    expect(good(yaml('cache: {enabled: true, ttl: 5m, max_bytes: 128MB}')).cache).toEqual(cache)
+    expect(faults(yaml('cache: {enabled: maybe, ttl: 1ms, max_bytes: 1KB, size: 1}'))).toEqual([
+      expect.stringMatching(/cache\.enabled: must be true or false/),
+      expect.stringMatching(/cache\.ttl: 1ms is too short; use at least 1s/),
+      expect.stringMatching(/cache\.max_bytes: 1KB is too small; use at least 1MB/),
+      expect.stringMatching(/cache\.size: unknown key/),
     ])
   })
 

@@ -72,6 +72,8 @@ const FIELDS: Field[] = [
   field('failoverDefaults', '--failover <a,b,c>', "models to try in turn for requests that name no chain, or 'none'", {
     parse: toFailover,
   }),
+  { member: 'cacheAnswers', flag: '--cache', help: 'its requests use the answer cache' },
+  { member: 'cacheAnswers', flag: '--no-cache', help: 'they use it only if they ask for it, or their policy does' },
   field('billingMode', '--billing-mode <mode>', 'how its requests are billed', { choices: Object.keys(BILLING_MODES) }),
 ]
 

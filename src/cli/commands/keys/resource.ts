@@ -44,6 +44,7 @@ export const KEY_MEMBERS: Members<keyof ApiKey> = {
   allowedPromptShieldPolicies: true,
   allowPromptShieldOptOut: true,
   failoverDefaults: FAILOVER,
+  cacheAnswers: true,
   createdAt: false,
   updatedAt: false,
   expiresAt: true,

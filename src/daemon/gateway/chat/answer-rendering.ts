@@ -51,6 +51,7 @@ function metadataJson({ metadata, changed, dropped }: Envelope): string {
     smltp_policy_hash: policyHash,
     prompt_shield_policy: shield,
     withheld,
+    cache,
   } = metadata
   const receipt = smltp.receipt_url === undefined ? '' : `,"receipt_url":${toJsonString(smltp.receipt_url)}`
   return (
@@ -65,7 +66,8 @@ function metadataJson({ metadata, changed, dropped }: Envelope): string {
     `"smltp":{"bundle_id":"${smltp.bundle_id}"${receipt}},"rag_enabled":${metadata.rag_enabled},` +
     `"documents_retrieved":${metadata.documents_retrieved},"sources":${sources.length === 0 ? '[]' : JSON.stringify(sources)}` +
     `${changed.length === 0 ? '' : `,"changed":${JSON.stringify(changed)}`}` +
-    `${dropped.length === 0 ? '' : `,"dropped":${JSON.stringify(dropped)}`}}`
+    `${dropped.length === 0 ? '' : `,"dropped":${JSON.stringify(dropped)}`}` +
+    `${cache ? `,"cache":${JSON.stringify(cache)}` : ''}}`
   )
 }
 

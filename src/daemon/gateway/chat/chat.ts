@@ -20,7 +20,8 @@ import { toEnvelope } from './envelope.ts'
 import { type Grounded, groundCall } from './ground-call.ts'
 import type { ChatInput } from './input.ts'
 import { noticesOf } from './notices.ts'
-import { limitFor, toOrder } from './output-limit.ts'
+import { limitOf, toOrder } from './output-limit.ts'
+import { CHAT_CACHING } from './recorded-answer.ts'
 import type { Surface } from './surface.ts'
 
 export type ChatOperation = Operation<ChatInput, Grounded, Begun>
@@ -36,12 +37,13 @@ export const chatOperation = (surface: Surface): ChatOperation => ({
   prepare: groundCall,
   orderOf: (screened, { call }, requestId, { limits }) =>
     toOrder(requestId, screened, call, surface.isCompatible ? limits : {}),
-  begin({ context, order, payment, prepared, screened, signal }, attempt, terms, { billing }) {
-    const covered = billing.coveredTokens(order, payment, attempt.modelId)
-    const limit = limitFor(attempt, order, covered)
+  begin(running, attempt, terms, deps) {
+    const { context, prepared, screened, signal } = running
+    const limit = limitOf(running, attempt, deps)
     const { commit } = screened.chain
     return beginAnswer(prepared.call, { attempt, limit, commit, terms, signal, isLarge: context.isLarge })
   },
+  caching: CHAT_CACHING,
   refuse: (running, stream, error, deps) => refuse(running, stream, error, surface, deps),
   deliver: (running, opened, deps) => deliver(running, opened, surface, deps),
 })

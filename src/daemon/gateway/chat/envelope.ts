@@ -17,7 +17,7 @@ type Notices = { changed?: readonly Change[]; dropped?: readonly Dropped[] }
 /** The metadata of the answer of a running request. */
 export function toEnvelope(
   { context, screened, bundleId, payment }: Running<GovernedInput, unknown>,
-  { attempt, attempts }: Pick<Opened<unknown>, 'attempt' | 'attempts'>,
+  { attempt, attempts, cache }: Pick<Opened<unknown>, 'attempt' | 'attempts' | 'cache'>,
   { clock, receipts }: Pick<GovernedDeps, 'clock' | 'receipts'>,
   { changed = [], dropped = [], retrieved = NOTHING_RETRIEVED }: Notices & { retrieved?: Retrieved } = {},
 ): Envelope {
@@ -52,6 +52,7 @@ export function toEnvelope(
       rag_enabled: ragEnabled,
       documents_retrieved: documentsRetrieved,
       sources,
+      ...(cache && { cache }),
     },
   }
 }

@@ -23,6 +23,7 @@ const toShown = ({
   prompt_shield_policy,
   withheld,
   smltp,
+  cache,
 }: Envelope['metadata']): GatewayExtension => ({
   served_model,
   requested_model,
@@ -34,4 +35,5 @@ const toShown = ({
   prompt_shield_policy,
   ...(withheld && { withheld }),
   smltp_bundle_id: smltp.bundle_id,
+  ...(cache && { cache }),
 })

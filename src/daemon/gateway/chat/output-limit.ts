@@ -7,7 +7,10 @@ import { type ProviderCall, ProviderError } from '../../models/provider.ts'
 import type { RequestLimits } from '../config.ts'
 import type { Admitted } from '../governed/admit.ts'
 import type { Attempt } from '../governed/chain.ts'
+import type { GovernedDeps } from '../governed/deps.ts'
+import type { Running } from '../governed/operation.ts'
 import { answerLimit } from '../governed/request-limits.ts'
+import type { Grounded } from './ground-call.ts'
 import type { ChatInput } from './input.ts'
 
 /** The output limit of one attempt. `thinks`: whether the limit leaves room for the requested reasoning. */
@@ -32,6 +35,13 @@ export function toOrder(
   const order: Order = { requestId, caller, payer, attempts, call, limit }
   return order
 }
+
+/** Returns the output limit of one attempt of a running request. @throws ProviderError if thinking does not fit */
+export const limitOf = (
+  { order, payment }: Pick<Running<ChatInput, Grounded>, 'order' | 'payment'>,
+  attempt: Attempt,
+  { billing }: Pick<GovernedDeps, 'billing'>,
+): AttemptLimit => limitFor(attempt, order, billing.coveredTokens(order, payment, attempt.modelId))
 
 /** @param covered the output tokens that the payer's budget covers. Undefined if no budget applies. */
 export function limitFor(

@@ -39,6 +39,7 @@ export function chatRoutes(deps: GovernedDeps): Route[] {
       hashesBody: true,
       callsModels: true,
       takesIdempotencyKey: true,
+      usesCache: true,
       responses: {
         200: { description: 'The answer', schema: ChatResponse, stream: ChatFrame },
         400: failure('The request is invalid, or the provider rejected it'),

@@ -11,6 +11,7 @@ import type { Log } from '../../platform/log.ts'
 import type { Ledger } from '../../records/ledger/ledger.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import type { PolicyCatalogue } from '../../safety/policies/policies.ts'
+import type { AnswerCache } from '../cache/answer-cache.ts'
 import type { RequestLimits } from '../config.ts'
 import type { CallerGate } from './caller-gate.ts'
 import type { Failover } from './failover.ts'
@@ -41,6 +42,8 @@ export type GovernedDeps = {
   clock: Clock
   log: Log
   failover: Failover
+  /** Undefined if the operator did not enable the answer cache. */
+  cache: AnswerCache | undefined
   /** Cleans the messages of providers for administrators. */
   cleanMessage: CleanMessage
   /** Limits the requests that run simultaneously, per key and per tenant. */

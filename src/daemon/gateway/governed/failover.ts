@@ -3,6 +3,7 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { FIRST_TOKEN_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
+import type { CacheUse } from '../../../shared/wire/cache.ts'
 import type { AttemptReason, FailoverAttempt } from '../../../shared/wire/chat.ts'
 import type { Breaker } from '../../models/breaker.ts'
 import { type CoolDowns, isOfOneKey } from '../../models/cool-down.ts'
@@ -40,6 +41,8 @@ export type Opened<Begun> = {
   heads: readonly (ProviderHead | undefined)[]
   firstTokenMs: number
   begun: Begun
+  /** How the answer cache was used. Undefined if the request did not ask for the cache. */
+  cache?: CacheUse
   /**
    * Ends the call and frees the provider's slot. Pass the failure, or undefined after a complete result. Further calls
    * have no effect.

@@ -2,7 +2,7 @@
 import { isoTime } from '../../../shared/time.ts'
 import type { Charge } from '../../metering/usage/billing.ts'
 import type { ModelNames } from '../../models/names.ts'
-import type { ProviderMessageRow } from '../../platform/db/tables.ts'
+import type { CacheEntryRow, ProviderMessageRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
 import { type Answered, type RequestEnd, toRequestEntry } from '../../records/evidence/request-entry.ts'
@@ -28,6 +28,8 @@ export type Ending =
       charge: Charge
       reserved: LedgerRecords['reserved']
       replay: ReplaySlot | undefined
+      /** Set if identical requests may get the answer too. */
+      cacheEntry: CacheEntryRow | undefined
     }
 
 /**
@@ -86,11 +88,12 @@ const NO_MESSAGES: readonly ProviderMessageRow[] = []
 /** Adds the records that exist only for a result: its cost, and the response for replays. */
 function addResult(
   records: LedgerRecords,
-  { delivery: { broken, response, stored }, charge, reserved, replay }: Ending & { kind: 'delivered' },
+  { delivery: { broken, response, stored }, charge, reserved, replay, cacheEntry }: Ending & { kind: 'delivered' },
 ): void {
   records.spend = charge.spend
   if (reserved) records.reserved = reserved
   if (stored) records.response = stored
+  if (cacheEntry) records.cacheEntry = cacheEntry
   if (!replay) return
   const { claim } = replay.fence
   if (claim !== undefined) records.claim = claim

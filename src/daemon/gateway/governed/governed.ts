@@ -8,6 +8,7 @@ import { entitle } from '../../records/evidence/entitlement.ts'
 import { type IncidentOrigin, incidentRecords } from '../../safety/incidents/incident.ts'
 import { enforcePolicy } from '../../safety/policies/enforce.ts'
 import { type Admitted, admit } from './admit.ts'
+import { type CacheTurn, cacheRequestOf, cacheTurnOf, isFromCache } from './cache-turn.ts'
 import { modelsOf } from './chain.ts'
 import { ClientStream, type KeepAlive } from './client-stream.ts'
 import type { GovernedDeps } from './deps.ts'
@@ -34,6 +35,8 @@ export function governed<Input extends GovernedInput, Prepared, Begun>(
   context: RequestContext,
   deps: GovernedDeps,
 ): Promise<Reply | undefined> {
+  // An invalid header is rejected before the request leaves an entry.
+  if (operation.caching) cacheRequestOf(context.request.headers)
   return deps.idempotency.once(context, operation.path, async () => {
     // A model is called only if its answer can be recorded.
     deps.ledger.requireWritable()
@@ -101,10 +104,11 @@ async function answer<Input extends GovernedInput, Prepared, Begun>(
   context.bundleId = trail.bundleId
   const produced = await produce(operation, request, deps)
   try {
-    if (produced.result) return await settle(operation, produced.trail, produced.result, request, deps)
+    if (produced.result) return await settle(operation, produced, produced.result, request, deps)
   } finally {
     // Runs before the rejection is recorded, so that the next request does not wait for that commit.
     await produced.payment?.release()
+    produced.cacheTurn?.end()
     deps.callerGate.leave(context.caller)
   }
   throw await refuse(produced.trail, produced.error, context, deps, produced.refused)
@@ -114,6 +118,8 @@ async function answer<Input extends GovernedInput, Prepared, Begun>(
 type Produced = {
   trail: Trail
   payment: Payment | undefined
+  /** Undefined if the request does not ask for the answer cache. */
+  cacheTurn: CacheTurn<unknown> | undefined
   result?: { opened: Opened<unknown>; delivery: Delivery; order: Order; payment: Payment; origin: IncidentOrigin }
   error?: unknown
   /** Set if the client has already received the head of its stream. */
@@ -132,6 +138,7 @@ async function produce<Input extends GovernedInput, Prepared, Begun>(
   let payment: Payment | undefined
   let opened: Opened<Begun> | undefined
   let running: Running<Input, Prepared> | undefined
+  let cacheTurn: CacheTurn<Begun> | undefined
   const take = <T>(stage: Stage<T>): T => {
     trail = withFacts(trail, stage.facts)
     if (stage.refusal) throw stage.refusal.error
@@ -149,13 +156,16 @@ async function produce<Input extends GovernedInput, Prepared, Begun>(
     const { bundleId } = trail
     const keeps = replay !== undefined
     const stream = input.stream ? openStream(operation, context, keeps, deps) : undefined
-    running = { context, screened, prepared, bundleId, order, payment, signal, keeps, stream }
-    opened = take(await runChain(chainRunOf(operation, running, deps), failoverOf(operation, deps))) // fails over until a model begins
+    const started = { context, screened, prepared, bundleId, order, payment, signal, keeps, stream }
+    running = started
+    const callModel = () => runChain(chainRunOf(operation, started, deps), failoverOf(operation, deps)) // fails over until a model begins
+    cacheTurn = cacheTurnOf(operation, started, deps) // undefined unless the request asks for the answer cache
+    opened = take(await (cacheTurn ? cacheTurn.open(callModel) : callModel()))
     const delivery = await operation.deliver(running, opened, deps) // forwards the result until it ends
-    return { trail, payment, result: { opened, delivery, order, payment, origin: screened.origin } }
+    return { trail, payment, cacheTurn, result: { opened, delivery, order, payment, origin: screened.origin } }
   } catch (error) {
     opened?.close(error)
-    return { trail, payment, error, refused: running && refusedOf(operation, running, error, deps) }
+    return { trail, payment, cacheTurn, error, refused: running && refusedOf(operation, running, error, deps) }
   }
 }
 
@@ -216,6 +226,9 @@ function chainRunOf<Input extends GovernedInput, Prepared, Begun>(
   }
 }
 
+/** An answer from the cache is free: its model call was billed when the answer was created. */
+const FREE = { isFree: true } as const
+
 const NOT_BROKEN: Partial<Pick<Broken, 'attempts' | 'heads'>> = {}
 
 /**
@@ -226,7 +239,7 @@ const NOT_BROKEN: Partial<Pick<Broken, 'attempts' | 'heads'>> = {}
  */
 async function settle(
   operation: { isFree?: true },
-  trail: Trail,
+  { trail, cacheTurn }: Pick<Produced, 'trail' | 'cacheTurn'>,
   { opened, delivery, order, payment, origin }: NonNullable<Produced['result']>,
   { context, replay }: Pick<AdmittedRequest<unknown>, 'context' | 'replay'>,
   deps: GovernedDeps,
@@ -235,19 +248,22 @@ async function settle(
   const { usage, incidents, broken } = delivery
   let charge: Charge
   try {
-    charge = billingOf(operation, deps).charge(order, payment, { modelId, usage })
+    const billing = billingOf(isFromCache(opened) ? FREE : operation, deps)
+    charge = billing.charge(order, payment, { modelId, usage })
     const found =
       incidents.length > 0 ? [incidentRecords(incidents, { ...origin, model: modelId }, deps.clock.now())] : []
     const { attempts = trail.attempts, heads = trail.heads } = broken ?? NOT_BROKEN
     const ended = withFacts(trail, { incidents, found, attempts, heads })
     const { firstTokenMs } = opened
     const { reserved } = payment
+    const cacheEntry = cacheTurn && (await cacheTurn.toRow(delivery))
     await finish(
       ended,
-      { kind: 'delivered', delivery, model: modelId, firstTokenMs, charge, reserved, replay },
+      { kind: 'delivered', delivery, model: modelId, firstTokenMs, charge, reserved, replay, cacheEntry },
       context,
       deps,
     )
+    cacheTurn?.committed()
   } catch (error) {
     context.bundleId = undefined
     delivery.fail(error)

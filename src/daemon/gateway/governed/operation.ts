@@ -37,6 +37,8 @@ export type Operation<Input extends GovernedInput, Prepared, Begun> = {
    * unchanged.
    */
   readonly sparesBreaker?: true
+  /** Set if its results can be stored in the answer cache. */
+  readonly caching?: Caching<Input, Prepared, Begun>
   /**
    * Collects what a model call needs, such as passages of a knowledge base. `signal` is aborted if the result is no
    * longer needed.
@@ -62,6 +64,29 @@ export type Operation<Input extends GovernedInput, Prepared, Begun> = {
   refuse?(running: Running<Input, Prepared>, stream: ClientStream, error: unknown, deps: GovernedDeps): Refused
   /** Reads the result to its end and renders it. Never throws: broken results are billed and recorded too. */
   deliver(running: Running<Input, Prepared>, opened: Opened<Begun>, deps: GovernedDeps): Promise<Delivery>
+}
+
+/** How the answer cache stores the results of an operation. */
+export type Caching<Input extends GovernedInput, Prepared, Begun> = {
+  /**
+   * Returns everything in the request that can change the model's result, as JSON values in a fixed order. The runner
+   * adds tenant, policy, route and model. Undefined if the result must not be stored.
+   */
+  keyOf(running: Running<Input, Prepared>, attempt: Attempt, deps: GovernedDeps): unknown
+  /** Records a result while it is read. A result with more than `maxBytes` is not recorded. */
+  record(begun: Begun, maxBytes: number): Recording<Begun>
+  /** Begins a recorded result again, as if the model had just returned it. */
+  replay(running: Running<Input, Prepared>, attempt: Attempt, recorded: string, deps: GovernedDeps): Begun
+}
+
+/** A result that is recorded. Read `begun` instead of the original. */
+export type Recording<Begun> = {
+  begun: Begun
+  /**
+   * Returns the recorded result as JSON once it was read to its end. Undefined if it is too large.
+   * @param usage the billed tokens, which replace the provider's counts
+   */
+  complete(usage: TokenUsage): string | undefined
 }
 
 /** A screened request with its reserved budget. */

@@ -42,6 +42,7 @@ export type Facts = Partial<
     | 'attempts'
     | 'entitlements'
     | 'heads'
+    | 'cacheHit'
   >
 >
 
@@ -83,6 +84,7 @@ export function beginTrail(
     attempts: NONE,
     entitlements: NONE,
     heads: NONE,
+    cacheHit: undefined,
     found: NONE,
     whenDurable: NONE,
     errors,
@@ -127,6 +129,7 @@ export function withFacts(trail: Trail, facts: Facts): Trail {
     attempts: facts.attempts ?? trail.attempts,
     entitlements: facts.entitlements ?? trail.entitlements,
     heads: facts.heads ?? trail.heads,
+    cacheHit: facts.cacheHit ?? trail.cacheHit,
     found: appended(trail.found, facts.found),
     whenDurable: appended(trail.whenDurable, facts.whenDurable),
     errors: trail.errors,

@@ -9,6 +9,7 @@ import type { Opened } from '../governed/failover.ts'
 import type { GovernedInput } from '../governed/input.ts'
 import { jsonPartsDelivery } from '../governed/json-delivery.ts'
 import type { Operation, Running } from '../governed/operation.ts'
+import { EMBEDDINGS_CACHING } from './recorded-embeddings.ts'
 
 export type EmbeddingsInput = GovernedInput & Pick<EmbeddingsRequest, 'dimensions' | 'encoding_format'>
 
@@ -33,6 +34,7 @@ export const embeddingsOperation = ({
   errors,
   isCompatible: true,
   prepare: () => ({ facts: {}, value: undefined }),
+  caching: EMBEDDINGS_CACHING,
   orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
     requestId,
     caller,

@@ -23,6 +23,7 @@ import { logSummaries } from './migrations/0018-log-summaries.ts'
 import { providerMessages } from './migrations/0019-provider-messages.ts'
 import { clusteredRecords } from './migrations/0020-clustered-records.ts'
 import { storedResponses } from './migrations/0021-stored-responses.ts'
+import { cacheEntries } from './migrations/0025-cache-entries.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -47,6 +48,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0019-provider-messages': providerMessages,
   '0020-clustered-records': clusteredRecords,
   '0021-stored-responses': storedResponses,
+  '0025-cache-entries': cacheEntries,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

@@ -126,6 +126,7 @@ export type Tables = {
   outbox_events: OutboxEventRow
   incidents: IncidentRow
   stored_responses: StoredResponseRow
+  cache_entries: CacheEntryRow
   shield_policies: ShieldPolicyRow
   guard_rules: GuardRuleRow
   webhook_endpoints: WebhookEndpointRow
@@ -529,6 +530,21 @@ export type StoredResponseRow = {
   created_at: string
   expires_at: string
   /** The answer and its conversation as JSON, encrypted. */
+  sealed: string
+}
+
+/** A complete answer of a model, kept until it expires. */
+export type CacheEntryRow = {
+  tenant_id: string
+  /** The bundle id of the request whose model call created the answer. */
+  id: string
+  /** A keyed hash of everything that determines the answer. */
+  key_hash: string
+  created_at: string
+  expires_at: string
+  /** The size of `sealed`. */
+  bytes: number
+  /** The answer as JSON, encrypted. */
   sealed: string
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
 import { INTERFACE_VERSION } from '../../../shared/spec-limits.ts'
+import { CACHE_HEADER, CACHE_REQUESTS } from '../../../shared/wire/cache.ts'
 import { IdempotencyKey } from '../../../shared/wire/common.ts'
 import type { ResponseDoc, Route } from './route.ts'
 
@@ -23,11 +24,17 @@ export function openApiDocument(routes: readonly Route[]): object {
   })
 }
 
-const IDEMPOTENCY_HEADER = z.object({
+const IDEMPOTENCY_HEADER = {
   'Idempotency-Key': IdempotencyKey.optional().meta({
     description: 'A request with the same key returns the first response and is not billed again',
   }),
-})
+}
+const ANSWER_CACHE_HEADER = {
+  [CACHE_HEADER]: z.enum(CACHE_REQUESTS).optional().meta({
+    description:
+      '`use`: return the stored answer to an identical request, if there is one. `refresh`: call the model and replace the stored answer. `off`: do not use the answer cache',
+  }),
+}
 
 function operation(route: Route): ZodOpenApiOperationObject {
   const params = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string)
@@ -36,11 +43,16 @@ function operation(route: Route): ZodOpenApiOperationObject {
     summary: route.summary,
     tags: route.tags,
     ...(route.access !== 'none' && { security: [{ apiKey: [] }] }),
-    ...((params.length > 0 || route.query || route.takesIdempotencyKey) && {
+    ...((params.length > 0 || route.query || route.takesIdempotencyKey || route.usesCache) && {
       requestParams: {
         ...(params.length > 0 && { path: z.object(Object.fromEntries(params.map((name) => [name, z.string()]))) }),
         ...(route.query instanceof z.ZodObject && { query: route.query }),
-        ...(route.takesIdempotencyKey && { header: IDEMPOTENCY_HEADER }),
+        ...((route.takesIdempotencyKey || route.usesCache) && {
+          header: z.object({
+            ...(route.takesIdempotencyKey && IDEMPOTENCY_HEADER),
+            ...(route.usesCache && ANSWER_CACHE_HEADER),
+          }),
+        }),
       },
     }),
     ...(route.body && {

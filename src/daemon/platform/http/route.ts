@@ -114,6 +114,8 @@ export type Route = {
   callsModels?: true
   /** The route supports the Idempotency-Key header. */
   takesIdempotencyKey?: true
+  /** The route supports the header of the answer cache. */
+  usesCache?: true
   /** Schemas of the documented responses, by status. They are shown in /openapi.json and checked by the tests. */
   responses: Record<number, ResponseDoc>
   /** Maximum size of a JSON body in bytes. With `'unread'`, the body is not read before the handler runs. */

@@ -8,6 +8,8 @@ export type SealPurpose =
   | 'canaries'
   | 'evidence-signing'
   | 'stored-responses'
+  | 'answer-cache'
+  | 'answer-cache-keys'
 
 /**
  * The location of an encrypted text. The text can be decrypted only for this location, so copying it to another row

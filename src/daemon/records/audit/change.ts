@@ -27,6 +27,7 @@ export type Activity = {
     | 'shield_policy_management'
     | 'guard_rule_management'
     | 'evidence_management'
+    | 'cache_management'
     | 'api_access'
   /** `create`, `update`, `delete`, `revoke` … */
   operation: string
@@ -45,6 +46,7 @@ export type Activity = {
     | 'evidence_log'
     | 'evidence_export'
     | 'signing_key'
+    | 'answer_cache'
   resourceId: string
   /** The text after "External API: ", such as `created group "ops"`. This text contains names but never secrets. */
   description: string

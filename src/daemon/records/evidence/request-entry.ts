@@ -20,6 +20,7 @@ export {
   type Answered,
   CLIENT_LEFT,
   type Inspector,
+  type RecordedCacheHit,
   type RecordedIncident,
   type RequestEnd,
   type RequestFacts,
@@ -53,12 +54,13 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
     cost: costOf(answered, issuedAt),
     usage: usageOf(answered),
     unreadFiles: unreadOf(facts),
+    cache: cacheOf(facts),
     text: toText,
     attemptExtras: attemptExtrasOf,
     entitlement: entitlementOf,
   }
   const payload =
-    `{"actor":"key","attempts":[${attemptsOf(facts)}],"bundle_id":"${facts.bundleId}",` +
+    `{"actor":"key","attempts":[${attemptsOf(facts)}],"bundle_id":"${facts.bundleId}",${cacheOf(facts)}` +
     `"compliance_category":"${complianceCategory}","cost":${texts.cost},` +
     `"documents_retrieved":${facts.documentsRetrieved},"endpoint":"${facts.endpoint}",` +
     `${end.error === undefined ? '' : `"error":"${end.error}",`}"index":${texts.index},"inspection":${texts.inspection},` +
@@ -133,6 +135,12 @@ function entitlementOf(entitlement: Entitlement | undefined): string {
     `"policy_hash":"${policyHash}","sub":"${sub}","verdict":"${verdict}"}`
   )
 }
+
+/** The member is present only if the answer came from the cache. */
+const cacheOf = ({ cacheHit }: RequestFacts): string =>
+  cacheHit
+    ? `"cache":{"age_s":${cacheHit.ageSeconds},"original":"${cacheHit.original}","status":"${cacheHit.status}"},`
+    : ''
 
 const policyOf = (policy: RecordedPolicy | undefined): string =>
   policy ? `{"hash":"${policy.hash}","name":${toText(policy.canonical)},"source":"${policy.source}"}` : 'null'

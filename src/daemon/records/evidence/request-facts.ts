@@ -23,6 +23,14 @@ export type RecordedPolicy = {
   document: { mode: 'enforce' | 'monitor' }
 }
 
+/** The answer of an earlier or a simultaneous identical request, which this request got instead of a model call. */
+export type RecordedCacheHit = {
+  status: 'hit' | 'coalesced'
+  /** The bundle id of the request whose model call created the answer. */
+  original: string
+  ageSeconds: number
+}
+
 /** The facts about a governed request. Each processing stage adds its facts. */
 export type RequestFacts = {
   bundleId: string
@@ -57,6 +65,8 @@ export type RequestFacts = {
   entitlements: readonly (Entitlement | undefined)[]
   /** The head of the first response of each attempt, by index. Undefined if there was no HTTP response. */
   heads: readonly (ProviderHead | undefined)[]
+  /** Undefined if the answer did not come from the cache. */
+  cacheHit?: RecordedCacheHit | undefined
 }
 
 /** A model's answer, complete or not. */

@@ -23,6 +23,8 @@ export type PayloadTexts = {
   usage: string
   /** The member `unread_files`, followed by a comma, or empty. */
   unreadFiles: string
+  /** The member `cache` with a comma. Empty for most requests. */
+  cache: string
   /** A name as a JSON string. */
   text(name: string): string
   /** The members of an attempt that only some attempts have, each followed by a comma. */
@@ -49,7 +51,7 @@ export function toStoredRequest(facts: RequestFacts, end: RequestEnd, texts: Pay
     `"request_id":"${facts.requestId}",` +
     `${texts.requestedModel === texts.model ? '' : `"requested_model":${texts.requestedModel},`}"result":"${end.result}",` +
     `"severity":"${texts.severity}","status":${end.status},"user_id":"${facts.userId}",` +
-    `${facts.index === null ? '' : `"index":${texts.index},`}${metadataOf(facts, answered)}` +
+    `${facts.index === null ? '' : `"index":${texts.index},`}${texts.cache}${metadataOf(facts, answered)}` +
     `${policy ? policyOf(policy, texts) : ''}${answered ? billOf(answered, texts) : ''}` +
     `${texts.inspected === undefined ? `"inspection":${texts.inspection}` : `"inspected":${texts.inspected}`},` +
     `${texts.unreadFiles}"attempts":[${attemptsOf(facts, answered, texts)}],` +
@@ -148,6 +150,7 @@ type Stored = {
   unread_files?: object
   inspected?: number
   inspection?: object
+  cache?: object
   attempts: StoredAttempt[]
   sha256: [request: string, response: string | null]
   took: [latency: number, firstToken: number | null, sinceStart?: number]
@@ -203,6 +206,7 @@ function restore(stored: Stored, { id, created_at }: Pick<StoredColumns, 'id' | 
     actor: 'key',
     attempts: stored.attempts.map((attempt, at) => restoreAttempt(attempt, at, { stored, id, startedAtMs })),
     bundle_id: id,
+    ...(stored.cache !== undefined && { cache: stored.cache }),
     compliance_category: isDenied ? 'security' : 'data_protection',
     cost: Array.isArray(cost) ? { mode: cost[0], nanos: cost[1], points: cost[2] } : (cost ?? null),
     documents_retrieved: stored.documents_retrieved ?? 0,

@@ -10,6 +10,7 @@ import {
   toSpendInsert,
 } from '../../platform/db/spend-counters.ts'
 import type {
+  CacheEntryRow,
   IdempotencyResultRow,
   IncidentRow,
   OutboxEventRow,
@@ -37,6 +38,8 @@ export type LedgerRecords = {
   providerMessages?: readonly ProviderMessageRow[]
   /** The answer, if it is kept for later requests. */
   response?: StoredResponseRow
+  /** The answer, if identical requests may get it too. */
+  cacheEntry?: CacheEntryRow
   /**
    * Rate counters that the request has incremented. Counters are totals, so their values at the start of the commit are
    * stored. A counter that several requests share is stored once.
@@ -68,6 +71,7 @@ const TABLES = {
   incidents: 'incidents',
   providerMessages: 'provider_messages',
   response: 'stored_responses',
+  cacheEntry: 'cache_entries',
 } as const satisfies {
   [Kind in Exclude<keyof LedgerRecords, 'counters' | 'claim' | 'spend' | 'reserved' | 'evidence'>]-?: keyof Tables
 }

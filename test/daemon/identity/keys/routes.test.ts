@@ -58,6 +58,7 @@ describeEachEngine('API keys', (engine) => {
       first_token_timeout_ms: 700,
       on: ['timeout', 'rate_limit'],
     },
+    cacheAnswers: true,
   }
   const defaults = {
     adminAccess: true,
@@ -87,6 +88,7 @@ describeEachEngine('API keys', (engine) => {
     allowedPromptShieldPolicies: [],
     allowPromptShieldOptOut: false,
     failoverDefaults: null,
+    cacheAnswers: false,
   }
 
   test('a key with only a name has the documented defaults and belongs to its creator', async () => {

@@ -88,6 +88,10 @@ const facts: fc.Arbitrary<RequestFacts> = fc.record({
     ),
     { maxLength: 3 },
   ),
+  cacheHit: fc.option(
+    fc.record({ status: fc.constantFrom('hit', 'coalesced'), original: fc.constant('jti-0'), ageSeconds: count }),
+    { nil: undefined },
+  ),
 })
 const end: fc.Arbitrary<RequestEnd> = fc.record({
   ...{ atMs: fc.nat(), latencyMs: count, result: fc.constantFrom('success', 'denied', 'failure') },

@@ -28,6 +28,7 @@ describe('a policy document', () => {
       serverTools: { allowed: false },
       addresses: { allowed: true },
       unreadFiles: { allowed: true },
+      cache: { mode: 'allowed' },
       receipts: { required: false },
       privacyHeaders: { noTraining: false },
       retentionDays: null,

@@ -69,6 +69,7 @@ export function messagesRoutes(deps: GovernedDeps): Route[] {
       hashesBody: true,
       callsModels: true,
       takesIdempotencyKey: true,
+      usesCache: true,
       responses: { 200: { description: 'The answer', schema: MessagesResponse, stream: MessagesEvent }, ...FAILURES },
       handle(context) {
         refuseContinuedThread(context.body)

@@ -38,6 +38,7 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       hashesBody: true,
       callsModels: true,
       takesIdempotencyKey: true,
+      usesCache: true,
       responses: { 200: { description: 'The answer', schema: OpenAiChatResponse, stream: OpenAiChunk }, ...FAILURES },
       handle(context) {
         requireFewMessages(context.body.messages, limits, context.caller.settings.limits)
@@ -60,6 +61,7 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
       hashesBody: true,
       callsModels: true,
       takesIdempotencyKey: true,
+      usesCache: true,
       responses: { 200: { description: 'One vector for each text', schema: EmbeddingsResponse }, ...FAILURES },
       handle: (context) => governed(EMBEDDINGS, toEmbeddingsInput(context.body), context, deps),
     }),

@@ -41,6 +41,7 @@ export function responsesRoutes(deps: GovernedDeps, store: ResponseStore | undef
       hashesBody: true,
       callsModels: true,
       takesIdempotencyKey: true,
+      usesCache: true,
       responses: { 200: { description: 'The answer', schema: ResponsesResponse, stream: ResponsesEvent }, ...FAILURES },
       async handle(context) {
         const { body, caller } = context
