@@ -1,8 +1,18 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../src/shared/ids.ts'
 import { CHAT_PATH } from '../../../src/shared/wire/chat.ts'
+import { COMPLETIONS_PATH } from '../../../src/shared/wire/completions.ts'
+import {
+  BATCH_EMBED_CONTENTS_PATH,
+  EMBED_CONTENT_PATH,
+  GEMINI_COUNT_TOKENS_PATH,
+  GENERATE_CONTENT_PATH,
+  STREAM_GENERATE_CONTENT_PATH,
+} from '../../../src/shared/wire/gemini.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
+import { MODERATIONS_PATH } from '../../../src/shared/wire/moderations.ts'
 import { OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH } from '../../../src/shared/wire/openai.ts'
+import { RERANK_PATH } from '../../../src/shared/wire/rerank.ts'
 import { RESPONSES_PATH } from '../../../src/shared/wire/responses.ts'
 import { addKey, addUser } from '../../accounts.ts'
 import { describeEachEngine } from '../../engines.ts'
@@ -14,6 +24,8 @@ import { addWorld, freshName, nothing, type World } from './world.ts'
 /** Model requests create usage records rather than audit entries. */
 const MODEL_REQUESTS = [
   ...[CHAT_PATH, OPENAI_CHAT_PATH, OPENAI_EMBEDDINGS_PATH, RESPONSES_PATH, MESSAGES_PATH, COUNT_TOKENS_PATH],
+  ...[COMPLETIONS_PATH, MODERATIONS_PATH, RERANK_PATH, GENERATE_CONTENT_PATH, STREAM_GENERATE_CONTENT_PATH],
+  ...[GEMINI_COUNT_TOKENS_PATH, EMBED_CONTENT_PATH, BATCH_EMBED_CONTENTS_PATH],
 ].map((path) => `POST ${path}`)
 /** Routes that look like changes but only respond. */
 const DRY_RUNS = [

@@ -1,6 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { endpointOf } from '../../../src/daemon/platform/http/route.ts'
 import { ChatRequest } from '../../../src/shared/wire/chat.ts'
+import {
+  GEMINI_COUNT_TOKENS_PATH,
+  GENERATE_CONTENT_PATH,
+  STREAM_GENERATE_CONTENT_PATH,
+} from '../../../src/shared/wire/gemini.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { PolicyCheckRequest } from '../../../src/shared/wire/policy-check.ts'
 import { RESPONSES_PATH } from '../../../src/shared/wire/responses.ts'
@@ -85,7 +90,12 @@ export function massAssignmentOf(engine: TestEngine): void {
 }
 
 /** Routes whose unknown members are sent to a provider with the same API. */
-const PASSING_ON: ReadonlySet<string> = new Set([MESSAGES_PATH, COUNT_TOKENS_PATH].map((path) => `POST ${path}`))
+const PASSING_ON: ReadonlySet<string> = new Set(
+  [
+    ...[MESSAGES_PATH, COUNT_TOKENS_PATH, GENERATE_CONTENT_PATH, STREAM_GENERATE_CONTENT_PATH],
+    GEMINI_COUNT_TOKENS_PATH,
+  ].map((path) => `POST ${path}`),
+)
 
 /** Answers of the Responses API return members of the request, and list those that were dropped. */
 function withoutRequest(text: string): string {

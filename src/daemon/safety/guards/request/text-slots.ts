@@ -2,6 +2,7 @@ import {
   type Content,
   type ContentPart,
   citedText,
+  type Extra,
   type GenerationOptions,
   type Message,
   type NativeBlock,
@@ -203,9 +204,9 @@ function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Con
   return mapAll(content, (part): ContentPart => {
     switch (part.type) {
       case 'text':
-        return withValue(part, 'text', mapText(part.text, from, rewrite))
+        return withValue(mapExtra(part, from, rewrite), 'text', mapText(part.text, from, rewrite))
       case 'image_url':
-        return withValue(part, 'url', mapText(part.url, from, rewrite))
+        return withValue(mapExtra(part, from, rewrite), 'url', mapText(part.url, from, rewrite))
       case 'native': {
         const block = mapNativeBlock(part.block, {
           text: (text) => mapText(text, from, rewrite),
@@ -214,11 +215,18 @@ function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Con
         return withValue(part, 'block', block)
       }
       case 'image':
-        return part
+        return mapExtra(part, from, rewrite)
       default:
         return part satisfies never
     }
   })
+}
+
+function mapExtra<T extends { extra?: Extra | undefined }>(part: T, from: Slot['from'], rewrite: Rewrite): T {
+  const { extra } = part
+  if (!extra) return part
+  const members = mapObject(extra.members, rewrite, from) as Extra['members']
+  return members === extra.members ? part : { ...part, extra: { ...extra, members } }
 }
 
 function mapOptions(options: GenerationOptions, rewrite: Rewrite): GenerationOptions {
