@@ -139,7 +139,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   if (!beside) {
     upstream.fallback((exchange) => {
       const { path } = exchange.request
-      return (path.endsWith('/embeddings') ? embed : path.endsWith('/rerank') ? rank : chat)(exchange)
+      const [, route = ''] = /\/(embeddings|rerank|moderations)$/.exec(path) ?? []
+      return (OTHER_ANSWERS[route] ?? chat)(exchange)
     })
   }
   const adminKey = beside?.adminKey ?? newApiKey()
@@ -246,6 +247,14 @@ const rank: Script = (exchange) => {
   const results = documents.map((_, index) => ({ index, relevance_score: (index + 1) / documents.length }))
   return replyJson({ results: results.toReversed().slice(0, count) })(exchange)
 }
+
+/** Flags no text. */
+const moderate: Script = (exchange) => {
+  const { input } = exchange.request.body as { input: string[] }
+  return replyJson({ results: input.map(() => ({ flagged: false, categories: {}, category_scores: {} })) })(exchange)
+}
+
+const OTHER_ANSWERS: Record<string, Script> = { embeddings: embed, rerank: rank, moderations: moderate }
 
 type Place = Pick<TestPlace, 'dataDir' | 'databaseUrl' | 'remove'>
 

@@ -9,7 +9,10 @@
  */
 export type CacheMark = { type: string; ttl?: string | undefined }
 
-export type TextPart = { type: 'text'; text: string; cache?: CacheMark | undefined }
+/** Further members of an object that only providers of the kind `origin` know. */
+export type Extra = { origin: string; members: Readonly<Record<string, unknown>> }
+
+export type TextPart = { type: 'text'; text: string; cache?: CacheMark | undefined; extra?: Extra | undefined }
 
 /**
  * A part of a message. An image is inline base64 or an https address. The provider fetches the address, never the
@@ -24,7 +27,7 @@ export type ContentPart =
   | FileUrlPart
   | NativePart
 
-type ImageOptions = { detail?: string | undefined; cache?: CacheMark | undefined }
+type ImageOptions = { detail?: string | undefined; cache?: CacheMark | undefined; extra?: Extra | undefined }
 
 /** A file with its content, such as a PDF or an audio. `data` is base64. */
 export type FilePart = { type: 'file'; mediaType: string; data: string } & FileOptions & FileText
@@ -91,8 +94,7 @@ export type Tool = {
   cache?: CacheMark | undefined
   /** The definition of a tool that only providers of the kind `origin` know. Other members then repeat parts of it. */
   native?: { origin: string; definition: NativeBlock } | undefined
-  /** Further members of the definition that only providers of the kind `origin` know. */
-  extra?: { origin: string; members: Readonly<Record<string, unknown>> } | undefined
+  extra?: Extra | undefined
 }
 
 export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }

@@ -78,7 +78,7 @@ export const GeminiPart = protoObject(
     thoughtSignature: text('thoughtSignature'),
   },
   'each of parts must be an object',
-)
+).meta({ id: 'GeminiPart' })
 export type GeminiPart = z.infer<typeof GeminiPart>
 
 export const GeminiContent = protoObject(
@@ -89,7 +89,7 @@ export const GeminiContent = protoObject(
     parts: optional(z.array(GeminiPart, { error: 'parts must be an array' })),
   },
   'each of contents must be an object {role, parts}',
-)
+).meta({ id: 'GeminiContent' })
 export type GeminiContent = z.infer<typeof GeminiContent>
 
 /** Only texts: the system instruction, and the content to embed. */
@@ -103,7 +103,7 @@ export const TextContent = protoObject(
     ),
   },
   'must be an object {parts: [{text}]}',
-)
+).meta({ id: 'GeminiTexts' })
 
 const schema = (name: string) => optional(z.looseObject({}, { error: `${name} must be a schema` }))
 
@@ -134,7 +134,7 @@ export const GeminiTool = protoObject(
     computerUse: serverTool,
   },
   'each tool must be an object, such as {functionDeclarations}',
-)
+).meta({ id: 'GeminiTool' })
 export type GeminiTool = z.infer<typeof GeminiTool>
 
 export const ToolConfig = protoObject(
@@ -156,5 +156,5 @@ export const ToolConfig = protoObject(
     ),
   },
   'toolConfig must be an object {functionCallingConfig}',
-)
+).meta({ id: 'GeminiToolConfig' })
 export type ToolConfig = Partial<z.infer<typeof ToolConfig>>

@@ -61,7 +61,7 @@ const GenerationConfig = protoObject(
     thinkingConfig: optional(ThinkingConfig),
   },
   'generationConfig must be an object',
-)
+).meta({ id: 'GeminiGenerationConfig' })
 export type GenerationConfig = Partial<z.infer<typeof GenerationConfig>>
 export type ThinkingConfig = Partial<z.infer<typeof ThinkingConfig>>
 

@@ -1,6 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { endpointOf } from '../../../src/daemon/platform/http/route.ts'
 import { ChatRequest } from '../../../src/shared/wire/chat.ts'
+import {
+  GEMINI_COUNT_TOKENS_PATH,
+  GENERATE_CONTENT_PATH,
+  STREAM_GENERATE_CONTENT_PATH,
+} from '../../../src/shared/wire/gemini.ts'
 import { COUNT_TOKENS_PATH, MESSAGES_PATH } from '../../../src/shared/wire/messages.ts'
 import { OPENAI_CHAT_PATH } from '../../../src/shared/wire/openai.ts'
 import { PolicyCheckRequest } from '../../../src/shared/wire/policy-check.ts'
@@ -89,7 +94,10 @@ export function massAssignmentOf(engine: TestEngine): void {
 
 /** Routes whose unknown members are sent to a provider with the same API. */
 const PASSING_ON: ReadonlySet<string> = new Set(
-  [MESSAGES_PATH, COUNT_TOKENS_PATH, OPENAI_CHAT_PATH, RESPONSES_PATH].map((path) => `POST ${path}`),
+  [
+    ...[MESSAGES_PATH, COUNT_TOKENS_PATH, OPENAI_CHAT_PATH, RESPONSES_PATH],
+    ...[GENERATE_CONTENT_PATH, STREAM_GENERATE_CONTENT_PATH, GEMINI_COUNT_TOKENS_PATH],
+  ].map((path) => `POST ${path}`),
 )
 
 /** Returns the members of a body that the body of the plain request has too. */

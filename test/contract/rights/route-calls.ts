@@ -151,8 +151,7 @@ const GEMINI_CONTENTS = {
     },
     { role: 'user', parts: [{ functionResponse: { id: 'call_1', name: 'look', response: { output: 'A lift.' } } }] },
   ],
-  tools: [{ functionDeclarations: [{ name: 'look', description: 'Looks', parametersJsonSchema: { type: 'object' } }] }],
-  toolConfig: { functionCallingConfig: { mode: 'AUTO', allowedFunctionNames: [] } },
+  // Without tools: an unknown member of a tool is a tool that only Google knows.
   safetySettings: [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }],
   generationConfig: {
     candidateCount: 1,
@@ -194,7 +193,6 @@ const GEMINI_BODY_OF_FILES = {
       ],
     },
   ],
-  tools: [{ functionDeclarations: [{ name: 'look', parameters: { type: 'OBJECT' } }] }],
   generationConfig: { responseMimeType: 'application/json', responseSchema: { type: 'STRING' } },
 }
 const GEMINI_EMBEDDING = {

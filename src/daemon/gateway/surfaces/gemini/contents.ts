@@ -4,10 +4,10 @@ import type { GeminiContent, GeminiPart } from '../../../../shared/wire/gemini-c
 import type {
   Content,
   ContentPart,
+  Extra,
   Message,
   NativePart,
   Reasoning,
-  TextPart,
   ToolCall,
 } from '../../../models/conversation.ts'
 import { INLINE_DATA, ORIGIN } from '../../../models/part-signature.ts'
@@ -162,7 +162,7 @@ function toContent(parts: readonly GeminiPart[], marks: Marks): Content {
   const converted = parts.map((part) => toPart(part, marks))
   const [only] = converted
   if (converted.length === 0) return ''
-  return converted.length === 1 && only?.type === 'text' ? only.text : converted
+  return converted.length === 1 && only?.type === 'text' && !only.extra ? only.text : converted
 }
 
 const isText = (part: GeminiPart): boolean =>
@@ -170,7 +170,9 @@ const isText = (part: GeminiPart): boolean =>
 
 /** The members of a part that the gateway does not interpret. */
 function othersIn(part: GeminiPart): Record<string, unknown> {
-  const others = Object.entries(part).filter(([name, value]) => value !== undefined && !READ_MEMBERS.has(name))
+  const others = Object.entries(part).filter(
+    ([name, value]) => value !== undefined && value !== null && !READ_MEMBERS.has(name),
+  )
   return Object.fromEntries(others)
 }
 
@@ -184,34 +186,40 @@ const READ_MEMBERS = new Set([
   'thoughtSignature',
 ])
 
+const FILE_MEMBERS = new Set(['mimeType', 'data', 'fileUri'])
+
 function toPart(part: GeminiPart, marks: Marks): ContentPart {
   const { text, inlineData, fileData, thoughtSignature } = part
   // The signature of a text is reasoning (`toAnswer`). Any other signature stays in its part.
-  const others = { ...othersIn(part), ...(thoughtSignature && !isText(part) && { thoughtSignature }) }
-  const isPlain = Object.keys(others).length === 0
+  const { type: _, source: __, ...unknown } = othersIn(part)
+  const others = { ...unknown, ...(thoughtSignature && !isText(part) && { thoughtSignature }) }
+  // A block uses these names itself.
+  marks.dropOthers({ type: part.type, source: part.source }, NO_MEMBERS, 'contents.parts')
   if (inlineData) {
-    const { mimeType, data, ...more } = inlineData
-    if (isPlain && Object.keys(more).length === 0 && mimeType.startsWith('image/')) {
-      return { type: 'image', mediaType: mimeType, data }
-    }
-    return native(
-      'inlineData',
-      { type: INLINE_DATA, source: { type: 'base64', media_type: mimeType, data, ...more }, ...others },
-      marks,
-    )
+    const { mimeType, data } = inlineData
+    marks.dropOthers(inlineData, FILE_MEMBERS, 'contents.parts.inlineData')
+    if (mimeType.startsWith('image/')) return { type: 'image', mediaType: mimeType, data, ...extraOf(others, marks) }
+    const source = { type: 'base64', media_type: mimeType, data }
+    return native('inlineData', { type: INLINE_DATA, source, ...others }, marks)
   }
   if (fileData) {
-    const { mimeType, fileUri, ...more } = fileData
+    const { mimeType, fileUri } = fileData
     marks.addAddress(fileUri)
-    if (isPlain && Object.keys(more).length === 0 && mimeType?.startsWith('image/'))
-      return { type: 'image_url', url: fileUri, mediaType: mimeType }
-    return native('fileData', { type: 'fileData', fileData, ...others }, marks)
+    marks.dropOthers(fileData, FILE_MEMBERS, 'contents.parts.fileData')
+    if (mimeType?.startsWith('image/'))
+      return { type: 'image_url', url: fileUri, mediaType: mimeType, ...extraOf(others, marks) }
+    return native('fileData', { type: 'fileData', fileData: { mimeType, fileUri }, ...others }, marks)
   }
-  if (isPlain) return { type: 'text', text: text ?? '' } satisfies TextPart
-  const [type = ''] = Object.keys(others)
-  return text === undefined
-    ? native(type, { type, ...others }, marks)
-    : native(type, { type: 'text', text, ...others }, marks)
+  const [type] = Object.keys(others)
+  if (text === undefined && type !== undefined) return native(type, { type, ...others }, marks)
+  return { type: 'text', text: text ?? '', ...extraOf(others, marks) }
+}
+
+/** Members that only providers of this kind receive. */
+function extraOf(members: Record<string, unknown>, marks: Marks): { extra?: Extra } {
+  const names = Object.keys(members)
+  for (const name of names) marks.add(`contents.parts.${name}`)
+  return names.length === 0 ? {} : { extra: { origin: ORIGIN, members } }
 }
 
 function native(name: string, block: NativePart['block'], marks: Marks): NativePart {

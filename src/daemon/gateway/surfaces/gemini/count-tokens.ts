@@ -23,7 +23,9 @@ export function toCountInput(request: GeminiCountTokensRequest, model: string): 
   }
   const counted = whole ?? (contents && { ...others, contents })
   if (!counted) throw invalidField('contents', 'Send `contents` or `generateContentRequest`.')
-  const input = toChatInput({ ...counted, smltp_policy, prompt_shield }, model, false)
+  // The request has no other extensions, so their names are only unknown members, which nothing has validated.
+  const none = { user_id: undefined, fallback_models: undefined, redundancy: undefined }
+  const input = toChatInput({ ...counted, ...none, smltp_policy, prompt_shield }, model, false)
   // Some providers require a limit. It has no effect on the count.
   return { ...input, maxTokens: input.maxTokens ?? MAX_TOKENS_LIMIT, chain: { models: [{ model }] } }
 }

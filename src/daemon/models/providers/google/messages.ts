@@ -1,7 +1,15 @@
 // Converts conversations to the contents of Gemini.
 import { appendTo } from '../../../../shared/lists.ts'
 import { parseObject } from '../../../platform/text/json.ts'
-import { type Content, citedText, type Message, type NativePart, type ToolCall, textOf } from '../../conversation.ts'
+import {
+  type Content,
+  citedText,
+  type Extra,
+  type Message,
+  type NativePart,
+  type ToolCall,
+  textOf,
+} from '../../conversation.ts'
 import { INLINE_DATA, isSynthesised, ORIGIN, toSignature } from '../../part-signature.ts'
 import { ProviderError } from '../../provider.ts'
 
@@ -54,7 +62,9 @@ function append(contents: GoogleContent[], role: GoogleContent['role'], parts: P
 function toParts(content: Content): Part[] {
   const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
   return parts.flatMap((part): Part[] => {
-    if (part.type === 'image_url') return [{ fileData: { mimeType: part.mediaType, fileUri: part.url } }]
+    if (part.type === 'image_url') {
+      return [{ fileData: { mimeType: part.mediaType, fileUri: part.url }, ...extraOf(part) }]
+    }
     if (part.type === 'native') {
       if (part.origin === ORIGIN) return [toNativePart(part)]
       const text = citedText(part)?.text
@@ -62,17 +72,19 @@ function toParts(content: Content): Part[] {
       return text === '' ? [] : [{ text }]
     }
     if (part.type === 'file_url') throw badRequest('The provider does not support files by address.')
-    if (part.type === 'image' || part.type === 'file')
-      return [{ inlineData: { mimeType: part.mediaType, data: part.data } }]
-    return part.text === '' ? [] : [{ text: part.text }]
+    if (part.type === 'file') return [{ inlineData: { mimeType: part.mediaType, data: part.data } }]
+    if (part.type === 'image') return [{ inlineData: { mimeType: part.mediaType, data: part.data }, ...extraOf(part) }]
+    return part.text === '' ? [] : [{ text: part.text, ...extraOf(part) }]
   })
 }
+
+const extraOf = ({ extra }: { extra?: Extra | undefined }): Part => (extra?.origin === ORIGIN ? extra.members : {})
 
 /** A part of Gemini's API. Inline data has the form of Anthropic's documents, in which guards recognise base64. */
 function toNativePart({ block: { type, source, ...members } }: NativePart): Part {
   if (type !== INLINE_DATA) return members
-  const { type: _, media_type: mimeType, ...data } = source as Part
-  return { inlineData: { mimeType, ...data }, ...members }
+  const { media_type: mimeType, data } = source as Part
+  return { inlineData: { mimeType, data }, ...members }
 }
 
 function toModelParts({ content, toolCalls = [], reasoning = [] }: AssistantMessage, signedCalls: boolean): Part[] {

@@ -4,6 +4,7 @@ import {
   type Content,
   type ContentPart,
   citedText,
+  type Extra,
   type FilePart,
   type FileUrlPart,
   type GenerationOptions,
@@ -227,9 +228,9 @@ function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Con
   return mapAll(content, (part): ContentPart => {
     switch (part.type) {
       case 'text':
-        return withValue(part, 'text', mapText(part.text, from, rewrite))
+        return withValue(mapExtra(part, from, rewrite), 'text', mapText(part.text, from, rewrite))
       case 'image_url':
-        return withValue(part, 'url', mapText(part.url, from, rewrite))
+        return withValue(mapExtra(part, from, rewrite), 'url', mapText(part.url, from, rewrite))
       case 'file_url':
         return mapFileName(withValue(part, 'url', mapText(part.url, from, rewrite)), from, rewrite)
       case 'file':
@@ -242,7 +243,7 @@ function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Con
         return withFileText(withValue(part, 'block', block), from, rewrite)
       }
       case 'image':
-        return part
+        return mapExtra(part, from, rewrite)
       default:
         return part satisfies never
     }
@@ -258,6 +259,13 @@ function withFileText(part: FilePart | NativePart, from: Slot['from'], rewrite: 
 
 const mapFileName = <Part extends FilePart | FileUrlPart>(part: Part, from: Slot['from'], rewrite: Rewrite): Part =>
   part.name === undefined ? part : withValue(part, 'name', mapText(part.name, from, rewrite) as Part['name'])
+
+function mapExtra<T extends { extra?: Extra | undefined }>(part: T, from: Slot['from'], rewrite: Rewrite): T {
+  const { extra } = part
+  if (!extra) return part
+  const members = mapObject(extra.members, rewrite, from) as Extra['members']
+  return members === extra.members ? part : { ...part, extra: { ...extra, members } }
+}
 
 function mapOptions(options: GenerationOptions, rewrite: Rewrite): GenerationOptions {
   const tools = options.tools && mapAll(options.tools, (tool) => mapTool(tool, rewrite))
