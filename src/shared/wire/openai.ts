@@ -252,16 +252,22 @@ export const OpenAiChatRequest = z
   .meta({ id: 'OpenAiChatRequest' })
 export type OpenAiChatRequest = z.infer<typeof OpenAiChatRequest>
 
+/** The members that the gateway interprets. The provider gets `store` as well. */
+const OWN_MEMBERS = new Set(Object.keys(OpenAiChatRequest.shape).filter((name) => name !== 'store'))
+const NO_MEMBERS: Readonly<Record<string, unknown>> = Object.freeze({})
+
 /** Returns the members of a request that the gateway does not interpret. `null` means "not set". */
-export function otherMembers(request: OpenAiChatRequest): Record<string, unknown> {
-  const others: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(request)) {
+export function otherMembers(request: OpenAiChatRequest): Readonly<Record<string, unknown>> {
+  let others: Record<string, unknown> | undefined
+  for (const name of Object.keys(request)) {
+    if (OWN_MEMBERS.has(name)) continue
+    const value = request[name]
     if (value === undefined || value === null) continue
-    if (Object.hasOwn(OpenAiChatRequest.shape, name) && name !== 'store') continue
+    others ??= {}
     // Defined instead of assigned, because the name may be `__proto__`.
     Object.defineProperty(others, name, { value, enumerable: true, configurable: true, writable: true })
   }
-  return others
+  return others ?? NO_MEMBERS
 }
 
 export const OpenAiUsage = z

@@ -14,7 +14,7 @@ import {
 import { askedOptions, type ChatInput, makerOf, requireModel } from '../../chat/input.ts'
 import { toCustomArguments } from '../custom-tools.ts'
 import { toFile, toImage } from '../data-url.ts'
-import { createMarks, type Marks, toNative } from './native.ts'
+import { Marks, toNative } from './native.ts'
 import { type CallStyle, type Tools, toTools } from './tools.ts'
 
 type InputMessage = OpenAiChatRequest['messages'][number]
@@ -30,7 +30,7 @@ export type OpenAiInput = { input: ChatInput; style: CallStyle | undefined }
  */
 export function toOpenAiInput(request: OpenAiChatRequest): OpenAiInput {
   requireModel(request)
-  const marks = createMarks()
+  const marks = new Marks()
   const tools = toTools(request, marks)
   const conversation = toConversation(request, marks)
   if (request.stream_options) marks.addUnknown('stream_options', request.stream_options, STREAM_OPTIONS)

@@ -17,57 +17,61 @@ const SERVER_TOOLS: ReadonlySet<string> = new Set([
 ])
 
 /** Collects what a policy may forbid, and what some providers or the gateway do not support. */
-export type Marks = {
+export class Marks {
+  #names: Set<string> | undefined
+  #dropped: Set<string> | undefined
+  #addresses = false
+
   /** Adds a part of the conversation that only providers with this API support. */
-  add(name: string): void
+  add(name: string): void {
+    this.#names ??= new Set()
+    this.#names.add(name)
+  }
+
   /** Adds the members of an object that are set, not listed in `known`, and therefore have no effect. */
-  addUnknown(where: string, value: object, known: ReadonlySet<string>): void
+  addUnknown(where: string, value: object, known: ReadonlySet<string>): void {
+    for (const name of Object.keys(value)) {
+      if (known.has(name)) continue
+      const member = (value as Record<string, unknown>)[name]
+      if (member !== undefined && member !== null) this.drop(`${where}.${name.slice(0, SHOWN_CHARS)}`)
+    }
+  }
+
   /** Adds a field that has no effect. */
-  drop(field: string): void
-  addAddress(): void
+  drop(field: string): void {
+    this.#dropped ??= new Set()
+    this.#dropped.add(field)
+  }
+
+  addAddress(): void {
+    this.#addresses = true
+  }
+
   /** Returns what a policy may forbid. Undefined: nothing. */
-  uses(native: NativeOptions | undefined): PolicyUses | undefined
-  readonly names: ReadonlySet<string>
-  readonly dropped: readonly Dropped[]
+  uses(native: NativeOptions | undefined): PolicyUses | undefined {
+    const fields = native ? Object.entries(native.fields) : []
+    const serverTools = fields.flatMap(([name, value]) => (SERVER_TOOLS.has(name) && isOn(value) ? name : []))
+    return this.#addresses || serverTools.length > 0 ? { addresses: this.#addresses, serverTools } : undefined
+  }
+
+  get names(): readonly string[] {
+    return this.#names ? [...this.#names] : NONE
+  }
+
+  get dropped(): readonly Dropped[] {
+    return this.#dropped ? [...this.#dropped].map((field): Dropped => ({ field, why: 'gateway' })) : NONE
+  }
 }
 
+const NONE: readonly never[] = []
 const isOn = (value: unknown): boolean => (Array.isArray(value) ? value.length > 0 : Boolean(value))
 
 /** Names are chosen by the client, and the answer repeats them. */
 const SHOWN_CHARS = 100
 
-export function createMarks(): Marks {
-  const names = new Set<string>()
-  const dropped = new Set<string>()
-  let addresses = false
-  return {
-    names,
-    add: (name) => void names.add(name),
-    addUnknown(where, value, known) {
-      for (const name in value) {
-        if (known.has(name) || !Object.hasOwn(value, name)) continue
-        const member = (value as Record<string, unknown>)[name]
-        if (member !== undefined && member !== null) dropped.add(`${where}.${name.slice(0, SHOWN_CHARS)}`)
-      }
-    },
-    drop: (field) => void dropped.add(field),
-    addAddress() {
-      addresses = true
-    },
-    uses(native) {
-      const fields = native ? Object.entries(native.fields) : []
-      const serverTools = fields.flatMap(([name, value]) => (SERVER_TOOLS.has(name) && isOn(value) ? name : []))
-      return addresses || serverTools.length > 0 ? { addresses, serverTools } : undefined
-    },
-    get dropped() {
-      return [...dropped].map((field): Dropped => ({ field, why: 'gateway' }))
-    },
-  }
-}
-
 /** Returns the native options of a request. Undefined if it has none. */
 export function toNative(request: OpenAiChatRequest, { names }: Pick<Marks, 'names'>): NativeOptions | undefined {
   const fields = otherMembers(request)
-  if (names.size === 0 && Object.keys(fields).length === 0) return undefined
-  return { origin: OPENAI_ORIGIN, fields, headers: {}, marks: [...names] }
+  if (names.length === 0 && Object.keys(fields).length === 0) return undefined
+  return { origin: OPENAI_ORIGIN, fields, headers: {}, marks: names }
 }

@@ -7,7 +7,7 @@ import {
   type ResponseFormat,
 } from '../../../models/conversation.ts'
 import { askedOptions, type ChatInput, makerOf, requireModel } from '../../chat/input.ts'
-import { createMarks, type Marks } from '../openai/native.ts'
+import { Marks } from '../openai/native.ts'
 import { nativeMembers } from './dropped.ts'
 import { toConversation } from './items.ts'
 import type { Tools } from './tools.ts'
@@ -18,7 +18,7 @@ import type { Tools } from './tools.ts'
  */
 export function toChatInput(request: ResponsesRequest, tools: Tools): ChatInput {
   requireModel(request)
-  const marks = createMarks()
+  const marks = new Marks()
   const conversation = toConversation(request, makerOf(request), marks)
   const native = toNative(request, marks)
   const uses = marks.uses(native)
@@ -46,8 +46,8 @@ const LOGPROBS = 'message.output_text.logprobs'
 /** Returns the native options of a request. Undefined if it has none. */
 function toNative(request: ResponsesRequest, { names }: Pick<Marks, 'names'>): NativeOptions | undefined {
   const fields = nativeMembers(request)
-  if (names.size === 0 && Object.keys(fields).length === 0) return undefined
-  return { origin: RESPONSES_ORIGIN, fields, headers: {}, marks: [...names] }
+  if (names.length === 0 && Object.keys(fields).length === 0) return undefined
+  return { origin: RESPONSES_ORIGIN, fields, headers: {}, marks: names }
 }
 
 function toOptions(
