@@ -35,8 +35,9 @@ const members = {
   sources: fc.array(fc.record({ source: text, score: fc.integer({ min: 0, max: 100 }).map((it) => it / 100) }), {
     maxLength: 3,
   }),
+  cache: fc.record({ status: fc.constant('hit' as const), age_s: count, original: text }),
 }
-const optional = new Set(['failover', 'billing_fallback', 'withheld'])
+const optional = new Set(['failover', 'billing_fallback', 'withheld', 'cache'])
 const names = Object.keys(members) as (keyof typeof members)[]
 const metadata = fc.record(members, { requiredKeys: names.filter((name) => !optional.has(name)) })
 
