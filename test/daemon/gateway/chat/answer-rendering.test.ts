@@ -35,6 +35,7 @@ const members = {
   sources: fc.array(fc.record({ source: text, score: fc.integer({ min: 0, max: 100 }).map((it) => it / 100) }), {
     maxLength: 3,
   }),
+  cache: fc.record({ status: fc.constant('hit' as const), age_s: count, original: text }),
 }
 /** What the envelope contains beside the metadata of every surface. */
 const notices = {
@@ -43,7 +44,7 @@ const notices = {
   ),
   dropped: fc.array(fc.record({ field: text, why: fc.constant('gateway' as const) })),
 }
-const optional = new Set(['failover', 'billing_fallback', 'withheld'])
+const optional = new Set(['failover', 'billing_fallback', 'withheld', 'cache'])
 const names = Object.keys(members) as (keyof typeof members)[]
 const metadata = fc.record(members, { requiredKeys: names.filter((name) => !optional.has(name)) })
 
