@@ -22,6 +22,9 @@ export function protoObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, m
   return z.preprocess(inCamelCase, z.looseObject(shape, { error: mustBe }))
 }
 
+/** An object whose members may have any name. */
+export const freeJson = (error = 'must be an object') => z.record(z.string(), z.unknown(), { error })
+
 const text = (name: string) => optional(z.string({ error: `${name} must be a string` }))
 
 const MimeType = z
@@ -48,7 +51,7 @@ const FunctionCall = protoObject(
   {
     id: text('functionCall.id'),
     name: z.string({ error: 'functionCall.name must be a string' }),
-    args: optional(z.looseObject({})),
+    args: optional(freeJson()),
   },
   'functionCall must be an object {id, name, args}',
 )
@@ -56,7 +59,7 @@ const FunctionResponse = protoObject(
   {
     id: text('functionResponse.id'),
     name: z.string({ error: 'functionResponse.name must be a string' }),
-    response: optional(z.looseObject({}, { error: 'functionResponse.response must be an object' })),
+    response: optional(freeJson('functionResponse.response must be an object')),
     parts: optional(
       z.array(protoObject({ inlineData: Blob }, 'each of functionResponse.parts must be {inlineData}'), {
         error: 'functionResponse.parts must be an array',
@@ -105,7 +108,7 @@ export const TextContent = protoObject(
   'must be an object {parts: [{text}]}',
 ).meta({ id: 'GeminiTexts' })
 
-const schema = (name: string) => optional(z.looseObject({}, { error: `${name} must be a schema` }))
+const schema = (name: string) => optional(freeJson(`${name} must be a schema`))
 
 const FunctionDeclaration = protoObject(
   {

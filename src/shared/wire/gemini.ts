@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { EMBEDDING_INPUTS, PAGE_LIMIT } from '../spec-limits.ts'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { optional, tokenLimit } from './common.ts'
-import { GeminiContent, GeminiTool, protoObject, TextContent, ToolConfig } from './gemini-content.ts'
+import { freeJson, GeminiContent, GeminiTool, protoObject, TextContent, ToolConfig } from './gemini-content.ts'
 
 export const GEMINI_MODELS_PATH = '/api/external/v1beta/models'
 /** The name of a model contains slashes. Some clients escape them. */
@@ -16,7 +16,7 @@ export const BATCH_EMBED_CONTENTS_PATH = `${GEMINI_MODEL_PATH}:batchEmbedContent
 
 const number = (name: string) => optional(z.number({ error: `generationConfig.${name} must be a number` }))
 const whole = (name: string) => optional(z.int({ error: `generationConfig.${name} must be a whole number` }))
-const schema = (name: string) => optional(z.looseObject({}, { error: `generationConfig.${name} must be a schema` }))
+const schema = (name: string) => optional(freeJson(`generationConfig.${name} must be a schema`))
 
 const ThinkingConfig = protoObject(
   {
