@@ -1,5 +1,6 @@
 // Cross-origin requests of browsers (Fetch standard, 3.3). Keys are sent in a header and never as credentials.
 import type { IncomingMessage } from 'node:http'
+import { CACHE_HEADER } from '../../../shared/wire/cache.ts'
 import { BUNDLE_ID_HEADER } from './exchange.ts'
 
 /** The origins that the operator allows. `*` allows every origin. */
@@ -23,6 +24,7 @@ const EXPOSED = [
   'ratelimit-reset',
   'ratelimit-policy',
   'idempotent-replayed',
+  CACHE_HEADER,
 ].join(', ')
 const METHODS = 'GET, POST, PUT, DELETE'
 /** How long browsers may use the answer to a preflight. */
