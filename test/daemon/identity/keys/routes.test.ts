@@ -260,7 +260,7 @@ describeEachEngine('API keys', (engine) => {
     ['expiresAt', { expiresAt: '2026-02-30T00:00:00Z' }],
     ['expiresAt', { expiresAt: '9999-12-31T23:59:59-01:00' }],
     ['allowedModels', { allowedModels: tooMany }],
-    ['allowedModels.0', { allowedModels: ['no-provider'] }],
+    ['allowedModels.0', { allowedModels: ['/no-provider'] }],
     ['allowedIndexes.0', { allowedIndexes: [''] }],
     ['allowedSMLTPPolicies', { allowedSMLTPPolicies: ['public', 'unheard-of'] }],
     ['defaultSMLTPPolicy', { defaultSMLTPPolicy: 'unheard-of' }],
