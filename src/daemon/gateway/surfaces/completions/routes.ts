@@ -7,7 +7,7 @@ import {
 import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
 import { type Route, route } from '../../../platform/http/route.ts'
 import { chatOperation } from '../../chat/chat.ts'
-import { askedOptions, type ChatInput, requireModel } from '../../chat/input.ts'
+import { askedOptions, type ChatInput, requireModel, withDefaultModel } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
 import { FAILURES } from '../openai/failures.ts'
@@ -39,7 +39,7 @@ export function completionsRoutes(deps: GovernedDeps): Route[] {
       },
       handle(context) {
         const operation = context.body.stream_options?.include_usage ? COMPLETION_WITH_USAGE : COMPLETION
-        return governed(operation, toChatInput(context.body), context, deps)
+        return governed(operation, toChatInput(withDefaultModel(context.body, deps)), context, deps)
       },
     }),
   ]

@@ -27,5 +27,5 @@ export function toCountInput(request: GeminiCountTokensRequest, model: string): 
   const none = { user_id: undefined, fallback_models: undefined, redundancy: undefined }
   const input = toChatInput({ ...counted, ...none, smltp_policy, prompt_shield }, model, false)
   // Some providers require a limit. It has no effect on the count.
-  return { ...input, maxTokens: input.maxTokens ?? MAX_TOKENS_LIMIT, chain: { models: [{ model }] } }
+  return { ...input, maxTokens: input.maxTokens ?? MAX_TOKENS_LIMIT, chain: { models: [{ model }] }, isOneModel: true }
 }

@@ -76,6 +76,7 @@ function toInput(
     conversation: { system: '', messages: texts.map((text) => ({ role: 'user' as const, content: text })) },
     // The explicit chain disables the key's failover defaults, because vectors of different models are not comparable.
     chain: { models: [{ model }] },
+    isOneModel: true,
     index: ZERO_KNOWLEDGE,
     policy: extensions.smltp_policy,
     shield: extensions.prompt_shield,

@@ -106,6 +106,7 @@ function toRerankInput(request: RerankRequest): RerankInput {
     },
     // The explicit chain disables the key's failover defaults, because scores of different models are not comparable.
     chain: { models: [{ model: request.model as string }] },
+    isOneModel: true,
     index: ZERO_KNOWLEDGE,
     policy: request.smltp_policy,
     shield: request.prompt_shield,
