@@ -183,7 +183,7 @@ describe('a gateway', () => {
     outputs.push({ where: `headers of ${method} ${path.split('?')[0]}`, text: JSON.stringify(response.headers) })
     if (status >= 400 && !options.isEchoed)
       outputs.push({ where: `${status} of ${method} ${path.split('?')[0]}`, text })
-    const frames = text.match(/^data: \{("type":"error"|"error":).*$/gm) ?? []
+    const frames = text.match(/^data: \{("type":"error"|("success":false,)?"error":).*$/gm) ?? []
     outputs.push(...frames.map((frame) => ({ where: `error frame of ${method} ${path}`, text: frame })))
     return { status, headers: response.headers, text }
   }
