@@ -1,4 +1,3 @@
-import { CACHE_WAIT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { CachedAnswer } from './cached-answer.ts'
 
@@ -15,16 +14,16 @@ export type Lead = {
 //   no leader -> leader: `lead` succeeds. It fails while there is a leader.
 //   leader -> no leader: `land`. Its followers get the answer. Without an answer, the first follower becomes the
 //     leader, and the others follow it.
-//   follower -> alone: the leader needs longer than CACHE_WAIT_MS, for example because its client reads slowly.
+//   follower -> alone: its leaders together need longer than CACHE_WAIT_MS, for example because its client reads slowly.
 export type Flights = {
   /** Returns undefined if another request leads. */
   lead(key: string): Lead | undefined
   /**
    * Waits for the leader of this key. Returns undefined at once if there is none. The outcome is `late` if the leader
-   * needs too long.
+   * needs longer than `waitMs`.
    * @throws the signal's reason
    */
-  follow(key: string, signal: AbortSignal): Promise<Landed | 'late'> | undefined
+  follow(key: string, signal: AbortSignal, waitMs: number): Promise<Landed | 'late'> | undefined
 }
 
 /** Joins identical requests, so that only one of them calls the model. */
@@ -45,17 +44,22 @@ export function createFlights(clock: Clock): Flights {
         },
       }
     },
-    follow(key, signal) {
+    follow(key, signal, waitMs) {
       const landing = landings.get(key)
-      return landing && waitFor(landing, clock, signal)
+      return landing && waitFor(landing, clock, signal, waitMs)
     },
   }
 }
 
-function waitFor(landing: Promise<Landed>, clock: Clock, signal: AbortSignal): Promise<Landed | 'late'> {
+function waitFor(
+  landing: Promise<Landed>,
+  clock: Clock,
+  signal: AbortSignal,
+  waitMs: number,
+): Promise<Landed | 'late'> {
   if (signal.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
-    const timer = clock.after(CACHE_WAIT_MS, () => end(() => resolve('late')))
+    const timer = clock.after(Math.max(0, waitMs), () => end(() => resolve('late')))
     const onAbort = () => end(() => reject(signal.reason))
     function end(settle: () => void): void {
       timer.cancel()

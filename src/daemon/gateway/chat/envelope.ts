@@ -42,7 +42,8 @@ export function toEnvelope(
       served_model: attempt.modelId,
       requested_model: chain.requestedModel,
       ...(modelsOf(chain).length > 1 && {
-        failover: { occurred: attempt.modelId !== attempts[0]?.model, attempts: [...attempts] },
+        // An answer from the cache has no attempts.
+        failover: { occurred: attempts.length > 0 && attempt.modelId !== attempts[0]?.model, attempts: [...attempts] },
       }),
       ...(payment.fallback && { billing_fallback: payment.fallback }),
       smltp: {

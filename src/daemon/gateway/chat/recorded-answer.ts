@@ -9,16 +9,17 @@ import { limitOf } from './output-limit.ts'
 /** Pieces of one text are joined up to this length. A replayed stream sends them as they are stored. */
 const PIECE_CHARS = 4_096
 /** The version of `keyOf` and of the recorded form. Increase it if either changes. */
-const FORMAT = 1
+const FORMAT = 2
 
 export const CHAT_CACHING: Caching<ChatInput, Grounded, Begun> = {
   keyOf(running, attempt, deps) {
     const limit = limitFrom(() => limitOf(running, attempt, deps))
     if (!limit) return undefined
     const { screened, prepared } = running
-    // A streamed answer and a whole one have the same content. The system prompt of a call surrounds the passages with
-    // a random mark, so the key contains the prompt without passages, and the passages themselves (`grounding`).
-    const { stream: _, system: _marked, ...call } = prepared.call
+    // A stream forwards the pieces of a tool call unchecked, so a whole answer cannot always be rendered from them.
+    // Therefore `stream` is part of the key. The system prompt of a call surrounds the passages with a random mark, so
+    // the key contains the prompt without passages, and the passages themselves (`grounding`).
+    const { system: _marked, ...call } = prepared.call
     const { system } = screened.conversation
     return [FORMAT, limit.tokens ?? null, limit.thinks, system, prepared.withheldPassages, call]
   },

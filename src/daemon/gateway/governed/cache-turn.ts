@@ -1,14 +1,16 @@
 // The stage between the checks of a request and the call of a model: the answer cache (decision 0039).
 import type { IncomingHttpHeaders } from 'node:http'
 import { invalidField } from '../../../shared/errors.ts'
-import { CACHE_ENTRY_BYTES } from '../../../shared/spec-limits.ts'
+import { CACHE_ENTRY_BYTES, CACHE_WAIT_MS } from '../../../shared/spec-limits.ts'
 import { CACHE_HEADER, CACHE_REQUESTS, type CacheRequest, type CacheUse } from '../../../shared/wire/cache.ts'
 import type { CacheEntryRow } from '../../platform/db/tables.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
+import { entitlementRefused } from '../../records/evidence/entitlement.ts'
 import type { RecordedCacheHit } from '../../records/evidence/request-entry.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'
 import type { CachedAnswer } from '../cache/cached-answer.ts'
 import type { Landed, Lead } from '../cache/flights.ts'
+import type { Attempt } from './chain.ts'
 import type { GovernedDeps } from './deps.ts'
 import type { Opened } from './failover.ts'
 import type { GovernedInput } from './input.ts'
@@ -106,8 +108,10 @@ function createTurn<Input extends GovernedInput, Prepared, Begun>(
 
   /** Returns an earlier answer, if any. Otherwise this request leads, unless a leader exists that needs too long. */
   async function findAnswer(): Promise<Landed> {
+    // The time is shared by all leaders that this request follows.
+    const untilMs = clock.monotonic() + CACHE_WAIT_MS
     for (;;) {
-      const following = cache.flights.follow(keyHash, signal)
+      const following = cache.flights.follow(keyHash, signal, untilMs - clock.monotonic())
       if (!following) break
       const outcome = await following
       if (outcome === 'late') return undefined
@@ -119,6 +123,11 @@ function createTurn<Input extends GovernedInput, Prepared, Begun>(
     const found = stored && { answer: stored, wasStored: true }
     if (found) lead?.land(found)
     return found
+  }
+
+  /** Checks the key once more, as before a call of a model: the request may have waited. */
+  async function requireAccepted(): Promise<void> {
+    if (policy.document.mode === 'enforce' && !(await deps.isAccepted(caller))) throw entitlementRefused('revoked')
   }
 
   /** Begins an earlier answer like the answer of a model. */
@@ -145,6 +154,7 @@ function createTurn<Input extends GovernedInput, Prepared, Begun>(
       else {
         const found = await findAnswer()
         if (found) {
+          await requireAccepted()
           const cacheHit = toHit(found, clock.now())
           log.debug({ request_id: context.requestId, original: cacheHit.original }, 'answer from the cache')
           return { facts: { cacheHit }, value: openedFrom(found, cacheHit) }
@@ -152,7 +162,11 @@ function createTurn<Input extends GovernedInput, Prepared, Begun>(
       }
       const called = await callModel()
       const use: CacheUse = { status: isRefresh ? 'refreshed' : 'miss' }
-      if (called.refusal || called.value.attempt !== first) return withUse(called, use, context)
+      if (called.refusal || !isSameModel(called.value.attempt, first)) {
+        // There is nothing to wait for.
+        lead?.land(undefined)
+        return withUse(called, use, context)
+      }
       recording = caching.record(called.value.begun, CACHE_ENTRY_BYTES)
       const value = { ...called.value, begun: recording.begun }
       return withUse({ ...called, value }, use, context)
@@ -171,6 +185,10 @@ function createTurn<Input extends GovernedInput, Prepared, Begun>(
   }
 }
 
+/** Several keys of a provider have the same model. */
+const isSameModel = (one: Attempt, other: Attempt): boolean =>
+  one.modelId === other.modelId && one.location === other.location
+
 function toHit({ answer: { original, storedAtMs }, wasStored }: NonNullable<Landed>, nowMs: number): RecordedCacheHit {
   const ageSeconds = Math.max(0, Math.floor((nowMs - storedAtMs) / 1000))
   return { status: wasStored ? 'hit' : 'coalesced', original, ageSeconds }
@@ -183,6 +201,7 @@ const withUse = <Begun>(stage: Stage<Opened<Begun>>, cache: CacheUse, context: R
 
 /** Adds the status to the headers of the response, because some interfaces have no field for it. */
 function shownIn({ response }: Responding, use: CacheUse): CacheUse {
-  response.setHeader(CACHE_HEADER, use.status)
+  // A keep-alive may have sent the head.
+  if (!response.headersSent) response.setHeader(CACHE_HEADER, use.status)
   return use
 }

@@ -276,7 +276,7 @@ async function settle(
 
 /**
  * Makes a rejection or failure durable before the caller learns of it. Stores nothing if an overloaded gateway rejected
- * the request before any model call or guard finding.
+ * the request before any model call or guard finding, and nothing was sent.
  * @param refused the end of the client's stream, if its head was sent
  * @returns the error for the caller: `error`, or the reason why a denial could not be recorded
  */
@@ -287,9 +287,9 @@ async function refuse(
   deps: GovernedDeps,
   refused?: Refused,
 ): Promise<unknown> {
-  if (isOverloadOnly(error, trail)) {
+  // The head of a stream names the entry, so the entry must then exist.
+  if (isOverloadOnly(error, trail) && !refused) {
     context.bundleId = undefined
-    refused?.send()
     return error
   }
   try {

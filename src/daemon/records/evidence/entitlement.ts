@@ -92,7 +92,7 @@ export function entitle(terms: EntitlementTerms, clock: Clock, minted: (entitlem
 
     function decide(verdict: EntitlementVerdict): undefined {
       entitlement.verdict = verdict
-      if (verdict !== 'allowed' && terms.enforced) throw refused(verdict)
+      if (verdict !== 'allowed' && terms.enforced) throw entitlementRefused(verdict)
     }
 
     return use
@@ -107,7 +107,8 @@ const REASONS: Partial<Record<EntitlementVerdict, string>> = {
   revoked: 'its API key was revoked or has expired, or its user or tenant is inactive',
 }
 
-const refused = (verdict: EntitlementVerdict): GatewayError =>
+/** Returns the error for a request whose entitlement is refused. */
+export const entitlementRefused = (verdict: EntitlementVerdict): GatewayError =>
   new GatewayError('ENTITLEMENT_REFUSED', `The request was not sent to the model: ${REASONS[verdict]}.`, {
     extra: { reason: verdict },
   })

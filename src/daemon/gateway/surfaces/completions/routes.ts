@@ -33,6 +33,7 @@ export function completionsRoutes(deps: GovernedDeps): Route[] {
       hashesBody: true,
       callsModels: true,
       takesIdempotencyKey: true,
+      usesCache: true,
       responses: {
         200: { description: 'The continuation', schema: CompletionResponse, stream: CompletionChunk },
         ...FAILURES,

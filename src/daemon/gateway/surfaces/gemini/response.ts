@@ -86,7 +86,6 @@ function geminiWording(envelope: Envelope, { frames, showsThoughts }: Form): Str
       ...(!begun && { gateway: toExtension(envelope) }),
     } satisfies GenerateContentResponse
     const before = frames === 'sse' ? 'data: ' : begun ? ',\n' : '['
-    begun = true
     return before + JSON.stringify(value) + (frames === 'sse' ? '\n\n' : '')
   }
 
@@ -100,7 +99,9 @@ function geminiWording(envelope: Envelope, { frames, showsThoughts }: Form): Str
       }
       const { parts: content, members } = pieces.take()
       if (content.length === 0 && Object.keys(members).length === 0) return ''
-      return frame({ candidates: [{ ...members, content: { role: 'model', parts: content }, index: 0 }] })
+      const piece = frame({ candidates: [{ ...members, content: { role: 'model', parts: content }, index: 0 }] })
+      begun = true
+      return piece
     },
     end(finish, usage) {
       const candidate: GeminiCandidate = { finishReason: toFinishReason(finish, native), index: 0 }
@@ -140,9 +141,15 @@ export const toUsage = ({
 })
 
 const STATUSES = new Map<string, number>([
+  ['bad_request', 400],
+  ['content_filter', 400],
+  ['context_length_exceeded', 400],
+  ['provider_rejected', 400],
   ['content_blocked', 403],
+  ['entitlement_refused', 403],
   ['rate_limit', 429],
   ['internal_error', 500],
+  ['overloaded', 503],
   ['shutdown', 503],
   ['timeout', 504],
 ])

@@ -63,6 +63,7 @@ export function geminiRoutes(deps: GovernedDeps): Route[] {
   return [
     route({
       ...common,
+      usesCache: true,
       path: GENERATE_CONTENT_PATH,
       summary: "Create an answer in Gemini's format",
       body: GenerateContentRequest,
@@ -76,6 +77,7 @@ export function geminiRoutes(deps: GovernedDeps): Route[] {
     }),
     route({
       ...common,
+      usesCache: true,
       path: STREAM_GENERATE_CONTENT_PATH,
       summary: "Create an answer in Gemini's format, and send it as it arrives",
       body: GenerateContentRequest,
@@ -113,6 +115,7 @@ export function geminiRoutes(deps: GovernedDeps): Route[] {
     }),
     route({
       ...common,
+      usesCache: true,
       path: EMBED_CONTENT_PATH,
       summary: "Create the embedding of a text, in Gemini's format",
       body: EmbedContentRequest,
@@ -121,6 +124,7 @@ export function geminiRoutes(deps: GovernedDeps): Route[] {
     }),
     route({
       ...common,
+      usesCache: true,
       path: BATCH_EMBED_CONTENTS_PATH,
       summary: "Create embeddings of texts, in Gemini's format",
       body: BatchEmbedContentsRequest,
