@@ -1,5 +1,6 @@
 // Records the answers of chats for the answer cache, as the model gave them. Guards inspect each replay anew.
 import { type ChatPart, ProviderError } from '../../models/provider.ts'
+import { parseObject } from '../../platform/text/json.ts'
 import type { Caching } from '../governed/operation.ts'
 import type { Begun } from './begin-answer.ts'
 import type { Grounded } from './ground-call.ts'
@@ -9,17 +10,16 @@ import { limitOf } from './output-limit.ts'
 /** Pieces of one text are joined up to this length. A replayed stream sends them as they are stored. */
 const PIECE_CHARS = 4_096
 /** The version of `keyOf` and of the recorded form. Increase it if either changes. */
-const FORMAT = 2
+const FORMAT = 1
 
 export const CHAT_CACHING: Caching<ChatInput, Grounded, Begun> = {
   keyOf(running, attempt, deps) {
     const limit = limitFrom(() => limitOf(running, attempt, deps))
     if (!limit) return undefined
     const { screened, prepared } = running
-    // A stream forwards the pieces of a tool call unchecked, so a whole answer cannot always be rendered from them.
-    // Therefore `stream` is part of the key. The system prompt of a call surrounds the passages with a random mark, so
-    // the key contains the prompt without passages, and the passages themselves (`grounding`).
-    const { system: _marked, ...call } = prepared.call
+    // A streamed answer and a whole one have the same content. The system prompt of a call surrounds the passages with
+    // a random mark, so the key contains the prompt without passages, and the passages themselves (`grounding`).
+    const { stream: _, system: _marked, ...call } = prepared.call
     const { system } = screened.conversation
     return [FORMAT, limit.tokens ?? null, limit.thinks, system, prepared.withheldPassages, call]
   },
@@ -31,7 +31,7 @@ export const CHAT_CACHING: Caching<ChatInput, Grounded, Begun> = {
       complete(usage) {
         const { parts } = recorded
         const end = parts.at(-1)
-        if (end?.type !== 'end') return undefined
+        if (end?.type !== 'end' || !hasWholeCalls(parts)) return undefined
         const json = JSON.stringify([...parts.slice(0, -1), { ...end, usage }])
         return Buffer.byteLength(json) > maxBytes ? undefined : json
       },
@@ -42,6 +42,22 @@ export const CHAT_CACHING: Caching<ChatInput, Grounded, Begun> = {
     rest: NOTHING_MORE,
     limit: limitOf(running, attempt, deps),
   }),
+}
+
+/**
+ * Whether each tool call comes in one piece after another, and its arguments are JSON. A stream forwards the pieces
+ * unchecked. Other calls cannot be rendered as a whole answer.
+ */
+function hasWholeCalls(parts: readonly ChatPart[]): boolean {
+  const texts = new Map<number, string>()
+  let open: number | undefined
+  for (const part of parts) {
+    if (part.type !== 'tool_call') continue
+    if (part.index !== open && texts.has(part.index)) return false
+    open = part.index
+    texts.set(part.index, (texts.get(part.index) ?? '') + part.arguments)
+  }
+  return [...texts.values()].every((text) => text.trim() === '' || parseObject(text) !== undefined)
 }
 
 const NOTHING_MORE: Begun['rest'] = { next: () => Promise.resolve({ done: true, value: undefined }) }

@@ -421,6 +421,7 @@ describe('an error', () => {
           details: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: 'aigw' }],
         },
         success: false,
+        retryable: false,
         request_id: answer.headers['x-request-id'],
       },
     ])
