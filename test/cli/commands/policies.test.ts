@@ -231,6 +231,7 @@ describe('settings of a document', () => {
       'promptShield.policyId=ours',
       'addresses.allowed=true',
       'unreadFiles.allowed=true',
+      'cache.mode=allowed',
       'retentionDays=7',
     ])
     expect(PolicyDocument.parse(withSettings({}, texts.map(toSetting)))).toEqual(document)

@@ -611,6 +611,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
         presence_penalty: 0.1,
         seed: 7,
         logprobs: false,
+        prompt_cache_key: 'a cache key',
         user: 'someone',
       },
       {
