@@ -269,7 +269,6 @@ describe('parts of a message', () => {
       ['claude/c', audio, 'audio/wav'],
       ['claude/c', storedFile, 'file'],
       ['gemini/gemini-2.5-pro', storedFile, 'file'],
-      ['gemini/gemini-2.5-pro', image, 'address'],
       ['local/extract', pdf, 'file'],
     ] as const) {
       const { status, body } = await ask({ ...shows(part), model })
