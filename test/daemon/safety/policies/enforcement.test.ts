@@ -146,7 +146,8 @@ describeEachEngine('a policy', (engine) => {
         (await shared.current.call('GET', OPENAI_MODELS_PATH, undefined, { key })).body.data,
       ]
       const [ids, openAiIds] = lists.map((list: { id: string }[]) => list.map(({ id }) => id))
-      expect(openAiIds).toEqual(ids)
+      // This list contains only what can be requested, and never a pattern.
+      expect(openAiIds).toEqual(ids?.filter((id) => !id.endsWith('/*')))
       return ids
     }
 
