@@ -38,7 +38,7 @@ test('a plain call is system instruction, contents and a limit, and nothing else
 
 test("options in Gemini's own form do not replace the gateway's options", () => {
   const fields = { 'generationConfig.maxOutputTokens': 9, 'generationConfig.topK': 3, 'generationConfig.topP.x': 1 }
-  expect(config({ native: { origin: 'google', fields, headers: {} } })).toEqual({
+  expect(config({ native: { origin: 'google', fields, headers: {}, marks: [] } })).toEqual({
     maxOutputTokens: 50,
     topK: 3,
     'topP.x': 1,
