@@ -80,6 +80,25 @@ describe('messages', () => {
     )
   })
 
+  test('each tool result is matched without a search through all calls', () => {
+    let reads = 0
+    const ids = Array.from({ length: 1_000 }, (_, at) => `c${at}`)
+    const toolCalls = ids.map((id) => ({
+      get id() {
+        reads++
+        return id
+      },
+      name: 'weather',
+      arguments: '{}',
+    }))
+    const results = ids.toReversed().map((id): Message => ({ role: 'tool', toolCallId: id, content: 'Sun' }))
+    const [, turn] = contents([{ role: 'assistant', content: '', toolCalls }, ...results]) as {
+      parts: { functionResponse: { id: string } }[]
+    }[]
+    expect(turn?.parts.map(({ functionResponse }) => functionResponse.id)).toEqual(ids)
+    expect(reads).toBeLessThan(10 * ids.length)
+  })
+
   test('an image is inline data', () => {
     const content = [{ type: 'image', mediaType: 'image/png', data: 'iVBOR' } as const]
     expect(contents([{ role: 'user', content }])).toEqual([
