@@ -252,10 +252,8 @@ export const OpenAiChatRequest = z
   .meta({ id: 'OpenAiChatRequest' })
 export type OpenAiChatRequest = z.infer<typeof OpenAiChatRequest>
 
-/** The members that the gateway interprets. The provider gets `store` and `prompt_cache_key` as well. */
-const OWN_MEMBERS = new Set(
-  Object.keys(OpenAiChatRequest.shape).filter((name) => name !== 'store' && name !== 'prompt_cache_key'),
-)
+/** The members that the gateway interprets. The provider gets `store` as well. */
+const OWN_MEMBERS = new Set(Object.keys(OpenAiChatRequest.shape).filter((name) => name !== 'store'))
 const NO_MEMBERS: Readonly<Record<string, unknown>> = Object.freeze({})
 
 /** Returns the members of a request that the gateway does not interpret. `null` means "not set". */
