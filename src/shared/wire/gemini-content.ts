@@ -5,19 +5,28 @@ import { MEDIA_TYPE } from './message-blocks.ts'
 
 const toSnake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
+const isSet = (member: unknown): boolean => member !== undefined && member !== null
+
 /**
- * An object of Gemini's API. Known members may also have their snake_case name. Other members are kept, because a
- * provider with this API may know them.
+ * An object of Gemini's API. Known members may also have their snake_case name, but not both names. Other members are
+ * kept, because a provider with this API may know them.
  */
 export function protoObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, mustBe: string) {
   const renamed = Object.keys(shape).flatMap((name) => (toSnake(name) === name ? [] : [[toSnake(name), name] as const]))
-  const inCamelCase = (value: unknown): unknown => {
+  const inCamelCase = (value: unknown, context: z.core.$RefinementCtx): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
     const members = value as Record<string, unknown>
-    const snake = renamed.filter(([given, name]) => Object.hasOwn(members, given) && !Object.hasOwn(members, name))
+    const snake = renamed.filter(([given]) => Object.hasOwn(members, given))
     if (snake.length === 0) return value
+    // `null` means "not set", so it must not hide the value under the other name.
+    const set = Object.entries(members).filter(([, member]) => isSet(member))
     const names = new Map<string, string>(snake)
-    return Object.fromEntries(Object.entries(members).map(([name, member]) => [names.get(name) ?? name, member]))
+    const camel = Object.fromEntries(set.map(([name, member]) => [names.get(name) ?? name, member]))
+    if (Object.keys(camel).length < set.length) {
+      const [twice] = snake.filter(([given, name]) => isSet(members[given]) && isSet(members[name]))
+      context.addIssue(`send either ${twice?.[1]} or ${twice?.[0]}, not both`)
+    }
+    return camel
   }
   return z.preprocess(inCamelCase, z.looseObject(shape, { error: mustBe }))
 }

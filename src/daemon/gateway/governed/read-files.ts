@@ -1,6 +1,7 @@
 // Reads the text of the files in a request, so that guards can inspect it.
 import { REQUEST_FILE_TEXT_CHARS } from '../../../shared/spec-limits.ts'
 import type { ContentPart, FilePart, Message, NativeBlock, NativePart } from '../../models/conversation.ts'
+import { INLINE_DATA } from '../../models/part-signature.ts'
 import { isObject } from '../../platform/text/json.ts'
 import type { GovernedDeps } from './deps.ts'
 
@@ -53,9 +54,15 @@ async function textOf(
   { readText, tenantId, signal }: Reader,
 ): Promise<string | undefined> {
   signal.throwIfAborted()
-  if (!READABLE.has(kindOf(mediaType))) return undefined
-  // The name is a free text of the client, so only its extension may select a format.
-  const file = { name: EXTENSION.exec(name)?.[0] ?? '', type: mediaType, content: Buffer.from(data, 'base64') }
+  const kind = kindOf(mediaType)
+  if (!READABLE.has(kind)) return undefined
+  const content = Buffer.from(data, 'base64')
+  const file =
+    kind === 'text' && !mediaType.startsWith('application/json')
+      ? // The provider receives the file itself, so hidden text of HTML counts. Markdown is read as it is.
+        { name: '', type: 'text/markdown', content }
+      : // The name is a free text of the client, so only its extension may select a format.
+        { name: EXTENSION.exec(name)?.[0] ?? '', type: mediaType, content }
   return readText(file, { tenantId, signal }, REQUEST_FILE_TEXT_CHARS)
 }
 
@@ -72,20 +79,26 @@ const KINDS: readonly [RegExp, string][] = [
 const READABLE: ReadonlySet<string> = new Set(['pdf', 'docx', 'spreadsheet', 'text'])
 const kindOf = (mediaType: string): string => KINDS.find(([pattern]) => pattern.test(mediaType))?.[1] ?? 'other'
 
-/** Returns the source of a document of Anthropic's API, or the file of OpenAI's API. Undefined for other blocks. */
+/**
+ * Returns the source of a document of Anthropic's API, or the file of OpenAI's or Gemini's API. Undefined for other
+ * blocks.
+ */
 function sourceOf(block: NativeBlock): Record<string, unknown> | undefined {
-  const { type, source, file } = block
+  const { type, source, file, fileData } = block
   if (type === 'file') return isObject(file) ? file : undefined
+  if (type === 'fileData') return isObject(fileData) ? fileData : undefined
+  if (type === INLINE_DATA) return isObject(source) ? source : undefined
   // The texts in other sources of a document are inspected as texts of the block.
   return type === 'document' && isObject(source) && source.type !== 'text' && source.type !== 'content'
     ? source
     : undefined
 }
 
-/** Returns the content of a document of Anthropic's API. Undefined if it is not part of the request. */
+/** Returns the content of a document of Anthropic's or Gemini's API. Undefined if it is not part of the request. */
 function inlineOf({ block }: NativePart): Inline | undefined {
   const { media_type: mediaType, data } = sourceOf(block) ?? {}
   return typeof mediaType === 'string' && typeof data === 'string' ? { mediaType, data } : undefined
 }
 
-const storedKind = ({ block }: NativePart): string => (sourceOf(block)?.type === 'url' ? 'address' : 'stored')
+const storedKind = ({ block }: NativePart): string =>
+  block.type === 'fileData' || sourceOf(block)?.type === 'url' ? 'address' : 'stored'

@@ -3,7 +3,7 @@ import { invalidField } from '../../../shared/errors.ts'
 import { HttpsUrl } from '../../../shared/wire/message-blocks.ts'
 import type { ContentPart, FilePart } from '../../models/conversation.ts'
 
-const DATA_URL = /^data:([a-z]{1,32}\/[\w.+-]{1,64})(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/]+={0,2})$/i
+const DATA_URL = /^data:([a-z]{1,32}\/[\w.+-]{1,64})(?:;[\w=.+-]{1,64}){0,8};base64,([A-Za-z0-9+/]+={0,2})$/i
 
 /**
  * Converts the URL of an image: a data: URL, or an https address.

@@ -19,6 +19,8 @@ const PERSONAL = 'Write to ada.lovelace@analytical.org'
 const PDF = 'application/pdf'
 const DOCX = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'
 
+const GEMINI = '/v1beta/models/gemini/gemini-3-flash:generateContent'
+
 const base64 = (content: string | Buffer) => Buffer.from(content).toString('base64')
 const file = (content: string | Buffer, type = PDF, filename = 'a') => ({
   type: 'file',
@@ -35,6 +37,7 @@ describeEachEngine('a file in a request', (engine) => {
       providers: [
         { ...plain, name: 'house', kind: 'openai' },
         { ...plain, name: 'claude', kind: 'anthropic' },
+        { ...plain, name: 'gemini', kind: 'google' },
       ] satisfies ProviderConfig[],
     }
   })
@@ -54,12 +57,15 @@ describeEachEngine('a file in a request', (engine) => {
     const cited = { type: 'document', source, citations: { enabled: true } }
     const called = { type: 'tool_use', id: 'c', name: 'look', input: {} }
     const result = { type: 'tool_result', tool_use_id: 'c', content: [{ type: 'document', source }] }
+    const ofGemini = { inlineData: { mimeType: PDF, data: base64(bad) } }
     const ofClaude = { model: 'claude/c', max_tokens: 5 }
     const input = { type: 'input_file', filename: 'a.pdf', file_data: `data:${PDF};base64,${base64(bad)}` }
     for (const [path, body] of [
       ['/v1/chat/completions', chat(file(bad))],
       ['/v1/chat/completions', chat(file(docx(paragraph(PERSONAL)), DOCX))],
       ['/v1/chat/completions', chat(file(PERSONAL, 'text/plain'))],
+      ['/v1/chat/completions', chat(file(`<html><p>Otters<p hidden>${PERSONAL}</p></html>`, 'text/html'))],
+      ['/v1/chat/completions', chat(file('{"to":"ada\\u0040analytical.org"}', 'application/json'))],
       ['/v1/chat/completions', chat(file(pdf([['Otters.']]), PDF, PERSONAL))],
       ['/v1/messages', { ...ofClaude, messages: [{ role: 'user', content: [cited] }] }],
       [
@@ -70,6 +76,16 @@ describeEachEngine('a file in a request', (engine) => {
             { role: 'user', content: 'Look' },
             { role: 'assistant', content: [called] },
             { role: 'user', content: [result] },
+          ],
+        },
+      ],
+      [GEMINI, { contents: [{ parts: [ofGemini] }] }],
+      [
+        GEMINI,
+        {
+          contents: [
+            { role: 'model', parts: [{ functionCall: { name: 'look' } }] },
+            { role: 'user', parts: [{ functionResponse: { name: 'look', parts: [ofGemini] } }] },
           ],
         },
       ],
@@ -126,6 +142,13 @@ describeEachEngine('a file in a request', (engine) => {
     const page = { type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } }
     const asked = { model: 'claude/c', max_tokens: 5, messages: [{ role: 'user', content: [page] }] }
     expect((await closed.post('/v1/messages', asked)).status).toBe(403)
+    for (const part of [
+      { inlineData: { mimeType: 'audio/wav', data: 'UklGRg==' } },
+      { fileData: { fileUri: 'https://example.com/a.pdf' } },
+    ]) {
+      const { status, text } = await closed.post(GEMINI, { contents: [{ parts: [part] }] })
+      expect([status, text]).toEqual([403, expect.stringContaining('unreadFiles.allowed')])
+    }
     expect((await closed.post('/v1/chat/completions', chat(file(pdf([['Otters.']]))))).status).toBe(200)
   })
 })

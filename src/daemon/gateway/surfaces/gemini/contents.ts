@@ -1,5 +1,6 @@
 // Converts the contents of a request to a conversation.
 import { invalidField } from '../../../../shared/errors.ts'
+import { appendTo } from '../../../../shared/lists.ts'
 import type { GeminiContent, GeminiPart } from '../../../../shared/wire/gemini-content.ts'
 import type {
   Content,
@@ -24,8 +25,8 @@ type FunctionResponse = NonNullable<GeminiPart['functionResponse']>
 export function toMessages(contents: readonly GeminiContent[], marks: Marks): Message[] {
   const messages: Message[] = []
   let calls = 0
-  /** The calls of the last turn of the model that have no response yet. */
-  let pending: ToolCall[] = []
+  /** The calls of the last turn of the model. */
+  let pending = createPending()
   /** Calls without an id get one that the provider for Gemini recognises and leaves out. */
   function toCall(given: FunctionCall): ToolCall {
     const { id, name, args = {} } = given
@@ -37,19 +38,42 @@ export function toMessages(contents: readonly GeminiContent[], marks: Marks): Me
   for (const [at, content] of contents.entries()) {
     const { role = 'user', parts = [] } = content
     marks.dropOthers(content, CONTENT_MEMBERS, 'contents')
+    for (const [index, part] of parts.entries()) requireOneKind(part, role, `contents[${at}].parts[${index}]`)
     if (role === 'model') {
-      if (contents[at - 1]?.role !== 'model') pending = []
+      if (contents[at - 1]?.role !== 'model') pending = createPending()
       const answers = toAnswers(parts, toCall, marks)
-      messages.push(...answers)
-      for (const answer of answers) if (answer.role === 'assistant') pending.push(...(answer.toolCalls ?? []))
-    } else messages.push(...toUserMessages(parts, pending, marks))
+      appendTo(messages, answers)
+      for (const answer of answers) if (answer.role === 'assistant') answer.toolCalls?.forEach(pending.add)
+    } else appendTo(messages, toUserMessages(parts, pending, marks))
   }
   if (messages.length === 0) throw invalidField('contents', 'contents must have at least one part.')
   return messages
 }
 
+/**
+ * Rejects parts whose content would be lost.
+ * @throws VALIDATION_ERROR naming the place of the part
+ */
+function requireOneKind(part: GeminiPart, role: NonNullable<GeminiContent['role']>, place: string): void {
+  const [kind, other] = kindsIn(part)
+  if (other) throw invalidField('contents', `${place} has ${kind} and ${other}. Send each in a part of its own.`)
+  if (kind === (role === 'model' ? 'functionResponse' : 'functionCall')) {
+    throw invalidField('contents', `${place} has a ${kind}, which a content of the role "${role}" cannot have.`)
+  }
+  for (const [index, file] of (part.functionResponse?.parts ?? []).entries()) {
+    const lost = kindsIn(file as GeminiPart).find((one) => one !== 'inlineData')
+    if (!lost) continue
+    throw invalidField('contents', `${place}.functionResponse.parts[${index}] has ${lost}. Only inlineData is allowed.`)
+  }
+}
+
+const KINDS = ['text', 'inlineData', 'fileData', 'functionCall', 'functionResponse'] as const
+
+const kindsIn = (part: GeminiPart) =>
+  KINDS.filter((kind) => part[kind] !== undefined && part[kind] !== null && part[kind] !== '')
+
 /** Splits a turn of the user. Each function response becomes a separate message, and so does the content between them. */
-function toUserMessages(parts: readonly GeminiPart[], pending: ToolCall[], marks: Marks): Message[] {
+function toUserMessages(parts: readonly GeminiPart[], pending: Pending, marks: Marks): Message[] {
   const messages: Message[] = []
   let shown: GeminiPart[] = []
   function endShown(): void {
@@ -76,10 +100,9 @@ const CONTENT_MEMBERS = new Set(['role', 'parts'])
 const CALL_MEMBERS = new Set(['id', 'name', 'args'])
 const RESPONSE_MEMBERS = new Set(['id', 'name', 'response', 'parts'])
 
-function toToolMessage(given: FunctionResponse, pending: ToolCall[], marks: Marks): Message {
+function toToolMessage(given: FunctionResponse, pending: Pending, marks: Marks): Message {
   const { id, name, response = {}, parts } = given
-  const byId = id === undefined ? -1 : pending.findIndex((call) => call.id === id)
-  const [call] = pending.splice(byId >= 0 ? byId : indexOrEnd(pending, name), 1)
+  const call = pending.take(id, name)
   if (!call) {
     const shown = name.slice(0, SHOWN_NAME_CHARS)
     throw invalidField('contents', `The functionResponse "${shown}" must follow a functionCall of the same name.`)
@@ -98,9 +121,44 @@ function toToolMessage(given: FunctionResponse, pending: ToolCall[], marks: Mark
 
 const SHOWN_NAME_CHARS = 100
 
-function indexOrEnd(calls: readonly ToolCall[], name: string): number {
-  const at = calls.findIndex((call) => call.name === name)
-  return at < 0 ? calls.length : at
+/** Calls that wait for their responses. */
+type Pending = {
+  add(call: ToolCall): void
+  /** Returns and removes the first call with this id, or otherwise with this name. */
+  take(id: string | undefined, name: string): ToolCall | undefined
+}
+
+function createPending(): Pending {
+  const byId = new Map<string, Queue>()
+  const byName = new Map<string, Queue>()
+  const taken = new Set<ToolCall>()
+  function first(queue: Queue | undefined): ToolCall | undefined {
+    for (; queue && queue.next < queue.calls.length; queue.next++) {
+      const call = queue.calls[queue.next]
+      if (call && !taken.has(call)) return call
+    }
+    return undefined
+  }
+  return {
+    add(call) {
+      addTo(byId, call.id, call)
+      addTo(byName, call.name, call)
+    },
+    take(id, name) {
+      const call = (id === undefined ? undefined : first(byId.get(id))) ?? first(byName.get(name))
+      if (call) taken.add(call)
+      return call
+    },
+  }
+}
+
+/** All calls before `next` are taken. The list is not shortened, because this would take time for each call in it. */
+type Queue = { calls: ToolCall[]; next: number }
+
+function addTo(queues: Map<string, Queue>, key: string, call: ToolCall): void {
+  const queue = queues.get(key)
+  if (queue) queue.calls.push(call)
+  else queues.set(key, { calls: [call], next: 0 })
 }
 
 type ToCall = (call: FunctionCall) => ToolCall
@@ -130,7 +188,7 @@ function toAnswer(parts: readonly GeminiPart[], toCall: ToCall, marks: Marks): M
   for (const part of parts) {
     const { text = '', thought, thoughtSignature: signature, functionCall } = part
     const sealed = signature === undefined ? undefined : toReasoning(signature)
-    if (sealed) reasoning.push(...sealed)
+    if (sealed) appendTo(reasoning, sealed)
     if (functionCall) {
       const call = toCall(functionCall)
       toolCalls.push(call)

@@ -50,7 +50,7 @@ function toOptions(
   config: GenerationConfig,
   marks: Marks,
 ): GenerationOptions | undefined {
-  const { choice, fields } = toToolChoice(request.toolConfig)
+  const { choice, fields } = toToolChoice(request.toolConfig, marks)
   const tools = request.tools && toTools(request.tools, marks)
   return askedOptions({
     tools: tools && tools.length > 0 ? tools : undefined,
@@ -132,8 +132,10 @@ function toNative(
   const isShared = (name: string) => SHARED_CONFIG.has(name) && !(isEnum && name.startsWith('response'))
   const entries = [
     ...Object.entries({ safetySettings, ...toolFields }),
-    ...Object.entries(request).filter(([name]) => !Object.hasOwn(GENERATE_CONTENT_FIELDS, name)),
-    ...Object.entries(config).flatMap(([name, value]) => (isShared(name) ? [] : [[`generationConfig.${name}`, value]])),
+    ...marks.fieldsOf(request).filter(([name]) => !Object.hasOwn(GENERATE_CONTENT_FIELDS, name)),
+    ...marks
+      .fieldsOf(config, 'generationConfig.')
+      .flatMap(([name, value]) => (isShared(name) ? [] : [[`generationConfig.${name}`, value]])),
   ] as [string, unknown][]
   const fields = Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== null))
   if (Object.keys(fields).length + marks.names.size === 0) return undefined

@@ -16,6 +16,11 @@ export type Marks = {
   add(name: string): void
   /** Adds the members of `value` that the gateway does not know. @param path the names of the objects around it */
   dropOthers(value: object, known: ReadonlySet<string>, path: string): void
+  /**
+   * Returns the members of an object that may become fields. A field is the path of a member, so a name with a dot would
+   * look like a member of another object.
+   */
+  fieldsOf(value: object, path?: string): [string, unknown][]
   /** @throws VALIDATION_ERROR unless it is an https URL */
   addAddress(url: string): void
   addTool(type: string): void
@@ -39,6 +44,13 @@ export function createMarks(): Marks {
           dropped.add(`${path}.${name.slice(0, SHOWN_CHARS)}`)
         }
       }
+    },
+    fieldsOf(value, path = '') {
+      return Object.entries(value).filter(([name, member]) => {
+        if (!name.includes('.')) return true
+        if (member !== undefined && member !== null) dropped.add(`${path}${name.slice(0, SHOWN_CHARS)}`)
+        return false
+      })
     },
     addAddress(url) {
       addresses = true

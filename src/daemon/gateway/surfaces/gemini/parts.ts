@@ -94,6 +94,7 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
     const parsed = [...calls.values()].map((call) => ({ call, args: toArguments(call.json) }))
     if (how === 'if whole' && parsed.some(({ call, args }) => !args || call.json.trim() === '')) return
     for (const { call, args } of parsed) {
+      if (how === 'cut' && call.json.trim() === '') continue
       if (args) piece.parts.push(toPart(call, args))
       else if (how === 'complete') {
         throw new ProviderError('server_error', 'The provider called a tool with arguments that are not a JSON object.')

@@ -71,8 +71,11 @@ export function geminiRoutes(deps: GovernedDeps): Route[] {
       handle(context) {
         const { body, params } = context
         requireFewMessages(body.contents, limits, context.caller.settings.limits, 'contents')
+        const input = toChatInput(body, modelOf(params), false)
+        // A content with several function responses becomes several messages.
+        requireFewMessages(input.conversation.messages, limits, context.caller.settings.limits, 'contents')
         const surface = { path: GENERATE_CONTENT_PATH, frames: 'sse', showsThoughts: showsThoughts(body) } as const
-        return governed(chatOperation(geminiSurface(surface)), toChatInput(body, modelOf(params), false), context, deps)
+        return governed(chatOperation(geminiSurface(surface)), input, context, deps)
       },
     }),
     route({
@@ -93,12 +96,15 @@ export function geminiRoutes(deps: GovernedDeps): Route[] {
       handle(context) {
         const { body, params, query } = context
         requireFewMessages(body.contents, limits, context.caller.settings.limits, 'contents')
+        const input = toChatInput(body, modelOf(params), true)
+        // A content with several function responses becomes several messages.
+        requireFewMessages(input.conversation.messages, limits, context.caller.settings.limits, 'contents')
         const surface = geminiSurface({
           path: STREAM_GENERATE_CONTENT_PATH,
           frames: query.alt === 'sse' ? 'sse' : 'array',
           showsThoughts: showsThoughts(body),
         })
-        return governed(chatOperation(surface), toChatInput(body, modelOf(params), true), context, deps)
+        return governed(chatOperation(surface), input, context, deps)
       },
     }),
     route({

@@ -35,12 +35,17 @@ const CHOICES = { ANY: 'required', NONE: 'none', AUTO: 'auto', VALIDATED: 'auto'
  * Returns the choice in the form of all providers, and the fields that only Gemini's API has. The fields' names contain
  * the name of their object.
  */
-export function toToolChoice({ functionCallingConfig: config, ...others }: ToolConfig = {}): {
+export function toToolChoice(
+  { functionCallingConfig: config, ...others }: ToolConfig = {},
+  marks: Marks,
+): {
   choice: ToolChoice | undefined
   fields: Record<string, unknown>
 } {
   const fields: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(others)) if (value !== undefined) fields[`toolConfig.${name}`] = value
+  for (const [name, value] of marks.fieldsOf(others, 'toolConfig.')) {
+    if (value !== undefined) fields[`toolConfig.${name}`] = value
+  }
   if (!config) return { choice: undefined, fields }
   const { mode, allowedFunctionNames: names = [], ...more } = config
   const [only] = names

@@ -17,6 +17,8 @@ type Part = Record<string, unknown>
 export type GoogleContent = { role: 'user' | 'model'; parts: Part[] }
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
+/** A call of the last turn, and its place in the order of these calls. */
+type PlacedCall = { call: ToolCall; place: number }
 
 /**
  * Google's documented placeholder for a missing signature. A signature is missing if another model generated the tool
@@ -32,7 +34,7 @@ const NO_SIGNATURE = 'skip_thought_signature_validator'
  */
 export function toContents(messages: readonly Message[], { signedCalls }: { signedCalls: boolean }): GoogleContent[] {
   const contents: GoogleContent[] = []
-  let calls: readonly ToolCall[] = []
+  let calls = new Map<string, PlacedCall>()
   for (let at = 0; at < messages.length; at++) {
     const message = messages[at] as Message
     if (message.role === 'tool') {
@@ -43,8 +45,10 @@ export function toContents(messages: readonly Message[], { signedCalls }: { sign
       append(contents, 'user', toParts(message.content))
     } else {
       // Only the calls of the last turn are searched, because ids may recur in later turns.
-      const earlier = messages[at - 1]?.role === 'assistant' ? calls : []
-      calls = [...earlier, ...(message.toolCalls ?? [])]
+      if (messages[at - 1]?.role !== 'assistant') calls = new Map()
+      for (const call of message.toolCalls ?? []) {
+        if (!calls.has(call.id)) calls.set(call.id, { call, place: calls.size })
+      }
       append(contents, 'model', toModelParts(message, signedCalls))
     }
   }
@@ -125,16 +129,21 @@ function toolRun(messages: readonly Message[], start: number): ToolMessage[] {
 
 // If results have no ids, Google matches them by position. The results are therefore sorted into the order of the
 // calls.
-function toResultParts(results: readonly ToolMessage[], calls: readonly ToolCall[]): Part[] {
-  const placed = results.map((result) => ({ result, place: calls.findIndex(({ id }) => id === result.toolCallId) }))
+function toResultParts(results: readonly ToolMessage[], calls: ReadonlyMap<string, PlacedCall>): Part[] {
+  const placed = results.map((result) => ({ result, ...callOf(result, calls) }))
   placed.sort((left, right) => left.place - right.place)
-  const responses = placed.map(({ result, place }) => toFunctionResponse(result, calls[place]))
+  const responses = placed.map(({ result, call }) => toFunctionResponse(result, call))
   const files = placed.flatMap(({ result }) => toParts(result.content).filter((part) => !('text' in part)))
   return [...responses, ...files]
 }
 
-function toFunctionResponse({ content, isObject, isError }: ToolMessage, call: ToolCall | undefined): Part {
+function callOf({ toolCallId }: ToolMessage, calls: ReadonlyMap<string, PlacedCall>): PlacedCall {
+  const call = calls.get(toolCallId)
   if (!call) throw badRequest('A tool result does not match any tool call of the previous turn.')
+  return call
+}
+
+function toFunctionResponse({ content, isObject, isError }: ToolMessage, call: ToolCall): Part {
   const text = textOf(content)
   // A guard may have replaced the object by a notice.
   const response = (isObject && parseObject(text)) || (isError ? { error: text } : { output: text })

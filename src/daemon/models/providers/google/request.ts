@@ -45,21 +45,27 @@ export function toGoogleRequest({
     contents: toContents(messages, { signedCalls: !BEFORE_GEMINI_3.test(model) }),
     ...toTools(options, native.ofTools),
     generationConfig: {
-      maxOutputTokens: maxTokens,
-      temperature,
-      topP: options.topP,
-      topK: options.topK,
-      stopSequences: options.stop,
-      seed: options.seed,
-      presencePenalty: options.presencePenalty,
-      frequencyPenalty: options.frequencyPenalty,
-      ...(options.responseFormat && toResponseFormat(options.responseFormat)),
-      ...(options.logprobs && { responseLogprobs: true, logprobs: options.topLogprobs }),
-      ...(native.ofConfig.thinkingConfig === undefined && toThinkingConfig(model, options)),
       ...native.ofConfig,
+      ...setMembers({
+        maxOutputTokens: maxTokens,
+        temperature,
+        topP: options.topP,
+        topK: options.topK,
+        stopSequences: options.stop,
+        seed: options.seed,
+        presencePenalty: options.presencePenalty,
+        frequencyPenalty: options.frequencyPenalty,
+        ...(options.responseFormat && toResponseFormat(options.responseFormat)),
+        ...(options.logprobs && { responseLogprobs: true, logprobs: options.topLogprobs }),
+        ...(native.ofConfig.thinkingConfig === undefined && toThinkingConfig(model, options)),
+      }),
     },
   }
 }
+
+/** An unset member must not hide the member of a request in Gemini's own form. */
+const setMembers = (members: object): object =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 
 /** The options of a request in Gemini's own form. */
 export const nativeOf = ({ native }: GenerationOptions = {}): NativeOptions | undefined =>
@@ -67,13 +73,14 @@ export const nativeOf = ({ native }: GenerationOptions = {}): NativeOptions | un
 
 type Fields = Record<string, unknown>
 
-/** Sorts the fields by the object that contains them. A dot follows the name of this object. */
+/** Sorts the fields by the object that contains them. The first dot follows the name of this object. */
 function fieldsOf(native: NativeOptions | undefined): { ofRequest: Fields; ofConfig: Fields; ofTools: Fields } {
   const sorted = { ofRequest: {} as Fields, ofConfig: {} as Fields, ofTools: {} as Fields }
   for (const [name, value] of Object.entries(native?.fields ?? {})) {
-    const [object = '', member] = name.split('.', 2)
-    if (member === undefined) sorted.ofRequest[name] = value
-    else if (object === 'generationConfig') sorted.ofConfig[member] = value
+    const dot = name.indexOf('.')
+    const member = name.slice(dot + 1)
+    if (dot < 0) sorted.ofRequest[name] = value
+    else if (name.slice(0, dot) === 'generationConfig') sorted.ofConfig[member] = value
     else sorted.ofTools[member] = value
   }
   return sorted

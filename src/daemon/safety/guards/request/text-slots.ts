@@ -18,6 +18,7 @@ import {
   type ThinkingConfig,
   type Tool,
 } from '../../../models/conversation.ts'
+import { ORIGIN as GOOGLE_ORIGIN } from '../../../models/part-signature.ts'
 import { mapNativeBlock } from './native-texts.ts'
 import { isSealed } from './sealed.ts'
 
@@ -196,8 +197,8 @@ function mapMessage(message: Message, rewrite: Rewrite): Message {
   // Providers allow few characters in a name, so a name that would change is removed.
   const isNameSame = !speaker || mapText(speaker, message.role, rewrite) === speaker
   const content =
-    message.role === 'tool' && message.isObject && typeof message.content === 'string'
-      ? mapJson(message.content, 'tool', rewrite)
+    message.role === 'tool' && message.isObject
+      ? mapObjectResult(message.content, rewrite)
       : mapContent(message.content, message.role, rewrite)
   if (message.role === 'tool') return content === message.content ? message : { ...message, content }
   if (message.role === 'user') {
@@ -223,6 +224,17 @@ function mapMessage(message: Message, rewrite: Rewrite): Message {
   return isNameSame ? changed : { ...changed, name: undefined }
 }
 
+/** A tool result that is an object begins with its JSON. Files may follow it. */
+function mapObjectResult(content: Content, rewrite: Rewrite): Content {
+  if (typeof content === 'string') return mapJson(content, 'tool', rewrite)
+  const [first] = content
+  if (first?.type !== 'text') return mapContent(content, 'tool', rewrite)
+  const json = withValue(first, 'text', mapJson(first.text, 'tool', rewrite))
+  const files = content.slice(1)
+  const mapped = mapContent(files, 'tool', rewrite) as readonly ContentPart[]
+  return json === first && mapped === files ? content : [json, ...mapped]
+}
+
 function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Content {
   if (typeof content === 'string') return mapText(content, from, rewrite)
   return mapAll(content, (part): ContentPart => {
@@ -236,10 +248,8 @@ function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Con
       case 'file':
         return withFileText(mapFileName(part, from, rewrite), from, rewrite)
       case 'native': {
-        const block = mapNativeBlock(part.block, {
-          text: (text) => mapText(text, from, rewrite),
-          json: (value) => mapObject(value, rewrite, from),
-        })
+        const map = part.origin === GOOGLE_ORIGIN ? mapGoogleBlock : mapBlock
+        const block = map(part.block, from, rewrite)
         return withFileText(withValue(part, 'block', block), from, rewrite)
       }
       case 'image':
@@ -248,6 +258,21 @@ function mapContent(content: Content, from: Slot['from'], rewrite: Rewrite): Con
         return part satisfies never
     }
   })
+}
+
+const mapBlock = (block: NativeBlock, from: Slot['from'], rewrite: Rewrite): NativeBlock =>
+  mapNativeBlock(block, {
+    text: (text) => mapText(text, from, rewrite),
+    json: (value) => mapObject(value, rewrite, from),
+  })
+
+/** A part of Gemini's API is free JSON, except for inline data and the signature of the part. */
+function mapGoogleBlock(block: NativeBlock, from: Slot['from'], rewrite: Rewrite): NativeBlock {
+  const { type, source, thoughtSignature, ...members } = block
+  const closed = { type, source, thoughtSignature }
+  const mapped = mapBlock(closed, from, rewrite)
+  const free = Object.keys(members).length === 0 ? members : mapObject(members, rewrite, from)
+  return mapped === closed && free === members ? block : { ...mapped, ...free }
 }
 
 /** A file cannot be changed, so its text takes its place if a rule changes the text. */

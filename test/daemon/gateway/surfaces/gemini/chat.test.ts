@@ -311,6 +311,24 @@ describe('a request', () => {
     expect(first?.id).not.toBe(second?.id)
   })
 
+  test('has at most as many messages as the operator allows, and each function response is one', async () => {
+    const limited = await startGateway({ requestLimits: { messages: 4 } })
+    const calls = Array(3).fill({ functionCall: { name: 'look' } })
+    const contents = (count: number) => [
+      { role: 'model', parts: calls },
+      { role: 'user', parts: Array(count).fill({ functionResponse: { name: 'look' } }) },
+      ...say('Well?'),
+    ]
+    for (const action of ['generateContent', 'streamGenerateContent']) {
+      limited.upstream.fallback(replyJson(chatJson('Yes.')))
+      const { status, body } = await limited.call('POST', `${MODEL}:${action}`, { contents: contents(3) })
+      const { message } = (Array.isArray(body) ? body[0] : body).error
+      expect([status, message]).toEqual([400, expect.stringContaining('at most 4')])
+      expect(limited.upstream.requests).toEqual([])
+    }
+    expect((await limited.call('POST', `${MODEL}:generateContent`, { contents: contents(2) })).status).toBe(200)
+  })
+
   test('tells which fields the provider has no place for, and what became of the thinking budget', async () => {
     const { body } = await post({
       ...hello,

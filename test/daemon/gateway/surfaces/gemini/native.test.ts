@@ -76,6 +76,23 @@ describe('a provider with the same API', () => {
     expect(answer.body.gateway).not.toHaveProperty('dropped')
   })
 
+  test('receives no member whose name has a dot, because it could pass as a member of another object', async () => {
+    const answer = await post({
+      ...hello,
+      'generationConfig.maxOutputTokens': 65_536,
+      'toolConfig.functionCallingConfig': { mode: 'NONE' },
+      generationConfig: { maxOutputTokens: 10, 'maxOutputTokens.x': 65_536 },
+      toolConfig: { 'functionCallingConfig.x': { mode: 'NONE' } },
+    })
+    expect([answer.status, sent()]).toEqual([200, { ...hello, generationConfig: { maxOutputTokens: 10 } }])
+    expect(answer.body.gateway.dropped.map(({ field }: { field: string }) => field).sort()).toEqual([
+      'generationConfig.maxOutputTokens',
+      'generationConfig.maxOutputTokens.x',
+      'toolConfig.functionCallingConfig',
+      'toolConfig.functionCallingConfig.x',
+    ])
+  })
+
   test('receives function responses as objects, files and addresses as they were sent', async () => {
     const contents = [
       {

@@ -36,6 +36,15 @@ test('a plain call is system instruction, contents and a limit, and nothing else
   })
 })
 
+test("options in Gemini's own form do not replace the gateway's options", () => {
+  const fields = { 'generationConfig.maxOutputTokens': 9, 'generationConfig.topK': 3, 'generationConfig.topP.x': 1 }
+  expect(config({ native: { origin: 'google', fields, headers: {}, marks: [] } })).toEqual({
+    maxOutputTokens: 50,
+    topK: 3,
+    'topP.x': 1,
+  })
+})
+
 describe('messages', () => {
   test('roles alternate: adjacent messages of one role are merged, and empty ones are dropped', () => {
     const messages: Message[] = [
@@ -69,6 +78,25 @@ describe('messages', () => {
         expect(turns.some(({ role }, at) => role === turns[at + 1]?.role)).toBe(false)
       }),
     )
+  })
+
+  test('each tool result is matched without a search through all calls', () => {
+    let reads = 0
+    const ids = Array.from({ length: 1_000 }, (_, at) => `c${at}`)
+    const toolCalls = ids.map((id) => ({
+      get id() {
+        reads++
+        return id
+      },
+      name: 'weather',
+      arguments: '{}',
+    }))
+    const results = ids.toReversed().map((id): Message => ({ role: 'tool', toolCallId: id, content: 'Sun' }))
+    const [, turn] = contents([{ role: 'assistant', content: '', toolCalls }, ...results]) as {
+      parts: { functionResponse: { id: string } }[]
+    }[]
+    expect(turn?.parts.map(({ functionResponse }) => functionResponse.id)).toEqual(ids)
+    expect(reads).toBeLessThan(10 * ids.length)
   })
 
   test('an image is inline data', () => {

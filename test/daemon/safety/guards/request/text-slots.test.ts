@@ -3,7 +3,7 @@ import type { Message } from '../../../../../src/daemon/models/conversation.ts'
 import { toAnthropicMessages } from '../../../../../src/daemon/models/providers/anthropic/messages.ts'
 import { toBedrockMessages } from '../../../../../src/daemon/models/providers/bedrock/messages.ts'
 import { toContents } from '../../../../../src/daemon/models/providers/google/messages.ts'
-import { mapAdjacentTexts } from '../../../../../src/daemon/safety/guards/request/text-slots.ts'
+import { mapAdjacentTexts, slotsOf } from '../../../../../src/daemon/safety/guards/request/text-slots.ts'
 
 // V8 throws a RangeError if so many items are passed as arguments of one call.
 const COUNT = 200_000
@@ -29,4 +29,34 @@ test('a message with 200,000 parts is merged with the message before it, for eac
   expect(turns[0]?.content).toHaveLength(COUNT + 1)
   expect(toBedrockMessages(messages, false)[0]?.content).toHaveLength(COUNT + 1)
   expect(toContents(messages, { signedCalls: false })[0]?.parts).toHaveLength(COUNT + 1)
+})
+
+const slotsIn = (message: Message) => slotsOf({ system: '', messages: [message], options: undefined })
+
+test('the JSON of a tool result is visited as JSON, with and without files', () => {
+  const json = '{"to":"Zo\\u00eb"}'
+  const result = { role: 'tool', toolCallId: 'c', isObject: true } as const
+  const image = { type: 'image', mediaType: 'image/png', data: 'aGk=' } as const
+  const slot = { from: 'tool', format: 'json', text: json }
+  expect(slotsIn({ ...result, content: json })).toEqual([slot])
+  expect(slotsIn({ ...result, content: [{ type: 'text', text: json }, image] })).toEqual([slot])
+})
+
+test("a part of Gemini's API is visited as free JSON, except for its data and its signature", () => {
+  const slots = (block: { type: string } & Record<string, unknown>) =>
+    slotsIn({ role: 'user', content: [{ type: 'native', origin: 'google', block }] }).map(({ text }) => text)
+  const response = {
+    id: 'toolu_1',
+    type: 'secret',
+    name: 'word',
+    signature: 'c2ln',
+    data: { type: 'base64', data: 'b' },
+  }
+  const thoughtSignature = 'c2ln'
+  const found = slots({ type: 'response', response, thoughtSignature })
+  expect(found).toEqual([JSON.stringify({ response })])
+  const source = { type: 'base64', media_type: 'application/pdf', data: 'aGk=' }
+  expect(slots({ type: 'inline_data', source, thoughtSignature })).toEqual(['base64'])
+  expect(slots({ type: 'inline_data', source, more: { signature: 'word' } })).toEqual(['base64', '{"more":{"signature":"word"}}'])
+  expect(slots({ type: 'response', thoughtSignature: 'no signature' })).toEqual(['no signature'])
 })
