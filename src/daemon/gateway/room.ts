@@ -111,7 +111,7 @@ export function openGateway(
       ...openAiRoutes(governed),
       ...responsesRoutes(governed, stored),
       ...messagesRoutes(governed),
-      ...geminiRoutes(governed),
+      ...geminiRoutes(governed, catalogue),
       ...completionsRoutes(governed),
       ...moderationsRoutes(governed),
       ...rerankRoutes(governed),

@@ -22,26 +22,41 @@ export const isOfOneKey = (reason: FailureReason): boolean => OF_ONE_KEY.has(rea
 export type CoolDowns = {
   /** The end of the cool-down in monotonic milliseconds. Undefined if the target may be called now. */
   endOf(slot: string): number | undefined
+  /** Begins a cool-down. If a cool-down ends later than the new one, its end is kept. */
   failed(slot: string, failure: Pick<ProviderError, 'reason' | 'retryAfterSeconds'>): void
-  answered(slot: string): void
+  /**
+   * Ends the cool-down, unless it began after the call.
+   * @param startedMs when the call began, in monotonic milliseconds
+   */
+  answered(slot: string, startedMs: number): void
 }
 
 export function createCoolDowns({ clock }: { clock: Clock }): CoolDowns {
-  const ends = new LRUCache<string, number>({ max: COOL_DOWNS_KEPT })
+  const known = new LRUCache<string, { setMs: number; endMs: number }>({ max: COOL_DOWNS_KEPT })
   return {
     endOf(slot) {
-      if (ends.size === 0) return undefined
-      const endMs = ends.get(slot)
+      if (known.size === 0) return undefined
+      const endMs = known.get(slot)?.endMs
       return endMs !== undefined && endMs > clock.monotonic() ? endMs : undefined
     },
     failed(slot, { reason, retryAfterSeconds }) {
       if (!isOfOneKey(reason)) return
       const usualMs = reason === 'rate_limit' ? COOL_DOWN_MS.rateLimit : COOL_DOWN_MS.account
       const askedMs = retryAfterSeconds === undefined ? usualMs : 1_000 * retryAfterSeconds
-      ends.set(slot, clock.monotonic() + Math.min(COOL_DOWN_MS.max, Math.max(COOL_DOWN_MS.min, askedMs)))
+      const setMs = clock.monotonic()
+      const endMs = setMs + Math.min(COOL_DOWN_MS.max, Math.max(COOL_DOWN_MS.min, askedMs))
+      known.set(slot, { setMs, endMs: Math.max(endMs, known.get(slot)?.endMs ?? 0) })
     },
-    answered(slot) {
-      if (ends.size > 0) ends.delete(slot)
+    answered(slot, startedMs) {
+      if (known.size === 0) return
+      const coolDown = known.get(slot)
+      if (coolDown && startedMs >= coolDown.setMs) known.delete(slot)
     },
   }
 }
+
+/**
+ * Cool-downs that are respected but never changed. Used for calls whose results do not show whether a target accepts
+ * chats.
+ */
+export const unchangedCoolDowns = ({ endOf }: CoolDowns): CoolDowns => ({ endOf, failed() {}, answered() {} })

@@ -10,6 +10,8 @@ export type Resolved = {
   name: string | undefined
   /** The targets by priority, highest first. No list is empty. */
   tiers: readonly (readonly Target[])[]
+  /** The provider's name of the first model, whether or not its target can be found now. */
+  firstModel: string
 }
 
 export type ModelNames = {
@@ -39,19 +41,20 @@ export function createModelNames(
       tier.flatMap(({ modelId, weight }) => targetsOf(modelId, providers, weight) ?? []),
     )
     const present = found.filter((tier) => tier.length > 0)
-    return present.length > 0 ? [{ name, tiers: present }] : []
+    const firstModel = modelOf(tiers[0]?.[0]?.modelId ?? '')
+    return present.length > 0 ? [{ name, tiers: present, firstModel }] : []
   }
 
   function ofId(modelId: string): Resolved[] {
     const targets = targetsOf(modelId, providers)
-    return targets ? [{ name: undefined, tiers: [targets] }] : []
+    return targets ? [{ name: undefined, tiers: [targets], firstModel: modelOf(modelId) }] : []
   }
 
   /** The ids of the models that a plain name may stand for. */
   function idsOf(plain: string): string[] {
     const offered = providers.describe()
     const open = offered.filter((id) => id.endsWith('/*')).map((id) => id.slice(0, -2))
-    const listed = offered.filter((id) => id.slice(id.indexOf('/') + 1) === plain)
+    const listed = offered.filter((id) => modelOf(id) === plain)
     const having = [...listed, ...open.filter((provider) => knows(provider, plain)).map((one) => `${one}/${plain}`)]
     // If no provider is known to have the model, it can only be meant for a provider that accepts every name.
     return having.length > 0 ? having : open.map((provider) => `${provider}/${plain}`)
@@ -68,6 +71,8 @@ export function createModelNames(
     },
   }
 }
+
+const modelOf = (modelId: string): string => modelId.slice(modelId.indexOf('/') + 1)
 
 function byPriority(targets: readonly NamedTarget[]): NamedTarget[][] {
   const tiers = new Map<number, NamedTarget[]>()

@@ -38,6 +38,8 @@ test('a name stands for its targets, by priority; targets that are absent now ar
   expect(found.resolve('smart')[0]).toMatchObject({ name: 'smart', tiers: [[{ weight: 70 }, { weight: 30 }], [{}]] })
   const gone = [{ modelId: 'ollama/x', weight: 1, priority: 1 }]
   expect(names({ a: ['x'] }, [{ name: 'house', targets: gone }]).resolve('house')).toEqual([])
+  const both = [...targets, { modelId: 'ollama/z', weight: 1, priority: 0 }]
+  expect(names({ b: undefined }, [{ name: 'n', targets: both }]).resolve('n')[0]?.firstModel).toBe('z')
 })
 
 test('a model id stands for itself, and for one target per key of its provider', () => {

@@ -19,7 +19,7 @@ import { resolveShield, toShownShield } from '../../safety/prompt-shield/resolve
 import { indexOf, payerOf, requireMayChat } from '../governed/admit.ts'
 import { modelsOf, planChain } from '../governed/chain.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
-import { requireFewMessages, requireWithin } from '../governed/request-limits.ts'
+import { answerLimit, requireFewMessages, requireWithin } from '../governed/request-limits.ts'
 import { toChatInput } from './input.ts'
 
 type Checks = PolicyCheckResponse['checks']
@@ -102,13 +102,14 @@ async function checkAll(
       'quota',
       async () => {
         const payer = await payerOf(input, caller, db)
-        const { required, limit } = billing.pointsOf(chain.attempts, payer)
+        const { required, limit: allowance } = billing.pointsOf(chain.attempts, payer)
         const call = { ...input.conversation, options: input.options, maxTokens: input.maxTokens }
-        const payment = await billing.reserve({ requestId, caller, payer, attempts: chain.attempts, call })
+        const limit = answerLimit(input.maxTokens, {}, settings.limits)
+        const payment = await billing.reserve({ requestId, caller, payer, attempts: chain.attempts, call, limit })
         await payment.release()
         const period = periodAt(clock.now()).name
         const spent = await findSpend(db, { tenant_id: tenantId, holder: 'user', holder_id: payer.id, period })
-        return { required, remaining: limit === null ? null : Math.max(0, limit - spent.points) }
+        return { required, remaining: allowance === null ? null : Math.max(0, allowance - spent.points) }
       },
       ({ required, remaining }) => ({ points_required: required, points_remaining: remaining }),
     )

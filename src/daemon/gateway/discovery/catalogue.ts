@@ -97,9 +97,9 @@ export function createCatalogue(
 function usable(resolved: Resolved, settings: KeySettings, own: TenantPolicies): Resolved[] {
   // The key's list is already applied. It may contain the name instead of its models.
   const anyModel = { ...settings, allowedModels: [] }
-  return withinList(resolved, settings.allowedModels).flatMap(({ name, tiers }) => {
-    const left = tiers.map((tier) => tier.filter(({ modelId }) => own.offersModel(modelId, anyModel)))
-    return left.some((tier) => tier.length > 0) ? [{ name, tiers: left }] : []
+  return withinList(resolved, settings.allowedModels).flatMap((one) => {
+    const left = one.tiers.map((tier) => tier.filter(({ modelId }) => own.offersModel(modelId, anyModel)))
+    return left.some((tier) => tier.length > 0) ? [{ ...one, tiers: left }] : []
   })
 }
 

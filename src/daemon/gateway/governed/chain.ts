@@ -51,7 +51,7 @@ export type ChainTerms = {
   stream: boolean
   limits: Pick<RequestLimits, 'attemptMs' | 'firstTokenMs' | 'silenceMs'>
   names: ModelNames
-  /** A model must be requested with its provider, or by a name of the configuration. */
+  /** The client must request a model with its provider, or by a name of the configuration. */
   isExact?: boolean | undefined
   /** Only targets with the same name at their providers are used, because the results of models are not comparable. */
   isOneModel?: boolean | undefined
@@ -62,7 +62,8 @@ export type ChainTerms = {
 }
 
 type Timeouts = { timeout_ms?: number | undefined; first_token_timeout_ms?: number | undefined }
-type ChainEntry = { model: string } & Timeouts
+/** `isDefault`: the entry is from the settings of the key, so the client did not write it. */
+type ChainEntry = { model: string; isDefault?: true } & Timeouts
 /** The defaults for all entries. An entry may override them. */
 type ChainOptions = Timeouts & { on?: FailoverTrigger[] | undefined }
 
@@ -90,7 +91,8 @@ export function planChain(
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   let draw: Draw | undefined
   const attempts = distinct.flatMap((entry) => {
-    const { tiers } = usableModel(entry.model, registry, settings.allowedModels, terms)
+    const isExact = terms.isExact && !entry.isDefault
+    const { tiers } = usableModel(entry.model, registry, settings.allowedModels, { ...terms, isExact })
     const pooled = tiers.length > 1 || (tiers[0]?.length ?? 0) > 1
     return tiers.flatMap((tier) => {
       const isLast = entry === distinct.at(-1) && tier === tiers.at(-1)
@@ -192,7 +194,7 @@ function chainOf(
   const at = defaults?.models.indexOf(named.model) ?? -1
   if (!defaults || at < 0) return { entries: [named], options }
   return {
-    entries: defaults.models.slice(at).map((name) => ({ model: name })),
+    entries: [named, ...defaults.models.slice(at + 1).map((model) => ({ model, isDefault: true as const }))],
     options: {
       timeout_ms: options.timeout_ms ?? defaults.timeout_ms,
       first_token_timeout_ms: options.first_token_timeout_ms ?? defaults.first_token_timeout_ms,
@@ -208,8 +210,11 @@ function usableModel(
   allowedModels: readonly string[],
   terms: ChainTerms,
 ): Resolved {
-  const resolved = terms.names.resolve(requested, terms.isExact)
-  const found = terms.isOneModel ? resolved.map(ofFirstModel) : resolved
+  const find = (model: string, isExact?: boolean) => {
+    const resolved = terms.names.resolve(model, isExact)
+    return terms.isOneModel ? resolved.flatMap(ofFirstModel) : resolved
+  }
+  const found = find(requested, terms.isExact)
   const allowed = found.flatMap((one) => withinList(one, allowedModels))
   const [first, ...others] = allowed
   if (first && others.length === 0) return terms.mayCall ? withinPolicy(first, terms.mayCall) : first
@@ -218,9 +223,7 @@ function usableModel(
     const ids = allowed.map(({ tiers }) => tiers[0]?.[0]?.modelId).join(', ')
     throw invalidField('model', `Several providers have the model "${shown}". Name one of: ${ids}.`, requested)
   }
-  const names = terms.names.names.filter((name) =>
-    terms.names.resolve(name).some((one) => withinList(one, allowedModels).length > 0),
-  )
+  const names = terms.names.names.filter((name) => find(name).some((one) => withinList(one, allowedModels).length > 0))
   const usable = [...names, ...registry.describe(allowedModels)].join(', ') || 'none'
   if (found.length > 0) {
     throw new GatewayError(
@@ -245,19 +248,19 @@ export function withinList(resolved: Resolved, allowedModels: readonly string[])
   const { name, tiers } = resolved
   if (allowedModels.length === 0 || (name !== undefined && allowedModels.includes(name))) return [resolved]
   const within = filtered(tiers, ({ modelId }) => allowsModel(allowedModels, modelId))
-  return within.length > 0 ? [{ name, tiers: within }] : []
+  return within.length > 0 ? [{ ...resolved, tiers: within }] : []
 }
 
 /** Leaves out targets that the policy does not allow. If none remains, the policy rejects them all. */
-function withinPolicy({ name, tiers }: Resolved, mayCall: MayCall): Resolved {
-  const allowed = filtered(tiers, mayCall)
-  return { name, tiers: allowed.length > 0 ? allowed : tiers }
+function withinPolicy(resolved: Resolved, mayCall: MayCall): Resolved {
+  const tiers = filtered(resolved.tiers, mayCall)
+  return tiers.length > 0 ? { ...resolved, tiers } : resolved
 }
 
-/** Keeps the targets whose name at their provider is that of the first target. */
-function ofFirstModel({ name, tiers }: Resolved): Resolved {
-  const model = tiers[0]?.[0]?.model
-  return { name, tiers: filtered(tiers, (target) => target.model === model) }
+/** Keeps the targets with the first model's name at their provider. Returns nothing if all of them are absent now. */
+function ofFirstModel(resolved: Resolved): Resolved[] {
+  const tiers = filtered(resolved.tiers, ({ model }) => model === resolved.firstModel)
+  return tiers.length > 0 ? [{ ...resolved, tiers }] : []
 }
 
 const filtered = (tiers: Resolved['tiers'], isKept: (target: Target) => boolean): Resolved['tiers'] =>

@@ -21,7 +21,7 @@ import type { Gates } from '../../platform/concurrency/gates.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Entitlement } from '../../records/evidence/entitlement.ts'
-import type { Attempt, Chain, Pool } from './chain.ts'
+import { type Attempt, type Chain, modelsOf, type Pool } from './chain.ts'
 import type { Stage } from './trail.ts'
 
 /** The pause before a retry, unless Retry-After is longer. */
@@ -101,7 +101,8 @@ type Run<Begun> = ChainRun<Begun> & {
  * Tries the models of the chain in order until one reaches its commit point. Each model has its own timeouts. Time in
  * the provider's queue does not count towards the timeouts. If the first model rejects the request, the rejection is
  * returned. If an earlier model failed, a rejection counts as one more failure. A prompt that is too long for one model
- * is sent to the next model, regardless of the triggers.
+ * is sent to the next model, regardless of the triggers. A model that rejected the request is not called again with
+ * another of its keys.
  *
  * A name, or a provider with several keys, has several targets. If a failure concerns one key, the next target of the
  * same name is tried, regardless of the triggers. Targets with the same priority share the time limits of one attempt.
@@ -125,12 +126,19 @@ export async function runChain<Begun>(request: ChainRun<Begun>, deps: FailoverDe
 async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Opened<Begun>> {
   const { chain, attempts } = run
   const failures: ProviderError[] = []
+  /** The models that rejected the request itself, with their rejections. */
+  const rejections = new Map<string, ProviderError>()
+  /** The providers that had no free slot. Their other keys would only cost another wait. */
+  const full = new Set<string>()
+  // Set while no attempt has ended in another way since.
+  let overload: { error: unknown } | undefined
   let pool: { of: Pool; startedMs: number } | undefined
   // Set if only the other targets of the same entry may still be tried.
   let onlyEntry: object | undefined
   for (const attempt of modelsToTry(run, deps)) {
     if (onlyEntry && attempt.pool?.entry !== onlyEntry) continue
-    const othersFailed = attempts.length > 0
+    // Another key of the model would reject the request too.
+    if (rejections.has(attempt.modelId) || full.has(attempt.provider.name)) continue
     const startedMs = deps.clock.monotonic()
     if (attempt.pool !== pool?.of) pool = attempt.pool && { of: attempt.pool, startedMs }
     const timeouts = remaining(attempt, pool ? startedMs - pool.startedMs : 0)
@@ -138,19 +146,25 @@ async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Ope
     let result: Opened<Begun> | Failed
     try {
       result = await tryModel(attempt, timeouts, run, deps)
+      if ('failure' in result && pool) pool.startedMs += result.queuedMs
       if ('failure' in result && !hasOtherTarget(attempt, run, deps))
         result = await retryModel(attempt, timeouts, result, startedMs, run, deps)
     } catch (error) {
+      if (!isOverloaded(error)) throw error
       // The next model's provider may have capacity.
-      if (attempt !== chain.attempts.at(-1) && isOverloaded(error)) continue
-      throw error
+      overload = { error }
+      full.add(attempt.provider.name)
+      if (pool) pool.startedMs += deps.clock.monotonic() - startedMs
+      continue
     }
+    overload = undefined
     if (!('failure' in result)) return result
     const { failure } = result
     failures.push(failure)
     if (isCallersFault(failure)) {
+      rejections.set(attempt.modelId, failure)
       // A fallback's rejection must not hide that the earlier models were down.
-      if (othersFailed || failure.reason === 'context_length') continue
+      if (failure.reason === 'context_length' || othersPrecede(attempt, run)) continue
       throw rejected(attempt.modelId, failure)
     }
     if (isTrigger(failure.reason, chain.triggers)) onlyEntry = undefined
@@ -159,10 +173,17 @@ async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Ope
   }
   // The request counts as rejected only if every model of the chain rejected it, because a skipped model might have
   // answered.
-  const [first] = failures
-  const wereAsked = failures.length === chain.attempts.length
-  if (first && wereAsked && failures.every(isCallersFault)) throw rejected(chain.attempts[0].modelId, first)
+  const [first] = rejections
+  if (first && modelsOf(chain).every(({ modelId }) => rejections.has(modelId))) throw rejected(...first)
+  if (overload) throw overload.error
   throw exhausted(attempts, failures)
+}
+
+/** Whether another model comes before this attempt: it failed, was skipped, or is cooling down and may be called last. */
+function othersPrecede<Begun>(attempt: Attempt, { chain, attempts }: Run<Begun>): boolean {
+  const isOther = (modelId: string) => modelId !== attempt.modelId
+  const earlier = chain.attempts.slice(0, chain.attempts.indexOf(attempt))
+  return attempts.some(({ model }) => isOther(model)) || earlier.some(({ modelId }) => isOther(modelId))
 }
 
 /** Returns the time limits of an attempt after its pool has used a part of them, or undefined if no time is left. */
@@ -260,8 +281,11 @@ function mayHelp({ failure, hadOutput }: Failed, { triggers }: Chain): boolean {
   return reason === 'connection_error' || (reason === 'server_error' && TRANSIENT_STATUSES.has(upstreamStatus))
 }
 
-/** A failed call. `hadOutput`: whether the model had already sent a part of its answer. */
-type Failed = { failure: ProviderError; hadOutput: boolean }
+/**
+ * A failed call. `hadOutput`: whether the model had already sent a part of its answer. `queuedMs`: the time in the
+ * provider's queue before the call.
+ */
+type Failed = { failure: ProviderError; hadOutput: boolean; queuedMs: number }
 
 async function tryModel<Begun>(
   attempt: Attempt,
@@ -272,13 +296,13 @@ async function tryModel<Begun>(
   const { caller, attempts, heads, entitlements, begin, entitle, signal } = run
   const { tenantId, keyId } = caller
   const { provider, slot } = attempt
-  const queuedMs = clock.monotonic()
+  const enteredMs = clock.monotonic()
   try {
     const turn = providerGates.enter(provider.name, { tenantId, keyId }, signal)
     if (turn) await turn
   } catch (error) {
     if (isOverloaded(error)) {
-      const latencyMs = Math.round(clock.monotonic() - queuedMs)
+      const latencyMs = Math.round(clock.monotonic() - enteredMs)
       addAttempt(run, attempt, { reason: 'overloaded', latencyMs }, log)
     }
     throw error
@@ -307,7 +331,7 @@ async function tryModel<Begun>(
       },
     }
     const begun = await begin(attempt, terms)
-    if (attempt.pool) coolDowns.answered(slot)
+    if (attempt.pool) coolDowns.answered(slot, startedMs)
     addAttempt(run, attempt, { latencyMs: firstTokenMs }, log)
     let isClosed = false
     return {
@@ -342,7 +366,7 @@ async function tryModel<Begun>(
     const head = heads[at]
     if (head && message !== undefined) heads[at] = { ...head, message }
     addAttempt(run, attempt, { reason, latencyMs, alarm: failure.alarm }, log, { detail: failure.message })
-    return { failure, hadOutput }
+    return { failure, hadOutput, queuedMs: startedMs - enteredMs }
   }
 }
 

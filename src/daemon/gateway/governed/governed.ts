@@ -3,6 +3,7 @@ import { GatewayError } from '../../../shared/errors.ts'
 import { type Billing, type Charge, type Order, unbilled } from '../../metering/usage/billing.ts'
 import type { Payment } from '../../metering/usage/payment.ts'
 import { NO_BREAKER } from '../../models/breaker.ts'
+import { unchangedCoolDowns } from '../../models/cool-down.ts'
 import type { Reply, RequestContext } from '../../platform/http/route.ts'
 import { entitle } from '../../records/evidence/entitlement.ts'
 import { type IncidentOrigin, incidentRecords } from '../../safety/incidents/incident.ts'
@@ -12,7 +13,7 @@ import { type CacheTurn, cacheRequestOf, cacheTurnOf, isFromCache } from './cach
 import { modelsOf } from './chain.ts'
 import { ClientStream, type KeepAlive } from './client-stream.ts'
 import type { GovernedDeps } from './deps.ts'
-import { type ChainRun, type FailoverDeps, type Opened, runChain } from './failover.ts'
+import { type ChainRun, type Failover, type FailoverDeps, type Opened, runChain } from './failover.ts'
 import { finish } from './finish.ts'
 import type { ReplaySlot } from './idempotency.ts'
 import type { GovernedInput } from './input.ts'
@@ -190,7 +191,13 @@ function refusedOf<Input extends GovernedInput, Prepared, Begun>(
 }
 
 const failoverOf = ({ sparesBreaker }: { sparesBreaker?: true }, deps: GovernedDeps): FailoverDeps =>
-  sparesBreaker ? { ...deps, failover: { ...deps.failover, breaker: NO_BREAKER } } : deps
+  sparesBreaker ? { ...deps, failover: withoutTraces(deps.failover) } : deps
+
+const withoutTraces = (failover: Failover): Failover => ({
+  ...failover,
+  breaker: NO_BREAKER,
+  coolDowns: unchangedCoolDowns(failover.coolDowns),
+})
 
 const billingOf = ({ isFree }: { isFree?: true }, { billing, clock }: GovernedDeps): Billing =>
   isFree ? unbilled(billing, clock) : billing

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { KeySettings } from '../../../../src/shared/wire/keys.ts'
 import { PolicyCheckResponse } from '../../../../src/shared/wire/policy-check.ts'
 import { sharedGateway, startGateway } from '../../../harness.ts'
 import { hang } from '../../../upstream.ts'
@@ -103,6 +104,18 @@ describe('a policy check', () => {
     expect(shared.current.upstream.requests.slice(before).map(({ body }) => (body as { model: string }).model)).toEqual(
       ['judge', 'any'],
     )
+  })
+
+  test("reserves no more output than the key's limit, as the chat does", async () => {
+    const limits = { ...KeySettings.parse({}).limits, maxTokens: 10 }
+    const { check, chat, tenant } = await world({
+      settings: { billingMode: 'usage-by-model', usageByModel: { enabled: true, dollarLimit: 0.001 }, limits },
+    })
+    const paying = { usageByModel: { enabled: true, dollarLimit: null } }
+    expect((await tenant.call('PUT', `/api/external/users/${tenant.admin.id}`, paying)).status).toBe(200)
+    const long = { ...GOOD, max_tokens: 4_000 }
+    expect((await check(long)).checks.quota).toMatchObject({ passed: true })
+    expect((await chat(long)).status).toBe(200)
   })
 
   test('does not charge the account', async () => {

@@ -198,3 +198,39 @@ test('no chain ever contains a model that the key may not use', () => {
   })
   fc.assert(property, { numRuns: 300 })
 })
+
+describe('one model of a name', () => {
+  const models = [
+    { name: 'absent', targets: [target('q/a'), target('p/b'), target('p/c', 2)] },
+    { name: 'elsewhere', targets: [target('q/a'), target('p/b'), target('p/a', 2)] },
+  ]
+  const names = createModelNames({ models }, registry, () => false)
+  const targetsOf = (model: string, isOneModel: boolean) =>
+    planChain({ model }, registry, KeySettings.parse({}), {
+      ...{ stream: false, limits: DEFAULT_LIMITS, names, isOneModel },
+    })
+      .attempts.map(({ modelId }) => modelId)
+      .sort()
+
+  test('is the first model of the configuration, also while its first target is absent', () => {
+    expect(targetsOf('elsewhere', true)).toEqual(['p/a'])
+    expect(targetsOf('elsewhere', false)).toEqual(['p/a', 'p/b'])
+  })
+
+  test('is never replaced by another model: a name without a target for it is unknown', () => {
+    expect(targetsOf('absent', false)).toEqual(['p/b', 'p/c'])
+    expect(() => targetsOf('absent', true)).toThrow(
+      'The model "absent" is not configured. Configured models: elsewhere, p/*.',
+    )
+  })
+})
+
+test("models of the key's failoverDefaults need no provider, also where those of the client do", () => {
+  const settings = { failoverDefaults: { models: ['p/a', 'b'] } }
+  const exact = (body: object) =>
+    planChain(ChatRequest.parse(body), registry, KeySettings.parse(settings), {
+      ...{ stream: false, limits: DEFAULT_LIMITS, names, isExact: true },
+    }).attempts.map(({ modelId }) => modelId)
+  expect(exact({ model: 'p/a' })).toEqual(['p/a', 'p/b'])
+  expect(() => exact({ model: 'b' })).toThrow('The model "b" is not configured')
+})

@@ -5,7 +5,7 @@ import { addKey, addUser } from '../../../accounts.ts'
 import { deferred } from '../../../deferred.ts'
 import { describeEachEngine } from '../../../engines.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
-import { type Gateway, startGateway, textOf } from '../../../harness.ts'
+import { type Gateway, type GatewayOptions, startGateway, textOf, upstreamProvider } from '../../../harness.ts'
 import { recordedChanges } from '../../../recorded-changes.ts'
 import {
   chatJson,
@@ -17,6 +17,8 @@ import {
   replySteps,
   resetAtOnce,
   type Script,
+  startUpstream,
+  type Upstream,
 } from '../../../upstream.ts'
 
 const usage = { prompt_tokens: 12, completion_tokens: 7 }
@@ -528,6 +530,60 @@ describe('load', () => {
     leave.abort()
     await expect(first).rejects.toThrow()
     await running.aborted
+  })
+
+  /** Runs a test with a provider of three keys, and the operator's chats to it. */
+  async function withKeys(
+    more: GatewayOptions,
+    run: (given: {
+      upstream: Upstream
+      gateway: Gateway
+      chat: (body: object, signal?: AbortSignal) => ReturnType<Gateway['chat']>
+    }) => Promise<void>,
+  ) {
+    const upstream = await startUpstream()
+    const apiKeys = ['1', '2', '3'].map((digit) => ({ key: `sk-${digit.repeat(20)}`, weight: 1 }))
+    const provider = { ...upstreamProvider('keyed', upstream.url), apiKey: apiKeys[0]?.key, apiKeys }
+    const gateway = await startGateway({ providers: [provider], ...more })
+    const chat = (body: object, signal?: AbortSignal) =>
+      gateway.chat({ prompt: 'hi', model: 'keyed/any', ...body }, signal && { signal })
+    try {
+      await run({ upstream, gateway, chat })
+    } finally {
+      await upstream.close()
+    }
+  }
+
+  test('the keys of a provider at its limit are not tried one after another', () =>
+    withKeys({ concurrency: { perKey: 0, waitingPerKey: 0, perProvider: 1 } }, async ({ upstream, gateway, chat }) => {
+      upstream.script(hang)
+      const leave = new AbortController()
+      const first = chat({}, leave.signal)
+      const running = await upstream.nextRequest()
+      expect((await chat({})).status).toBe(503)
+      expect(gateway.log.filter(({ facts }) => facts.reason === 'overloaded')).toHaveLength(1)
+      leave.abort()
+      await expect(first).rejects.toThrow()
+      await running.aborted
+    }))
+
+  test("the time in a provider's queue leaves the other keys their time", () => {
+    const clock = createFakeClock()
+    const concurrency = { perKey: 0, waitingPerKey: 5, perProvider: 1 }
+    return withKeys({ clock, concurrency }, async ({ upstream, chat }) => {
+      const held = deferred()
+      const answer = JSON.stringify(chatJson('first', { usage }))
+      upstream.script(replySteps([held.promise, answer]), limited('60'), whole('second'))
+      const first = chat({})
+      await upstream.nextRequest()
+      const second = chat({ redundancy: { timeout_ms: 4_000 } })
+      await untilWaiting(clock, TURN_WAIT_MS)
+      clock.advance(5_000)
+      held.resolve()
+      await first
+      const { status, body } = await second
+      expect([status, body.choices?.[0]?.message.content]).toEqual([200, 'second'])
+    })
   })
 
   test('a provider slot is released by an answer, a failure and a disconnect', async () => {

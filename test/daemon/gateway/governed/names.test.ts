@@ -181,6 +181,58 @@ describe('several keys of one provider', () => {
   })
 })
 
+describe('a request that a model rejects', () => {
+  const KEYS = ['1', '2', '3'].map((digit) => ({ key: `sk-${digit.repeat(20)}`, weight: 1 }))
+  const keyed = (): ProviderConfig => ({
+    ...upstreamProvider('keyed', upstreams.west?.url ?? ''),
+    apiKey: KEYS[0]?.key,
+    apiKeys: KEYS,
+  })
+  const answers = {
+    limited: replyJson({ error: { message: 'no' } }, { status: 429 }),
+    unfit: replyJson({ error: { message: 'no' } }, { status: 400 }),
+    tooLong: replyJson({ error: { code: 'context_length_exceeded', message: 'no' } }, { status: 400 }),
+  }
+
+  test.each<[(keyof typeof answers)[], string]>([
+    [['unfit'], 'bad_request'],
+    [['limited', 'unfit'], 'bad_request'],
+    [['tooLong'], 'context_length'],
+    [['limited', 'tooLong'], 'context_length'],
+  ])('is not sent with its other keys: %j', async (script, reason) => {
+    const gateway = await startGateway({ providers: [keyed()] })
+    const sentBefore = upstreams.west?.requests.length ?? 0
+    upstreams.west?.script(...script.map((name) => answers[name]))
+    const { status, body } = await gateway.chat({ prompt: 'hi', model: 'keyed/any' })
+    expect([status, body.reason]).toEqual([400, reason])
+    expect((upstreams.west?.requests.length ?? 0) - sentBefore).toBe(script.length)
+  })
+
+  test('is sent once to each model of a chain if it is too long, and is then a 400', async () => {
+    const gateway = await startGateway({ providers: [keyed(), ...providers()] })
+    const sentBefore = upstreams.west?.requests.length ?? 0
+    upstreams.west?.script(answers.tooLong)
+    upstreams.spare?.script(answers.tooLong)
+    const { status, body } = await gateway.chat({ prompt: 'hi', models: ['keyed/any', 'spare/backup'] })
+    expect([status, body.reason]).toEqual([400, 'context_length'])
+    expect((upstreams.west?.requests.length ?? 0) - sentBefore).toBe(1)
+  })
+
+  test('goes to a preferred target that is cooling down, because no other target answers', async () => {
+    const gateway = await startGateway(options())
+    failures.west = () => ({ status: 429, headers: { 'retry-after': '3600' } })
+    try {
+      expect(servedOf(await say(gateway, { model: 'safe' }))).toBe('spare/backup')
+    } finally {
+      delete failures.west
+    }
+    await whileFailing('spare', 400, async () => {
+      const answer = await say(gateway, { model: 'safe' })
+      expect([answer.status, servedOf(answer)]).toEqual([200, 'west/m'])
+    })
+  })
+})
+
 describe('targets that fail', () => {
   const shared = sharedGateway(() => options())
 

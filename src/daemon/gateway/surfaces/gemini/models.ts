@@ -9,6 +9,7 @@ import {
   ModelsQuery,
 } from '../../../../shared/wire/gemini.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../../platform/http/route.ts'
+import type { Catalogue } from '../../discovery/catalogue.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 
 const SHOWN_MODEL_CHARS = 200
@@ -23,9 +24,9 @@ const REFUSALS: Record<number, ResponseDoc> = {
 }
 
 /** The routes that list models in the form of Gemini's API. */
-export function geminiModelRoutes({ policies, providers }: GovernedDeps): Route[] {
+export function geminiModelRoutes({ names }: Pick<GovernedDeps, 'names'>, catalogue: Catalogue): Route[] {
   function toModel(id: string): GeminiModel {
-    const embeds = providers.find(id)?.provider.embed !== undefined
+    const embeds = names.resolve(id)[0]?.tiers[0]?.[0]?.provider.embed !== undefined
     return {
       name: `models/${id}`,
       version: '',
@@ -50,9 +51,7 @@ export function geminiModelRoutes({ policies, providers }: GovernedDeps): Route[
       query: ModelsQuery,
       responses: { 200: { description: 'One page of the models', schema: GeminiModels }, ...REFUSALS },
       async handle({ caller, query: { pageSize = 0, pageToken = '0' } }) {
-        const offered = (await policies.of(caller.tenantId)).offeredModels(caller.settings)
-        // A pattern cannot be asked for.
-        const ids = offered.filter((id) => !id.endsWith('/*'))
+        const ids = (await catalogue.models(caller)).map(({ id }) => id)
         const from = Number(pageToken)
         const end = from + Math.min(pageSize || PAGE_LIMIT.max, PAGE_LIMIT.max)
         const models = ids.slice(from, end).map(toModel)
@@ -77,7 +76,7 @@ export function geminiModelRoutes({ policies, providers }: GovernedDeps): Route[
         404: failure('The model does not exist, or this key may not use it'),
       },
       async handle({ caller, params: { model = '' } }) {
-        if (!(await policies.of(caller.tenantId)).offersModel(model, caller.settings)) {
+        if (!(await catalogue.find(model, caller))) {
           const shown = model.slice(0, SHOWN_MODEL_CHARS)
           throw new GatewayError('MODEL_NOT_FOUND', `The model "${shown}" does not exist, or this key may not use it.`)
         }

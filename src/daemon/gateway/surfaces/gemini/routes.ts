@@ -19,6 +19,7 @@ import {
 } from '../../../../shared/wire/gemini.ts'
 import { type ResponseDoc, type Route, route } from '../../../platform/http/route.ts'
 import { chatOperation } from '../../chat/chat.ts'
+import type { Catalogue } from '../../discovery/catalogue.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
 import { requireFewMessages } from '../../governed/request-limits.ts'
@@ -45,7 +46,7 @@ const FAILURES: Record<number, ResponseDoc> = {
 }
 
 /** The routes for Google's clients, also available directly under `/v1beta`. */
-export function geminiRoutes(deps: GovernedDeps): Route[] {
+export function geminiRoutes(deps: GovernedDeps, catalogue: Catalogue): Route[] {
   const { limits } = deps
   const common = {
     method: 'POST',
@@ -138,7 +139,7 @@ export function geminiRoutes(deps: GovernedDeps): Route[] {
       handle: (context) =>
         governed(BATCH_EMBED_CONTENTS, toBatchInput(context.body, modelOf(context.params)), context, deps),
     }),
-    ...geminiModelRoutes(deps),
+    ...geminiModelRoutes(deps, catalogue),
   ]
 }
 

@@ -8,6 +8,7 @@ import type { AppliedPolicy } from '../../../safety/policies/policies.ts'
 import { resolveShield, toShownShield } from '../../../safety/prompt-shield/resolve.ts'
 import { requireMayChat } from '../../governed/admit.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
+import { requireWithin } from '../../governed/request-limits.ts'
 
 type Context = Pick<RequestContext, 'caller' | 'requestId' | 'signal'>
 type Result = ModerationResponse['results'][number]
@@ -26,6 +27,8 @@ export async function moderateByGuards(
 ): Promise<ModerationResponse> {
   const { caller, requestId, signal } = context
   requireMayChat(caller)
+  const conversation = { system: '', messages: request.input.map(fromUser) }
+  requireWithin({ conversation, options: undefined }, deps.limits, caller.settings.limits)
   // The guards need as much time as in a chat, so moderation waits in the same queue as chats.
   const turn = deps.callerGate.enter(caller, signal)
   if (turn) await turn
@@ -43,7 +46,7 @@ export async function moderateByGuards(
     const kinds = kindsOf(rules.sources, policy.document)
 
     async function moderate(text: string): Promise<Result> {
-      const messages: Message[] = [{ role: 'user', content: text }]
+      const messages = [fromUser(text)]
       const promptText = { system: '', messages, options: undefined }
       const redacted = await redact(promptText, rules, pseudonymsFor(promptText, rules, tenantId, guards))
       const found = new Set<string>()
@@ -87,6 +90,8 @@ export async function moderateByGuards(
     deps.callerGate.leave(caller)
   }
 }
+
+const fromUser = (content: string): Message => ({ role: 'user', content })
 
 type Rules = Awaited<ReturnType<GovernedDeps['guards']['rulesFor']>>
 

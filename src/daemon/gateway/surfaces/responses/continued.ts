@@ -24,7 +24,7 @@ export async function withEarlierItems(
   request: ResponsesRequest,
   reader: Reader,
   store: ResponseStore | undefined,
-  { bodyBytes }: Pick<RequestLimits, 'bodyBytes'>,
+  limits: Pick<RequestLimits, 'bodyBytes'>,
 ): Promise<{ request: ResponsesRequest; expiresAt: string | undefined }> {
   const { items: own, expiresAt } = await withReferredItems(itemsOf(request), reader, store)
   const { previous_response_id: id } = request
@@ -41,6 +41,7 @@ export async function withEarlierItems(
     )
   }
   const input = [...stored.input, ...InputItemList.parse(stored.response.output.filter(isWhole)), ...own]
+  const bodyBytes = Math.min(limits.bodyBytes, reader.caller.settings.limits.bodyBytes ?? Number.POSITIVE_INFINITY)
   if (Buffer.byteLength(JSON.stringify(input)) > bodyBytes) {
     throw invalidField(
       'previous_response_id',

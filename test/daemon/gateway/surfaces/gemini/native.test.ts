@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Gateway, startGateway } from '../../../../harness.ts'
 import { sharedResources } from '../../../../shared-resources.ts'
 import { replyJson, replyRaw, startUpstream, type Upstream } from '../../../../upstream.ts'
@@ -229,6 +229,35 @@ describe('countTokens', () => {
   })
 })
 
+test('a rate limit of token counts does not keep chats from the key', async () => {
+  const apiKeys = ['1', '2'].map((digit) => ({ key: `key-${digit.repeat(20)}`, weight: 1 }))
+  const upstream = await startUpstream()
+  onTestFinished(() => upstream.close())
+  const used = new Set<unknown>()
+  let isLimited = true
+  upstream.fallback((exchange) => {
+    const { path, headers } = exchange.request
+    if (!path.endsWith(':countTokens')) {
+      used.add(headers['x-goog-api-key'])
+      return replyJson(answerOf([{ text: 'Hello.' }]))(exchange)
+    }
+    const failure = isLimited ? { status: 429, headers: { 'retry-after': '600' } } : {}
+    isLimited = false
+    return replyJson({ totalTokens: 321 }, failure)(exchange)
+  })
+  const keyed = await startGateway({
+    providers: [
+      {
+        ...{ name: 'gemini', kind: 'google', baseUrl: upstream.url.replace(/\/v1$/, ''), apiKey: apiKeys[0]?.key },
+        ...{ apiKeys, headers: {}, models: undefined, prices: {} },
+      },
+    ],
+  })
+  expect((await keyed.call('POST', `${MODEL}:countTokens`, hello)).status).toBe(200)
+  for (let chat = 0; chat < 40; chat++) await keyed.call('POST', `${MODEL}:generateContent`, hello)
+  expect(used.size).toBe(2)
+})
+
 describe('embeddings', () => {
   const content = (text: string) => ({ content: { parts: [{ text }] } })
 
@@ -288,4 +317,19 @@ test('the models are listed in pages and shown by name, and never as a pattern',
     const shown = await gateway.call('GET', `/v1beta/models/${name}`)
     expect([shown.status, shown.body.name]).toEqual([200, `models/${decodeURIComponent(name)}`])
   }
+})
+
+test('the models include the names of the configuration that the key may use', async () => {
+  const named = await startGateway({
+    models: [
+      { name: 'smart', targets: [{ modelId: 'test/any', weight: 1, priority: 1 }] },
+      { name: 'other', targets: [{ modelId: 'test/any', weight: 1, priority: 1 }] },
+    ],
+  })
+  const { key } = await addGuardedTenant(named, { settings: { allowedModels: ['smart'] } })
+  const { body } = await named.call('GET', '/v1beta/models', undefined, { key })
+  expect(body.models.map(({ name }: { name: string }) => name)).toEqual(['models/smart'])
+  const shown = await named.call('GET', '/v1beta/models/smart', undefined, { key })
+  expect([shown.status, shown.body]).toEqual([200, body.models[0]])
+  expect((await named.call('GET', '/v1beta/models/other', undefined, { key })).status).toBe(404)
 })

@@ -1,6 +1,7 @@
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { payloadOf } from '../../../../../src/daemon/records/evidence/entry-payload.ts'
+import { KeySettings } from '../../../../../src/shared/wire/keys.ts'
 import { ModerationResponse } from '../../../../../src/shared/wire/moderations.ts'
 import { sharedGateway } from '../../../../harness.ts'
 import { replyJson } from '../../../../upstream.ts'
@@ -99,4 +100,12 @@ test.each([
 ])('a 400 says what is wrong: %#', async (body, message) => {
   const answer = await shared.current.call('POST', PATH, body)
   expect([answer.status, answer.body.error.message]).toEqual([400, expect.stringContaining(message)])
+})
+
+test("the gateway's guards read no more text than the key may send", async () => {
+  const limits = { ...KeySettings.parse({}).limits, contentBytes: 100 }
+  const { post } = await addGuardedTenant(shared.current, { settings: { limits } })
+  expect((await post(PATH, { input: ['x'.repeat(50), 'y'.repeat(50)] })).status).toBe(200)
+  const { status, text } = await post(PATH, { input: ['x'.repeat(50), 'y'.repeat(51)] })
+  expect([status, text]).toEqual([400, expect.stringContaining('this key allows at most 100')])
 })

@@ -6,6 +6,7 @@ import type { Caller } from '../../../../../src/daemon/platform/http/caller.ts'
 import { RequestAborted } from '../../../../../src/daemon/platform/http/request-aborted.ts'
 import { createMasterKey } from '../../../../../src/daemon/platform/secrets/seal.ts'
 import { DAY_MS } from '../../../../../src/shared/time.ts'
+import { KeySettings } from '../../../../../src/shared/wire/keys.ts'
 import { ResponsesRequest } from '../../../../../src/shared/wire/responses.ts'
 import { addKey, addUser } from '../../../../accounts.ts'
 import { describeEachEngine } from '../../../../engines.ts'
@@ -166,6 +167,21 @@ describeEachEngine('the text of a conversation', (engine) => {
     expect((await gateway.call('DELETE', `/api/external/users/${user.id}`)).status).toBe(200)
     expect(await stored()).toEqual([{ id: kept.id }])
   })
+})
+
+test('a conversation may not become larger than a body of the key', async () => {
+  const gateway = await startGateway({ responses })
+  const { key, tenant } = await addGuardedTenant(gateway, { settings })
+  const limits = { ...KeySettings.parse({}).limits, bodyBytes: 1_000 }
+  const { secret: limited } = await addKey(tenant.db, tenant.admin, { settings: { ...settings, limits } })
+  const input = 'x'.repeat(800)
+  const first = await clientOf(gateway, key).responses.create({ ...hello, input })
+  const next = { ...hello, input, previous_response_id: first.id }
+  expect(await failureOf(clientOf(gateway, limited).responses.create(next))).toMatchObject({
+    status: 400,
+    message: expect.stringContaining('more than 1000 bytes together'),
+  })
+  expect(await clientOf(gateway, key).responses.create(next)).toMatchObject({ status: 'completed' })
 })
 
 describe('references to stored answers', () => {
