@@ -57,6 +57,9 @@ test("a part of Gemini's API is visited as free JSON, except for its data and it
   expect(found).toEqual([JSON.stringify({ response })])
   const source = { type: 'base64', media_type: 'application/pdf', data: 'aGk=' }
   expect(slots({ type: 'inline_data', source, thoughtSignature })).toEqual(['base64'])
-  expect(slots({ type: 'inline_data', source, more: { signature: 'word' } })).toEqual(['base64', '{"more":{"signature":"word"}}'])
+  expect(slots({ type: 'inline_data', source, more: { signature: 'word' } })).toEqual([
+    'base64',
+    '{"more":{"signature":"word"}}',
+  ])
   expect(slots({ type: 'response', thoughtSignature: 'no signature' })).toEqual(['no signature'])
 })
