@@ -91,8 +91,8 @@ export function planChain(
   const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   let draw: Draw | undefined
   const attempts = distinct.flatMap((entry) => {
-    const isExact = terms.isExact && !entry.isDefault
-    const { tiers } = usableModel(entry.model, registry, settings.allowedModels, { ...terms, isExact })
+    const own = entry.isDefault ? { ...terms, isExact: false } : terms
+    const { tiers } = usableModel(entry.model, registry, settings.allowedModels, own)
     const pooled = tiers.length > 1 || (tiers[0]?.length ?? 0) > 1
     return tiers.flatMap((tier) => {
       const isLast = entry === distinct.at(-1) && tier === tiers.at(-1)
