@@ -189,7 +189,12 @@ export const GeminiCountTokensRequest = protoObject(
     tools,
   },
   'the body must be a JSON object',
-).meta({ id: 'GeminiCountTokensRequest' })
+)
+  .refine(({ contents, generateContentRequest }) => contents !== undefined || generateContentRequest !== undefined, {
+    error: 'Send `contents` or `generateContentRequest`.',
+    path: ['contents'],
+  })
+  .meta({ id: 'GeminiCountTokensRequest' })
 export type GeminiCountTokensRequest = z.infer<typeof GeminiCountTokensRequest>
 
 export const GeminiCountTokensResponse = z
