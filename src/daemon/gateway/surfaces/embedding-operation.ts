@@ -1,4 +1,5 @@
 // The embeddings operation of each interface.
+
 import type { EmbeddingsRequest } from '../../../shared/wire/openai.ts'
 import { textOf } from '../../models/conversation.ts'
 import { type Embeddings, ProviderError, type TokenUsage } from '../../models/provider.ts'
@@ -10,6 +11,7 @@ import type { GovernedInput } from '../governed/input.ts'
 import { jsonPartsDelivery } from '../governed/json-delivery.ts'
 import type { Operation, Running } from '../governed/operation.ts'
 import { EMBEDDINGS_CACHING } from './recorded-embeddings.ts'
+import { toTextOrder } from './text-order.ts'
 
 export type EmbeddingsInput = GovernedInput & Pick<EmbeddingsRequest, 'dimensions' | 'encoding_format'>
 
@@ -35,13 +37,7 @@ export const embeddingsOperation = ({
   isCompatible: true,
   prepare: () => ({ facts: {}, value: undefined }),
   caching: EMBEDDINGS_CACHING,
-  orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
-    requestId,
-    caller,
-    payer,
-    attempts: chain.attempts,
-    call: { ...conversation, options, maxTokens: 0 },
-  }),
+  orderOf: toTextOrder,
   async begin(
     { context, screened, signal },
     { provider, model },

@@ -131,7 +131,7 @@ describeEachEngine('an identical request', (engine) => {
     for (const prompt of ['Where is the heron?', 'Where is the crane?']) await gateway.chat({ prompt }, USE)
     const [one, other] = await entries(gateway)
     if (!one || !other) throw new Error('two answers were expected')
-    expect(JSON.stringify([one, other])).not.toMatch(/umbrella|heron|Where|any/)
+    expect(JSON.stringify([one, other])).not.toMatch(/umbrella|heron|Where|test\/any/)
     const { db } = gateway.app
     await db.updateTable('cache_entries').set({ sealed: other.sealed }).where('id', '=', one.id).execute()
     const { body, status } = await gateway.chat({ prompt: 'Where is the heron?' }, USE)

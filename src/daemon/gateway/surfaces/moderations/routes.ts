@@ -12,6 +12,7 @@ import type { GovernedInput } from '../../governed/input.ts'
 import { jsonDelivery } from '../../governed/json-delivery.ts'
 import type { Operation } from '../../governed/operation.ts'
 import { FAILURES } from '../openai/failures.ts'
+import { toTextOrder } from '../text-order.ts'
 import { moderateByGuards } from './guards.ts'
 
 /** Moderates the screened texts by the model of a provider. */
@@ -21,13 +22,7 @@ const MODERATION: Operation<GovernedInput, undefined, Moderation[]> = {
   errors: 'openai',
   isCompatible: true,
   prepare: () => ({ facts: {}, value: undefined }),
-  orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
-    requestId,
-    caller,
-    payer,
-    attempts: chain.attempts,
-    call: { ...conversation, options, maxTokens: 0 },
-  }),
+  orderOf: toTextOrder,
   async begin(
     { context, screened, signal },
     { provider, model },

@@ -13,6 +13,7 @@ import type { GovernedInput } from '../../governed/input.ts'
 import { jsonDelivery } from '../../governed/json-delivery.ts'
 import type { Operation } from '../../governed/operation.ts'
 import { FAILURES } from '../openai/failures.ts'
+import { toTextOrder } from '../text-order.ts'
 
 type RerankInput = GovernedInput &
   Pick<RerankRequest, 'documents' | 'top_n' | 'return_documents'> & { unknown: string[] }
@@ -24,13 +25,7 @@ const RERANK: Operation<RerankInput, undefined, Reranked> = {
   errors: 'openai',
   isCompatible: true,
   prepare: () => ({ facts: {}, value: undefined }),
-  orderOf: ({ caller, payer, chain, conversation, options }, _, requestId) => ({
-    requestId,
-    caller,
-    payer,
-    attempts: chain.attempts,
-    call: { ...conversation, options, maxTokens: 0 },
-  }),
+  orderOf: toTextOrder,
   async begin(
     { context, screened, signal },
     { provider, model },
