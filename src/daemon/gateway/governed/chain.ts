@@ -88,29 +88,29 @@ export function planChain(
   const commit = request.redundancy?.commit ?? 'first_token'
   // The client sees no progress of a buffered stream, so a total timeout applies.
   const isLive = terms.stream && commit !== 'complete'
-  const distinct = entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
+  const distinct =
+    entries.length === 1
+      ? entries
+      : entries.filter(({ model }, at) => entries.findIndex((entry) => entry.model === model) === at)
   let draw: Draw | undefined
-  const attempts = distinct.flatMap((entry) => {
+  const attempts: Attempt[] = []
+  for (const entry of distinct) {
     const own = entry.isDefault ? { ...terms, isExact: false } : terms
     const { tiers } = usableModel(entry.model, registry, settings.allowedModels, own)
     const pooled = tiers.length > 1 || (tiers[0]?.length ?? 0) > 1
-    return tiers.flatMap((tier) => {
+    for (const tier of tiers) {
       const isLast = entry === distinct.at(-1) && tier === tiers.at(-1)
-      const timeoutsFor = (own: ModelTimeouts | undefined) =>
-        timeoutsOf(entry, options, { isLast, isLive, own: own ?? NO_TIMEOUTS, limits: terms.limits })
       const pool = pooled ? { entry } : undefined
       if (tier.length > 1) draw ??= drawOf(terms)
-      const ordered = draw ? inWeightedOrder(tier, draw) : tier
-      return ordered.map(
-        ({ weight: _, timeouts, ...target }): Attempt => ({
-          ...target,
-          requested: entry.model,
-          pool,
-          timeouts: timeoutsFor(timeouts),
-        }),
-      )
-    })
-  })
+      for (const target of draw ? inWeightedOrder(tier, draw) : tier) {
+        // Lists each member, because every later read of a copy made by rest and spread is slow.
+        const { modelId, provider, model, location, slot } = target
+        const own = target.timeouts ?? NO_TIMEOUTS
+        const timeouts = timeoutsOf(entry, options, { isLast, isLive, own, limits: terms.limits })
+        attempts.push({ modelId, provider, model, location, slot, requested: entry.model, pool, timeouts })
+      }
+    }
+  }
   const triggers = options.on ? new Set(options.on) : ALL_TRIGGERS
   const requestedModel = (distinct[0] as ChainEntry).model
   return { attempts: attempts as Chain['attempts'], requestedModel, triggers, commit }
@@ -215,11 +215,11 @@ function usableModel(
     return terms.isOneModel ? resolved.flatMap(ofFirstModel) : resolved
   }
   const found = find(requested, terms.isExact)
-  const allowed = found.flatMap((one) => withinList(one, allowedModels))
-  const [first, ...others] = allowed
-  if (first && others.length === 0) return terms.mayCall ? withinPolicy(first, terms.mayCall) : first
+  const allowed = allowedModels.length === 0 ? found : found.flatMap((one) => withinList(one, allowedModels))
+  const [first] = allowed
+  if (first && allowed.length === 1) return terms.mayCall ? withinPolicy(first, terms.mayCall) : first
   const shown = requested.slice(0, SHOWN_CHARS)
-  if (others.length > 0) {
+  if (first) {
     const ids = allowed.map(({ tiers }) => tiers[0]?.[0]?.modelId).join(', ')
     throw invalidField('model', `Several providers have the model "${shown}". Name one of: ${ids}.`, requested)
   }
