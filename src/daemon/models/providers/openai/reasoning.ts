@@ -6,7 +6,10 @@ import type { Profile } from './profiles.ts'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
-/** Returns the fields that send a server's earlier reasoning back to it. Reasoning of other origins is dropped. */
+/**
+ * Returns the fields that send a server's earlier reasoning back to it. Reasoning of other origins is dropped. Text of
+ * unknown origin is sent as `reasoning_content`: a client that requests a model by name returns it without an origin.
+ */
 export function toReasoningFields(
   { reasoning = [], toolCalls = [] }: AssistantMessage,
   { reasoningField, origin }: Profile,
@@ -17,7 +20,8 @@ export function toReasoningFields(
   // If a turn has tool calls, DeepSeek and Moonshot require this field, even if there was no reasoning. Other turns do
   // not need the field.
   if (reasoningField !== undefined && toolCalls.length > 0) {
-    return { [reasoningField]: own.map(({ text }) => text).join('') }
+    const plain = reasoning.filter((step) => step.origin === origin || step.origin === '')
+    return { [reasoningField]: plain.map(({ text }) => text).join('') }
   }
   return {}
 }

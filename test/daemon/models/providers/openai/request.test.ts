@@ -168,6 +168,14 @@ describe('reasoning', () => {
     expect(messagesOf([answer], 'deepseek')).toEqual([{ role: 'assistant', content: 'Sun.' }])
   })
 
+  test('of unknown origin is sent to a server that requires it', () => {
+    const turn = { ...toolTurn, reasoning: [{ origin: '', text: 'Ask.' }] } as Message
+    expect(messagesOf([turn], 'deepseek')[0]).toMatchObject({ reasoning_content: 'Ask.' })
+    for (const name of ['openai', 'openrouter']) {
+      expect(JSON.stringify(messagesOf([turn], name))).not.toContain('reasoning')
+    }
+  })
+
   test('that was sealed is sent back unchanged, with its text in its field', () => {
     const signed = { type: 'reasoning.text', signature: 'c2ln', format: 'anthropic-claude-v1', index: 0 }
     const encrypted = { type: 'reasoning.encrypted', data: 'c2VjcmV0', id: 'rs_1', format: 'openai-responses-v1' }
