@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { suggestion } from '../../shared/nearest-name.ts'
-import type { BedrockConfig, EndpointConfig, ProviderConfig } from '../models/config.ts'
+import type { BedrockConfig, EndpointConfig, ProviderConfig, VertexConfig } from '../models/config.ts'
 import { ENDPOINT_KINDS, KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } from '../models/well-known-providers.ts'
 import { BEDROCK, bedrockOfEnvironment, bedrockSettings } from './bedrock.ts'
 import { readCertificates } from './certificates.ts'
@@ -12,10 +12,11 @@ import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { timeoutsEntry } from './timeouts.ts'
 import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
+import { projectOf, VERTEX, vertexSettings } from './vertex.ts'
 
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
-const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK]
+const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK, VERTEX]
 /** The format of a region. Policies use the same format. */
 const REGION = /^[a-z0-9]+(-[a-z0-9]+)*$/
 /** Headers that the HTTP client sets itself, for the connection or the body. */
@@ -60,9 +61,38 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
     ca: ca.optional(),
   }
 
+  const given = { name, keys: new Set(isObject(entry) ? Object.keys(entry) : []) }
+  const region = z
+    .string('must be the name of a region, such as "eu" or "eu-west-1"')
+    .regex(REGION, 'must be the name of a region in lower case, such as "eu" or "eu-west-1"')
+    .optional()
+  if ((kindIn(entry) ?? name) === VERTEX) {
+    const kind = z.literal(VERTEX, `must be one of ${KINDS.join(', ')}`)
+    return section(
+      { kind: kind.optional(), ...vertexSettings(given, sources, secret), region, ...offer },
+      'must be the settings of a provider, such as location',
+    ).transform(
+      valueFrom(
+        (settings): VertexConfig => ({
+          name,
+          kind: VERTEX,
+          publisher: settings.publisher ?? 'google',
+          project: projectOf(settings.project, settings.credentials),
+          location: settings.location,
+          baseUrl: settings.base_url,
+          credentials: settings.credentials?.credentials,
+          headers: settings.headers ?? {},
+          ...offeredOf(settings.models),
+          ...(settings.prices && { prices: settings.prices }),
+          ...(settings.timeouts && { timeouts: settings.timeouts }),
+          ...(settings.region !== undefined && { region: settings.region }),
+          ...connectionOf(settings),
+        }),
+      ),
+    )
+  }
   if ((kindIn(entry) ?? name) === BEDROCK) {
     const kind = z.literal(BEDROCK, `must be one of ${KINDS.join(', ')}`)
-    const given = { name, keys: new Set(isObject(entry) ? Object.keys(entry) : []) }
     return section(
       { kind: kind.optional(), ...bedrockSettings(given, sources.env, secret), ...offer },
       'must be the settings of a provider, such as region',
@@ -94,7 +124,9 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   const apiKey = secret(`is missing; set it here or in the environment variable ${keyVariable}`)
   const checkedKey = apiKey.transform(valueFrom(parseApiKey))
   const baseUrl = z
-    .string({ error: ({ input }) => (input === undefined ? noAddress(name, isAzure) : 'must be a URL in quotes') })
+    .string({
+      error: ({ input }) => (input === undefined ? noAddress(name, isAzure, wellKnown) : 'must be a URL in quotes'),
+    })
     .transform(valueFrom(parseBaseUrl))
 
   return section(
@@ -120,10 +152,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         .enum(['chat', 'responses'], 'must be "chat" or "responses"')
         .optional()
         .transform(valueFrom((api) => checkApi(api, kindIn(entry) ?? wellKnown?.kind ?? 'openai'))),
-      region: z
-        .string('must be the name of a region, such as "eu" or "eu-west-1"')
-        .regex(REGION, 'must be the name of a region in lower case, such as "eu" or "eu-west-1"')
-        .optional(),
+      region,
       ...offer,
     },
     'must be the settings of a provider, such as api_key',
@@ -270,13 +299,15 @@ function checkKind(kind: string): (typeof ENDPOINT_KINDS)[number] {
   throw new ValueFault(`"${kind}" is not a kind of provider${suggestion(kind, KINDS)}; use one of ${KINDS.join(', ')}`)
 }
 
-const noAddress = (name: string, isAzure: boolean): string =>
+const noAddress = (name: string, isAzure: boolean, wellKnown: WellKnownProvider | undefined): string =>
   isAzure
     ? 'is missing; set the URL of your resource, such as https://NAME.openai.azure.com'
-    : `is missing; set the URL of the server, because "${name}" is not a well-known provider${suggestion(
-        name,
-        WELL_KNOWN_NAMES.filter((known) => known !== name),
-      )}`
+    : wellKnown
+      ? `is missing; set the URL of your account, because ${name} has a separate URL for each customer`
+      : `is missing; set the URL of the server, because "${name}" is not a well-known provider${suggestion(
+          name,
+          WELL_KNOWN_NAMES.filter((known) => known !== name),
+        )}`
 
 function checkHeaders(headers: Record<string, string>): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
