@@ -1089,7 +1089,7 @@ describe('bedrock', () => {
     [
       '{region: eu-central-1, kind: 1, api_key: k}',
       '',
-      ['kind: must be one of openai, azure, anthropic, google, bedrock'],
+      ['kind: must be one of openai, azure, anthropic, google, cohere, bedrock, vertex'],
     ],
     ['{region: eu-central-1, api_key: k, api_version: "2024-10-21"}', '', ['api_version: unknown key']],
   ])('%s is rejected', (entry, variable, reasons) => {
