@@ -148,7 +148,9 @@ describe('sources', () => {
   })
 
   test('variables of the command line client and of other programs have no effect', () => {
-    expect(good({ env: { AIGW_PROFILE: 'home', AIGW_BASE_URL: 'x', COHERE_API_KEY: 'x' } })).toEqual(good({}))
+    expect(good({ env: { AIGW_PROFILE: 'home', AIGW_BASE_URL: 'x', GOOGLE_APPLICATION_CREDENTIALS: 'x' } })).toEqual(
+      good({}),
+    )
   })
 
   test('AIGW_MASTER_KEY_FILE names a file with 32 bytes in hex or base64; errors never show other content of it', () => {
@@ -1211,6 +1213,7 @@ describe('delivered files', () => {
       '/creds/bootstrap-key': KEY,
       '/creds/database-url': 'postgres://u:p@h/d',
       '/etc/aigw/secrets/house-key': 'k',
+      '/etc/aigw/secrets/vertex.json': JSON.stringify(keyFile('https://oauth2.example/token')),
     },
   }
   const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
