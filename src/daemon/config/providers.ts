@@ -11,8 +11,16 @@ import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { timeoutsEntry } from './timeouts.ts'
-import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
+import { parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
 import { projectOf, VERTEX, vertexSettings } from './vertex.ts'
+import {
+  knownApiVersion,
+  knownBaseUrl,
+  knownKey,
+  knownKeyVariable,
+  knowsAddress,
+  parseApiVersion,
+} from './well-known.ts'
 
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
@@ -241,34 +249,6 @@ function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefi
   return Object.hasOwn(WELL_KNOWN_PROVIDERS, kind) ? WELL_KNOWN_PROVIDERS[kind] : undefined
 }
 
-/** Returns the first of the provider's environment variables that contains a key, if any. */
-const knownKeyVariable = (wellKnown: WellKnownProvider | undefined, env: ConfigSources['env']): string | undefined =>
-  wellKnown?.keyVariables.find((variable) => env[variable])
-
-const addressVariable = ({ baseUrlVariable }: WellKnownProvider, env: ConfigSources['env']) =>
-  baseUrlVariable !== undefined && env[baseUrlVariable] ? baseUrlVariable : undefined
-
-const knowsAddress = (wellKnown: WellKnownProvider, env: ConfigSources['env']): boolean =>
-  wellKnown.baseUrl !== undefined || addressVariable(wellKnown, env) !== undefined
-
-/** Call this function only if `knowsAddress` returns true. */
-function knownBaseUrl(wellKnown: WellKnownProvider, env: ConfigSources['env']): string {
-  const variable = addressVariable(wellKnown, env)
-  return variable === undefined
-    ? (wellKnown.baseUrl ?? '')
-    : ofVariable(variable, () => parseBaseUrl(env[variable] ?? ''))
-}
-
-function knownKey(wellKnown: WellKnownProvider, env: ConfigSources['env']): string | undefined {
-  const variable = knownKeyVariable(wellKnown, env)
-  return variable === undefined ? undefined : ofVariable(variable, () => parseApiKey(env[variable] ?? ''))
-}
-
-function knownApiVersion({ apiVersionVariable }: WellKnownProvider, env: ConfigSources['env']): string | undefined {
-  const version = apiVersionVariable === undefined ? undefined : env[apiVersionVariable]
-  return version ? ofVariable(apiVersionVariable, () => parseApiVersion(version)) : undefined
-}
-
 function checkApi(api: EndpointConfig['api'], kind: string): EndpointConfig['api'] {
   if (api !== undefined && kind !== 'openai' && kind !== 'azure')
     throw new ValueFault('applies only to kind: openai and kind: azure; remove it')
@@ -284,11 +264,6 @@ function checkApiVersion(
   if (version === undefined) return isAzure && wellKnown ? knownApiVersion(wellKnown, env) : undefined
   if (!isAzure) throw new ValueFault('applies only to kind: azure; remove it')
   return parseApiVersion(version)
-}
-
-function parseApiVersion(text: string): string {
-  if (/^(\d{4}-\d{2}-\d{2}(-preview)?|preview|latest)$/.test(text)) return text
-  throw new ValueFault(`"${text}" is not a version of the Azure API; write a date, such as "2024-10-21"`)
 }
 
 /** Validates the kind of an entry. Entries of kind `bedrock` are validated elsewhere. */

@@ -239,13 +239,12 @@ export const OPENAI_FAMILY: Readonly<Record<string, FamilyMember>> = {
     baseUrl: 'https://api.deepinfra.com/v1/openai',
     keyVariables: ['DEEPINFRA_API_KEY'],
     lacksRoutes: NO_RANKS,
-    // Only `auto` and `none` are documented.
-    differs: { lacks: ['tool_choice'] },
   },
   sambanova: {
     baseUrl: 'https://api.sambanova.ai/v1',
     keyVariables: ['SAMBANOVA_API_KEY'],
     lacksRoutes: NO_RANKS,
+    // The documentation says that these are ignored.
     differs: { lacks: ['logprobs', 'penalties', 'seed'] },
   },
   nebius: {
@@ -279,8 +278,8 @@ export const OPENAI_FAMILY: Readonly<Record<string, FamilyMember>> = {
     keyVariables: ['MINIMAX_API_KEY'],
     otherHosts: ['api.minimaxi.com'],
     lacksRoutes: NO_RANKS,
-    // The documentation says that penalties are ignored, and that images are not accepted.
-    differs: { lacks: ['images', 'penalties'] },
+    // The documentation says that penalties are ignored.
+    differs: { lacks: ['penalties'] },
   },
   stepfun: {
     baseUrl: 'https://api.stepfun.com/v1',

@@ -25,8 +25,8 @@ const OUTCOMES = new Map<string, Ending['outcome']>([
 ])
 
 function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
-  /** The place of each call in the answer, by its index in the stream. */
-  const calls = new Map<unknown, number>()
+  /** The calls by their index in the stream. `index` is the place in the answer. */
+  const calls = new Map<unknown, { index: number; hasText: boolean }>()
   let started = false
 
   return function decode({ data, cut }, draft) {
@@ -55,14 +55,16 @@ function createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void {
         return
       case 'tool-call-start':
         if (calls.has(event.index)) throw unreadableError('a tool call that starts twice')
-        calls.set(event.index, calls.size)
-        draft.parts.push(toToolCall(member(message, 'tool_calls'), calls.size - 1))
+        draft.parts.push(toToolCall(member(message, 'tool_calls'), calls.size))
+        calls.set(event.index, { index: calls.size, hasText: false })
         return
       case 'tool-call-delta': {
-        const index = calls.get(event.index)
-        if (index === undefined) throw unreadableError('a piece of a tool call that has not started')
-        const text = textIn(member(member(member(message, 'tool_calls'), 'function'), 'arguments'))
-        if (text !== '') draft.parts.push({ type: 'tool_call', index, arguments: text })
+        const call = calls.get(event.index)
+        if (!call) throw unreadableError('a piece of a tool call that has not started')
+        const piece = textIn(member(member(member(message, 'tool_calls'), 'function'), 'arguments'))
+        const text = call.hasText ? piece : withoutNull(piece)
+        call.hasText ||= text !== ''
+        if (text !== '') draft.parts.push({ type: 'tool_call', index: call.index, arguments: text })
         return
       }
       case 'message-end': {
@@ -124,8 +126,12 @@ function toToolCall(call: unknown, index: number): ChatPart {
   const id = textIn(member(call, 'id'))
   const name = textIn(member(member(call, 'function'), 'name'))
   if (id === '' || name === '') throw unreadableError('a tool call without a name')
-  return { type: 'tool_call', index, id, name, arguments: textIn(member(member(call, 'function'), 'arguments')) }
+  const text = withoutNull(textIn(member(member(call, 'function'), 'arguments')))
+  return { type: 'tool_call', index, id, name, arguments: text }
 }
+
+/** Cohere writes `null` as the arguments of a tool without parameters. */
+const withoutNull = (text: string): string => (text === 'null' ? '' : text)
 
 function endingOf(reason: unknown): Ending {
   if (typeof reason !== 'string' || reason === '') throw truncatedError()

@@ -184,11 +184,21 @@ describe('streams', () => {
       delta: { message: { tool_calls: { function: { arguments: json } } } },
     })
     const plan = { type: 'tool-plan-delta', delta: { message: { tool_plan: 'I ask.' } } }
-    const events = [START, plan, call(0, 'weather'), piece(0, '{"city":'), piece(0, '"Bonn"}'), call(1, 'clock')]
+    const events = [
+      START,
+      plan,
+      call(0, 'weather'),
+      piece(0, '{"city":'),
+      piece(0, '"Bonn","at":'),
+      piece(0, 'null'),
+      piece(0, '}'),
+      call(1, 'clock'),
+      piece(1, 'null'),
+    ]
     expect(play(...events, { type: 'tool-call-end', index: 1 }, end('TOOL_CALL', { usage }))).toMatchObject({
       text: 'I ask.',
       toolCalls: [
-        { id: 'weather_1', name: 'weather', arguments: '{"city":"Bonn"}' },
+        { id: 'weather_1', name: 'weather', arguments: '{"city":"Bonn","at":null}' },
         { id: 'clock_1', name: 'clock', arguments: '' },
       ],
       outcome: 'complete',
@@ -214,6 +224,13 @@ describe('streams', () => {
     ['that are filtered', [START, end('ERROR_TOXIC')], { outcome: 'filtered' }],
   ])('%s', (_, events, expected) => {
     expect(play(...events)).toMatchObject(expected)
+  })
+
+  test('are never complete if they break off, wherever they break off', () => {
+    const whole = Buffer.concat([START, text('Hel'), text('lo'), end('COMPLETE', { usage })].map(event))
+    for (let length = 0; length < whole.length - 2; length++) {
+      expect(playback.stream([whole.subarray(0, length)]), `${length} bytes`).toMatchObject({ outcome: 'truncated' })
+    }
   })
 
   test('need no [DONE], and ignore citations and unknown events', () => {
