@@ -46,9 +46,9 @@ function claude(given: Partial<VertexOptions> = {}): Made {
   return { provider: upstream.closeAfter(claudeOnVertex(options(given), { clock })), clock }
 }
 
-const { signal } = new AbortController()
+const signal = () => new AbortController().signal
 const ask = (provider: Provider, more: Partial<ProviderCall> = {}) =>
-  playCall(provider.chat(testCall({ model: 'gemini-2.5-pro', ...more }), signal))
+  playCall(provider.chat(testCall({ model: 'gemini-2.5-pro', ...more }), signal()))
 const paths = () => upstream.requests.map(({ path }) => path)
 const CHAT =
   '/v1beta1/projects/house-123/locations/europe-west4/publishers/google/models/gemini-2.5-pro:generateContent'
@@ -186,7 +186,7 @@ test('Gemini on Vertex counts tokens and embeds texts in the forms of Vertex AI'
   const { provider } = gemini()
   const tools = [{ name: 'weather', parameters: { type: 'object' } }]
   const counted = testCall({ model: 'gemini-2.5-pro', system: 'Be brief.', options: { tools, toolChoice: 'required' } })
-  expect(await provider.countTokens(counted, signal)).toBe(31)
+  expect(await provider.countTokens(counted, signal())).toBe(31)
   expect(upstream.requests.at(-1)?.path).toBe(CHAT.replace('generateContent', 'countTokens'))
   expect(Object.keys(upstream.requests.at(-1)?.body as object).toSorted()).toEqual([
     ...['contents', 'generationConfig', 'systemInstruction', 'tools'],
@@ -194,7 +194,7 @@ test('Gemini on Vertex counts tokens and embeds texts in the forms of Vertex AI'
 
   const native = { origin: 'google', fields: { taskType: 'RETRIEVAL_QUERY' } }
   const call = { model: 'text-embedding-005', input: ['a', 'b'], dimensions: 2, native, attemptMs: 5_000 }
-  expect(await provider.embed(call, signal)).toMatchObject({
+  expect(await provider.embed(call, signal())).toMatchObject({
     vectors: [
       [0.5, 1],
       [2, 3],
@@ -211,7 +211,7 @@ test('Gemini on Vertex counts tokens and embeds texts in the forms of Vertex AI'
       parameters: { outputDimensionality: 2, autoTruncate: false },
     },
   })
-  await expect(provider.embed({ ...call, model: 'gemini-embedding-001' }, signal)).rejects.toThrow(
+  await expect(provider.embed({ ...call, model: 'gemini-embedding-001' }, signal())).rejects.toThrow(
     'at most 1 texts per request for this model, not 2',
   )
 })
@@ -229,7 +229,7 @@ test('Claude on Vertex has the model in the path and the version in the body', a
   upstream.script(token('ya29.one'), replyJson(CLAUDE), replyRaw(stream.join('')), replyRaw(broken))
   const { provider } = claude()
   const call = testCall({ model: 'claude-sonnet-4-5@20250929' })
-  expect(await playMessages(provider.chat(call, signal))).toMatchObject({ text: 'Hello.', usage: { inputTokens: 3 } })
+  expect(await playMessages(provider.chat(call, signal()))).toMatchObject({ text: 'Hello.', usage: { inputTokens: 3 } })
   expect(upstream.requests.at(-1)).toMatchObject({
     path: `${at}/claude-sonnet-4-5@20250929:rawPredict`,
     headers: { authorization: 'Bearer ya29.one' },
@@ -241,12 +241,12 @@ test('Claude on Vertex has the model in the path and the version in the body', a
     stream: false,
   })
 
-  expect(await playMessages(provider.chat({ ...call, stream: true }, signal))).toMatchObject({ text: 'Hello.' })
+  expect(await playMessages(provider.chat({ ...call, stream: true }, signal()))).toMatchObject({ text: 'Hello.' })
   expect(upstream.requests.at(-1)?.path).toBe(`${at}/claude-sonnet-4-5@20250929:streamRawPredict`)
-  expect(await playMessages(provider.chat({ ...call, stream: true }, signal))).toMatchObject({ outcome: 'truncated' })
+  expect(await playMessages(provider.chat({ ...call, stream: true }, signal()))).toMatchObject({ outcome: 'truncated' })
 
   upstream.script(replyJson({ input_tokens: 12 }))
-  expect(await provider.countTokens(call, signal)).toBe(12)
+  expect(await provider.countTokens(call, signal())).toBe(12)
   expect(upstream.requests.at(-1)).toMatchObject({
     path: `${at}/count-tokens:rawPredict`,
     body: { anthropic_version: 'vertex-2023-10-16', model: 'claude-sonnet-4-5@20250929' },
