@@ -407,10 +407,12 @@ function watchSecretsOf({ bootstrapKey, masterKey, providers }: Config): void {
   if (masterKey !== undefined) secretWatch.addSecret('the master key', masterKey)
   for (const provider of providers) {
     if (provider.apiKey !== undefined) secretWatch.addSecret('the key of a provider', provider.apiKey)
-    const keys = provider.kind === 'bedrock' ? [] : (provider.apiKeys ?? [])
+    const keys = 'apiKeys' in provider ? (provider.apiKeys ?? []) : []
     for (const { key } of keys) secretWatch.addSecret('one of the keys of a provider', key)
     for (const value of Object.values(provider.headers)) secretWatch.addSecret('a header for a provider', value)
     const { secretAccessKey = '', sessionToken = '' } = (provider.kind === 'bedrock' && provider.credentials) || {}
-    for (const value of [secretAccessKey, sessionToken]) secretWatch.addSecret('credentials of a provider', value)
+    const { privateKey = '' } = (provider.kind === 'vertex' && provider.credentials) || {}
+    for (const value of [secretAccessKey, sessionToken, privateKey])
+      secretWatch.addSecret('credentials of a provider', value)
   }
 }

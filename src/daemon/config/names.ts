@@ -77,7 +77,7 @@ export function faultsOfNames(
   providers: readonly ProviderConfig[],
   discoverLocal: boolean,
 ): string[] {
-  const found = Object.entries(WELL_KNOWN_PROVIDERS).flatMap(([name, { isLocal }]) => (isLocal ? [name] : []))
+  const found = Object.entries(WELL_KNOWN_PROVIDERS).flatMap(([name, { isDiscovered }]) => (isDiscovered ? [name] : []))
   const known = new Map<string, readonly string[] | undefined>([
     ['local', undefined],
     ...(discoverLocal ? found.map((name) => [name, undefined] as const) : []),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { suggestion } from '../../shared/nearest-name.ts'
-import type { BedrockConfig, EndpointConfig, ProviderConfig } from '../models/config.ts'
+import type { BedrockConfig, EndpointConfig, ProviderConfig, VertexConfig } from '../models/config.ts'
 import { ENDPOINT_KINDS, KINDS, WELL_KNOWN_PROVIDERS, type WellKnownProvider } from '../models/well-known-providers.ts'
 import { BEDROCK, bedrockOfEnvironment, bedrockSettings } from './bedrock.ts'
 import { readCertificates } from './certificates.ts'
@@ -11,11 +11,20 @@ import { resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { timeoutsEntry } from './timeouts.ts'
-import { ofVariable, parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
+import { parseApiKey, parseBaseUrl, ValueFault } from './values.ts'
+import { projectOf, VERTEX, vertexSettings } from './vertex.ts'
+import {
+  knownApiVersion,
+  knownBaseUrl,
+  knownKey,
+  knownKeyVariable,
+  knowsAddress,
+  parseApiVersion,
+} from './well-known.ts'
 
 const PROVIDER_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
-const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK]
+const WELL_KNOWN_NAMES = [...Object.keys(WELL_KNOWN_PROVIDERS), BEDROCK, VERTEX]
 /** The format of a region. Policies use the same format. */
 const REGION = /^[a-z0-9]+(-[a-z0-9]+)*$/
 /** Headers that the HTTP client sets itself, for the connection or the body. */
@@ -60,9 +69,38 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
     ca: ca.optional(),
   }
 
+  const given = { name, keys: new Set(isObject(entry) ? Object.keys(entry) : []) }
+  const region = z
+    .string('must be the name of a region, such as "eu" or "eu-west-1"')
+    .regex(REGION, 'must be the name of a region in lower case, such as "eu" or "eu-west-1"')
+    .optional()
+  if ((kindIn(entry) ?? name) === VERTEX) {
+    const kind = z.literal(VERTEX, `must be one of ${KINDS.join(', ')}`)
+    return section(
+      { kind: kind.optional(), ...vertexSettings(given, sources, secret), region, ...offer },
+      'must be the settings of a provider, such as location',
+    ).transform(
+      valueFrom(
+        (settings): VertexConfig => ({
+          name,
+          kind: VERTEX,
+          publisher: settings.publisher ?? 'google',
+          project: projectOf(settings.project, settings.credentials),
+          location: settings.location,
+          baseUrl: settings.base_url,
+          credentials: settings.credentials?.credentials,
+          headers: settings.headers ?? {},
+          ...offeredOf(settings.models),
+          ...(settings.prices && { prices: settings.prices }),
+          ...(settings.timeouts && { timeouts: settings.timeouts }),
+          ...(settings.region !== undefined && { region: settings.region }),
+          ...connectionOf(settings),
+        }),
+      ),
+    )
+  }
   if ((kindIn(entry) ?? name) === BEDROCK) {
     const kind = z.literal(BEDROCK, `must be one of ${KINDS.join(', ')}`)
-    const given = { name, keys: new Set(isObject(entry) ? Object.keys(entry) : []) }
     return section(
       { kind: kind.optional(), ...bedrockSettings(given, sources.env, secret), ...offer },
       'must be the settings of a provider, such as region',
@@ -94,7 +132,9 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
   const apiKey = secret(`is missing; set it here or in the environment variable ${keyVariable}`)
   const checkedKey = apiKey.transform(valueFrom(parseApiKey))
   const baseUrl = z
-    .string({ error: ({ input }) => (input === undefined ? noAddress(name, isAzure) : 'must be a URL in quotes') })
+    .string({
+      error: ({ input }) => (input === undefined ? noAddress(name, isAzure, wellKnown) : 'must be a URL in quotes'),
+    })
     .transform(valueFrom(parseBaseUrl))
 
   return section(
@@ -120,10 +160,7 @@ export function providerEntry(name: string, entry: unknown, sources: ConfigSourc
         .enum(['chat', 'responses'], 'must be "chat" or "responses"')
         .optional()
         .transform(valueFrom((api) => checkApi(api, kindIn(entry) ?? wellKnown?.kind ?? 'openai'))),
-      region: z
-        .string('must be the name of a region, such as "eu" or "eu-west-1"')
-        .regex(REGION, 'must be the name of a region in lower case, such as "eu" or "eu-west-1"')
-        .optional(),
+      region,
       ...offer,
     },
     'must be the settings of a provider, such as api_key',
@@ -212,34 +249,6 @@ function findWellKnown(name: string, entry: unknown): WellKnownProvider | undefi
   return Object.hasOwn(WELL_KNOWN_PROVIDERS, kind) ? WELL_KNOWN_PROVIDERS[kind] : undefined
 }
 
-/** Returns the first of the provider's environment variables that contains a key, if any. */
-const knownKeyVariable = (wellKnown: WellKnownProvider | undefined, env: ConfigSources['env']): string | undefined =>
-  wellKnown?.keyVariables.find((variable) => env[variable])
-
-const addressVariable = ({ baseUrlVariable }: WellKnownProvider, env: ConfigSources['env']) =>
-  baseUrlVariable !== undefined && env[baseUrlVariable] ? baseUrlVariable : undefined
-
-const knowsAddress = (wellKnown: WellKnownProvider, env: ConfigSources['env']): boolean =>
-  wellKnown.baseUrl !== undefined || addressVariable(wellKnown, env) !== undefined
-
-/** Call this function only if `knowsAddress` returns true. */
-function knownBaseUrl(wellKnown: WellKnownProvider, env: ConfigSources['env']): string {
-  const variable = addressVariable(wellKnown, env)
-  return variable === undefined
-    ? (wellKnown.baseUrl ?? '')
-    : ofVariable(variable, () => parseBaseUrl(env[variable] ?? ''))
-}
-
-function knownKey(wellKnown: WellKnownProvider, env: ConfigSources['env']): string | undefined {
-  const variable = knownKeyVariable(wellKnown, env)
-  return variable === undefined ? undefined : ofVariable(variable, () => parseApiKey(env[variable] ?? ''))
-}
-
-function knownApiVersion({ apiVersionVariable }: WellKnownProvider, env: ConfigSources['env']): string | undefined {
-  const version = apiVersionVariable === undefined ? undefined : env[apiVersionVariable]
-  return version ? ofVariable(apiVersionVariable, () => parseApiVersion(version)) : undefined
-}
-
 function checkApi(api: EndpointConfig['api'], kind: string): EndpointConfig['api'] {
   if (api !== undefined && kind !== 'openai' && kind !== 'azure')
     throw new ValueFault('applies only to kind: openai and kind: azure; remove it')
@@ -257,11 +266,6 @@ function checkApiVersion(
   return parseApiVersion(version)
 }
 
-function parseApiVersion(text: string): string {
-  if (/^(\d{4}-\d{2}-\d{2}(-preview)?|preview|latest)$/.test(text)) return text
-  throw new ValueFault(`"${text}" is not a version of the Azure API; write a date, such as "2024-10-21"`)
-}
-
 /** Validates the kind of an entry. Entries of kind `bedrock` are validated elsewhere. */
 function checkKind(kind: string): (typeof ENDPOINT_KINDS)[number] {
   const known = ENDPOINT_KINDS.find((one) => one === kind)
@@ -270,13 +274,15 @@ function checkKind(kind: string): (typeof ENDPOINT_KINDS)[number] {
   throw new ValueFault(`"${kind}" is not a kind of provider${suggestion(kind, KINDS)}; use one of ${KINDS.join(', ')}`)
 }
 
-const noAddress = (name: string, isAzure: boolean): string =>
+const noAddress = (name: string, isAzure: boolean, wellKnown: WellKnownProvider | undefined): string =>
   isAzure
     ? 'is missing; set the URL of your resource, such as https://NAME.openai.azure.com'
-    : `is missing; set the URL of the server, because "${name}" is not a well-known provider${suggestion(
-        name,
-        WELL_KNOWN_NAMES.filter((known) => known !== name),
-      )}`
+    : wellKnown
+      ? `is missing; set the URL of your account, because ${name} has a separate URL for each customer`
+      : `is missing; set the URL of the server, because "${name}" is not a well-known provider${suggestion(
+          name,
+          WELL_KNOWN_NAMES.filter((known) => known !== name),
+        )}`
 
 function checkHeaders(headers: Record<string, string>): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {

@@ -1,11 +1,18 @@
 import type { ProviderConfig } from './config.ts'
 import type { CallLocation } from './provider.ts'
 import { bedrockBaseUrl } from './providers/bedrock/address.ts'
+import { vertexBaseUrl } from './providers/vertex/address.ts'
 
 /** Returns a function from a model's name at the provider to the location where calls to the model are processed. */
 export function locationsOf(config: ProviderConfig): (model: string) => CallLocation {
   if (config.kind === 'local') return () => 'here'
   const region = config.region?.toLowerCase()
+  if (config.kind === 'vertex') {
+    const { location: place, baseUrl = vertexBaseUrl(place) } = config
+    // Google chooses the region of calls to the global location.
+    const location = { host: hostOf(baseUrl), region: region ?? (place === 'global' ? undefined : place) }
+    return () => location
+  }
   if (config.kind !== 'bedrock') {
     const location = { host: hostOf(config.baseUrl), region }
     return () => location

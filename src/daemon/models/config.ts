@@ -2,9 +2,9 @@
 import type { FailureReason } from './provider.ts'
 
 /** The API that a provider implements. */
-export type ProviderKind = 'openai' | 'azure' | 'anthropic' | 'google' | 'bedrock' | 'local'
+export type ProviderKind = 'openai' | 'azure' | 'anthropic' | 'google' | 'cohere' | 'bedrock' | 'vertex' | 'local'
 
-export type ProviderConfig = EndpointConfig | BedrockConfig
+export type ProviderConfig = EndpointConfig | BedrockConfig | VertexConfig
 
 /** A name of the configuration that stands for models. */
 export type ModelName = { name: string; targets: readonly NamedTarget[] }
@@ -32,7 +32,7 @@ export type ModelFacts = {
 export type EndpointConfig = {
   /** The prefix of `<provider>/<model>`. */
   name: string
-  kind: Exclude<ProviderKind, 'bedrock'>
+  kind: Exclude<ProviderKind, 'bedrock' | 'vertex'>
   baseUrl: string
   apiKey: string | undefined
   /** Set if the provider has several keys; `apiKey` is then the first of them. */
@@ -94,6 +94,36 @@ export type BedrockConfig = Pick<
 }
 
 export type AwsCredentials = { accessKeyId: string; secretAccessKey: string; sessionToken?: string | undefined }
+
+export const VERTEX_PUBLISHERS = ['google', 'anthropic'] as const
+
+export type VertexConfig = Pick<
+  EndpointConfig,
+  'name' | 'headers' | 'models' | 'facts' | 'region' | 'proxy' | 'ca' | 'prices' | 'timeouts'
+> & {
+  kind: 'vertex'
+  /** Whose models the provider has. Each publisher has an API of its own. */
+  publisher: (typeof VERTEX_PUBLISHERS)[number]
+  /** The Google Cloud project. */
+  project: string
+  /** The location whose servers are called, such as `europe-west4`, `eu` or `global`. */
+  location: string
+  /** Undefined: Google's address for the location. */
+  baseUrl: string | undefined
+  /** Undefined: the server at `baseUrl` needs no credentials, or `headers` contain them. */
+  credentials: GoogleCredentials | undefined
+  apiKey?: undefined
+}
+
+/** The key of a Google service account. */
+export type GoogleCredentials = {
+  clientEmail: string
+  /** PEM */
+  privateKey: string
+  privateKeyId: string | undefined
+  /** The address at which an assertion is exchanged for an access token. */
+  tokenUrl: string
+}
 
 export const SCRIPT_FINISHES = ['stop', 'tool_calls', 'length', 'content_filter'] as const
 export const SCRIPT_FAILURES = [

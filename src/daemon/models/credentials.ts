@@ -21,13 +21,15 @@ export function secretsOf({ providers, proxies = {} }: CredentialConfig): Config
   const urls = addresses.flatMap((address) => (address && URL.canParse(address) ? new URL(address) : []))
   const ofProviders = providers.flatMap((provider) => {
     const { accessKeyId, secretAccessKey, sessionToken } = (provider.kind === 'bedrock' && provider.credentials) || {}
-    const keys = provider.kind === 'bedrock' ? [] : (provider.apiKeys ?? [])
+    const keys = 'apiKeys' in provider ? (provider.apiKeys ?? []) : []
+    const { privateKey } = (provider.kind === 'vertex' && provider.credentials) || {}
     return [
       ...keys.map(({ key }) => key),
       provider.apiKey,
       accessKeyId,
       secretAccessKey,
       sessionToken,
+      privateKey,
       ...Object.values(provider.headers),
     ]
   })

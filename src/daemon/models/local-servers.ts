@@ -22,7 +22,7 @@ export type LocalServers = {
 }
 
 const LOCAL_SERVERS: readonly LocalServer[] = Object.entries(WELL_KNOWN_PROVIDERS).flatMap(
-  ([name, { baseUrl, isLocal }]) => (isLocal && baseUrl !== undefined ? [{ name, baseUrl }] : []),
+  ([name, { baseUrl, isDiscovered }]) => (isDiscovered && baseUrl !== undefined ? [{ name, baseUrl }] : []),
 )
 
 /** Finds model servers on this machine that are not configured. Skips names in `configured`. */

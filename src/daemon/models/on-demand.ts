@@ -12,7 +12,7 @@ export function providerOnDemand<Loaded extends Provider>(
     provider: () => Promise<Loaded>,
   ) => Pick<
     Provider,
-    'embed' | 'countTokens' | 'needsMaxTokens' | 'leastThinkingTokens' | 'origin' | 'supports' | 'drops'
+    'embed' | 'rerank' | 'countTokens' | 'needsMaxTokens' | 'leastThinkingTokens' | 'origin' | 'supports' | 'drops'
   > = () => ({}),
 ): Provider {
   let loading: Promise<Loaded> | undefined

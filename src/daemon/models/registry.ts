@@ -4,13 +4,14 @@ import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../platform/log.ts'
 import type { ResolveHost } from '../platform/network/name-cache.ts'
 import { locationsOf } from './call-location.ts'
-import type { ModelTimeouts, ProviderConfig } from './config.ts'
+import type { ModelTimeouts, ProviderConfig, VertexConfig } from './config.ts'
 import { providerOnDemand } from './on-demand.ts'
 import { ORIGIN as GOOGLE_ORIGIN } from './part-signature.ts'
 import { openPool, type ProviderDeps } from './pool.ts'
 import type { CallLocation, Provider } from './provider.ts'
 import { leastThinkingTokens } from './providers/anthropic/thinking-models.ts'
 import { droppedOnBedrock, supportsOnBedrock } from './providers/bedrock/supported.ts'
+import { droppedByCohere } from './providers/cohere/supported.ts'
 import { droppedByGoogle } from './providers/google/supported.ts'
 import { azureProvider, openAiProvider } from './providers/openai/provider.ts'
 import { type ProxySettings, proxyFor } from './proxy.ts'
@@ -128,7 +129,7 @@ export function createProviderRegistry(
 
 /** Returns one configuration for each key of a provider. */
 function withEachKey(config: ProviderConfig): { config: ProviderConfig; weight: number }[] {
-  if (config.kind === 'bedrock' || !config.apiKeys) return [{ config, weight: 1 }]
+  if (!('apiKeys' in config) || !config.apiKeys) return [{ config, weight: 1 }]
   return config.apiKeys.map(({ key, weight }) => ({ config: { ...config, apiKey: key }, weight }))
 }
 
@@ -153,10 +154,10 @@ function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
           return anthropicProvider(config, deps)
         },
         (provider) => ({
+          ...counting(provider),
           origin: 'anthropic',
           needsMaxTokens: true,
           leastThinkingTokens,
-          countTokens: async (call, signal) => (await provider()).countTokens(call, signal),
         }),
       )
     case 'google':
@@ -168,11 +169,26 @@ function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
         },
         (provider) => ({
           ...embedding(provider),
+          ...counting(provider),
           origin: GOOGLE_ORIGIN,
-          countTokens: async (call, signal) => (await provider()).countTokens(call, signal),
           drops: droppedByGoogle,
         }),
       )
+    case 'cohere':
+      return providerOnDemand(
+        config,
+        async () => {
+          const { cohereProvider } = await import('./providers/cohere/provider.ts')
+          return cohereProvider(config, deps)
+        },
+        (provider) => ({
+          ...embedding(provider),
+          rerank: async (call, signal) => (await provider()).rerank(call, signal),
+          drops: droppedByCohere,
+        }),
+      )
+    case 'vertex':
+      return config.publisher === 'google' ? geminiOnVertex(config, deps) : claudeOnVertex(config, deps)
     case 'bedrock':
       return providerOnDemand(
         config,
@@ -191,6 +207,24 @@ function createProvider(config: ProviderConfig, deps: ProviderDeps): Provider {
       return config satisfies never
   }
 }
+
+const counting = (provider: () => Promise<Required<Pick<Provider, 'countTokens'>>>): Pick<Provider, 'countTokens'> => ({
+  countTokens: async (call, signal) => (await provider()).countTokens(call, signal),
+})
+
+const geminiOnVertex = (config: VertexConfig, deps: ProviderDeps): Provider =>
+  providerOnDemand(
+    config,
+    async () => (await import('./providers/vertex/provider.ts')).geminiOnVertex(config, deps),
+    (provider) => ({ ...embedding(provider), ...counting(provider), origin: GOOGLE_ORIGIN, drops: droppedByGoogle }),
+  )
+
+const claudeOnVertex = (config: VertexConfig, deps: ProviderDeps): Provider =>
+  providerOnDemand(
+    config,
+    async () => (await import('./providers/vertex/provider.ts')).claudeOnVertex(config, deps),
+    (provider) => ({ ...counting(provider), origin: 'anthropic', needsMaxTokens: true, leastThinkingTokens }),
+  )
 
 const timeoutsOf = (own: Readonly<Record<string, ModelTimeouts>>, model: string): ModelTimeouts => ({
   ...own['*'],

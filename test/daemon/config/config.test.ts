@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Config, ConfigFaults, loadConfig } from '../../../src/daemon/config/config.ts'
 import { DEFAULT_LIMITS } from '../../../src/daemon/gateway/config.ts'
+import { accountAt, keyFile } from '../models/providers/vertex/account.ts'
 
 const KEY = `sk-${'0123456789abcdef'.repeat(4)}`
 const OTHER_KEY = `sk-${'f'.repeat(64)}`
@@ -147,7 +148,9 @@ describe('sources', () => {
   })
 
   test('variables of the command line client and of other programs have no effect', () => {
-    expect(good({ env: { AIGW_PROFILE: 'home', AIGW_BASE_URL: 'x', COHERE_API_KEY: 'x' } })).toEqual(good({}))
+    expect(good({ env: { AIGW_PROFILE: 'home', AIGW_BASE_URL: 'x', GOOGLE_APPLICATION_CREDENTIALS: 'x' } })).toEqual(
+      good({}),
+    )
   })
 
   test('AIGW_MASTER_KEY_FILE names a file with 32 bytes in hex or base64; errors never show other content of it', () => {
@@ -979,6 +982,100 @@ describe('facts about models', () => {
   })
 })
 
+describe('vertex', () => {
+  const key = keyFile('https://oauth2.example/token')
+  const files = (text: string, json: object = key) => ({
+    [FILE]: text,
+    '/run/secrets/vertex.json': JSON.stringify(json),
+  })
+  const CREDENTIALS = 'credentials: {file: /run/secrets/vertex.json}'
+  const vertex = {
+    name: 'vertex',
+    kind: 'vertex',
+    publisher: 'google',
+    project: 'house-123',
+    location: 'europe-west4',
+    baseUrl: undefined,
+    credentials: accountAt('https://oauth2.example/token'),
+    headers: {},
+    models: undefined,
+  }
+
+  test('needs a location and the key of a service account, whose project is the default', () => {
+    const text = `providers: {vertex: {location: europe-west4, ${CREDENTIALS}}, claude: {kind: vertex, publisher: anthropic, project: other-1, location: global, region: eu, ${CREDENTIALS}}}`
+    expect(good({ files: files(text) }).providers).toEqual([
+      vertex,
+      { ...vertex, name: 'claude', publisher: 'anthropic', project: 'other-1', location: 'global', region: 'eu' },
+    ])
+  })
+
+  test('reads missing values from the environment, which alone configures nothing', () => {
+    const env = {
+      GOOGLE_APPLICATION_CREDENTIALS: '/run/secrets/vertex.json',
+      GOOGLE_CLOUD_PROJECT: 'from-env',
+      GOOGLE_CLOUD_LOCATION: 'europe-west4',
+    }
+    expect(good({ env, files: files('providers: {vertex: {}}') }).providers).toEqual([
+      { ...vertex, project: 'from-env' },
+    ])
+    expect(good({ env, files: files('') }).providers).toEqual([])
+    expect(
+      faults({ env: { ...env, GOOGLE_CLOUD_LOCATION: 'moon!' }, files: files('providers: {vertex: {}}') }),
+    ).toEqual([
+      expect.stringContaining('environment variable GOOGLE_CLOUD_LOCATION "moon!" is not a location of Vertex AI'),
+    ])
+  })
+
+  test('sends no credentials of the environment to a custom address under another name', () => {
+    const env = { GOOGLE_APPLICATION_CREDENTIALS: '/run/secrets/vertex.json' }
+    const custom = 'project: house-123, location: eu, base_url: "http://h/v1/"'
+    const text = `providers: {house: {kind: vertex, ${custom}}, vertex: {${custom}}}`
+    expect(good({ env, files: files(text) }).providers).toMatchObject([
+      { name: 'house', baseUrl: 'http://h/v1', credentials: undefined },
+      { name: 'vertex', credentials: { privateKeyId: 'key-1' } },
+    ])
+  })
+
+  test.each<[string, object, string]>([
+    [`{${CREDENTIALS}}`, key, 'vertex.location: is missing; set it here, such as europe-west4'],
+    ['{location: eu}', key, 'vertex.credentials: is missing; set the key of a service account'],
+    [`{location: "eu.evil.example/", ${CREDENTIALS}}`, key, 'vertex.location: "eu.evil.example/" is not a location'],
+    [
+      `{location: eu, project: "a/b", ${CREDENTIALS}}`,
+      key,
+      'vertex.project: "a/b" is not the id of a Google Cloud project',
+    ],
+    [`{location: eu, ${CREDENTIALS}}`, { ...key, project_id: undefined }, 'vertex: needs a project; set project'],
+    [`{location: eu, ${CREDENTIALS}}`, [], 'vertex.credentials: is not the JSON key of a service account'],
+    [`{location: eu, ${CREDENTIALS}}`, { ...key, type: 'authorized_user' }, 'vertex.credentials: is not the JSON key'],
+    [`{location: eu, ${CREDENTIALS}}`, { ...key, private_key: 's-secret' }, 'without a valid private_key'],
+    [`{location: eu, ${CREDENTIALS}}`, { ...key, client_email: 7 }, 'without a valid client_email'],
+    [`{location: eu, ${CREDENTIALS}}`, { ...key, token_uri: 'file:///etc/passwd' }, 'without a valid token_uri'],
+    [`{location: eu, publisher: meta, ${CREDENTIALS}}`, key, 'vertex.publisher: must be one of google, anthropic'],
+    [`{location: eu, api_key: k-secret, ${CREDENTIALS}}`, key, 'vertex.api_key: unknown key'],
+    [`{location: eu, api_version: "1", ${CREDENTIALS}}`, key, 'vertex.api_version: unknown key'],
+    [`{kind: 1, location: eu, ${CREDENTIALS}}`, key, 'vertex.kind: must be one of openai'],
+    ['{location: eu, credentials: {file: /nowhere}}', key, 'vertex.credentials: cannot read /nowhere'],
+  ])('%s with the key %# is rejected', (entry, json, reason) => {
+    const found = faults({ files: files(`providers: {vertex: ${entry}}`, json) })
+    expect(found).toEqual([expect.stringContaining(reason)])
+    expect(found.join()).not.toMatch(/s-secret|k-secret|PRIVATE KEY/)
+  })
+})
+
+test('Cohere uses its own interface and needs only a key; an account with an address of its own needs its URL', () => {
+  const text = 'providers: {cohere: {api_key: k}, house: {kind: cohere, base_url: "http://h"}}'
+  expect(good(yaml(text, { CO_API_KEY: 'env' })).providers).toMatchObject([
+    { name: 'cohere', kind: 'cohere', baseUrl: 'https://api.cohere.com', apiKey: 'k' },
+    { name: 'house', kind: 'cohere', baseUrl: 'http://h', apiKey: undefined },
+  ])
+  expect(good({ env: { CO_API_KEY: 'env' } }).providers).toMatchObject([{ name: 'cohere', apiKey: 'env' }])
+  expect(faults(yaml('providers: {cohere: {api_key: k, api: responses}, databricks: {api_key: k}}'))).toEqual([
+    expect.stringMatching(/providers\.cohere\.api: applies only to kind: openai and kind: azure; remove it/),
+    expect.stringMatching(/providers\.databricks\.base_url: is missing; set the URL of your account/),
+  ])
+})
+
 describe('bedrock', () => {
   const byKey = {
     name: 'bedrock',
@@ -1089,7 +1186,7 @@ describe('bedrock', () => {
     [
       '{region: eu-central-1, kind: 1, api_key: k}',
       '',
-      ['kind: must be one of openai, azure, anthropic, google, bedrock'],
+      ['kind: must be one of openai, azure, anthropic, google, cohere, bedrock, vertex'],
     ],
     ['{region: eu-central-1, api_key: k, api_version: "2024-10-21"}', '', ['api_version: unknown key']],
   ])('%s is rejected', (entry, variable, reasons) => {
@@ -1116,6 +1213,7 @@ describe('delivered files', () => {
       '/creds/bootstrap-key': KEY,
       '/creds/database-url': 'postgres://u:p@h/d',
       '/etc/aigw/secrets/house-key': 'k',
+      '/etc/aigw/secrets/vertex.json': JSON.stringify(keyFile('https://oauth2.example/token')),
     },
   }
   const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { locationsOf } from '../../../src/daemon/models/call-location.ts'
-import type { BedrockConfig, EndpointConfig } from '../../../src/daemon/models/config.ts'
+import type { BedrockConfig, EndpointConfig, VertexConfig } from '../../../src/daemon/models/config.ts'
 
 const endpoint = (given: Partial<EndpointConfig> = {}): EndpointConfig => ({
   name: 'p',
@@ -21,6 +21,32 @@ const bedrock = (given: Partial<BedrockConfig> = {}): BedrockConfig => ({
   models: undefined,
   credentials: undefined,
   ...given,
+})
+
+const vertex = (given: Partial<VertexConfig> = {}): VertexConfig => ({
+  name: 'vertex',
+  kind: 'vertex',
+  publisher: 'google',
+  project: 'p',
+  location: 'europe-west4',
+  baseUrl: undefined,
+  headers: {},
+  models: undefined,
+  credentials: undefined,
+  ...given,
+})
+
+test.each<[Partial<VertexConfig>, object]>([
+  [{}, { host: 'europe-west4-aiplatform.googleapis.com', region: 'europe-west4' }],
+  [{ location: 'eu' }, { host: 'aiplatform.eu.rep.googleapis.com', region: 'eu' }],
+  [{ location: 'global' }, { host: 'aiplatform.googleapis.com', region: undefined }],
+  [
+    { location: 'global', region: 'EU' },
+    { host: 'aiplatform.googleapis.com', region: 'eu' },
+  ],
+  [{ baseUrl: 'https://proxy.example/v1' }, { host: 'proxy.example', region: 'europe-west4' }],
+])('Vertex AI with %j is located at its location', (given, location) => {
+  expect(locationsOf(vertex(given))('gemini-2.5-pro')).toEqual(location)
 })
 
 test('a provider is located by its address, in its configured region', () => {

@@ -3,8 +3,10 @@ import { withNoTraining } from '../../../src/daemon/models/no-training.ts'
 import type { Provider, ProviderCall } from '../../../src/daemon/models/provider.ts'
 import { anthropicProvider } from '../../../src/daemon/models/providers/anthropic/provider.ts'
 import { bedrockProvider } from '../../../src/daemon/models/providers/bedrock/provider.ts'
+import { cohereProvider } from '../../../src/daemon/models/providers/cohere/provider.ts'
 import { googleProvider } from '../../../src/daemon/models/providers/google/provider.ts'
 import { azureProvider, openAiProvider } from '../../../src/daemon/models/providers/openai/provider.ts'
+import { claudeOnVertex, geminiOnVertex } from '../../../src/daemon/models/providers/vertex/provider.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { replyJson } from '../../upstream.ts'
 import { testCall, upstreamForEach } from './provider-calls.ts'
@@ -16,6 +18,7 @@ const upstream = upstreamForEach(replyJson({ error: { message: 'no' } }, { statu
 
 const clock = createFakeClock()
 const options = (name: string) => ({ name, baseUrl: upstream.url, apiKey: 'secret', headers: {}, models: undefined })
+const vertex = () => ({ ...options('vertex'), project: 'p', location: 'eu', credentials: undefined })
 const credentials = { accessKeyId: 'id', secretAccessKey: 'secret' }
 
 const KINDS: Record<string, { open(): Provider; fields: object }> = {
@@ -29,6 +32,9 @@ const KINDS: Record<string, { open(): Provider; fields: object }> = {
   azure: { open: () => azureProvider({ ...options('azure'), apiVersion: undefined }, { clock }), fields: {} },
   anthropic: { open: () => anthropicProvider(options('anthropic'), { clock }), fields: {} },
   google: { open: () => googleProvider(options('google'), { clock }), fields: {} },
+  cohere: { open: () => cohereProvider(options('cohere'), { clock }), fields: {} },
+  'gemini on vertex': { open: () => geminiOnVertex(vertex(), { clock }), fields: {} },
+  'claude on vertex': { open: () => claudeOnVertex(vertex(), { clock }), fields: {} },
   'bedrock with a key': {
     open: () => bedrockProvider({ ...options('bedrock'), region: 'eu-west-1' }, { clock }),
     fields: {},

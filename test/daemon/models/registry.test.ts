@@ -25,6 +25,11 @@ const BEDROCK_ANSWER = {
   usage: { inputTokens: 3, outputTokens: 2, totalTokens: 5 },
 }
 
+const COHERE_ANSWER = {
+  message: { role: 'assistant', content: [{ type: 'text', text: 'Hello.' }] },
+  finish_reason: 'COMPLETE',
+}
+
 const config = (name: string, models?: readonly string[], kind: EndpointConfig['kind'] = 'openai'): EndpointConfig => ({
   name,
   kind,
@@ -120,11 +125,12 @@ test('the log lists the models at the start, and no key', () => {
   expect(lines).toEqual([{ models: ['local/extract', 'up/*'], message: 'providers ready' }])
 })
 
-test.each<[string, ProviderConfig, string, string, unknown]>([
+test.each<[string, EndpointConfig | BedrockConfig, string, string, unknown]>([
   ['azure', config('up', undefined, 'azure'), 'api-key', '/openai/v1/chat/completions', chatJson('Hello.')],
   ['openai', config('up'), 'authorization', '/chat/completions', chatJson('Hello.')],
   ['anthropic', config('up', undefined, 'anthropic'), 'x-api-key', '/v1/messages', ANTHROPIC_ANSWER],
   ['google', config('up', undefined, 'google'), 'x-goog-api-key', '/v1beta/models/m:generateContent', GOOGLE_ANSWER],
+  ['cohere', config('up', undefined, 'cohere'), 'authorization', '/v2/chat', COHERE_ANSWER],
   ['bedrock', bedrock, 'authorization', '/model/m/converse', BEDROCK_ANSWER],
 ])('a provider of kind %s uses its interface from the first call on', async (_, kind, header, path, answer) => {
   const upstream = await startUpstream()

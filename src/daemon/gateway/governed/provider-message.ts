@@ -24,6 +24,8 @@ const OPAQUE = [
   /\b(?:sk|pk|rk|ak|gsk|xai|hf|r8|nvapi|pplx)[-_][\w*.-]{6,}/gi,
   /\b(?:api|key|token|org|proj)[-_](?=[\w.-]*[\d*])[\w*.-]{6,}/gi,
   /\b(?:AIza|AKIA|ASIA|eyJ)[\w*.-]{8,}/g,
+  // Access tokens of Google. They are not configured, so they are recognised only by their form.
+  /\bya29\.[\w*.-]{6,}/g,
   // Masked values.
   /[^\s"'`]*\*{3,}[^\s"'`]*/g,
   // Values of authentication headers.

@@ -305,4 +305,4 @@ export const RESOLD: Readonly<Record<string, Readonly<Record<string, string>>>> 
 }
 
 /** Maps a provider that is not in this table to the provider in this table whose models and prices it shares. */
-export const SAME_MODELS: Readonly<Record<string, string>> = { azure: 'openai' }
+export const SAME_MODELS: Readonly<Record<string, string>> = { azure: 'openai', lmstudio: 'ollama' }

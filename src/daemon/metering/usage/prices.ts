@@ -82,11 +82,12 @@ export function createPriceList(configs: readonly ProviderConfig[]): PriceList {
 const isOneModel = (name: string): boolean => name !== '*'
 
 /**
- * Returns the names of models in the price table. Azure and Bedrock call the same models by other names: deployments and
- * ids.
+ * Returns the names of models in the price table. Azure, Bedrock and Vertex AI call the same models by other names:
+ * deployments, ids, and dates after an @.
  */
 function listOf(provider: string, config: ProviderConfig | undefined): string[] {
   if (config?.kind === 'azure' || config?.kind === 'bedrock') return []
+  if (config?.kind === 'vertex' && config.publisher === 'anthropic') return []
   const table = tableOf(provider, config)
   return Object.values(table?.prices?.models ?? {}).flatMap((list) => Object.keys(list ?? {}))
 }
@@ -108,7 +109,7 @@ function tableOf(
   provider: string,
   config: ProviderConfig | undefined,
 ): { name: string; prices?: ProviderPrices } | undefined {
-  const kind = config?.kind === 'openai' ? undefined : config?.kind
+  const kind = config?.kind === 'vertex' ? config.publisher : config?.kind === 'openai' ? undefined : config?.kind
   for (const candidate of [config && hostOwner(config), provider, kind]) {
     if (candidate === undefined) continue
     const name = ownEntry(SAME_MODELS, candidate) ?? candidate

@@ -8,14 +8,14 @@ import { chatStream, replyJson, replySteps, startUpstream, type Upstream } from 
 
 // Error bodies in the format of the providers; names of accounts and projects are invented.
 
-type Kind = ProviderConfig['kind']
+type Kind = Exclude<ProviderConfig['kind'], 'vertex'>
 type Reason = 'auth_failed' | 'model_not_found' | 'quota_exhausted' | 'rate_limit' | 'server_error'
 type Case = [provider: string, status: number, body: unknown, reason: Reason, headers?: Record<string, string>]
 
 /** Each uses the interface of its kind. */
 const KINDS: Record<string, Kind> = {
   ...{ openai: 'openai', azure: 'azure', anthropic: 'anthropic', google: 'google', bedrock: 'bedrock' },
-  ...{ mistral: 'openai', groq: 'openai', deepseek: 'openai', openrouter: 'openai', xai: 'openai', cohere: 'openai' },
+  ...{ mistral: 'openai', groq: 'openai', deepseek: 'openai', openrouter: 'openai', xai: 'openai', cohere: 'cohere' },
   ...{ perplexity: 'openai', moonshot: 'openai', fireworks: 'openai', huggingface: 'openai', zai: 'openai' },
 }
 

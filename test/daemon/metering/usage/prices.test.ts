@@ -93,6 +93,22 @@ describe('a price', () => {
     expect(listed('claude/claude-opus-4-5', [named('claude', { kind: 'anthropic' })])).toEqual([5, 25, 2, true])
     expect(listed('west/gpt-4o', [named('west', { kind: 'azure' })])).toEqual([2.5, 10, 2, true])
     expect(listed('house/gpt-4o', [named('house')])).toEqual([15, 75, 2, false])
+    const vertex = {
+      ...{
+        name: 'gcp',
+        kind: 'vertex' as const,
+        project: 'p',
+        location: 'eu',
+        baseUrl: undefined,
+        credentials: undefined,
+      },
+      ...{ headers: {}, models: undefined },
+    }
+    const claude = 'gcp/claude-opus-4-5@20251101'
+    expect(listed(claude, [{ ...vertex, publisher: 'anthropic' }])).toEqual([5, 25, 2, true])
+    expect(listed('gcp/gemini-2.5-flash', [{ ...vertex, publisher: 'google' }])).toEqual(
+      listed('google/gemini-2.5-flash', []),
+    )
   })
 
   test.each([

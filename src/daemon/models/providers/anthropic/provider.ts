@@ -6,7 +6,7 @@ import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider, ProviderCall } from '../../provider.ts'
 import { unreadableError } from '../stream/failure.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
-import { jsonRequest } from '../stream/upstream.ts'
+import { type Authorized, jsonRequest, type RequestSource } from '../stream/upstream.ts'
 import { anthropicFormat, nativeFormat } from './answer.ts'
 import { ANTHROPIC_ORIGIN } from './messages.ts'
 import { nativeOf, toAnthropicRequest, toCountRequest } from './request.ts'
@@ -26,15 +26,35 @@ const BETA_HEADER = 'anthropic-beta'
  * A server that implements Anthropic's Messages API. `/v1/messages` is appended to `baseUrl`. `baseUrl` may already end
  * in `/v1`.
  */
-export function anthropicProvider(
-  options: AnthropicOptions,
+export function anthropicProvider(options: AnthropicOptions, deps: ProviderDeps): AnthropicProvider {
+  const { baseUrl = ANTHROPIC_URL } = options
+  const path = `${new URL(baseUrl).pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
+  return speakMessages({ ...options, baseUrl }, deps, {
+    toPath: () => path,
+    countPath: `${path}/count_tokens`,
+    authorized: (headers, make) => make(headers),
+    toBody: (body) => body,
+  })
+}
+
+/** The differences between the two services that have the Messages API. */
+export type MessagesWays = {
+  toPath(call: Pick<ProviderCall, 'model' | 'stream'>): string
+  countPath: string
+  authorized: Authorized
+  /** Converts the body of a chat or a count. */
+  toBody(body: object, operation: 'chat' | 'count'): object
+}
+
+/** Calls Claude models in either service. */
+export function speakMessages(
+  options: AnthropicOptions & { baseUrl: string },
   { clock, connect = openPool }: ProviderDeps,
+  { toPath, countPath, authorized, toBody }: MessagesWays,
 ): AnthropicProvider {
-  const url = new URL(options.baseUrl ?? ANTHROPIC_URL)
-  const path = `${url.pathname.replace(/(\/v1)?\/*$/, '')}/v1/messages`
   const usualHeaders = requestHeaders(options)
   const privateHeaders = withNoTraining(usualHeaders)
-  const pool = connect(url)
+  const pool = connect(options.baseUrl)
 
   function headersOf({ noTraining, options: asked }: ProviderCall): string[] {
     const native = nativeOf(asked)?.headers
@@ -43,31 +63,30 @@ export function anthropicProvider(
     return noTraining ? withNoTraining(headers) : headers
   }
 
+  const request = (call: ProviderCall, path: string, toValue: () => object): RequestSource =>
+    authorized(headersOf(call), (headers) => jsonRequest(call, { path, headers }, toValue))
+
   return {
     name: options.name,
     models: options.models,
     origin: ANTHROPIC_ORIGIN,
-    chat(call, signal) {
-      return readAnswer(
+    chat: (call, signal) =>
+      readAnswer(
         {
           pool,
           clock,
-          request: jsonRequest(call, { path, headers: headersOf(call) }, () => toAnthropicRequest(call)),
+          request: request(call, toPath(call), () => toBody(toAnthropicRequest(call), 'chat')),
           format: nativeOf(call.options) ? nativeFormat : anthropicFormat,
           streamed: call.stream,
           timeouts: call.timeouts,
           onHead: call.onHead,
         },
         signal,
-      )
-    },
+      ),
     async countTokens(call, signal) {
-      const head = { path: `${path}/count_tokens`, headers: headersOf(call) }
-      const request = jsonRequest(call, head, () => toCountRequest(call))
-      const answer = await readJson(
-        { pool, clock, request, attemptMs: call.timeouts.attemptMs, onHead: call.onHead },
-        signal,
-      )
+      const { attemptMs } = call.timeouts
+      const count = request(call, countPath, () => toBody(toCountRequest(call), 'count'))
+      const answer = await readJson({ pool, clock, request: count, attemptMs, onHead: call.onHead }, signal)
       const tokens = tokenCount(member(answer, 'input_tokens'))
       if (tokens === undefined) throw unreadableError('an invalid token count')
       return tokens

@@ -3,6 +3,7 @@ import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import type { EndpointConfig } from '../../config.ts'
 import { OPENAI_ORIGIN, RESPONSES_ORIGIN } from '../../conversation.ts'
 import { withNoTraining } from '../../no-training.ts'
+import type { FamilyRoute } from '../../openai-family.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import { ALLOWED_TOOLS, type Provider, type ProviderCall } from '../../provider.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
@@ -11,7 +12,7 @@ import { openAiFormat } from './answer.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
 import { toModerations } from './moderations.ts'
 import { isShared, rejectsOption } from './native.ts'
-import { type Profile, profilesOf } from './profiles.ts'
+import { mayHaveRoute, type Profile, profilesOf } from './profiles.ts'
 import { toOpenAiFields, toOpenAiRequest } from './request.ts'
 import { toReranked, toRerankRequest } from './rerank.ts'
 import { responsesFormat } from './responses/answer.ts'
@@ -87,6 +88,28 @@ function speakOpenAi(
     return jsonRequest(call, where, () => toResponsesRequest(call, profile))
   }
 
+  const routes: Required<Pick<Provider, 'embed' | 'rerank' | 'moderate'>> = {
+    async embed(call, signal) {
+      const where = { path: toPath(call.model, '/embeddings'), headers: headersOf(call) }
+      const request = jsonRequest(call, where, () => toEmbeddingsRequest(call, profileOf(call.model)))
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
+      return runInSlices(toEmbeddings(answer, call.input.length), createPacer())
+    },
+    async rerank(call, signal) {
+      const where = { path: toPath(call.model, '/rerank'), headers: headersOf(call) }
+      const request = jsonRequest(call, where, () => toRerankRequest(call))
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
+      return toReranked(answer, call.documents.length)
+    },
+    async moderate(call, signal) {
+      const where = { path: toPath(call.model, '/moderations'), headers: headersOf(call) }
+      const request = jsonRequest(call, where, () => ({ model: call.model, input: call.input }))
+      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
+      return toModerations(answer, call.input.length)
+    },
+  }
+
+  const has = (route: FamilyRoute) => mayHaveRoute(profileName, options.baseUrl, route)
   const api = options.api === 'responses' ? RESPONSES_ORIGIN : OPENAI_ORIGIN
   return {
     name: options.name,
@@ -115,24 +138,9 @@ function speakOpenAi(
         signal,
       )
     },
-    async embed(call, signal) {
-      const where = { path: toPath(call.model, '/embeddings'), headers: headersOf(call) }
-      const request = jsonRequest(call, where, () => toEmbeddingsRequest(call, profileOf(call.model)))
-      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
-      return runInSlices(toEmbeddings(answer, call.input.length), createPacer())
-    },
-    async rerank(call, signal) {
-      const where = { path: toPath(call.model, '/rerank'), headers: headersOf(call) }
-      const request = jsonRequest(call, where, () => toRerankRequest(call))
-      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
-      return toReranked(answer, call.documents.length)
-    },
-    async moderate(call, signal) {
-      const where = { path: toPath(call.model, '/moderations'), headers: headersOf(call) }
-      const request = jsonRequest(call, where, () => ({ model: call.model, input: call.input }))
-      const answer = await readJson({ pool, clock, request, attemptMs: call.attemptMs, onHead: call.onHead }, signal)
-      return toModerations(answer, call.input.length)
-    },
+    ...(has('embeddings') && { embed: routes.embed }),
+    ...(has('rerank') && { rerank: routes.rerank }),
+    ...(has('moderations') && { moderate: routes.moderate }),
     close: () => pool.destroy(),
   }
 }

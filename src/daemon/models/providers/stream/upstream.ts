@@ -27,6 +27,15 @@ export const governed = (
 /** The request, or a function that creates the request right before the call: to sign it, or to write a large body. */
 export type RequestSource = UpstreamRequest | (() => Promise<UpstreamRequest>)
 
+/**
+ * Creates a request with its credentials. `make` gets the headers with the credentials. If the credentials must be
+ * fetched first, the result is a function.
+ */
+export type Authorized = (
+  headers: readonly string[],
+  make: (headers: readonly string[]) => RequestSource,
+) => RequestSource
+
 /** A POST of a JSON value. A large value is converted and written in turns of its own. */
 export function jsonRequest(
   call: Pick<ProviderCall, 'model' | 'entitle' | 'isLarge'>,
