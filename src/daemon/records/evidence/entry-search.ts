@@ -64,6 +64,19 @@ export function countRanges(
   return together(unionsOf(queries).map((facts) => countMarked(db, facts)))
 }
 
+/** The matches in each of these ranges. Their marks are their positions in `ranges`. */
+export function findInRanges(
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  ranges: readonly EntryRange[],
+): Promise<(Match & Omit<EntryCount, 'count'> & { mark: number })[]> {
+  const queries = ranges.map((part, mark) =>
+    matching(db, tenantId, { ...filter, part }).select([sql.lit(mark).as('mark'), 'id', 'created_at', ...kindOf(db)]),
+  )
+  return together(unionsOf(queries).map((query) => query.execute()))
+}
+
 /** Counts the matches at these positions, for each mark. */
 export function countAt(
   db: Db,

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { chunksOf } from '../../../shared/lists.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { engineOf } from '../../platform/db/engine.ts'
 import { rowList } from '../../platform/db/row-list.ts'
 import type { EntryRange } from './entry-filter.ts'
 import { BLOCK_ENTRIES, BLOCKS_PER_PARENT, entriesIn, TOP_LEVEL } from './log-blocks.ts'
@@ -104,6 +105,8 @@ type BlockColumn = 'groups' | 'owners'
 /** Before and after every ISO time. */
 export const [FIRST_TIME, LAST_TIME] = ['', '~']
 
+const BLOCK_KEY = 'tenant_id = in_tenant and chain = in_chain and level = in_level and block = in_block'
+
 /** Maximum number of blocks that one statement reads. */
 const BLOCKS_PER_READ = 500
 
@@ -118,13 +121,12 @@ export async function readBlocks(
   const reads = chunksOf(places, BLOCKS_PER_READ).map(async (chunk) => {
     const rows = chunk.map(({ chain, level, block }) => ({ in_chain: chain, in_level: level, in_block: block }))
     const listed = rowList(db, { in_chain: 'text', in_level: 'integer', in_block: 'integer' }, rows)
-    // Each block is found by its whole key. The engines could read a range of blocks by a scan of the table.
+    const byKey = engineOf(db).joinByKey('log_blocks', BLOCK_KEY)
     return sql<StoredBlock>`
       select chain, level, block, first_at, last_at,
         case when first_at >= ${startDate} and last_at <= ${endDate} then ${sql.ref(column)} end as text
-      from ${listed} as place cross join log_blocks
-      where tenant_id = ${tenantId} and chain = in_chain and level = in_level and block = in_block
-        and last_at >= ${startDate} and first_at <= ${endDate}`.execute(db)
+      from (select ${tenantId} as in_tenant, place.* from ${listed} as place) as place ${sql.raw(byKey)}
+      where last_at >= ${startDate} and first_at <= ${endDate}`.execute(db)
   })
   return (await Promise.all(reads)).flatMap(({ rows }) => rows)
 }

@@ -9,6 +9,7 @@ import {
   countAt,
   countRanges,
   type EntryCount,
+  findInRanges,
   findMatches,
   findPage,
   findRows,
@@ -70,7 +71,7 @@ type Part = {
   /**
    * Entries outside any summary block, or in a block that is only partly within the period. They were read and counted.
    */
-  | { kind: 'range'; range: EntryRange }
+  | { kind: 'range'; range: EntryRange; matches: Match[] | undefined }
   | Unread
 )
 /** A block above level 1, and the positions of the blocks in it that have matches or possible matches. */
@@ -113,7 +114,7 @@ export async function openLogView(
       const { until, rest, left } =
         isCertain && offset >= BLOCK_ENTRIES
           ? await finder.skip(parts, offset)
-          : { until: undefined, rest: offset, left: parts }
+          : { until: LAST_TIME, rest: offset, left: parts }
       return isByTime ? finder.byTime(until, rest, length) : finder.collect(left, until, rest, length)
     },
   }
@@ -121,27 +122,38 @@ export async function openLogView(
 
 const hasMatches = ({ count, expected }: Part): boolean => count + expected > 0
 
-/** Reads ranges of entries and counts their matches. */
+/**
+ * Reads ranges of entries and counts their matches. Keeps the matches of a filter by content, because they are few and
+ * each payload is parsed to find them.
+ */
 async function readRanges(
   db: Db,
   tenantId: string,
   filter: EntryFilter,
   ranges: readonly EntryRange[],
 ): Promise<Part[]> {
-  const counts = await countRanges(db, tenantId, filter, ranges)
-  return [...byMark(counts)].map(([mark, kinds]) => ({
+  const toPart = (mark: number, kinds: MarkedCount[], matches?: Match[]): Part => ({
     kind: 'range',
     range: ranges[mark] as EntryRange,
+    matches,
     count: sumOf(kinds),
-    kinds,
+    kinds: new Kinds(kinds).all,
     expected: 0,
     first_at: kinds.reduce((first, { first_at }) => (first_at < first ? first_at : first), LAST_TIME),
     last_at: kinds.reduce((last, { last_at }) => (last_at > last ? last_at : last), FIRST_TIME),
-  }))
+  })
+  if (hasContentFilter(filter)) {
+    const found = await findInRanges(db, tenantId, filter, ranges)
+    const counted = found.map((match) => ({
+      ...{ ...match, count: 1, first_at: match.created_at, last_at: match.created_at },
+    }))
+    return [...byMark(counted)].map(([mark, matches]) => toPart(mark, matches, matches))
+  }
+  return [...byMark(await countRanges(db, tenantId, filter, ranges))].map(([mark, kinds]) => toPart(mark, kinds))
 }
 
-function byMark(counts: readonly MarkedCount[]): Map<number, MarkedCount[]> {
-  const lists = new Map<number, MarkedCount[]>()
+function byMark<Count extends MarkedCount>(counts: readonly Count[]): Map<number, Count[]> {
+  const lists = new Map<number, Count[]>()
   for (const count of counts) {
     const list = lists.get(count.mark)
     if (list) list.push(count)
@@ -413,10 +425,8 @@ const byAge = (one: { last_at: string }, other: { last_at: string }): number =>
 
 function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
   /** The filter with a period up to `until`, inclusive. */
-  const upTo = (until: string | undefined): EntryFilter =>
-    until !== undefined && (filter.endDate === undefined || until < filter.endDate)
-      ? { ...filter, endDate: until }
-      : filter
+  const upTo = (until: string): EntryFilter =>
+    until < (filter.endDate ?? LAST_TIME) ? { ...filter, endDate: until } : filter
 
   /** The smaller parts that make up these parts. */
   async function divide(blocks: readonly PartOf<Block>[], unread: readonly PartOf<Unread>[]): Promise<Part[]> {
@@ -437,13 +447,16 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
   }
 
   /** The matches of these parts up to `until`. */
-  function matchesOf(parts: readonly Part[], until: string | undefined): Promise<Match[]> {
+  async function matchesOf(parts: readonly Part[], until: string): Promise<Match[]> {
     const positions = parts.filter(isPositions)
-    return findMatches(db, tenantId, upTo(until), {
-      ranges: parts.flatMap((part) => (part.kind === 'range' ? [part.range] : [])),
+    const ranges = parts.flatMap((part) => (part.kind === 'range' ? [part] : []))
+    const kept = ranges.flatMap(({ matches = [] }) => matches.filter(({ created_at }) => created_at <= until))
+    const found = await findMatches(db, tenantId, upTo(until), {
+      ranges: ranges.flatMap(({ range, matches }) => (matches ? [] : [range])),
       known: positions.flatMap(({ chain, seqs }) => placesOf(chain, seqs)),
       unsure: positions.flatMap(({ chain, unsure }) => placesOf(chain, unsure)),
     })
+    return [...kept, ...found]
   }
 
   /**
@@ -479,11 +492,11 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
   }
 
   /** The matches of a filter by time alone, in the order of an index. */
-  const byTime = (until: string | undefined, offset: number, length: number) =>
+  const byTime = (until: string, offset: number, length: number) =>
     findPage(db, tenantId, upTo(until), { sortOrder: 'desc', offset, length })
 
   /** Reads the parts, newest first, until the remaining parts can contain only older matches. */
-  async function collect(parts: readonly Part[], until: string | undefined, offset: number, length: number) {
+  async function collect(parts: readonly Part[], until: string, offset: number, length: number) {
     const needed = offset + length
     let left = [...parts].sort(byAge)
     let found: Match[] = []
