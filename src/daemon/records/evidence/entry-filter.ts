@@ -83,13 +83,16 @@ function conditions(db: Db, tenantId: string, filter: EntryFilter): Expression<S
     request_id: filter.requestId,
   }
   for (const [name, value] of Object.entries(equal)) {
-    if (value !== undefined) all.push(eb(member(db, name), '=', value))
+    if (value !== undefined) all.push(...mayHave(value), eb(member(db, name), '=', value))
   }
   if (filter.complianceCategory !== undefined) all.push(eb(complianceOf(db), '=', filter.complianceCategory))
   if (filter.notResult !== undefined) all.push(eb(member(db, 'result'), '<>', filter.notResult))
   const { model, status, search } = filter
   if (model !== undefined) {
-    all.push(or([eb(member(db, 'model'), '=', model), eb(member(db, 'requested_model'), '=', model)]))
+    all.push(
+      ...mayHave(model),
+      or([eb(member(db, 'model'), '=', model), eb(member(db, 'requested_model'), '=', model)]),
+    )
   }
   if (status !== undefined) {
     all.push(between(sql`cast(${member(db, 'status')} as integer)`, status.min, status.max))
@@ -97,7 +100,7 @@ function conditions(db: Db, tenantId: string, filter: EntryFilter): Expression<S
   if (search !== undefined) {
     const searchedParts = filter.searchIn ?? SEARCHED
     const parts = searchedParts.flatMap((part) => MEMBERS[part])
-    // Parsing a payload takes several times as long as searching its text. The stored payload has no `type` of requests.
+    // The stored payload of a request has no type.
     if (IS_LITERAL.test(search) && !searchedParts.includes('type')) all.push(holds(sql`payload`, search))
     all.push(or(parts.map((part) => holds(searched(db, part), search))))
   }
@@ -106,6 +109,16 @@ function conditions(db: Db, tenantId: string, filter: EntryFilter): Expression<S
 
 /** Characters that a JSON text contains unescaped. */
 const IS_LITERAL = /^[ !#-[\]-~]*$/
+
+/**
+ * A condition that a payload with this string fulfils, as far as its text shows. Parsing a payload takes several times
+ * as long as searching its text.
+ */
+const mayHave = (value: string): Expression<SqlBool>[] =>
+  IS_LITERAL.test(value) ? [sql<SqlBool>`payload like ${`%"${toPattern(value)}"%`} escape '\\'`] : []
+
+/** Matches `%` and `_` literally. */
+const toPattern = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
 
 /** A position in a chain. Entries are returned with the mark of their position. */
 export type EntryPlace = { chain: string; seq: number; mark: number }
@@ -153,7 +166,7 @@ const complianceOf = (db: Db): RawBuilder<string | null> =>
 
 /** Whether `text` contains `part`, ignoring case. `%` and `_` are matched literally. */
 function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
-  const pattern = `%${part.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  const pattern = `%${toPattern(part.toLowerCase())}%`
   return sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`
 }
 
