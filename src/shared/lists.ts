@@ -5,3 +5,10 @@
 export function appendTo<Item>(list: Item[], items: Iterable<Item>): void {
   for (const item of items) list.push(item)
 }
+
+/** The items in order, in lists of at most `size` items. */
+export function chunksOf<Item>(items: readonly Item[], size: number): Item[][] {
+  const chunks: Item[][] = []
+  for (let from = 0; from < items.length; from += size) chunks.push(items.slice(from, from + size))
+  return chunks
+}

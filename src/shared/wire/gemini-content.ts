@@ -1,6 +1,7 @@
 // The contents and tools of Gemini's API. Members may also be written in snake_case, as Google's servers accept them.
 import { z } from 'zod'
 import { optional } from './common.ts'
+import { longList } from './long-list.ts'
 import { MEDIA_TYPE } from './message-blocks.ts'
 
 const toSnake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
@@ -98,7 +99,7 @@ export const GeminiContent = protoObject(
     // `function` is the older role of function responses.
     role: optional(z.enum(['user', 'model', 'function'], { error: 'role must be user or model' })),
     // Answers without content have no parts, and clients send them back.
-    parts: optional(z.array(GeminiPart, { error: 'parts must be an array' })),
+    parts: optional(longList(z.array(GeminiPart, { error: 'parts must be an array' }))),
   },
   'each of contents must be an object {role, parts}',
 ).meta({ id: 'GeminiContent' })
@@ -135,7 +136,9 @@ const serverTool = optional(z.looseObject({}))
 /** `functionDeclarations`, or one tool that Google runs, such as `googleSearch`. */
 export const GeminiTool = protoObject(
   {
-    functionDeclarations: optional(z.array(FunctionDeclaration, { error: 'functionDeclarations must be an array' })),
+    functionDeclarations: optional(
+      longList(z.array(FunctionDeclaration, { error: 'functionDeclarations must be an array' })),
+    ),
     // Named here only for their snake_case names.
     googleSearch: serverTool,
     googleSearchRetrieval: serverTool,

@@ -4,6 +4,7 @@ import { EMBEDDING_INPUTS, PAGE_LIMIT } from '../spec-limits.ts'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { optional, tokenLimit } from './common.ts'
 import { freeJson, GeminiContent, GeminiTool, protoObject, TextContent, ToolConfig } from './gemini-content.ts'
+import { longList } from './long-list.ts'
 
 export const GEMINI_MODELS_PATH = '/api/external/v1beta/models'
 /** The name of a model contains slashes. Some clients escape them. */
@@ -69,10 +70,10 @@ const { fallback_models, redundancy, smltp_policy, prompt_shield, user_id } = SH
 /** The gateway's own members. */
 const EXTENSIONS = { fallback_models, redundancy, smltp_policy, prompt_shield, user_id }
 
-const contents = z
-  .array(GeminiContent, { error: 'contents must be an array' })
-  .min(1, { error: 'contents must not be empty' })
-const tools = optional(z.array(GeminiTool, { error: 'tools must be an array' }))
+const contents = longList(
+  z.array(GeminiContent, { error: 'contents must be an array' }).min(1, { error: 'contents must not be empty' }),
+)
+const tools = optional(longList(z.array(GeminiTool, { error: 'tools must be an array' })))
 const cachedContent = optional(
   z.never({ error: 'cachedContent is not supported: guards cannot inspect it. Send its contents in the request' }),
 )

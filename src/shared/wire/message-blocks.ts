@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { URL_CHARS } from '../spec-limits.ts'
 import { closedObject, oneOf, optional } from './common.ts'
+import { longList } from './long-list.ts'
 
 /** A cache breakpoint. It may stand on every block, on a tool, and on the request itself. */
 const CacheControl = closedObject(
@@ -56,7 +57,7 @@ const DocumentBlock = z
       z.object({ type: z.literal('text'), media_type: z.string(), data: z.string() }),
       z.object({
         type: z.literal('content'),
-        content: z.union([z.string(), z.array(z.discriminatedUnion('type', [CachedText, ImageBlock]))]),
+        content: z.union([z.string(), longList(z.array(z.discriminatedUnion('type', [CachedText, ImageBlock])))]),
       }),
     ]),
     title: optional(z.string()),
@@ -70,7 +71,7 @@ const SearchResultBlock = z
     type: z.literal('search_result'),
     source: z.string(),
     title: z.string(),
-    content: z.array(CachedText),
+    content: longList(z.array(CachedText)),
     citations,
     ...cached,
   })
@@ -103,11 +104,13 @@ const ToolResultBlock = z
     content: optional(
       z.union([
         z.string(),
-        z.array(
-          z.union([
-            z.discriminatedUnion('type', [CachedText, ImageBlock, DocumentBlock, SearchResultBlock]),
-            NativeBlock,
-          ]),
+        longList(
+          z.array(
+            z.union([
+              z.discriminatedUnion('type', [CachedText, ImageBlock, DocumentBlock, SearchResultBlock]),
+              NativeBlock,
+            ]),
+          ),
         ),
       ]),
     ),

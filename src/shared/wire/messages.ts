@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, oneOf, optional, tokenLimit } from './common.ts'
+import { longList } from './long-list.ts'
 import {
   AssistantBlock,
   cached,
@@ -20,14 +21,14 @@ const Message = z.discriminatedUnion(
   [
     z.object({
       role: z.literal('user'),
-      content: z.union([z.string(), z.array(UserBlock)], {
+      content: z.union([z.string(), longList(z.array(UserBlock))], {
         error:
           'content must be a string or an array of text, image, document, search_result and tool_result blocks, with images and documents as base64, https URL or text',
       }),
     }),
     z.object({
       role: z.literal('assistant'),
-      content: z.union([z.string(), z.array(AssistantBlock)], {
+      content: z.union([z.string(), longList(z.array(AssistantBlock))], {
         error: 'content must be a string or an array of text, tool_use, thinking and redacted_thinking blocks',
       }),
     }),
@@ -91,12 +92,14 @@ export const MessagesRequest = z
       ...SHARED_CHAT_FIELDS,
       max_tokens: tokenLimit('max_tokens'),
       system: optional(
-        z.union([z.string(), z.array(SystemText)], { error: 'system must be a string or an array of text blocks' }),
+        z.union([z.string(), longList(z.array(SystemText))], {
+          error: 'system must be a string or an array of text blocks',
+        }),
       ),
-      messages: z
-        .array(Message, { error: 'messages must be an array' })
-        .min(1, { error: 'messages must not be empty' }),
-      tools: optional(z.array(Tool, { error: 'tools must be an array' })),
+      messages: longList(
+        z.array(Message, { error: 'messages must be an array' }).min(1, { error: 'messages must not be empty' }),
+      ),
+      tools: optional(longList(z.array(Tool, { error: 'tools must be an array' }))),
       tool_choice: optional(ToolChoice),
       stop_sequences: optional(z.array(z.string(), { error: 'stop_sequences must be an array of strings' })),
       top_p: optional(z.number({ error: 'top_p must be a number' })),

@@ -4,6 +4,7 @@ import { EMBEDDING_INPUTS } from '../spec-limits.ts'
 import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, oneOf, optional, reasoningEffort, tokenLimit } from './common.ts'
 import { ModelDetails } from './discovery.ts'
+import { longList } from './long-list.ts'
 
 export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
 export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
@@ -51,12 +52,12 @@ const FilePart = z.looseObject({
 })
 const RefusalPart = z.looseObject({ type: z.literal('refusal'), refusal: z.string() })
 
-const TextContent = z.union([z.string(), z.array(TextPart)], {
+const TextContent = z.union([z.string(), longList(z.array(TextPart))], {
   error: 'content must be a string or an array of text parts',
 })
 const UserPart = z.discriminatedUnion('type', [TextPart, ImagePart, AudioPart, FilePart])
 const contentOf = (who: string) =>
-  z.union([z.string(), z.array(UserPart)], {
+  z.union([z.string(), longList(z.array(UserPart))], {
     error: `content of ${who} must be a string or an array of text, image_url, input_audio and file parts, each complete`,
   })
 
@@ -88,19 +89,23 @@ const Message = z.discriminatedUnion(
     z.looseObject({
       role: z.literal('assistant'),
       content: optional(
-        z.union([z.string(), z.array(z.union([TextPart, RefusalPart]))], {
+        z.union([z.string(), longList(z.array(z.union([TextPart, RefusalPart])))], {
           error: 'content must be a string or an array of text and refusal parts',
         }),
       ),
       refusal: optional(text('refusal')),
-      tool_calls: optional(z.array(ToolCall, { error: 'tool_calls must be an array' })),
+      tool_calls: optional(longList(z.array(ToolCall, { error: 'tool_calls must be an array' }))),
       function_call: optional(OldCall),
       reasoning_content: optional(text('reasoning_content')),
       reasoning_details: optional(
-        z
-          .array(z.looseObject({}), { error: 'reasoning_details must be an array of objects' })
-          .meta({ description: 'As received in an answer; those of other origin are dropped' })
-          .transform((details) => details.flatMap((detail) => ReasoningDetail.safeParse(detail).data ?? [])),
+        longList(
+          z
+            .array(
+              z.looseObject({}).transform((detail) => ReasoningDetail.safeParse(detail).data),
+              { error: 'reasoning_details must be an array of objects' },
+            )
+            .meta({ description: 'As received in an answer; those of other origin are dropped' }),
+        ).transform((details) => details.filter((detail) => detail !== undefined)),
       ),
       ...speaker,
     }),
@@ -207,9 +212,9 @@ export const OpenAiChatRequest = z
   .looseObject(
     {
       ...SHARED_CHAT_FIELDS,
-      messages: z
-        .array(Message, { error: 'messages must be an array' })
-        .min(1, { error: 'messages must not be empty' }),
+      messages: longList(
+        z.array(Message, { error: 'messages must be an array' }).min(1, { error: 'messages must not be empty' }),
+      ),
       max_tokens: optional(tokenLimit('max_tokens')),
       max_completion_tokens: optional(tokenLimit('max_completion_tokens')),
       stream_options: optional(
@@ -219,7 +224,7 @@ export const OpenAiChatRequest = z
         ),
       ),
       n: optional(z.literal(1, { error: 'n must be 1: each request gets one answer. Send the request several times' })),
-      tools: optional(z.array(Tool, { error: 'tools must be an array' })),
+      tools: optional(longList(z.array(Tool, { error: 'tools must be an array' }))),
       tool_choice: optional(ToolChoice),
       parallel_tool_calls: optional(flag('parallel_tool_calls')),
       response_format: optional(ResponseFormat),

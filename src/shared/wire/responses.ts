@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { INPUT_ITEMS_PER_PAGE } from '../spec-limits.ts'
 import { GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, oneOf, optional, reasoningEffort, tokenLimit } from './common.ts'
+import { longList } from './long-list.ts'
 import { HttpsUrl } from './message-blocks.ts'
 
 export const RESPONSES_PATH = '/api/external/v1/responses'
@@ -40,9 +41,15 @@ const OutputText = z.looseObject({
 })
 const Refusal = z.looseObject({ type: z.literal('refusal'), refusal: z.string() })
 
-const UserContent = z.union([z.string(), z.array(z.discriminatedUnion('type', [InputText, InputImage, InputFile]))])
-const AssistantContent = z.union([z.string(), z.array(z.discriminatedUnion('type', [InputText, OutputText, Refusal]))])
-const InstructionContent = z.union([z.string(), z.array(InputText)])
+const UserContent = z.union([
+  z.string(),
+  longList(z.array(z.discriminatedUnion('type', [InputText, InputImage, InputFile]))),
+])
+const AssistantContent = z.union([
+  z.string(),
+  longList(z.array(z.discriminatedUnion('type', [InputText, OutputText, Refusal]))),
+])
+const InstructionContent = z.union([z.string(), longList(z.array(InputText))])
 
 const messageType = { type: optional(z.literal('message')) }
 const MessageItem = z.discriminatedUnion('role', [
@@ -183,12 +190,12 @@ export const ResponsesRequest = z
   .looseObject(
     {
       ...SHARED_CHAT_FIELDS,
-      input: z.union([z.string(), z.array(InputItem).min(1, { error: 'input must not be empty' })], {
+      input: z.union([z.string(), longList(z.array(InputItem).min(1, { error: 'input must not be empty' }))], {
         error: (issue) => (issue.input === undefined ? 'Send `input`: a string or an array of items.' : undefined),
       }),
       instructions: optional(text('instructions')),
       max_output_tokens: optional(tokenLimit('max_output_tokens')),
-      tools: optional(z.array(ResponsesTool, { error: 'tools must be an array' })),
+      tools: optional(longList(z.array(ResponsesTool, { error: 'tools must be an array' }))),
       tool_choice: optional(ToolChoice),
       parallel_tool_calls: optional(flag('parallel_tool_calls')),
       text: optional(

@@ -55,6 +55,11 @@ export type Engine = {
    */
   rowList(columns: Readonly<Record<string, 'text' | 'integer'>>): { before: string; after: string }
   /**
+   * Returns the SQL of a join that finds at most one row of a table for each row of the tables before it. `key` compares
+   * a unique key. Without this join, PostgreSQL may scan the table, although an index finds each row faster.
+   */
+  joinByKey(table: string, key: string): string
+  /**
    * Returns the SQL that reads a property of a JSON object in a column. A string or a number is read as text, any other
    * value as null.
    */

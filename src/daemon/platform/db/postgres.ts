@@ -189,6 +189,8 @@ const postgresEngine: Engine = {
     )
     return { before: `(select ${values.join(', ')} from json_array_elements(`, after: '::json))' }
   },
+  // PostgreSQL executes a subquery with a limit once for each row.
+  joinByKey: (table, key) => `cross join lateral (select * from ${table} where ${key} limit 1) as ${table}`,
   // Escaped NULs are replaced first, because PostgreSQL rejects a JSON text that contains one anywhere.
   jsonMember: (column, name) => `(replace(${column}, '\\u0000', '\\ufffd')::json ->> '${name}')`,
   failureOf(error) {

@@ -167,6 +167,8 @@ const sqliteEngine: Engine = {
       sql: `insert into ${name} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`,
     }
   },
+  // SQLite reads the tables of a cross join in this order.
+  joinByKey: (table, key) => `cross join ${table} on ${key}`,
   jsonMember: (column, name) => `cast(${column} ->> '$.${name}' as text)`,
   failureOf(error) {
     const code = codeOf(error)

@@ -5,6 +5,7 @@ import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { BODY_COPIES, JSON_DEPTH, REQUEST_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
+import { inSteps } from '../../../shared/wire/long-list.ts'
 import { type JsonReaderOptions, readingJson } from '../text/json-reader.ts'
 import type { BodyShare } from './body-memory.ts'
 
@@ -179,7 +180,7 @@ export function* parsingBody(
   const limits = { maxDepth, tooDeep: () => tooDeep(maxDepth), maxTokenBytes: JSON_TOKEN_BYTES, tokenTooLong }
   const value = yield* readingValue(raw, { ...limits, beforeValues })
   yield
-  return checkAgainst(schema, value)
+  return yield* inSteps(() => checkAgainst(schema, value))
 }
 
 function* readingValue(raw: Buffer, options: JsonReaderOptions): Generator<void, unknown> {

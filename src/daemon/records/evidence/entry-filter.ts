@@ -1,9 +1,11 @@
 // The filter of log lists: as SQL over entries, and as a test for the groups in a block.
-import { type Expression, type ExpressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
-import type { Tables } from '../../platform/db/tables.ts'
-import { type EntryFacets, FACETS, type Facet, REQUEST_TYPE } from './log-blocks.ts'
+import { rowList } from '../../platform/db/row-list.ts'
+import type { EvidenceEntryRow, Tables } from '../../platform/db/tables.ts'
+import { payloadOf } from './entry-payload.ts'
+import { type EntryFacets, FACETS, type Facet, facetsOf, REQUEST_TYPE } from './log-blocks.ts'
 
 /** The filter of a list of entries. Dates are ISO 8601 in UTC with milliseconds. Both ends of a range are inclusive. */
 export type EntryFilter = {
@@ -22,8 +24,8 @@ export type EntryFilter = {
   model?: string | undefined
   requestId?: string | undefined
   id?: string | undefined
-  /** Only entries of a chain at these positions: from `from` (inclusive) to `to` (exclusive), or in `seqs`. */
-  part?: { chain: string; from: number; to: number } | { chain: string; seqs: readonly number[] } | undefined
+  /** Only entries of this range. */
+  part?: EntryRange | undefined
   /** Ranges of ids, from (inclusive) to (exclusive). */
   ids?: readonly [from: string, to: string][] | undefined
   /** Range of HTTP statuses. Both ends are inclusive. */
@@ -31,6 +33,9 @@ export type EntryFilter = {
   search?: string | undefined
   searchIn?: readonly SearchedPart[] | undefined
 }
+
+/** Entries of a chain from position `from` (inclusive) to `to` (exclusive). */
+export type EntryRange = { chain: string; from: number; to: number }
 
 /** The fields that a search covers. `actor` means the ids of user and key. */
 export type SearchedPart = 'description' | 'operation' | 'endpoint' | 'type' | 'actor'
@@ -52,33 +57,22 @@ const SEARCHED: readonly SearchedPart[] = ['description', 'operation', 'endpoint
  */
 const isRequest = sql<SqlBool>`(substr(id, 1, 4) = 'jti-' and payload is not null)`
 
-type Builder = ExpressionBuilder<Tables, 'evidence_entries'>
-
 /** Selects the matching entries of a tenant. */
-export function matching(db: Db, tenantId: string, filter: EntryFilter) {
-  let found = db.selectFrom('evidence_entries').where('tenant_id', '=', tenantId)
-  if (filter.startDate !== undefined) found = found.where('created_at', '>=', filter.startDate)
-  if (filter.endDate !== undefined) found = found.where('created_at', '<=', filter.endDate)
-  if (filter.id !== undefined) found = found.where('id', '=', filter.id)
-  const { ids, part } = filter
-  if (part !== undefined) {
-    found = found.where('chain', '=', part.chain)
-    found =
-      'seqs' in part
-        ? found.where('seq', 'in', part.seqs)
-        : found.where('seq', '>=', part.from).where('seq', '<', part.to)
-  }
-  if (ids !== undefined) {
-    found = found.where(({ or, and, eb }) =>
-      or(ids.map(([from, to]) => and([eb('id', '>=', from), eb('id', '<', to)]))),
-    )
-  }
-  const { types } = filter
+export const matching = (db: Db, tenantId: string, filter: EntryFilter) =>
+  db.selectFrom('evidence_entries').where(({ and }) => and(conditions(db, tenantId, filter)))
+
+function conditions(db: Db, tenantId: string, filter: EntryFilter): Expression<SqlBool>[] {
+  const { eb, or, and, not, between } = expressionBuilder<Tables, 'evidence_entries'>()
+  const all: Expression<SqlBool>[] = [eb('tenant_id', '=', tenantId)]
+  const { startDate, endDate, id, ids, part, types } = filter
+  if (startDate !== undefined) all.push(eb('created_at', '>=', startDate))
+  if (endDate !== undefined) all.push(eb('created_at', '<=', endDate))
+  if (id !== undefined) all.push(eb('id', '=', id))
+  if (part !== undefined) all.push(eb('chain', '=', part.chain), eb('seq', '>=', part.from), eb('seq', '<', part.to))
+  if (ids !== undefined) all.push(or(ids.map(([from, to]) => and([eb('id', '>=', from), eb('id', '<', to)]))))
   if (types !== undefined) {
-    const isNamed = (eb: Builder) => eb(member(db, 'type'), 'in', types)
-    found = found.where((eb) =>
-      types.includes(REQUEST_TYPE) ? eb.or([isRequest, isNamed(eb)]) : eb.and([eb.not(isRequest), isNamed(eb)]),
-    )
+    const isNamed = eb(member(db, 'type'), 'in', types)
+    all.push(types.includes(REQUEST_TYPE) ? or([isRequest, isNamed]) : and([not(isRequest), isNamed]))
   }
   const equal = {
     severity: filter.severity,
@@ -89,24 +83,57 @@ export function matching(db: Db, tenantId: string, filter: EntryFilter) {
     request_id: filter.requestId,
   }
   for (const [name, value] of Object.entries(equal)) {
-    if (value !== undefined) found = found.where(member(db, name), '=', value)
+    if (value !== undefined) all.push(...mayHave(value), eb(member(db, name), '=', value))
   }
-  if (filter.complianceCategory !== undefined) found = found.where(complianceOf(db), '=', filter.complianceCategory)
-  if (filter.notResult !== undefined) found = found.where(member(db, 'result'), '<>', filter.notResult)
+  if (filter.complianceCategory !== undefined) all.push(eb(complianceOf(db), '=', filter.complianceCategory))
+  if (filter.notResult !== undefined) all.push(eb(member(db, 'result'), '<>', filter.notResult))
   const { model, status, search } = filter
   if (model !== undefined) {
-    found = found.where(({ or, eb }) =>
+    all.push(
+      ...mayHave(model),
       or([eb(member(db, 'model'), '=', model), eb(member(db, 'requested_model'), '=', model)]),
     )
   }
   if (status !== undefined) {
-    found = found.where(({ between }) => between(sql`cast(${member(db, 'status')} as integer)`, status.min, status.max))
+    all.push(between(sql`cast(${member(db, 'status')} as integer)`, status.min, status.max))
   }
   if (search !== undefined) {
-    const parts = (filter.searchIn ?? SEARCHED).flatMap((part) => MEMBERS[part])
-    found = found.where(({ or }) => or(parts.map((part) => holds(searched(db, part), search))))
+    const searchedParts = filter.searchIn ?? SEARCHED
+    const parts = searchedParts.flatMap((part) => MEMBERS[part])
+    // The stored payload of a request has no type.
+    if (IS_LITERAL.test(search) && !searchedParts.includes('type')) all.push(holds(sql`payload`, search))
+    all.push(or(parts.map((part) => holds(searched(db, part), search))))
   }
-  return found
+  return all
+}
+
+/** Characters that a JSON text contains unescaped. */
+const IS_LITERAL = /^[ !#-[\]-~]*$/
+
+/**
+ * A condition that a payload with this string fulfils, as far as its text shows. Parsing a payload takes several times
+ * as long as searching its text.
+ */
+const mayHave = (value: string): Expression<SqlBool>[] =>
+  IS_LITERAL.test(value) ? [sql<SqlBool>`payload like ${`%"${toPattern(value)}"%`} escape '\\'`] : []
+
+/** Matches `%` and `_` literally. */
+const toPattern = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
+
+/** A position in a chain. Entries are returned with the mark of their position. */
+export type EntryPlace = { chain: string; seq: number; mark: number }
+
+/** Selects the matching entries at these positions. The SQL is the same for any number of positions. */
+export function matchingAt(db: Db, tenantId: string, filter: EntryFilter, places: readonly EntryPlace[]) {
+  const rows = places.map(({ chain, seq, mark }) => ({ in_chain: chain, in_seq: seq, mark }))
+  const listed = rowList(db, { in_chain: 'text', in_seq: 'integer', mark: 'integer' }, rows)
+  return (
+    db
+      .selectFrom(listed.as('place'))
+      // SQLite reads the tables of a cross join in this order.
+      .crossJoin('evidence_entries')
+      .where(({ and }) => and([sql<SqlBool>`chain = in_chain and seq = in_seq`, ...conditions(db, tenantId, filter)]))
+  )
 }
 
 /** A property of an entry's payload, as text. `name` is never user input. */
@@ -117,6 +144,15 @@ const member = (db: Db, name: string): RawBuilder<string | null> =>
 function searched(db: Db, name: string): RawBuilder<string | null> {
   if (name === 'type') return typeOf(db)
   return name === 'requested_model' ? sql`coalesce(${member(db, name)}, ${member(db, 'model')})` : member(db, name)
+}
+
+/** The type and the severity of an entry. */
+export const kindOf = (db: Db) => [typeOf(db).as('type'), member(db, 'severity').as('severity')] as const
+
+/** The type and the severity of a row, as the engines read them. */
+export function kindIn(row: EvidenceEntryRow): { type: string | null; severity: string | null } {
+  const [type = null, severity = null] = facetsOf(row.id, payloadOf(row)).values
+  return { type, severity }
 }
 
 const typeOf = (db: Db): RawBuilder<string | null> =>
@@ -130,25 +166,8 @@ const complianceOf = (db: Db): RawBuilder<string | null> =>
 
 /** Whether `text` contains `part`, ignoring case. `%` and `_` are matched literally. */
 function holds(text: Expression<string | null>, part: string): Expression<SqlBool> {
-  const pattern = `%${part.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  const pattern = `%${toPattern(part.toLowerCase())}%`
   return sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`
-}
-
-export type EntryCount = { type: string | null; severity: string | null; count: number }
-
-/** The number of matching entries by type and severity. Reads all entries of the period, or of `part`. */
-export function countEntries(db: Db, tenantId: string, filter: EntryFilter): Promise<EntryCount[]> {
-  const facts = matching(db, tenantId, filter).select([typeOf(db).as('type'), member(db, 'severity').as('severity')])
-  // Group in a second query, because SQLite would parse each payload twice if this query grouped the rows.
-  return db
-    .with(
-      (name) => name('facts').materialized(),
-      () => facts,
-    )
-    .selectFrom('facts')
-    .select(['type', 'severity', sql<number>`count(*)`.as('count')])
-    .groupBy(['type', 'severity'])
-    .execute()
 }
 
 /** Whether a filter needs more than the time of an entry. */

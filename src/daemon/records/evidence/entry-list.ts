@@ -1,7 +1,8 @@
 import type { Db } from '../../platform/db/db.ts'
 import { type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
-import { countEntries, type EntryCount, type EntryFilter, matching } from './entry-filter.ts'
+import { type EntryFilter, kindIn, matching } from './entry-filter.ts'
+import { countEntries, type EntryCount, Kinds, newestFirst } from './entry-search.ts'
 import { readExtents } from './log-map.ts'
 import { openLogView } from './log-view.ts'
 
@@ -28,11 +29,11 @@ const SAMPLED_ENTRIES = 1_000
  * expunged. A page reads the summaries of the log (log-blocks.ts), the entries on the page, and a few other entries.
  */
 export async function listEntries(db: Db, tenantId: string, filter: EntryFilter, page: EntryPage): Promise<EntryList> {
-  if (filter.id !== undefined) return listFew(db, tenantId, filter, page)
+  if (filter.id !== undefined) return listOne(db, tenantId, filter, page)
   if (filter.requestId !== undefined) {
     const near = idsNear(filter.requestId)
-    const found = near && (await listFew(db, tenantId, { ...filter, ids: near }, page))
-    return found && found.total > 0 ? found : listFew(db, tenantId, filter, page)
+    const found = near && (await listOne(db, tenantId, { ...filter, ids: near }, page))
+    return found && found.total > 0 ? found : listOne(db, tenantId, filter, page)
   }
   const extents = await readExtents(db, tenantId)
   const behind = extents.reduce((sum, { size, summarised }) => sum + size - summarised, 0)
@@ -54,19 +55,28 @@ export async function listEntries(db: Db, tenantId: string, filter: EntryFilter,
   const isReversed = sortOrder === 'asc'
   const length = isReversed ? Math.min(limit, total - offset) : limit
   const from = isReversed ? total - offset - length : offset
-  const ids = length > 0 ? await view.newest(Math.max(0, from), length) : []
-  const rows = await findInOrder(db, isReversed ? ids.reverse() : ids)
-  return { rows, total, estimated, counts }
+  const rows = length > 0 ? await view.newest(Math.max(0, from), length) : []
+  return { rows: isReversed ? rows.reverse() : rows, total, estimated, counts }
 }
 
-async function findInOrder(db: Db, ids: readonly string[]): Promise<EvidenceEntryRow[]> {
-  if (ids.length === 0) return []
-  const rows = await db.selectFrom('evidence_entries').selectAll().where('id', 'in', ids).execute()
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  return ids.flatMap((id) => byId.get(id) ?? [])
+/** The maximum number of entries of one request that are read to list them. */
+const ENTRIES_OF_ONE = 200
+
+/** Lists and counts the entries of one request. */
+async function listOne(db: Db, tenantId: string, filter: EntryFilter, page: EntryPage): Promise<EntryList> {
+  const rows = await matching(db, tenantId, filter)
+    .selectAll()
+    .limit(ENTRIES_OF_ONE + 1)
+    .execute()
+  if (rows.length > ENTRIES_OF_ONE) return listFew(db, tenantId, filter, page)
+  rows.sort(newestFirst)
+  if (page.sortOrder === 'asc') rows.reverse()
+  const offset = (page.page - 1) * page.limit
+  const { all: counts } = new Kinds(rows.map((row) => ({ ...kindIn(row), count: 1 })))
+  return { rows: rows.slice(offset, offset + page.limit), total: rows.length, estimated: false, counts }
 }
 
-/** Lists and counts the matches of a filter that selects few entries. */
+/** Lists and counts matches without summaries. */
 async function listFew(db: Db, tenantId: string, filter: EntryFilter, page: EntryPage): Promise<EntryList> {
   const counts = await countEntries(db, tenantId, filter)
   const total = counts.reduce((sum, { count }) => sum + count, 0)

@@ -1,31 +1,44 @@
 // Uses the blocks of the log (log-blocks.ts) to count and find the matching entries of a period. This file is long,
 // because counting and finding walk the same blocks under the same limits.
+import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
+import type { EvidenceEntryRow, LogOwnerRow } from '../../platform/db/tables.ts'
+import { createPacer } from '../../platform/pacing.ts'
+import { type EntryFilter, type EntryPlace, type EntryRange, hasContentFilter, testGroup } from './entry-filter.ts'
 import {
-  countEntries,
+  countAt,
+  countRanges,
   type EntryCount,
-  type EntryFilter,
-  hasContentFilter,
-  matching,
-  testGroup,
-} from './entry-filter.ts'
+  findInRanges,
+  findMatches,
+  findPage,
+  findRows,
+  Kinds,
+  type MarkedCount,
+  type Match,
+  newestFirst,
+  together,
+  unionsOf,
+} from './entry-search.ts'
 import {
   BLOCK_ENTRIES,
-  BLOCKS_PER_PARENT,
   type BlockGroup,
   entriesIn,
   fromStoredOwned,
+  type OwnedEntries,
   type OwnedGroup,
+  parseGroups,
+  parseOwners,
 } from './log-blocks.ts'
 import {
   type BlockBounds,
   type ChainExtent,
-  type EntryRange,
-  readChildren,
-  readGroups,
-  readOwnersIn,
-  readTopBlocks,
-  tailsOf,
+  childPlaces,
+  FIRST_TIME,
+  LAST_TIME,
+  readBlocks,
+  readPeriod,
+  type StoredBlock,
 } from './log-map.ts'
 
 /** The matching entries of one list. */
@@ -34,17 +47,14 @@ export type LogView = {
   /** Whether `total` and `counts` are estimates. */
   estimated: boolean
   counts: EntryCount[]
-  /** The ids of `length` matching entries in descending order of time and id. Skips the first `offset` matches. */
-  newest(offset: number, length: number): Promise<string[]>
+  /** `length` matching entries in descending order of time and id. Skips the first `offset` matches. */
+  newest(offset: number, length: number): Promise<EvidenceEntryRow[]>
 }
 
 /** Maximum number of parts of the log that a count reads because their summaries are not sufficient. */
 const UNDECIDED_PARTS = 32
 /** Maximum number of blocks of one user or key, per chain, that are read at once. */
 const OWNED_BLOCKS = 500
-
-/** Positions that one statement reads, until a further part would be added. */
-const POSITIONS_PER_READ = 1_000
 
 /** A part of the log, with bounds of the times of its entries. */
 type Part = {
@@ -61,15 +71,16 @@ type Part = {
   /**
    * Entries outside any summary block, or in a block that is only partly within the period. They were read and counted.
    */
-  | { kind: 'range'; range: EntryRange }
-  /** Level-2 blocks with entries of `owner` (if known) that were not read. */
-  | { kind: 'unread'; owner: string | undefined; run: EntryRange }
+  | { kind: 'range'; range: EntryRange; matches: Match[] | undefined }
+  | Unread
 )
 /** A block above level 1, and the positions of the blocks in it that have matches or possible matches. */
 type Block = { kind: 'block'; block: BlockBounds; members: number[] }
 /** Matches and possible matches by their position in the chain. */
 type Positions = { kind: 'positions'; chain: string; readonly seqs: number[]; readonly unsure: number[] }
-type PartOf<Kind extends Block | Positions> = Part & Kind
+/** Level-2 blocks with entries of `owner` (if known) that were not read. */
+type Unread = { kind: 'unread'; owner: string | undefined; run: EntryRange }
+type PartOf<Kind extends Block | Positions | Unread> = Part & Kind
 
 export async function openLogView(
   db: Db,
@@ -77,27 +88,11 @@ export async function openLogView(
   filter: EntryFilter,
   extents: readonly ChainExtent[],
 ): Promise<LogView> {
-  const { startDate, endDate } = filter
-  const isInside = ({ first_at, last_at }: BlockBounds) =>
-    (startDate === undefined || first_at >= startDate) && (endDate === undefined || last_at <= endDate)
-
-  const inside: BlockBounds[] = []
-  const ranges: EntryRange[] = tailsOf(extents)
-  let blocks = await readTopBlocks(db, tenantId, extents, filter)
-  while (blocks.length > 0) {
-    const cut: BlockBounds[] = []
-    for (const block of blocks) {
-      if (isInside(block)) inside.push(block)
-      else if (block.level > 1) cut.push(block)
-      else ranges.push(rangeOf(block))
-    }
-    blocks = await readChildren(db, tenantId, cut, filter)
-  }
-
   const isOwned = filter.userId !== undefined || filter.keyId !== undefined
+  const { inside, ranges } = await readPeriod(db, tenantId, extents, filter, isOwned ? 'owners' : 'groups')
   const [read, found] = await Promise.all([
-    Promise.all(ranges.map((range) => readRange(db, tenantId, filter, range))),
-    isOwned ? ownedParts(db, tenantId, filter, inside) : blockParts(db, tenantId, filter, inside),
+    readRanges(db, tenantId, filter, ranges),
+    isOwned ? ownedParts(db, tenantId, filter, inside) : blockParts(filter, inside),
   ])
   const parts = [...read, ...(await decide(db, tenantId, filter, found))].filter(hasMatches)
   const counts = sumKinds(parts)
@@ -110,54 +105,75 @@ export async function openLogView(
     estimated,
     counts,
     async newest(offset, length) {
+      const isByTime = !hasContentFilter(filter)
+      const older = total - offset - length
+      // The end of the log is read from its end.
+      if (isByTime && isCertain && older >= 0 && older < Math.min(offset, BLOCK_ENTRIES)) {
+        return (await findPage(db, tenantId, filter, { sortOrder: 'asc', offset: older, length })).reverse()
+      }
       const { until, rest, left } =
         isCertain && offset >= BLOCK_ENTRIES
           ? await finder.skip(parts, offset)
-          : { until: undefined, rest: offset, left: parts }
-      return hasContentFilter(filter) ? finder.collect(left, until, rest, length) : finder.byTime(until, rest, length)
+          : { until: LAST_TIME, rest: offset, left: parts }
+      return isByTime ? finder.byTime(until, rest, length) : finder.collect(left, until, rest, length)
     },
   }
 }
 
 const hasMatches = ({ count, expected }: Part): boolean => count + expected > 0
 
-const rangeOf = ({ chain, block }: BlockBounds): EntryRange => ({
-  chain,
-  from: block * BLOCK_ENTRIES,
-  to: (block + 1) * BLOCK_ENTRIES,
-})
-
-/** Reads a range of entries and counts its matches. */
-async function readRange(db: Db, tenantId: string, filter: EntryFilter, range: EntryRange): Promise<Part> {
-  const [kinds, times] = await Promise.all([
-    countEntries(db, tenantId, { ...filter, part: range }),
-    matching(db, tenantId, { part: range })
-      .select(({ fn }) => [fn.min('created_at').as('first_at'), fn.max('created_at').as('last_at')])
-      .executeTakeFirstOrThrow(),
-  ])
-  const { first_at, last_at } = times
-  return {
+/**
+ * Reads ranges of entries and counts their matches. Keeps the matches of a filter by content, because they are few and
+ * each payload is parsed to find them.
+ */
+async function readRanges(
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  ranges: readonly EntryRange[],
+): Promise<Part[]> {
+  const toPart = (mark: number, kinds: MarkedCount[], matches?: Match[]): Part => ({
     kind: 'range',
-    range,
+    range: ranges[mark] as EntryRange,
+    matches,
     count: sumOf(kinds),
-    kinds,
+    kinds: new Kinds(kinds).all,
     expected: 0,
-    first_at: first_at ?? '',
-    last_at: last_at ?? '',
+    first_at: kinds.reduce((first, { first_at }) => (first_at < first ? first_at : first), LAST_TIME),
+    last_at: kinds.reduce((last, { last_at }) => (last_at > last ? last_at : last), FIRST_TIME),
+  })
+  if (hasContentFilter(filter)) {
+    const found = await findInRanges(db, tenantId, filter, ranges)
+    const counted = found.map((match) => ({
+      ...{ ...match, count: 1, first_at: match.created_at, last_at: match.created_at },
+    }))
+    return [...byMark(counted)].map(([mark, matches]) => toPart(mark, matches, matches))
   }
+  return [...byMark(await countRanges(db, tenantId, filter, ranges))].map(([mark, kinds]) => toPart(mark, kinds))
+}
+
+function byMark<Count extends MarkedCount>(counts: readonly Count[]): Map<number, Count[]> {
+  const lists = new Map<number, Count[]>()
+  for (const count of counts) {
+    const list = lists.get(count.mark)
+    if (list) list.push(count)
+    else lists.set(count.mark, [count])
+  }
+  return lists
 }
 
 const sumOf = (kinds: readonly { count: number }[]): number => kinds.reduce((sum, { count }) => sum + count, 0)
 
 /** The matches in these blocks, as far as their groups show them. */
-async function blockParts(
-  db: Db,
-  tenantId: string,
-  filter: EntryFilter,
-  blocks: readonly BlockBounds[],
-): Promise<Part[]> {
-  const groups = await readGroups(db, tenantId, blocks)
-  return blocks.map((block, at) => toPart(filter, block, groups[at] ?? []))
+async function blockParts(filter: EntryFilter, blocks: readonly StoredBlock[]): Promise<Part[]> {
+  const pacer = createPacer()
+  const parts: Part[] = []
+  for (const { text, ...block } of blocks) {
+    const turn = pacer.turn()
+    if (turn) await turn
+    parts.push(toPart(filter, block, text === null ? [] : parseGroups(text)))
+  }
+  return parts
 }
 
 function toPart(filter: EntryFilter, block: BlockBounds, groups: readonly BlockGroup[]): Part {
@@ -180,43 +196,63 @@ function toPart(filter: EntryFilter, block: BlockBounds, groups: readonly BlockG
 }
 
 /**
- * For ranges that the summaries leave open, reads the lower blocks, then the entries. Stops if there is too much to
- * read.
+ * For parts that the summaries leave open, reads the lower blocks, then the entries: all open parts together, level by
+ * level. Stops if there is too much to read.
  */
 async function decide(db: Db, tenantId: string, filter: EntryFilter, parts: readonly Part[]): Promise<Part[]> {
   const decided: Part[] = parts.filter(({ expected }) => expected === 0)
   const open = parts.filter(({ expected }) => expected > 0)
-  for (let reads = 0; reads < UNDECIDED_PARTS; reads++) {
-    const part = open.sort(byAge).shift()
-    if (part === undefined) break
-    if (part.kind === 'block') {
-      for (const child of await childParts(db, tenantId, filter, part))
-        (child.expected > 0 ? open : decided).push(child)
-    } else if (part.kind === 'positions') decided.push(await readUnsure(db, tenantId, filter, part))
-    else decided.push(part)
+  for (let reads = 0; reads < UNDECIDED_PARTS && open.length > 0; ) {
+    const batch = open.sort(byAge).splice(0, UNDECIDED_PARTS - reads)
+    reads += batch.length
+    const [children, read] = await Promise.all([
+      childParts(db, tenantId, filter, batch.filter(isBlock)),
+      readUnsure(db, tenantId, filter, batch.filter(isPositions)),
+    ])
+    const others = batch.filter((part) => !isBlock(part) && !isPositions(part))
+    for (const child of children) (child.expected > 0 ? open : decided).push(child)
+    decided.push(...read, ...others)
   }
   return [...decided, ...open]
 }
 
-/** Reads the possible matches of a part. */
+const isBlock = (part: Part): part is PartOf<Block> => part.kind === 'block'
+const isPositions = (part: Part): part is PartOf<Positions> => part.kind === 'positions'
+const isUnread = (part: Part): part is PartOf<Unread> => part.kind === 'unread'
+
+/** Reads the possible matches of these parts. */
 async function readUnsure(
   db: Db,
   tenantId: string,
   filter: EntryFilter,
-  part: PartOf<Positions>,
-): Promise<PartOf<Positions>> {
-  const { chain, unsure } = part
-  const found = await countEntries(db, tenantId, { ...filter, part: { chain, seqs: unsure } })
-  const more = sumOf(found)
-  const kinds = new Kinds([...part.kinds, ...found]).all
-  return { ...part, count: part.count + more, kinds, expected: 0, unsure: more > 0 ? unsure : [] }
+  parts: readonly PartOf<Positions>[],
+): Promise<PartOf<Positions>[]> {
+  const places = parts.flatMap(({ chain, unsure }, mark) => placesOf(chain, unsure, mark))
+  const found = byMark(await countAt(db, tenantId, filter, places))
+  return parts.map((part, mark) => {
+    const more = found.get(mark) ?? []
+    const kinds = new Kinds([...part.kinds, ...more]).all
+    const { chain, first_at, last_at, seqs } = part
+    const unsure = more.length > 0 ? part.unsure : []
+    return {
+      ...{ kind: 'positions', chain, first_at, last_at, seqs, unsure },
+      ...{ count: part.count + sumOf(more), kinds, expected: 0 },
+    }
+  })
 }
 
-/** The blocks with matches or possible matches in a block above level 1. */
-async function childParts(db: Db, tenantId: string, filter: EntryFilter, part: PartOf<Block>): Promise<Part[]> {
-  const children = await readChildren(db, tenantId, [part.block], {})
-  const wanted = children.filter(({ block }) => part.members.includes(block % BLOCKS_PER_PARENT))
-  return (await blockParts(db, tenantId, filter, wanted)).filter(hasMatches)
+const placesOf = (chain: string, seqs: readonly number[], mark = 0): EntryPlace[] =>
+  seqs.map((seq) => ({ chain, seq, mark }))
+
+/** The parts with matches or possible matches in these blocks above level 1. */
+async function childParts(
+  db: Db,
+  tenantId: string,
+  filter: EntryFilter,
+  parts: readonly PartOf<Block>[],
+): Promise<Part[]> {
+  const places = parts.flatMap(({ block, members }) => childPlaces(block, members))
+  return (await blockParts(filter, await readBlocks(db, tenantId, places, {}, 'groups'))).filter(hasMatches)
 }
 
 /** The entries of one user or key in these blocks. */
@@ -224,44 +260,72 @@ async function ownedParts(
   db: Db,
   tenantId: string,
   filter: EntryFilter,
-  inside: readonly BlockBounds[],
+  inside: readonly StoredBlock[],
 ): Promise<Part[]> {
-  const single = await readOwnersIn(
-    db,
-    tenantId,
-    inside.filter(({ level }) => level === 1),
-    filter,
-  )
   const wanted = toOwnedFilter(filter)
-  const parts = single.flatMap(({ bounds, owners }) =>
-    owners.flatMap(({ groups }) => toOwnedPart(wanted, bounds, groups)),
+  const single = inside.flatMap(({ text, ...bounds }) =>
+    ownersIn(filter, text ?? '').flatMap(({ groups }) => toOwnedPart(wanted, bounds, groups)),
   )
   const owner = filter.userId ?? (await findOwnerOfKey(db, tenantId, filter.keyId ?? ''))
-  const runs = await Promise.all(runsOf(inside).map((run) => readOwned(db, tenantId, filter, owner, run)))
-  return [...parts, ...runs.flat()]
+  return [...single, ...(await readOwned(db, tenantId, filter, owner, runsOf(inside)))]
 }
 
-/** The entries of one user or key in blocks of level 2, newest blocks first, and the blocks that were not read. */
+/** The entries of the filter's user or key in the stored owners of a block. */
+function ownersIn({ userId, keyId }: EntryFilter, stored: string): OwnedEntries[] {
+  // Parsing takes far longer than this search, and most blocks have no entry of this user or key.
+  const names = [userId, keyId].flatMap((name) => (name === undefined ? [] : JSON.stringify(name)))
+  if (stored === '' || !names.every((name) => stored.includes(name))) return []
+  return parseOwners(stored).filter(
+    (owner) => (userId === undefined || owner.userId === userId) && (keyId === undefined || owner.keyId === keyId),
+  )
+}
+
+/**
+ * The entries of one user or key in these runs of blocks of level 2, newest blocks first, and the blocks that were not
+ * read.
+ */
 async function readOwned(
   db: Db,
   tenantId: string,
   filter: EntryFilter,
   owner: string | undefined,
-  { chain, from, to }: EntryRange,
+  runs: readonly EntryRange[],
 ): Promise<Part[]> {
-  let query = db
-    .selectFrom('log_owners')
-    .select(['block', 'groups', 'first_at', 'last_at'])
-    .where('tenant_id', '=', tenantId)
-    .where('chain', '=', chain)
-    .where('block', '>=', from)
-    .where('block', '<', to)
-  if (owner !== undefined) query = query.where('user_id', '=', owner)
-  if (filter.keyId !== undefined) query = query.where('api_key_id', '=', filter.keyId)
-  const rows = await query.orderBy('block', 'desc').limit(OWNED_BLOCKS).execute()
+  const queries = runs.map(({ chain, from, to }, at) => {
+    let query = db
+      .selectFrom('log_owners')
+      .select([sql.lit(at).as('run'), 'block', 'groups', 'first_at', 'last_at'])
+      .where('tenant_id', '=', tenantId)
+      .where('chain', '=', chain)
+      .where('block', '>=', from)
+      .where('block', '<', to)
+    if (owner !== undefined) query = query.where('user_id', '=', owner)
+    if (filter.keyId !== undefined) query = query.where('api_key_id', '=', filter.keyId)
+    return db.selectFrom(query.orderBy('block', 'desc').limit(OWNED_BLOCKS).as('newest')).selectAll()
+  })
+  const rows = await together(unionsOf(queries).map((query) => query.execute()))
   const wanted = toOwnedFilter(filter)
-  const parts = rows.flatMap(({ groups, ...bounds }) =>
-    toOwnedPart(wanted, { chain, level: 2, ...bounds }, fromStoredOwned(JSON.parse(groups))),
+  return runs.flatMap((run, at) =>
+    ownedPartsOf(
+      wanted,
+      owner,
+      run,
+      rows.filter((row) => row.run === at),
+    ),
+  )
+}
+
+type OwnedRow = Pick<LogOwnerRow, 'block' | 'groups' | 'first_at' | 'last_at'>
+
+/** The entries of one user or key in a run of blocks. `rows` are the newest OWNED_BLOCKS blocks of the run. */
+function ownedPartsOf(
+  wanted: OwnedFilter,
+  owner: string | undefined,
+  { chain, from, to }: EntryRange,
+  rows: readonly OwnedRow[],
+): Part[] {
+  const parts = rows.flatMap(({ block, first_at, last_at, groups }) =>
+    toOwnedPart(wanted, { chain, level: 2, block, first_at, last_at }, fromStoredOwned(JSON.parse(groups))),
   )
   const last = rows.at(-1)
   if (rows.length < OWNED_BLOCKS || last === undefined || last.block === from) return parts
@@ -348,27 +412,6 @@ function runsOf(blocks: readonly BlockBounds[]): EntryRange[] {
   return runs
 }
 
-/** Counts by type and severity. */
-class Kinds {
-  readonly #byName = new Map<string, EntryCount>()
-
-  constructor(start: readonly EntryCount[] = []) {
-    for (const { type, severity, count } of start) this.add(type, severity, count)
-  }
-
-  add(type: string | null, severity: string | null, count: number): void {
-    // Values contain no NUL, so names differ if values differ.
-    const name = `${type ?? '\0'}\0${severity ?? '\0'}`
-    const known = this.#byName.get(name)
-    if (known) known.count += count
-    else this.#byName.set(name, { type, severity, count })
-  }
-
-  get all(): EntryCount[] {
-    return [...this.#byName.values()]
-  }
-}
-
 /** The sums over all parts. Expected matches are distributed like the known matches. */
 function sumKinds(parts: readonly Part[]): EntryCount[] {
   const sums = new Kinds(parts.flatMap(({ kinds }) => kinds)).all
@@ -380,58 +423,40 @@ function sumKinds(parts: readonly Part[]): EntryCount[] {
 const byAge = (one: { last_at: string }, other: { last_at: string }): number =>
   one.last_at > other.last_at ? -1 : one.last_at < other.last_at ? 1 : 0
 
-type Match = { id: string; created_at: string }
-
-const newestFirst = (one: Match, other: Match): number => {
-  if (one.created_at !== other.created_at) return one.created_at > other.created_at ? -1 : 1
-  return one.id > other.id ? -1 : 1
-}
-
-/** Joins parts that consist of positions in the same chain, so that one statement reads them. */
-function joinPositions(parts: readonly Part[]): Part[] {
-  const joined: Part[] = []
-  const open = new Map<string, PartOf<Positions>>()
-  for (const part of parts) {
-    const last = part.kind === 'positions' ? open.get(part.chain) : undefined
-    if (part.kind !== 'positions') joined.push(part)
-    else if (last && last.seqs.length + last.unsure.length < POSITIONS_PER_READ) {
-      last.seqs.push(...part.seqs)
-      last.unsure.push(...part.unsure)
-    } else {
-      const copy = { ...part, seqs: [...part.seqs], unsure: [...part.unsure] }
-      open.set(part.chain, copy)
-      joined.push(copy)
-    }
-  }
-  return joined
-}
-
 function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
   /** The filter with a period up to `until`, inclusive. */
-  const upTo = (until: string | undefined): EntryFilter =>
-    until !== undefined && (filter.endDate === undefined || until < filter.endDate)
-      ? { ...filter, endDate: until }
-      : filter
+  const upTo = (until: string): EntryFilter =>
+    until < (filter.endDate ?? LAST_TIME) ? { ...filter, endDate: until } : filter
 
-  /** The smaller parts that make up a part. Undefined if its matches can be read. */
-  function divide(part: Part): Promise<Part[]> | undefined {
-    if (part.kind === 'block') return childParts(db, tenantId, filter, part)
-    return part.kind === 'unread' ? readOwned(db, tenantId, filter, part.owner, part.run) : undefined
+  /** The smaller parts that make up these parts. */
+  async function divide(blocks: readonly PartOf<Block>[], unread: readonly PartOf<Unread>[]): Promise<Part[]> {
+    const [first] = unread
+    const [children, owned] = await Promise.all([
+      childParts(db, tenantId, filter, blocks),
+      first
+        ? readOwned(
+            db,
+            tenantId,
+            filter,
+            first.owner,
+            unread.map(({ run }) => run),
+          )
+        : [],
+    ])
+    return [...children, ...owned]
   }
 
-  /** The matches of a part up to `until`. */
-  async function matchesOf(part: Part, until: string | undefined): Promise<Match[]> {
-    const allowed = upTo(until)
-    const read = (where: EntryFilter) => matching(db, tenantId, where).select(['id', 'created_at']).execute()
-    if (part.kind === 'range') return read({ ...allowed, part: part.range })
-    if (part.kind !== 'positions') return []
-    const { chain, seqs, unsure } = part
-    const { startDate, endDate } = allowed
-    const found = await Promise.all([
-      seqs.length > 0 ? read({ startDate, endDate, part: { chain, seqs } }) : [],
-      unsure.length > 0 ? read({ ...allowed, part: { chain, seqs: unsure } }) : [],
-    ])
-    return found.flat()
+  /** The matches of these parts up to `until`. */
+  async function matchesOf(parts: readonly Part[], until: string): Promise<Match[]> {
+    const positions = parts.filter(isPositions)
+    const ranges = parts.flatMap((part) => (part.kind === 'range' ? [part] : []))
+    const kept = ranges.flatMap(({ matches = [] }) => matches.filter(({ created_at }) => created_at <= until))
+    const found = await findMatches(db, tenantId, upTo(until), {
+      ranges: ranges.flatMap(({ range, matches }) => (matches ? [] : [range])),
+      known: positions.flatMap(({ chain, seqs }) => placesOf(chain, seqs)),
+      unsure: positions.flatMap(({ chain, unsure }) => placesOf(chain, unsure)),
+    })
+    return [...kept, ...found]
   }
 
   /**
@@ -451,64 +476,60 @@ function createFinder(db: Db, tenantId: string, filter: EntryFilter) {
       // All parts before `at` end at `until` or later. Parts that begin at `until` or earlier may have matches on both
       // sides.
       const across = known.slice(0, at).filter(({ first_at }) => first_at <= until)
-      const divisible = new Set([...across, next].filter(({ kind }) => kind === 'block'))
+      const divisible = new Set<Part>([...across, next].filter(isBlock))
       if (divisible.size > 0) {
-        const smaller = await Promise.all([...divisible].map((part) => divide(part) ?? []))
-        known = [...known.filter((part) => !divisible.has(part)), ...smaller.flat()]
+        // The time may be in older blocks too, if they overlap the next part.
+        if (isBlock(next)) {
+          for (const part of known.slice(at)) if (isBlock(part) && part.last_at >= next.first_at) divisible.add(part)
+        }
+        const smaller = await divide([...divisible].filter(isBlock), [])
+        known = [...known.filter((part) => !divisible.has(part)), ...smaller]
         continue
       }
-      const older = await Promise.all(across.map((part) => matchesOf(part, until)))
-      const skipped = newer - older.reduce((sum, matches) => sum + matches.length, 0)
-      return { until, rest: offset - skipped, left: [...across, ...known.slice(at)] }
+      const older = await matchesOf(across, until)
+      return { until, rest: offset - newer + older.length, left: [...across, ...known.slice(at)] }
     }
   }
 
   /** The matches of a filter by time alone, in the order of an index. */
-  async function byTime(until: string | undefined, offset: number, length: number): Promise<string[]> {
-    const rows = await matching(db, tenantId, upTo(until))
-      .select('id')
-      .orderBy('created_at', 'desc')
-      .orderBy('id', 'desc')
-      .offset(offset)
-      .limit(length)
-      .execute()
-    return rows.map(({ id }) => id)
-  }
+  const byTime = (until: string, offset: number, length: number) =>
+    findPage(db, tenantId, upTo(until), { sortOrder: 'desc', offset, length })
 
   /** Reads the parts, newest first, until the remaining parts can contain only older matches. */
-  async function collect(
-    parts: readonly Part[],
-    until: string | undefined,
-    offset: number,
-    length: number,
-  ): Promise<string[]> {
+  async function collect(parts: readonly Part[], until: string, offset: number, length: number) {
     const needed = offset + length
     let left = [...parts].sort(byAge)
     let found: Match[] = []
     while (left.length > 0) {
       const last = found[needed - 1]
       if (last && last.created_at > (left[0] as Part).last_at) break
-      const batch: Part[] = []
-      let expected = found.length
-      for (const part of left) {
-        batch.push(part)
-        expected += part.count + part.expected
-        if (part.kind === 'block' || part.kind === 'unread' || expected >= needed) break
-      }
+      const batch = nextBatch(left, needed - found.length)
       left = left.slice(batch.length)
-      const whole: Part[] = []
-      for (const part of batch) {
-        const smaller = await divide(part)
-        if (smaller) left.push(...smaller)
-        else whole.push(part)
-      }
-      const matches = await Promise.all(joinPositions(whole).map((part) => matchesOf(part, until)))
-      found.push(...matches.flat())
-      left.sort(byAge)
-      found = found.sort(newestFirst)
+      const blocks = batch.filter(isBlock)
+      const unread = batch.filter(isUnread)
+      if (blocks.length + unread.length > 0) {
+        const rest = batch.filter((part) => !isBlock(part) && !isUnread(part))
+        left.push(...rest, ...(await divide(blocks, unread)))
+        left.sort(byAge)
+      } else found = [...found, ...(await matchesOf(batch, until))].sort(newestFirst)
     }
-    return found.slice(offset, needed).map(({ id }) => id)
+    return findRows(db, found.slice(offset, needed))
   }
 
   return { skip, byTime, collect }
+}
+
+/** The newest parts that contain this number of matches, and the parts that overlap them. At least one part. */
+function nextBatch(parts: readonly Part[], needed: number): Part[] {
+  const batch: Part[] = []
+  let expected = 0
+  let firstAt = ''
+  for (const part of parts) {
+    const isEnough = batch.length > 0 && expected >= needed
+    if (isEnough && (part.last_at < firstAt || isBlock(part) || isUnread(part))) break
+    batch.push(part)
+    if (!isEnough) firstAt = batch.length === 1 || part.first_at < firstAt ? part.first_at : firstAt
+    expected += part.count + part.expected
+  }
+  return batch
 }

@@ -1,9 +1,9 @@
 import { DAY_MS, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
-import type { EntryFilter } from '../evidence/entry-filter.ts'
+import { type EntryFilter, matchingAt } from '../evidence/entry-filter.ts'
 import { listChainEntries } from '../evidence/entry-list.ts'
-import { measureChains, readChain } from '../evidence/store.ts'
+import { type ChainExtent, readExtents } from '../evidence/log-map.ts'
 
 /**
  * A read position in the log of a tenant: the number of entries of each chain. Such a position is reliable, because
@@ -36,10 +36,9 @@ function parsePosition(text: string): Position {
 
 /** The position after the last entry of a tenant's log. */
 export async function endOfLog(db: Db, tenantId: string, nowMs: number): Promise<string> {
-  const sizes = new Map<string, number>()
-  for (const { chain, size } of await measureChains(db, tenantId)) {
-    if (!(await isQuiet(db, { tenantId, chain, size }, nowMs))) sizes.set(chain, size)
-  }
+  const chains = await readExtents(db, tenantId)
+  const quiet = await findQuiet(db, tenantId, chains, nowMs)
+  const sizes = new Map(chains.flatMap(({ chain, size }) => (quiet.has(chain) ? [] : [[chain, size]])))
   return toText({ atMs: nowMs, sizes })
 }
 
@@ -54,9 +53,12 @@ export async function entriesAfter(
   const { atMs, sizes } = parsePosition(after)
   const read = new Map(sizes)
   const rows: EvidenceEntryRow[] = []
-  for (const { chain, size } of await measureChains(db, tenantId)) {
+  const chains = await readExtents(db, tenantId)
+  const unknown = chains.filter(({ chain }) => !sizes.has(chain))
+  const quiet = await findQuiet(db, tenantId, unknown, atMs)
+  for (const { chain, size } of chains) {
     const known = sizes.get(chain)
-    if (known === undefined && (await isQuiet(db, { tenantId, chain, size }, atMs))) continue
+    if (quiet.has(chain) || known === size) continue
     const from = known ?? 0
     const since = known === undefined ? laterOf(filter.startDate, isoTime(atMs - QUIET_MS)) : filter.startDate
     const left = limit - rows.length
@@ -79,11 +81,20 @@ export async function entriesAfter(
   return { rows, position: toText({ atMs, sizes: read }) }
 }
 
-type End = { tenantId: string; chain: string; size: number }
-
-async function isQuiet(db: Db, { tenantId, chain, size }: End, atMs: number): Promise<boolean> {
-  const [last] = await readChain(db, tenantId, chain, { from: size - 1, limit: 1 })
-  return last === undefined || Date.parse(last.created_at) < atMs - QUIET_MS
+/** The chains whose last entry is older than QUIET_MS. */
+async function findQuiet(
+  db: Db,
+  tenantId: string,
+  chains: readonly ChainExtent[],
+  atMs: number,
+): Promise<ReadonlySet<string>> {
+  if (chains.length === 0) return new Set()
+  const ends = chains.map(({ chain, size }, mark) => ({ chain, seq: size - 1, mark }))
+  const recent = await matchingAt(db, tenantId, { startDate: isoTime(atMs - QUIET_MS) }, ends)
+    .select('chain')
+    .execute()
+  const names = new Set(recent.map(({ chain }) => chain))
+  return new Set(chains.flatMap(({ chain }) => (names.has(chain) ? [] : [chain])))
 }
 
 const laterOf = (one: string | undefined, other: string): string => (one !== undefined && one > other ? one : other)
