@@ -46,6 +46,8 @@ export type Profile = {
   refusesUser: boolean
   /** Whether the server has `tool_choice: {type: "allowed_tools"}`. */
   hasAllowedTools: boolean
+  /** The models that have custom tools. */
+  customTools: RegExp | undefined
   /** Request fields that ask the provider not to train on a chat, in addition to the header. */
   noTrainingFields: Readonly<Record<string, unknown>>
   /**
@@ -70,12 +72,15 @@ const DEFAULT: Profile = {
   alternates: false,
   refusesUser: false,
   hasAllowedTools: false,
+  customTools: undefined,
   noTrainingFields: {},
   lacks: [],
 }
 
 /** OpenAI's reasoning models. The model of an Azure deployment can only be guessed from the deployment's name. */
 const THINKING_MODEL = /^(?:openai\/)?(?:o\d|gpt-5(?!.*-chat)|codex)/
+/** OpenAI's models that have custom tools. */
+const CUSTOM_TOOLS = /^(?:openai\/)?(?:gpt-(?:[5-9]|\d\d)(?!.*-chat)|codex)/
 const THINKING: Partial<Profile> = {
   tokensField: 'max_completion_tokens',
   systemRole: 'developer',
@@ -96,12 +101,14 @@ const PROFILES: Readonly<Record<string, Entry>> = {
     hosts: ['api.openai.com'],
     noTrainingFields: { store: false },
     hasAllowedTools: true,
+    customTools: CUSTOM_TOOLS,
     lacks: ['top_k'],
     models: { names: THINKING_MODEL, profile: THINKING },
   },
   azure: {
     hosts: ['openai.azure.com', 'services.ai.azure.com', 'cognitiveservices.azure.com'],
     hasAllowedTools: true,
+    customTools: CUSTOM_TOOLS,
     lacks: ['top_k'],
     models: { names: THINKING_MODEL, profile: THINKING },
   },
