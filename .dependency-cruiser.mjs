@@ -38,7 +38,7 @@ const FRONTS = {
   ],
   models: [
     'breaker|config|conversation|cool-down|credentials|model-facts|names|output-limits|part-signature|provider|proxy',
-    'registry|targets|well-known-providers',
+    'custom-tools|registry|targets|well-known-providers',
   ],
 }
 

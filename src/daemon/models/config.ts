@@ -70,12 +70,20 @@ export type ModelTimeouts = { firstTokenMs?: number; attemptMs?: number; silence
  * Dollars per million tokens. Cache reads and writes cost the same as input by default. Cache writes for an hour cost the
  * same as other cache writes by default.
  */
-export type PriceConfig = {
+export type TierPriceConfig = {
   input: number
   output: number
   cacheRead?: number | undefined
   cacheWrite?: number | undefined
   cacheWriteHour?: number | undefined
+}
+
+/** The prices of a model. */
+export type PriceConfig = TierPriceConfig & {
+  /** Prices by tier of service. */
+  tiers?: Readonly<Record<string, TierPriceConfig>> | undefined
+  /** Dollars per thousand web searches. Default: the bundled price list. */
+  webSearch?: number | undefined
   /** Points per answer. Default: the points in the bundled price list, or 1. */
   points?: number | undefined
 }

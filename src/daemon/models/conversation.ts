@@ -45,6 +45,8 @@ export type NativePart = {
   origin: string
   block: NativeBlock
   cache?: CacheMark | undefined
+  /** Left out for providers of another kind, which otherwise reject it. */
+  isOptional?: true | undefined
 } & FileText
 
 /** A block in the form of its API, without its cache breakpoint. */
@@ -55,8 +57,17 @@ export type System = string | readonly TextPart[]
 
 export type Content = string | readonly ContentPart[]
 
-/** A tool call as the model wrote it. `arguments` is the unchanged JSON text. */
-export type ToolCall = { id: string; name: string; arguments: string; cache?: CacheMark | undefined }
+/**
+ * A tool call as the model wrote it. `arguments` is the unchanged JSON text. For a custom tool, it is an object with the
+ * text `input`.
+ */
+export type ToolCall = {
+  id: string
+  name: string
+  arguments: string
+  isCustom?: true | undefined
+  cache?: CacheMark | undefined
+}
 
 /**
  * A reasoning step that must be sent back to the model in the next turn. `origin` is the kind of provider that created
@@ -92,8 +103,16 @@ export type Tool = {
   parameters?: object | undefined
   strict?: boolean | undefined
   cache?: CacheMark | undefined
-  /** The definition of a tool that only providers of the kind `origin` know. Other members then repeat parts of it. */
-  native?: { origin: string; definition: NativeBlock } | undefined
+  /**
+   * Set for a custom tool (custom-tools.ts). `format` restricts the text that the model writes, in the form of the
+   * surface.
+   */
+  custom?: { format?: NativeBlock | undefined } | undefined
+  /**
+   * The definition of a tool that only providers of the kind `origin` know. Other members then repeat parts of it.
+   * `isOptional`: it is left out for other providers, which otherwise reject it.
+   */
+  native?: { origin: string; definition: NativeBlock; isOptional?: true | undefined } | undefined
   extra?: Extra | undefined
 }
 
@@ -149,6 +168,8 @@ export type NativeOptions = {
   headers: Readonly<Record<string, string>>
   /** The names of other members that the conversation contains and that some providers do not support. */
   marks: readonly string[]
+  /** The names of fields without which the answer would be wrong. Other providers reject the request. */
+  required?: readonly string[] | undefined
   /** Anthropic's `thinking` and `output_config.effort`. Other providers receive `reasoningEffort`. */
   thinking?: { config: ThinkingConfig | undefined; effort: string | undefined } | undefined
   /**

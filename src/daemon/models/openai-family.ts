@@ -50,6 +50,8 @@ export type Profile = {
   refusesUser: boolean
   /** Whether the server has `tool_choice: {type: "allowed_tools"}`. */
   hasAllowedTools: boolean
+  /** The models that have custom tools. */
+  customTools: RegExp | undefined
   /** Request fields that ask the provider not to train on a chat, in addition to the header. */
   noTrainingFields: Readonly<Record<string, unknown>>
   /**
@@ -74,6 +76,7 @@ export const USUAL_PROFILE: Profile = {
   alternates: false,
   refusesUser: false,
   hasAllowedTools: false,
+  customTools: undefined,
   noTrainingFields: {},
   lacks: [],
 }
@@ -105,6 +108,8 @@ export type FamilyMember = {
   models?: { names: RegExp; differs: Partial<Profile> }
 }
 
+/** OpenAI's models that have custom tools. */
+const CUSTOM_TOOLS = /^(?:openai\/)?(?:gpt-(?:[5-9]|\d\d)(?!.*-chat)|codex)/
 /** OpenAI's reasoning models. The model of an Azure deployment can only be guessed from the deployment's name. */
 const THINKING_MODELS: FamilyMember['models'] = {
   names: /^(?:openai\/)?(?:o\d|gpt-5(?!.*-chat)|codex)/,
@@ -127,7 +132,7 @@ export const OPENAI_FAMILY: Readonly<Record<string, FamilyMember>> = {
     // A key that belongs to a proxy must not be sent to another server.
     baseUrlVariable: 'OPENAI_BASE_URL',
     lacksRoutes: ['rerank'],
-    differs: { noTrainingFields: { store: false }, hasAllowedTools: true, lacks: ['top_k'] },
+    differs: { noTrainingFields: { store: false }, hasAllowedTools: true, customTools: CUSTOM_TOOLS, lacks: ['top_k'] },
     models: THINKING_MODELS,
   },
   azure: {
@@ -138,7 +143,7 @@ export const OPENAI_FAMILY: Readonly<Record<string, FamilyMember>> = {
     apiVersionVariable: 'OPENAI_API_VERSION',
     otherHosts: ['openai.azure.com', 'services.ai.azure.com', 'cognitiveservices.azure.com'],
     lacksRoutes: NO_RANKS,
-    differs: { hasAllowedTools: true, lacks: ['top_k'] },
+    differs: { hasAllowedTools: true, customTools: CUSTOM_TOOLS, lacks: ['top_k'] },
     models: THINKING_MODELS,
   },
   mistral: {

@@ -87,11 +87,18 @@ export type TokenUsage = {
   /** The part of `cacheWriteTokens` with a cache lifetime of an hour. Absent if there is none. */
   cacheWriteHourTokens?: number
   reasoningTokens: number
+  /**
+   * The tier of service that served the answer, such as `flex`, `priority` and `fast`. Absent for the standard tier.
+   */
+  tier?: string
+  /** The number of web searches that the provider ran and bills. Absent if there is none. */
+  webSearches?: number
   /** True if the provider sent no count, so the gateway counted the tokens. */
   estimated: boolean
 }
 
-export type NativeKind = 'block' | 'citation' | 'break'
+/** Parts of an answer that are neither text nor calls. Their content is the JSON of an object. */
+export type NativeKind = 'block' | 'citation' | 'break' | 'annotation'
 
 /** One step of an answer. A complete answer ends with exactly one `end`. */
 export type ChatPart =
@@ -121,8 +128,9 @@ export type ChatPart =
       arguments: string
       /**
        * Set on the first part if `arguments` is not a call but the JSON of a block or a citation of the provider's own
-       * API. A `break` separates two text blocks. Only requests with native options get such parts. Guards inspect them
-       * like the arguments of a call.
+       * API. A `break` separates two text blocks. Only requests with native options get these parts. Any request may
+       * get an `annotation`: a source of the text before it, in the form of OpenAI's Responses API. Its `index` is
+       * negative, so that calls keep theirs. Guards inspect all of them like the arguments of a call.
        */
       native?: NativeKind
     }

@@ -288,6 +288,11 @@ export const OpenAiUsage = z
   .meta({ id: 'OpenAiUsage' })
 export type OpenAiUsage = z.infer<typeof OpenAiUsage>
 
+/** Pages of a web search have the type `url_citation`. */
+const Annotation = z.looseObject({ type: z.string() }).meta({
+  description: 'A source of the text: {type: "url_citation", url_citation: {url, title, start_index, end_index}}',
+})
+
 const Logprobs = z.looseObject({}).nullable().meta({ description: 'As the provider sent them' })
 const FinishReason = z.enum([...FINISH_REASONS, 'tool_calls', 'function_call'])
 export type OpenAiFinishReason = z.infer<typeof FinishReason>
@@ -306,6 +311,7 @@ export const OpenAiChatResponse = z
           role: z.literal('assistant'),
           content: z.string().nullable(),
           refusal: z.null(),
+          annotations: z.array(Annotation).optional(),
           tool_calls: z.array(ToolCall).optional(),
           function_call: OldCall.optional(),
           reasoning_content: z.string().optional(),
@@ -326,6 +332,7 @@ const Delta = z.object({
   content: z.string().optional(),
   reasoning_content: z.string().optional(),
   reasoning_details: z.array(ReasoningDetail).optional(),
+  annotations: z.array(Annotation).optional(),
   tool_calls: z
     .array(
       z.object({

@@ -99,10 +99,45 @@ const CallItem = z.discriminatedUnion('type', [
   }),
 ])
 
-const InputItem = z.union([MessageItem, CallItem], {
+/** The steps of tools that OpenAI defines. New ones have types that end alike. */
+type HostedItemType =
+  | 'web_search_call'
+  | 'file_search_call'
+  | 'code_interpreter_call'
+  | 'image_generation_call'
+  | 'computer_call'
+  | 'computer_call_output'
+  | 'local_shell_call'
+  | 'local_shell_call_output'
+  | 'shell_call'
+  | 'shell_call_output'
+  | 'apply_patch_call'
+  | 'apply_patch_call_output'
+  | 'mcp_call'
+  | 'mcp_list_tools'
+  | 'mcp_approval_request'
+  | 'mcp_approval_response'
+  | 'tool_search_call'
+  | 'tool_search_output'
+  | 'compaction'
+  | 'program'
+  | 'program_output'
+const HostedType = z
+  .string()
+  .regex(
+    /^(?!function_call|custom_tool_call)(\w+_call(_output)?|mcp_\w+|tool_search_\w+|compaction|program(_output)?)$/,
+  )
+  .meta({ example: 'web_search_call' }) as unknown as z.ZodType<HostedItemType>
+const HostedItem = z.looseObject({ type: HostedType, id: optional(z.string()), call_id: optional(z.string()) }).meta({
+  description: "A step of a tool that OpenAI defines. Only a provider of kind openai with 'api: responses' accepts it",
+})
+
+export type HostedItem = z.infer<typeof HostedItem>
+
+const InputItem = z.union([MessageItem, CallItem, HostedItem], {
   error:
     'each item of input must be a valid message, function_call, function_call_output, custom_tool_call, ' +
-    'custom_tool_call_output, reasoning or item_reference; the gateway runs no tools',
+    'custom_tool_call_output, reasoning, item_reference or an item of a tool of OpenAI such as web_search_call',
 })
 export type InputItem = z.infer<typeof InputItem>
 /** Items that do not come from the body of a request, such as those of a stored answer. */
@@ -136,13 +171,14 @@ const NamespaceTool = z.looseObject({
 })
 
 const RUN_BY_CLIENT: readonly string[] = ['function', 'custom', 'namespace']
-/** A tool that the original API runs itself, such as `web_search`. It is dropped, and the answer reports this. */
+/** A tool that OpenAI defines, such as `web_search`. OpenAI runs most of these tools itself. */
 const HostedTool = z.looseObject({
   type: z
     .string()
     .refine((type) => !RUN_BY_CLIENT.includes(type))
-    .meta({ description: 'Tools that OpenAI runs itself are dropped; `gateway.dropped` lists them' }),
+    .meta({ description: 'A tool of OpenAI, such as `web_search`. See docs/clients.md' }),
 })
+export type HostedTool = z.infer<typeof HostedTool>
 
 const ResponsesTool = z.union([FunctionTool, CustomTool, NamespaceTool, HostedTool], {
   error:
@@ -152,15 +188,23 @@ const ResponsesTool = z.union([FunctionTool, CustomTool, NamespaceTool, HostedTo
 export type ResponsesTool = z.infer<typeof ResponsesTool>
 
 const NamedTool = z.looseObject({ type: z.enum(['function', 'custom']), name: z.string() })
+const HostedChoice = z.looseObject({
+  type: z.string().refine((type) => !['allowed_tools', ...RUN_BY_CLIENT].includes(type)),
+})
 const ToolChoice = z.union(
   [
     z.enum(['auto', 'none', 'required']),
     NamedTool,
-    z.looseObject({ type: z.literal('allowed_tools'), mode: z.enum(['auto', 'required']), tools: z.array(NamedTool) }),
+    z.looseObject({
+      type: z.literal('allowed_tools'),
+      mode: z.enum(['auto', 'required']),
+      tools: z.array(z.union([NamedTool, HostedChoice])),
+    }),
+    HostedChoice,
   ],
   {
     error:
-      'tool_choice must be auto, none, required, {type: "function" or "custom", name} or {type: "allowed_tools", mode, tools}',
+      'tool_choice must be auto, none, required, {type: "function" or "custom", name}, {type: "allowed_tools", mode, tools} or {type} of a tool of OpenAI',
   },
 )
 
@@ -238,53 +282,59 @@ export const ResponsesRequest = z
   .meta({ id: 'ResponsesRequest' })
 export type ResponsesRequest = z.infer<typeof ResponsesRequest>
 
+/** A source of a text: a page of a web search, or a file. */
+const Annotation = z.looseObject({ type: z.string().meta({ example: 'url_citation' }) })
+
 const ItemStatus = z.enum(['in_progress', 'completed', 'incomplete'])
 const Logprob = z.looseObject({ token: z.string() })
 const OutputTextPart = z.object({
   type: z.literal('output_text'),
   text: z.string(),
-  annotations: z.array(z.never()),
+  annotations: z.array(Annotation),
   logprobs: z.array(Logprob),
 })
 const SummaryPart = z.object({ type: z.literal('summary_text'), text: z.string() })
 
-const OutputItem = z
-  .discriminatedUnion('type', [
-    z.object({
-      id: z.string(),
-      type: z.literal('message'),
-      status: ItemStatus,
-      role: z.literal('assistant'),
-      content: z.array(OutputTextPart),
+const OwnOutputItem = z.discriminatedUnion('type', [
+  z.object({
+    id: z.string(),
+    type: z.literal('message'),
+    status: ItemStatus,
+    role: z.literal('assistant'),
+    content: z.array(OutputTextPart),
+  }),
+  z.object({
+    id: z.string(),
+    type: z.literal('reasoning'),
+    summary: z.array(SummaryPart),
+    encrypted_content: z.string().optional().meta({
+      description: 'Signed or encrypted reasoning, with its origin. Send the item back unchanged in the next request',
     }),
-    z.object({
-      id: z.string(),
-      type: z.literal('reasoning'),
-      summary: z.array(SummaryPart),
-      encrypted_content: z.string().optional().meta({
-        description: 'Signed or encrypted reasoning, with its origin. Send the item back unchanged in the next request',
-      }),
-    }),
-    z.object({
-      id: z.string(),
-      type: z.literal('function_call'),
-      status: ItemStatus,
-      call_id: z.string(),
-      name: z.string(),
-      namespace: z.string().optional(),
-      arguments: z.string(),
-    }),
-    z.object({
-      id: z.string(),
-      type: z.literal('custom_tool_call'),
-      status: ItemStatus,
-      call_id: z.string(),
-      name: z.string(),
-      namespace: z.string().optional(),
-      input: z.string(),
-    }),
-  ])
-  .meta({ id: 'ResponsesOutputItem' })
+  }),
+  z.object({
+    id: z.string(),
+    type: z.literal('function_call'),
+    status: ItemStatus,
+    call_id: z.string(),
+    name: z.string(),
+    namespace: z.string().optional(),
+    arguments: z.string(),
+  }),
+  z.object({
+    id: z.string(),
+    type: z.literal('custom_tool_call'),
+    status: ItemStatus,
+    call_id: z.string(),
+    name: z.string(),
+    namespace: z.string().optional(),
+    input: z.string(),
+  }),
+])
+const HostedOutputItem = z.looseObject({ id: z.string(), type: HostedType }).meta({
+  description: 'A step of a tool that OpenAI defines, as the provider sent it, except for its id',
+})
+const OutputItem = z.union([OwnOutputItem, HostedOutputItem]).meta({ id: 'ResponsesOutputItem' })
+export type HostedOutputItem = z.infer<typeof HostedOutputItem>
 export type OutputItem = z.infer<typeof OutputItem>
 
 const ResponsesUsage = z.object({
@@ -395,6 +445,12 @@ export const ResponsesEvent = z
       content_index: z.literal(0),
       text: z.string(),
       logprobs: z.array(Logprob),
+    }),
+    event('response.output_text.annotation.added', {
+      ...inItem,
+      content_index: z.literal(0),
+      annotation_index: z.int(),
+      annotation: Annotation,
     }),
     event('response.content_part.done', { ...inItem, content_index: z.literal(0), part: OutputTextPart }),
     event('response.reasoning_summary_part.added', { ...inItem, summary_index: z.literal(0), part: SummaryPart }),

@@ -98,7 +98,7 @@ export const wordsOf = (parts: readonly ChatPart[], type: 'text' | 'reasoning'):
 export function toToolCalls(parts: readonly ChatPart[]): ToolCall[] {
   const calls: ToolCall[] = []
   for (const part of parts) {
-    if (part.type !== 'tool_call') continue
+    if (part.type !== 'tool_call' || part.native) continue
     const { index, id, name, arguments: text } = part
     const known = calls[index]
     if (known && id === undefined && name === undefined) known.arguments += text

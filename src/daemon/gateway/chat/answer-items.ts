@@ -1,9 +1,12 @@
 import type { Reasoning, ToolCall } from '../../models/conversation.ts'
 import type { ChatPart, NativeKind } from '../../models/provider.ts'
 
-/** One item of a model's output. `logprobs` contains the logprobs of the item's parts, in order of arrival. */
+/**
+ * One item of a model's output. `logprobs` contains the logprobs of the item's parts, in order of arrival. The
+ * `arguments` of an annotation are its JSON.
+ */
 export type AnswerItem =
-  | { type: 'text'; text: string; logprobs: unknown[] }
+  | { type: 'text'; text: string; logprobs: unknown[]; annotations: ToolCall[] }
   | { type: 'reasoning'; step: Reasoning }
   | { type: 'tool_call'; call: ToolCall }
   /** `arguments` is the JSON of a block or citation of the provider's own API. */
@@ -21,7 +24,7 @@ export function createAnswerItems(): { readonly all: readonly AnswerItem[]; add(
       const last = all.at(-1)
       if (part.type === 'text') {
         const logprobs = part.logprobs === undefined ? [] : [part.logprobs]
-        if (last?.type !== 'text') all.push({ type: 'text', text: part.text, logprobs })
+        if (last?.type !== 'text') all.push({ type: 'text', text: part.text, logprobs, annotations: [] })
         else {
           last.text += part.text
           last.logprobs.push(...logprobs)
@@ -37,7 +40,10 @@ export function createAnswerItems(): { readonly all: readonly AnswerItem[]; add(
         }
         const call = { id: part.id ?? '', name: part.name ?? '', arguments: part.arguments }
         calls.set(part.index, call)
-        all.push(part.native ? { type: 'native', kind: part.native, call } : { type: 'tool_call', call })
+        if (part.native === 'annotation') {
+          const text = all.findLast((item) => item.type === 'text')
+          text?.annotations.push(call)
+        } else all.push(part.native ? { type: 'native', kind: part.native, call } : { type: 'tool_call', call })
       }
     },
   }

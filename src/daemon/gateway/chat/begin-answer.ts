@@ -1,8 +1,9 @@
 import type { CommitPoint } from '../../../shared/wire/chat.ts'
-import { ALLOWED_TOOLS, type ChatPart, type ProviderCall, ProviderError } from '../../models/provider.ts'
+import { type ChatPart, type ProviderCall, ProviderError } from '../../models/provider.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import type { Attempt } from '../governed/chain.ts'
 import type { AttemptTerms } from '../governed/failover.ts'
+import { adaptedTo } from './adapted-call.ts'
 import type { Grounded } from './ground-call.ts'
 import { type AttemptLimit, withoutThinking } from './output-limit.ts'
 import { readAhead } from './read-ahead.ts'
@@ -86,13 +87,6 @@ function bufferedBytes(commit: CommitPoint, { stream }: Call): number {
   return commit === 'complete' ? BUFFERED_ANSWER_BYTES : 0
 }
 
-/** A model whose API has no list of allowed tools is offered only the allowed tools. */
-function offeredTo({ provider, model }: Attempt, options: Call['options']): Call['options'] {
-  if (!options?.allowedTools || provider.supports?.(ALLOWED_TOOLS, model)) return options
-  const { allowedTools, tools, ...others } = options
-  return { ...others, tools: tools?.filter(({ name }) => allowedTools.includes(name)) }
-}
-
 // Copies each member explicitly: object spread costs more than the rest of this function.
 function toProviderCall(
   call: Call,
@@ -101,7 +95,8 @@ function toProviderCall(
   { timeouts, entitle, onHead }: AttemptTerms,
   isLarge: boolean,
 ): ProviderCall {
-  const { system, messages, grounding, temperature, temperatureIsDefault, stream, options, noTraining } = call
+  const { system, grounding, temperature, temperatureIsDefault, stream, noTraining } = call
+  const { messages, options } = adaptedTo(attempt, call)
   return {
     model: attempt.model,
     system,
@@ -112,7 +107,7 @@ function toProviderCall(
     maxTokens: tokens,
     stream,
     isLarge,
-    options: offeredTo(attempt, thinks ? options : withoutThinking(options)),
+    options: thinks ? options : withoutThinking(options),
     noTraining,
     entitle,
     onHead,

@@ -76,8 +76,10 @@ async function flushGuard(guard: Pick<AnswerGuard, 'end'>, answer: Answer): Prom
 
 function addPart(part: ChatPart, output: AnswerSoFar): void {
   if (part.type === 'usage') output.usage = part.usage
-  else if (part.type === 'tool_call') output.generated += (part.name ?? '') + part.arguments
-  else if (part.type !== 'end') output.generated += part.text
+  else if (part.type === 'tool_call') {
+    // The model generates texts and calls. Its provider adds the sources of a text.
+    if (part.native !== 'annotation') output.generated += (part.name ?? '') + part.arguments
+  } else if (part.type !== 'end') output.generated += part.text
   else if (part.usage) {
     output.usage = part.usage
     output.isFinal = true

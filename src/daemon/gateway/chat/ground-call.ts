@@ -10,6 +10,7 @@ import { mayCallUnder } from '../../safety/policies/enforce.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import type { Screened } from '../governed/screen.ts'
 import type { Stage } from '../governed/trail.ts'
+import { withoutOptional } from './adapted-call.ts'
 import type { ChatInput } from './input.ts'
 
 /** A request with its retrieved passages. */
@@ -70,14 +71,19 @@ export async function groundCall(
 
 // Copies each member explicitly: object spread costs more than the rest of this function.
 function callWith(
-  { conversation: { messages }, options, policy, input }: Screened<ChatInput>,
+  { conversation: { messages }, options: asked, policy, input }: Screened<ChatInput>,
   system: System,
   grounding: ProviderCall['grounding'],
 ): Grounded['call'] {
   const { temperature, temperatureIsDefault = false, maxTokens, stream } = input
   const { noTraining } = policy.document.privacyHeaders
+  const options = asked && forbidsTools({ policy, input }) ? withoutOptional(asked) : asked
   return { system, messages, grounding, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining }
 }
+
+/** Whether the request offers tools that the policy forbids, and that can be left out. */
+export const forbidsTools = ({ policy: { document }, input }: Pick<Screened<ChatInput>, 'policy' | 'input'>): boolean =>
+  input.uses?.optionalTools !== undefined && document.mode === 'enforce' && !document.serverTools.allowed
 
 /** Returns the texts of the user's turns, oldest first. */
 const turnsOf = (messages: readonly Message[]): string[] =>

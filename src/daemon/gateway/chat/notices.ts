@@ -4,20 +4,17 @@ import type { NativeOptions } from '../../models/conversation.ts'
 import { droppedBy } from '../../models/provider.ts'
 import { type Attempt, clampedTimeouts } from '../governed/chain.ts'
 import type { Running } from '../governed/operation.ts'
-import type { Grounded } from './ground-call.ts'
+import { forbidsTools, type Grounded } from './ground-call.ts'
 import type { ChatInput } from './input.ts'
 import { type AttemptLimit, changesOf } from './output-limit.ts'
 
 /** Returns the changes to a request for the model that served it. `limit`: the output limit that was sent, if any. */
 export function noticesOf(
-  {
-    screened: { input, replacedFiles },
-    order,
-    prepared,
-  }: Pick<Running<ChatInput, Grounded>, 'screened' | 'order' | 'prepared'>,
+  { screened, order, prepared }: Pick<Running<ChatInput, Grounded>, 'screened' | 'order' | 'prepared'>,
   { provider, model }: Attempt,
   limit?: AttemptLimit,
 ): { changed: readonly Change[]; dropped: readonly Dropped[] } {
+  const { input, replacedFiles } = screened
   const own = limit ? changesOf(order.call, limit, input.fields) : NOTHING
   const clamped = clampedTimeouts(input.chain)
   const replaced = replacedFiles?.length ? replacedFiles.map(toReplaced) : NOTHING
@@ -37,6 +34,11 @@ export function noticesOf(
   const lost = names
     .filter((field) => !(isTranslated && field === native.effort?.field))
     .map((field): Dropped => ({ field: field.slice(0, SHOWN_CHARS), why: 'provider' }))
+  if (forbidsTools(screened)) {
+    for (const field of input.uses?.optionalTools ?? NOTHING) {
+      if (!lost.some((one) => one.field === field)) lost.push({ field, why: 'operator' })
+    }
+  }
   // A policy that forbids training also forbids storing.
   const isForbidden = prepared.call.noTraining === true && native?.fields.store === true
   if (isForbidden && !lost.some(({ field }) => field === 'store')) lost.push({ field: 'store', why: 'operator' })

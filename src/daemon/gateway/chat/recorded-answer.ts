@@ -10,7 +10,7 @@ import { limitOf } from './output-limit.ts'
 /** Pieces of one text are joined up to this length. A replayed stream sends them as they are stored. */
 const PIECE_CHARS = 4_096
 /** The version of `keyOf` and of the recorded form. Increase it if either changes. */
-const FORMAT = 1
+const FORMAT = 2
 
 export const CHAT_CACHING: Caching<ChatInput, Grounded, Begun> = {
   keyOf(running, attempt, deps) {

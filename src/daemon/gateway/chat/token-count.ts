@@ -5,6 +5,7 @@ import type { TokenUsage } from '../../models/provider.ts'
 import { createPacer, runInSlices } from '../../platform/pacing.ts'
 import { jsonDelivery } from '../governed/json-delivery.ts'
 import type { Operation } from '../governed/operation.ts'
+import { adaptedTo } from './adapted-call.ts'
 import { toEnvelope } from './envelope.ts'
 import { toExtension } from './extension.ts'
 import { type Grounded, groundCall } from './ground-call.ts'
@@ -34,8 +35,17 @@ export const countTokensOperation = ({
   sparesBreaker: true,
   prepare: groundCall,
   orderOf: (screened, { call }, requestId) => toOrder(requestId, screened, call, {}),
-  async begin({ context, prepared, signal }, { provider, model }, { timeouts, entitle, onHead, onFirstOutput }) {
-    const call = { ...prepared.call, model, isLarge: context.isLarge, timeouts, entitle, onHead }
+  async begin({ context, prepared, signal }, attempt, { timeouts, entitle, onHead, onFirstOutput }) {
+    const { provider, model } = attempt
+    const call = {
+      ...prepared.call,
+      ...adaptedTo(attempt, prepared.call),
+      model,
+      isLarge: context.isLarge,
+      timeouts,
+      entitle,
+      onHead,
+    }
     const tokens = await (provider.countTokens?.(call, signal) ?? runInSlices(countingInputTokens(call), createPacer()))
     onFirstOutput()
     return { tokens, isEstimated: provider.countTokens === undefined }

@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import type { ModelDetails } from '../../../shared/wire/discovery.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
-import type { Price, PriceList } from '../../metering/usage/prices.ts'
+import type { Price, PriceList, TokenPrices } from '../../metering/usage/prices.ts'
 import type { Modality, ModelFacts, ProviderConfig } from '../../models/config.ts'
 import { factsOf } from '../../models/model-facts.ts'
 import type { ModelNames, Resolved } from '../../models/names.ts'
@@ -140,8 +140,8 @@ const inAll = ([first = [], ...others]: readonly (readonly Modality[])[]): Modal
 const PICOS_PER_DOLLAR = 1_000_000
 
 function toPrices(all: readonly Price[]): NonNullable<Details['prices']> {
-  const highest = (member: Exclude<keyof Price, 'isKnown'>) => Math.max(...all.map((price) => price[member]))
-  const dollars = (member: Exclude<keyof Price, 'isKnown' | 'points'>) => highest(member) / PICOS_PER_DOLLAR
+  const highest = (member: keyof TokenPrices | 'points') => Math.max(...all.map((price) => price[member]))
+  const dollars = (member: keyof TokenPrices) => highest(member) / PICOS_PER_DOLLAR
   return {
     input: dollars('input'),
     output: dollars('output'),

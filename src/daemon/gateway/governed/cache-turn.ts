@@ -67,8 +67,8 @@ export function cacheTurnOf<Input extends GovernedInput, Prepared, Begun>(
   if (!cache) return unused('operator', context)
   if (mode === 'off') return unused('policy', context)
   // Their results are not part of the request, so they cannot be part of the key.
-  const { serverTools = [], addresses = false } = screened.input.uses ?? {}
-  if (serverTools.length > 0 || addresses) return unused('request', context)
+  const { serverTools = [], optionalTools, addresses = false } = screened.input.uses ?? {}
+  if (serverTools.length > 0 || optionalTools !== undefined || addresses) return unused('request', context)
   return createTurn({ caching, path, running, cache, isRefresh: asked === 'refresh' }, deps)
 }
 

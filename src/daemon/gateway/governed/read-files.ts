@@ -87,12 +87,15 @@ function sourceOf(block: NativeBlock): Record<string, unknown> | undefined {
   const { type, source, file, fileData } = block
   if (type === 'file') return isObject(file) ? file : undefined
   if (type === 'fileData') return isObject(fileData) ? fileData : undefined
-  if (type === INLINE_DATA) return isObject(source) ? source : undefined
+  // Images are not files: no guard reads them.
+  if (type === INLINE_DATA) return isObject(source) && !isImage(source.media_type) ? source : undefined
   // The texts in other sources of a document are inspected as texts of the block.
   return type === 'document' && isObject(source) && source.type !== 'text' && source.type !== 'content'
     ? source
     : undefined
 }
+
+const isImage = (mediaType: unknown): boolean => String(mediaType).startsWith('image/')
 
 /** Returns the content of a document of Anthropic's or Gemini's API. Undefined if it is not part of the request. */
 function inlineOf({ block }: NativePart): Inline | undefined {

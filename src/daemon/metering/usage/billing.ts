@@ -12,7 +12,16 @@ import { createBudgets } from './budgets.ts'
 import { inputTokensAtMost } from './input-tokens.ts'
 import type { Payer, Payment, SpendAmount } from './payment.ts'
 import { periodAt } from './period.ts'
-import { costOf, coveredOutput, createPriceList, highestCost, type PriceList } from './prices.ts'
+import {
+  costOf,
+  coveredOutput,
+  createPriceList,
+  dearest,
+  highestCost,
+  type Price,
+  type PriceList,
+  unknownIn,
+} from './prices.ts'
 import { type BudgetsDeps, limitsOf } from './spend-request.ts'
 
 /**
@@ -115,15 +124,23 @@ export function createBilling(
   const budgets = createBudgets(deps)
   const alarmedAtMs = new LRUCache<string, number>({ max: ALARMS_CACHED })
 
-  function reportUnknown(modelId: string, requestId: string): void {
+  /** Returns whether all prices of the answer are known. */
+  function isPriceKnown(price: Price, modelId: string, usage: TokenUsage, requestId: string): boolean {
+    const unknown = unknownIn(price, usage)
+    if (unknown === undefined) return true
     const nowMs = clock.now()
-    if (nowMs - (alarmedAtMs.get(modelId) ?? Number.NEGATIVE_INFINITY) < PRICE_ALARM_MS) return
-    alarmedAtMs.set(modelId, nowMs)
+    const alarm = unknown === 'model' ? modelId : `${modelId} ${unknown} ${usage.tier ?? ''}`
+    if (nowMs - (alarmedAtMs.get(alarm) ?? Number.NEGATIVE_INFINITY) < PRICE_ALARM_MS) return false
+    alarmedAtMs.set(alarm, nowMs)
     log.error(
-      { model: modelId, request_id: requestId },
-      'the price of this model is unknown, so an assumed price applies; set it under `prices` of its provider',
+      { model: modelId, request_id: requestId, ...(unknown === 'tier' && { tier: usage.tier }) },
+      UNKNOWN_PRICE_MESSAGES[unknown],
     )
+    return false
   }
+
+  const priceFor = ({ call: { options } }: Pick<Order, 'call'>, modelId: string): Price =>
+    dearest(prices.priceOf(modelId), askedTier(options))
 
   const pointsFor = (attempts: readonly { modelId: string }[]): number =>
     Math.max(...attempts.map(({ modelId }) => prices.priceOf(modelId).points))
@@ -137,7 +154,7 @@ export function createBilling(
       const nanosWith = (outputTokensOf: (model: OrderedModel) => number): number =>
         Math.max(
           ...attempts.map((model) =>
-            highestCost(prices.priceOf(model.modelId), inputOf(order), outputTokensOf(model), forAnHour),
+            highestCost(priceFor(order, model.modelId), inputOf(order), outputTokensOf(model), forAnHour),
           ),
         )
       let nanosAtMost: number | undefined
@@ -161,11 +178,11 @@ export function createBilling(
     coveredTokens(order, { coveredNanos }, modelId) {
       if (coveredNanos === undefined || order.call.maxTokens !== undefined) return undefined
       const forAnHour = order.call.options?.native?.cachesForAnHour
-      return coveredOutput(prices.priceOf(modelId), inputOf(order), coveredNanos, forAnHour)
+      return coveredOutput(priceFor(order, modelId), inputOf(order), coveredNanos, forAnHour)
     },
     charge({ requestId, caller, payer }, { mode, period }, { modelId, usage }) {
       const price = prices.priceOf(modelId)
-      if (!price.isKnown) reportUnknown(modelId, requestId)
+      const isKnown = isPriceKnown(price, modelId, usage, requestId)
       const nanos = costOf(price, usage)
       const inDollars = mode === 'usage-by-model'
       const amount = inDollars ? { nanos, points: 0 } : { nanos: 0, points: price.points }
@@ -180,9 +197,23 @@ export function createBilling(
       const spend: SpendCounterRow[] = []
       if (amount.nanos > 0 || amount.points > 0) spend.push(spentBy('user', payer.id))
       if (amount.nanos > 0) spend.push(spentBy('key', caller.keyId))
-      return { amount, cost: { mode, period, nanos, points: amount.points, isPriceKnown: price.isKnown }, spend }
+      return { amount, cost: { mode, period, nanos, points: amount.points, isPriceKnown: isKnown }, spend }
     },
   }
+}
+
+const UNKNOWN_PRICE_MESSAGES = {
+  model: 'the price of this model is unknown, so an assumed price applies; set it under `prices` of its provider',
+  tier: 'the price of this tier of service is unknown, so the standard price applies; set it under `prices` of its provider, in `tiers` of the model',
+  'web search':
+    'the price of web searches is unknown, so they are not billed; set `web_search` under `prices` of its provider',
+} as const
+
+/** The tier of service that a request asks for. The answer decides which tier is billed. */
+function askedTier(options: ProviderCall['options']): string | undefined {
+  const { service_tier: tier, speed } = options?.native?.fields ?? {}
+  if (speed === 'fast') return speed
+  return typeof tier === 'string' ? tier : undefined
 }
 
 /** Wraps billing for free requests. Free requests are accepted regardless of the account's budget. */

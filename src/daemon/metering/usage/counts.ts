@@ -7,6 +7,8 @@ import { countingInputTokens, type Input, inputTokensAtMost } from './input-toke
  * the assumed maximum output of an answer for which no limit was sent.
  */
 export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000, output: 128_000 } as const
+/** The highest plausible number of web searches for one answer. */
+const PLAUSIBLE_SEARCHES = 1_000
 
 /** The output of an answer so far, and the provider's token counts. */
 export type AnswerSoFar = {
@@ -44,6 +46,7 @@ export function* counting(
   const cacheReadTokens = Math.min(usage?.cacheReadTokens ?? 0, input.tokens)
   const cacheWriteTokens = Math.min(usage?.cacheWriteTokens ?? 0, input.tokens - cacheReadTokens)
   const hourTokens = Math.min(usage?.cacheWriteHourTokens ?? 0, cacheWriteTokens)
+  const webSearches = Math.min(usage?.webSearches ?? 0, PLAUSIBLE_SEARCHES)
   const final = {
     inputTokens: input.tokens,
     outputTokens: output.tokens,
@@ -51,6 +54,8 @@ export function* counting(
     cacheWriteTokens,
     ...(hourTokens > 0 && { cacheWriteHourTokens: hourTokens }),
     reasoningTokens: Math.min(usage?.reasoningTokens ?? 0, output.tokens),
+    ...(usage?.tier !== undefined && { tier: usage.tier }),
+    ...(webSearches > 0 && { webSearches }),
     estimated: !isFinal || input.isOurs || output.isOurs || usage?.estimated === true,
   }
   return { usage: final, doubts: usage && doubtsOf(usage, final) }
@@ -75,7 +80,10 @@ const plausible = (tokens: number) => tokens * PLAUSIBLE_TOKENS.times + PLAUSIBL
  * Returns the provider's counts that were lowered. Raised counts are not included, because they were only incomplete.
  */
 function doubtsOf(counted: TokenUsage, final: TokenUsage): Counts['doubts'] {
-  const names = ['inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const
-  const lowered = names.filter((name) => counted[name] > final[name])
+  const names = [
+    ...(['inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const),
+    'webSearches' as const,
+  ]
+  const lowered = names.filter((name) => (counted[name] ?? 0) > (final[name] ?? 0))
   return lowered.length === 0 ? undefined : Object.fromEntries(lowered.map((name) => [name, counted[name]]))
 }

@@ -81,6 +81,10 @@ function addContent(texts: string[], content: Content, { image, document, byte }
       texts.push(
         JSON.stringify(part.block, function (this: { type?: unknown }, name: string, value: unknown) {
           if (name === 'url' || name === 'file_id' || name === 'fileUri') tokens += document
+          if (isPicture(name, value, this)) {
+            tokens += image
+            return undefined
+          }
           if (name !== 'data' || this.type !== 'base64' || typeof value !== 'string') return value
           tokens += Math.ceil(value.length * byte)
           return undefined
@@ -90,3 +94,8 @@ function addContent(texts: string[], content: Content, { image, document, byte }
   }
   return tokens
 }
+
+/** Whether a member of a step of OpenAI's tools is a picture: a screenshot, or a generated image. */
+const isPicture = (name: string, value: unknown, { type }: { type?: unknown }): boolean =>
+  typeof value === 'string' &&
+  ((name === 'image_url' && value.startsWith('data:')) || (name === 'result' && type === 'image_generation_call'))

@@ -1,6 +1,6 @@
 /**
  * List prices of well-known models, in dollars per million tokens. They are the providers' public prices for direct,
- * unbatched calls with prompts below the long-context tiers. Prices are never downloaded. To correct a price, set
+ * unbatched calls with prompts below the long-context tiers. `tiers` lists the tiers of service with known prices. Prices are never downloaded. To correct a price, set
  * `prices` in the configuration, or edit this table.
  */
 
@@ -31,6 +31,10 @@ export type ProviderPrices = {
    * model is assumed and logged.
    */
   editions?: readonly string[]
+  /** Prices by tier of service, then by model, as in `models`. */
+  tiers?: Readonly<Record<string, Readonly<Record<string, ListPrice>>>>
+  /** Dollars per thousand web searches. */
+  webSearch?: number
   /**
    * The price of an unlisted model. It is set only if the provider's most expensive common model costs more than
    * UNKNOWN_PRICE.
@@ -85,6 +89,8 @@ const CLAUDE: ProviderPrices = {
     },
   },
   editions: CLAUDE_EDITIONS,
+  tiers: { fast: { 'claude-opus-4-6': [30, 150, 3, 37.5, 60] } },
+  webSearch: 10,
 }
 
 export const PRICE_TABLE: Readonly<Record<string, ProviderPrices>> = {
@@ -171,6 +177,33 @@ export const PRICE_TABLE: Readonly<Record<string, ProviderPrices>> = {
       'o3-pro-2025-06-10',
       'o4-mini-2025-04-16',
     ],
+    tiers: {
+      flex: {
+        'gpt-5': [0.625, 5, 0.0625],
+        'gpt-5-mini': [0.125, 1, 0.0125],
+        'gpt-5-nano': [0.025, 0.2, 0.0025],
+        'gpt-5.1': [0.625, 5, 0.0625],
+        'gpt-5.2': [0.875, 7, 0.0875],
+        o3: [1, 4, 0.25],
+        'o4-mini': [0.55, 2.2, 0.138],
+      },
+      priority: {
+        'gpt-4o': [4.25, 17, 2.125],
+        'gpt-4o-mini': [0.25, 1, 0.125],
+        'gpt-4.1': [3.5, 14, 0.875],
+        'gpt-4.1-mini': [0.7, 2.8, 0.175],
+        'gpt-4.1-nano': [0.2, 0.8, 0.05],
+        'gpt-5': [2.5, 20, 0.25],
+        'gpt-5-codex': [2.5, 20, 0.25],
+        'gpt-5-mini': [0.45, 3.6, 0.045],
+        'gpt-5.1': [2.5, 20, 0.25],
+        'gpt-5.1-codex': [2.5, 20, 0.25],
+        'gpt-5.2': [3.5, 28, 0.35],
+        o3: [3.5, 14, 0.875],
+        'o4-mini': [2, 8, 0.5],
+      },
+    },
+    webSearch: 10,
     unlisted: [30, 180],
   },
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { EndpointConfig, PriceConfig, ProviderConfig } from '../../models/config.ts'
+import type { EndpointConfig, PriceConfig, ProviderConfig, TierPriceConfig } from '../../models/config.ts'
 import type { TokenUsage } from '../../models/provider.ts'
 import { WELL_KNOWN_PROVIDERS } from '../../models/well-known-providers.ts'
 import {
@@ -14,18 +14,23 @@ import {
 } from './price-table.ts'
 import { isPrivateHost } from './private-host.ts'
 
-/**
- * The price of a model, in points per answer and integer pico-dollars per token. In this unit, every list price is
- * exact.
- */
-export type Price = {
+/** Integer pico-dollars per token. In this unit, every list price is exact. */
+export type TokenPrices = {
   readonly input: number
   readonly output: number
   readonly cacheRead: number
   readonly cacheWrite: number
   /** A write with a cache lifetime of an hour. */
   readonly cacheWriteHour: number
+}
+
+/** The price of a model, in points per answer and pico-dollars per token. */
+export type Price = TokenPrices & {
   readonly points: number
+  /** The prices of other tiers of service than the standard one, as far as they are known. */
+  readonly tiers: Readonly<Record<string, TokenPrices>>
+  /** Pico-dollars per web search. Undefined: unknown. */
+  readonly webSearch: number | undefined
   /**
    * False if the price is assumed. If an edition is billed at the price of its model, the price also counts as assumed.
    */
@@ -44,6 +49,8 @@ export type PriceList = {
 const PICOS_PER_NANO = 1_000
 /** Converts dollars per million tokens to pico-dollars per token. */
 const PICOS_PER_TOKEN = 1_000_000
+/** Converts dollars per thousand searches to pico-dollars per search. */
+const PICOS_PER_SEARCH = 1_000_000_000
 const PRICES_CACHED = 10_000
 
 /**
@@ -96,9 +103,12 @@ function findPrice(provider: string, model: string, config: ProviderConfig | und
   const table = tableOf(provider, config)
   const listed = table && findListed(table.name, model)
   const own = config?.prices && (ownEntry(config.prices, model) ?? ownEntry(config.prices, '*'))
-  if (own) return ofConfig(own, listed?.bucket ?? 'standard')
-  if (listed) return ofList(listed.price, POINTS[listed.bucket], listed.isKnown)
-  return ofList(table?.prices?.unlisted ?? UNKNOWN_PRICE, POINTS.premium, false)
+  const webSearch = table?.prices?.webSearch
+  if (own) return ofConfig(own, listed?.bucket ?? 'standard', webSearch)
+  const { price, bucket, isKnown, tiers } = listed ?? {
+    ...{ price: table?.prices?.unlisted ?? UNKNOWN_PRICE, bucket: 'premium', isKnown: false, tiers: {} },
+  }
+  return { ...ofList(price), points: POINTS[bucket as Bucket], tiers, webSearch: toSearchPrice(webSearch), isKnown }
 }
 
 const ownEntry = <T>(record: Readonly<Record<string, T>>, key: string): T | undefined =>
@@ -131,7 +141,7 @@ const HOST_OWNERS = new Map(
 const hostOwner = ({ baseUrl }: Pick<EndpointConfig, 'name'> & { baseUrl: string | undefined }): string | undefined =>
   baseUrl === undefined ? undefined : HOST_OWNERS.get(new URL(baseUrl).host)
 
-type Listed = { price: ListPrice; bucket: Bucket; isKnown: boolean }
+type Listed = { price: ListPrice; bucket: Bucket; isKnown: boolean; tiers: Price['tiers'] }
 
 function findListed(provider: string, model: string): Listed | undefined {
   const makers = ownEntry(RESOLD, provider)
@@ -140,18 +150,26 @@ function findListed(provider: string, model: string): Listed | undefined {
     const maker = ownEntry(makers, model.slice(0, Math.max(0, slash)))
     return maker === undefined ? undefined : findListed(maker, model.slice(slash + 1))
   }
-  const { models = {}, editions = [] } = PRICE_TABLE[provider] ?? {}
+  const { models = {}, editions = [], tiers = {} } = PRICE_TABLE[provider] ?? {}
   let isKnown = false
   for (const { name, isDated } of namesOf(plainName(provider, model))) {
     isKnown ||= editions.includes(name)
     for (const bucket of Object.keys(models) as Bucket[]) {
       const list = models[bucket] ?? {}
       const price = ownEntry(list, name) ?? ownEntry(list, '*')
-      if (price) return { price, bucket, isKnown: isKnown || !isDated }
+      if (price) return { price, bucket, isKnown: isKnown || !isDated, tiers: tiersOf(tiers, name) }
     }
   }
   return undefined
 }
+
+const tiersOf = (tiers: NonNullable<ProviderPrices['tiers']>, name: string): Price['tiers'] =>
+  Object.fromEntries(
+    Object.entries(tiers).flatMap(([tier, prices]) => {
+      const price = ownEntry(prices, name)
+      return price ? [[tier, ofList(price)]] : []
+    }),
+  )
 
 /**
  * Removes the prefixes for region and maker from Bedrock's model names. In the names of Claude models, replaces dots
@@ -177,11 +195,13 @@ function namesOf(model: string): { name: string; isDated: boolean }[] {
   return names
 }
 
-function ofList(
-  [input, output, cacheRead = input, cacheWrite = input, cacheWriteHour = cacheWrite]: ListPrice,
-  points: number,
-  isKnown: boolean,
-): Price {
+function ofList([
+  input,
+  output,
+  cacheRead = input,
+  cacheWrite = input,
+  cacheWriteHour = cacheWrite,
+]: ListPrice): TokenPrices {
   const picos = (dollars: number) => Math.round(dollars * PICOS_PER_TOKEN)
   return {
     input: picos(input),
@@ -189,31 +209,70 @@ function ofList(
     cacheRead: picos(cacheRead),
     cacheWrite: picos(cacheWrite),
     cacheWriteHour: picos(cacheWriteHour),
-    points,
-    isKnown,
   }
 }
 
-const ofConfig = (
-  { input, output, cacheRead, cacheWrite, cacheWriteHour, points }: PriceConfig,
-  bucket: Bucket,
-): Price => ofList([input, output, cacheRead, cacheWrite, cacheWriteHour] as ListPrice, points ?? POINTS[bucket], true)
+const toSearchPrice = (dollars: number | undefined): number | undefined =>
+  dollars === undefined ? undefined : Math.round(dollars * PICOS_PER_SEARCH)
+
+/** @param listed the list price of a web search. The prices of a model do not change it */
+function ofConfig({ points, tiers = {}, webSearch, ...own }: PriceConfig, bucket: Bucket, listed?: number): Price {
+  const toPrices = ({ input, output, cacheRead, cacheWrite, cacheWriteHour }: TierPriceConfig): TokenPrices =>
+    ofList([input, output, cacheRead, cacheWrite, cacheWriteHour] as ListPrice)
+  return {
+    ...toPrices(own),
+    points: points ?? POINTS[bucket],
+    tiers: Object.fromEntries(Object.entries(tiers).map(([tier, prices]) => [tier, toPrices(prices)])),
+    webSearch: toSearchPrice(webSearch ?? listed),
+    isKnown: true,
+  }
+}
+
+/** Returns the prices of a tier. The standard prices apply if those of the tier are unknown. */
+const pricesIn = (price: Price, tier: string | undefined): TokenPrices =>
+  (tier === undefined ? undefined : ownEntry(price.tiers, tier)) ?? price
+
+/** Returns what of a request has no known price: its model, its tier of service, or its web searches. */
+export function unknownIn(
+  price: Price,
+  { tier, webSearches = 0 }: Pick<TokenUsage, 'tier' | 'webSearches'>,
+): 'model' | 'tier' | 'web search' | undefined {
+  if (!price.isKnown) return 'model'
+  if (tier !== undefined && !Object.hasOwn(price.tiers, tier)) return 'tier'
+  return webSearches > 0 && price.webSearch === undefined ? 'web search' : undefined
+}
+
+/** Returns a price that neither the standard prices nor those of the tier exceed, for reservations. */
+export function dearest(price: Price, tier: string | undefined): Price {
+  const other = pricesIn(price, tier)
+  if (other === price) return price
+  const higher = (name: keyof TokenPrices) => Math.max(price[name], other[name])
+  return {
+    ...price,
+    input: higher('input'),
+    output: higher('output'),
+    cacheRead: higher('cacheRead'),
+    cacheWrite: higher('cacheWrite'),
+    cacheWriteHour: higher('cacheWriteHour'),
+  }
+}
 
 /**
- * Returns the cost of these tokens in nano-dollars. The total cost of a request is rounded once, half up. Output tokens
- * include reasoning tokens. Input tokens include cache reads and cache writes.
+ * Returns the cost of these tokens and web searches in nano-dollars. The total cost of a request is rounded once, half
+ * up. Output tokens include reasoning tokens. Input tokens include cache reads and cache writes.
  */
-export function costOf(
-  price: Price,
-  { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteHourTokens = 0 }: TokenUsage,
-): number {
+export function costOf(model: Price, usage: TokenUsage): number {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteHourTokens = 0 } = usage
+  const { tier, webSearches = 0 } = usage
+  const price = pricesIn(model, tier)
   const fresh = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens)
   const picos =
     fresh * price.input +
     cacheReadTokens * price.cacheRead +
     (cacheWriteTokens - cacheWriteHourTokens) * price.cacheWrite +
     cacheWriteHourTokens * price.cacheWriteHour +
-    outputTokens * price.output
+    outputTokens * price.output +
+    webSearches * (model.webSearch ?? 0)
   return Math.min(Number.MAX_SAFE_INTEGER, Math.round(picos / PICOS_PER_NANO))
 }
 

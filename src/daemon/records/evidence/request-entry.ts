@@ -157,14 +157,17 @@ function costOf(answered: Answered | undefined, issuedAt: string): string {
 function usageOf(answered: Answered | undefined): string {
   if (!answered) return 'null'
   const { cacheReadTokens, cacheWriteTokens, cacheWriteHourTokens = 0 } = answered.usage
-  const { estimated, inputTokens, outputTokens, reasoningTokens } = answered.usage
+  const { estimated, inputTokens, outputTokens, reasoningTokens, tier, webSearches } = answered.usage
   const read = cacheReadTokens === 0 ? '' : `"cache_read_tokens":${cacheReadTokens},`
   const written = cacheWriteTokens === 0 ? '' : `"cache_write_tokens":${cacheWriteTokens},`
   const forAnHour = cacheWriteHourTokens === 0 ? '' : `"cache_write_1h_tokens":${cacheWriteHourTokens},`
   const reasoned = reasoningTokens === 0 ? '' : `,"reasoning_tokens":${reasoningTokens}`
+  // Decoders accept only plain words as a tier.
+  const served = tier === undefined ? '' : `,"tier":"${tier}"`
+  const searched = webSearches === undefined ? '' : `,"web_searches":${webSearches}`
   return (
     `{${read}${forAnHour}${written}"estimated":${estimated},` +
-    `"input_tokens":${inputTokens},"output_tokens":${outputTokens}${reasoned}}`
+    `"input_tokens":${inputTokens},"output_tokens":${outputTokens}${reasoned}${served}${searched}}`
   )
 }
 

@@ -72,6 +72,8 @@ export type Destination = { modelId: string; location: CallLocation }
  */
 export type PolicyUses = {
   serverTools: readonly string[]
+  /** Server tools that are left out if the policy forbids them, as the answer reports it. */
+  optionalTools?: readonly string[] | undefined
   addresses: boolean
   inferenceGeo?: string | undefined
   /** Files that guards cannot read, by kind. */

@@ -77,7 +77,7 @@ describe('the billed usage of a complete answer', () => {
           const { usage } = counts(told(i, o, { cacheReadTokens, cacheWriteTokens, reasoningTokens: r }), {
             isFinal: end,
           })
-          const { estimated, ...numbers } = usage
+          const { estimated, tier, ...numbers } = usage
           for (const number of Object.values(numbers)) expect(Number.isSafeInteger(number) && number >= 0).toBe(true)
           expect(usage.cacheReadTokens + usage.cacheWriteTokens).toBeLessThanOrEqual(usage.inputTokens)
           expect(usage.reasoningTokens).toBeLessThanOrEqual(usage.outputTokens)
@@ -170,6 +170,21 @@ describe('every part of a request counts in its reservation and estimate:', () =
   ])('%s', (_what, input, atMost, likely) => {
     expect(inputTokensAtMost(input)).toBe(inputTokensAtMost(plain) + atMost)
     expect(likelyInput(input)).toBe(likelyInput(plain) + likely)
+  })
+
+  test('pictures in steps of tools count as images, not as text', () => {
+    const data = 'A'.repeat(1_000_000)
+    const shown = (block: { type: string; [member: string]: unknown }): Input => ({
+      ...plain,
+      messages: [{ role: 'tool', toolCallId: 'c', content: [{ type: 'native', origin: 'openai-responses', block }] }],
+    })
+    for (const block of [
+      { type: 'image_generation_call', result: data },
+      { type: 'computer_call_output', output: { image_url: `data:image/png;base64,${data}` } },
+    ]) {
+      expect(inputTokensAtMost(shown(block))).toBeLessThan(RESERVED_TOKENS.image + 1_000)
+      expect(inputTokensAtMost(shown(block))).toBeGreaterThan(RESERVED_TOKENS.image)
+    }
   })
 
   test('another message', () => {

@@ -5,7 +5,13 @@ import { PLAUSIBLE_TOKENS } from '../../../../src/daemon/metering/usage/counts.t
 import { RESERVED_TOKENS } from '../../../../src/daemon/metering/usage/input-tokens.ts'
 import { toDollars, toNanos } from '../../../../src/daemon/metering/usage/money.ts'
 import { POINTS, PRICE_TABLE, PRICES_AS_OF, UNKNOWN_PRICE } from '../../../../src/daemon/metering/usage/price-table.ts'
-import { costOf, createPriceList, highestCost } from '../../../../src/daemon/metering/usage/prices.ts'
+import {
+  costOf,
+  createPriceList,
+  dearest,
+  highestCost,
+  unknownIn,
+} from '../../../../src/daemon/metering/usage/prices.ts'
 import {
   RESERVATION_LEASE_MS,
   RESERVATION_RENEW_MS,
@@ -149,6 +155,24 @@ describe('a price', () => {
 
 describe('the cost of tokens', () => {
   const price = createPriceList([]).priceOf('anthropic/claude-sonnet-4-5')
+
+  test('depends on the tier of service that the list has', () => {
+    const price = createPriceList([]).priceOf('openai/gpt-5-2025-08-07')
+    expect(costOf(price, tokens(1_000, 1_000, { tier: 'flex' }))).toBe(5_625_000)
+    expect(costOf(price, tokens(1_000, 1_000, { tier: 'priority' }))).toBe(22_500_000)
+    // An unknown tier has the standard price, and is reported.
+    expect(costOf(price, tokens(1_000, 1_000, { tier: 'scale' }))).toBe(11_250_000)
+    expect(unknownIn(price, { tier: 'scale' })).toBe('tier')
+    expect(unknownIn(price, { tier: 'flex', webSearches: 1 })).toBeUndefined()
+    expect(unknownIn(createPriceList([]).priceOf('mistral/codestral'), { webSearches: 1 })).toBe('web search')
+  })
+
+  test('reserves the dearer one of the standard price and that of the tier', () => {
+    const price = createPriceList([]).priceOf('openai/gpt-5')
+    expect(highestCost(dearest(price, 'priority'), 1_000, 1_000)).toBe(22_500_000)
+    expect(highestCost(dearest(price, 'flex'), 1_000, 1_000)).toBe(11_250_000)
+    expect(dearest(price, 'scale')).toBe(price)
+  })
 
   test('is exact to the billionth of a dollar, cached tokens at their own price', () => {
     expect(costOf(price, tokens(1, 1))).toBe(18_000)

@@ -193,10 +193,11 @@ function toAnswer(parts: readonly GeminiPart[], toCall: ToCall, marks: Marks): M
       const call = toCall(functionCall)
       toolCalls.push(call)
       if (signature && !sealed) reasoning.push(signedPart(call.id, signature))
-    } else if (thought) {
+    } else if (thought && isText(part)) {
       if (!sealed) reasoning.push({ origin: ORIGIN, text, ...(signature && { signature }) })
     } else {
       if (signature && !sealed && isText(part)) reasoning.push(signedPart('', signature))
+      // A thought with data stays a part of its own: reasoning is text.
       if (text !== '' || !isText(part)) shown.push(part)
     }
   }
@@ -247,29 +248,36 @@ const READ_MEMBERS = new Set([
 const FILE_MEMBERS = new Set(['mimeType', 'data', 'fileUri'])
 
 function toPart(part: GeminiPart, marks: Marks): ContentPart {
-  const { text, inlineData, fileData, thoughtSignature } = part
+  const { text, inlineData, fileData, thought, thoughtSignature } = part
   // The signature of a text is reasoning (`toAnswer`). Any other signature stays in its part.
   const { type: _, source: __, ...unknown } = othersIn(part)
-  const others = { ...unknown, ...(thoughtSignature && !isText(part) && { thoughtSignature }) }
+  const isThought = thought === true && !isText(part)
+  const others = {
+    ...unknown,
+    ...(thoughtSignature && !isText(part) && { thoughtSignature }),
+    ...(isThought && { thought }),
+  }
+  const native = (name: string, block: NativePart['block']) => toNative(name, block, isThought, marks)
   // A block uses these names itself.
   marks.dropOthers({ type: part.type, source: part.source }, NO_MEMBERS, 'contents.parts')
   if (inlineData) {
     const { mimeType, data } = inlineData
     marks.dropOthers(inlineData, FILE_MEMBERS, 'contents.parts.inlineData')
-    if (mimeType.startsWith('image/')) return { type: 'image', mediaType: mimeType, data, ...extraOf(others, marks) }
+    if (mimeType.startsWith('image/') && !isThought)
+      return { type: 'image', mediaType: mimeType, data, ...extraOf(others, marks) }
     const source = { type: 'base64', media_type: mimeType, data }
-    return native('inlineData', { type: INLINE_DATA, source, ...others }, marks)
+    return native('inlineData', { type: INLINE_DATA, source, ...others })
   }
   if (fileData) {
     const { mimeType, fileUri } = fileData
     marks.addAddress(fileUri)
     marks.dropOthers(fileData, FILE_MEMBERS, 'contents.parts.fileData')
-    if (mimeType?.startsWith('image/'))
+    if (mimeType?.startsWith('image/') && !isThought)
       return { type: 'image_url', url: fileUri, mediaType: mimeType, ...extraOf(others, marks) }
-    return native('fileData', { type: 'fileData', fileData: { mimeType, fileUri }, ...others }, marks)
+    return native('fileData', { type: 'fileData', fileData: { mimeType, fileUri }, ...others })
   }
   const [type] = Object.keys(others)
-  if (text === undefined && type !== undefined) return native(type, { type, ...others }, marks)
+  if (text === undefined && type !== undefined) return native(type, { type, ...others })
   return { type: 'text', text: text ?? '', ...extraOf(others, marks) }
 }
 
@@ -280,7 +288,8 @@ function extraOf(members: Record<string, unknown>, marks: Marks): { extra?: Extr
   return names.length === 0 ? {} : { extra: { origin: ORIGIN, members } }
 }
 
-function native(name: string, block: NativePart['block'], marks: Marks): NativePart {
+/** @param isOptional whether other providers can do without the part, as without all thoughts of Gemini */
+function toNative(name: string, block: NativePart['block'], isOptional: boolean, marks: Marks): NativePart {
   marks.add(`contents.parts.${name}`)
-  return { type: 'native', origin: ORIGIN, block }
+  return { type: 'native', origin: ORIGIN, block, ...(isOptional && { isOptional }) }
 }

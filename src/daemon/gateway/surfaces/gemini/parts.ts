@@ -2,9 +2,11 @@
 import type { AnswerPart } from '../../../../shared/wire/gemini.ts'
 import type { Reasoning } from '../../../models/conversation.ts'
 import { ORIGIN, toSignature } from '../../../models/part-signature.ts'
-import { type ChatPart, type NativeKind, ProviderError } from '../../../models/provider.ts'
+import { type ChatPart, ProviderError } from '../../../models/provider.ts'
 import { isObject, parseObject } from '../../../platform/text/json.ts'
 import { isSealed, withPart } from '../../chat/answer-items.ts'
+import { createNativeParts, toTypedObject } from '../../chat/native-parts.ts'
+import { type Annotation, toGroundingMetadata } from '../annotations.ts'
 import { toThoughtSignature } from './reasoning.ts'
 
 /** The content that has arrived since the last `take`. `members` belong to the candidate. */
@@ -24,7 +26,9 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
   let piece: Piece = { parts: [], members: {} }
   /** A call is sent as a whole, so its pieces are collected. */
   const calls = new Map<number, Call>()
-  const natives = new Map<number, { kind: NativeKind; json: string }>()
+  const natives = createNativeParts()
+  const annotations: Annotation[] = []
+  let said = ''
   /** Google's signatures of calls, by the id of the call. */
   const signatures = new Map<string, string>()
   /** Reasoning of other providers. It is sent back with the next call, because the provider needs it there. */
@@ -33,6 +37,7 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
   function text({ text, logprobs }: PartOf<'text'>): void {
     endCalls('if whole')
     piece.parts.push({ text })
+    said += text
     if (logprobs !== undefined) addLogprobs(logprobs, piece.members)
   }
 
@@ -65,28 +70,32 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
     else piece.parts.push({ text: '', thoughtSignature: signature })
   }
 
-  function toolCall({ index, id = '', name = '', arguments: json, native }: PartOf<'tool_call'>): void {
+  function toolCall(part: PartOf<'tool_call'>): void {
+    const { index, id = '', name = '', arguments: json } = part
     const known = calls.get(index)
-    if (known) known.json += json
-    else if (native || natives.has(index)) addNative(index, json, native)
-    else {
+    if (known) {
+      known.json += json
+      return
+    }
+    const native = natives.add(part)
+    if (native === undefined) {
       calls.set(index, { id, name, json, reasoning })
       reasoning = []
-    }
+    } else if (native !== 'partial') addNative(native)
   }
 
-  /** Guards may split the JSON. */
-  function addNative(index: number, json: string, native: NativeKind | undefined): void {
-    const known = natives.get(index) ?? { kind: native ?? 'break', json: '' }
-    known.json += json
-    natives.set(index, known)
-    const value = parseObject(known.json)
-    if (!value) return
-    natives.delete(index)
-    if (known.kind === 'block') {
+  function addNative({ kind, value }: Exclude<ReturnType<typeof natives.add>, string | undefined>): void {
+    if (kind === 'block') {
       endCalls('if whole')
       piece.parts.push(value as AnswerPart)
-    } else if (known.kind === 'citation') Object.assign(piece.members, value)
+    } else if (kind === 'citation') Object.assign(piece.members, value)
+    else if (kind === 'annotation') annotations.push(toTypedObject(value))
+  }
+
+  /** Google sends the sources of an answer after its text. */
+  function addSources(): void {
+    const groundingMetadata = toGroundingMetadata(annotations, said)
+    if (groundingMetadata) Object.assign(piece.members, { groundingMetadata })
   }
 
   /** Sends the calls. `if whole`: keeps them if pieces are missing. `cut`: omits the calls with missing pieces. */
@@ -116,8 +125,10 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
       if (part.type === 'text') text(part)
       else if (part.type === 'reasoning') thought(part)
       else if (part.type === 'tool_call') toolCall(part)
-      else if (part.type === 'end') endCalls(part.outcome === 'complete' ? 'complete' : 'cut')
-      else part.type satisfies 'usage'
+      else if (part.type === 'end') {
+        endCalls(part.outcome === 'complete' ? 'complete' : 'cut')
+        addSources()
+      } else part.type satisfies 'usage'
     },
     take() {
       const taken = piece

@@ -1,17 +1,21 @@
 import type { MessagesBlock, MessagesError, MessagesEvent } from '../../../../shared/wire/messages.ts'
 import type { Reasoning } from '../../../models/conversation.ts'
-import { type ChatPart, type NativeKind, ProviderError } from '../../../models/provider.ts'
+import { type ChatPart, ProviderError } from '../../../models/provider.ts'
 import { parseObject } from '../../../platform/text/json.ts'
 import type { Envelope } from '../../chat/answer-contract.ts'
 import { isSealed, withPart } from '../../chat/answer-items.ts'
 import { toExtension } from '../../chat/extension.ts'
+import { createNativeParts, toTypedObject } from '../../chat/native-parts.ts'
 import type { StreamWording } from '../../chat/streamed-answer.ts'
+import { toWebCitation } from '../annotations.ts'
 import { toMessage, toStopReason, toStopSequence, toUsage } from './message.ts'
-import { toNativeObject } from './native.ts'
 import { isRedacted, signatureOf } from './reasoning.ts'
 
 /** The open content block. At most one block is open at a time. */
-type Open = { type: 'text' } | { type: 'thinking'; step: Reasoning } | { type: 'tool_use'; call: number; json: string }
+type Open =
+  | { type: 'text'; text: string }
+  | { type: 'thinking'; step: Reasoning }
+  | { type: 'tool_use'; call: number; json: string }
 
 const NO_USAGE = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
 
@@ -25,8 +29,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
   let open: Open | undefined
   /** Tool calls that began while another call was open. They are sent when the open call ends. */
   const held = new Map<number, { id: string; name: string; json: string }>()
-  /** Native blocks and citations whose JSON is incomplete. Guards may split it. */
-  const incomplete = new Map<number, { kind: NativeKind; json: string }>()
+  const natives = createNativeParts()
 
   function begin(): string {
     if (begun) return ''
@@ -62,7 +65,8 @@ export function messagesWording(envelope: Envelope): StreamWording {
     eventFrame({ type: 'content_block_delta', index, delta: { type: 'signature_delta', signature } })
 
   function text(piece: string): string {
-    const frames = open?.type === 'text' ? '' : start({ type: 'text', text: '' }, { type: 'text' })
+    const frames = open?.type === 'text' ? '' : start({ type: 'text', text: '' }, { type: 'text', text: '' })
+    if (open?.type === 'text') open.text += piece
     return frames + eventFrame({ type: 'content_block_delta', index, delta: { type: 'text_delta', text: piece } })
   }
 
@@ -84,19 +88,18 @@ export function messagesWording(envelope: Envelope): StreamWording {
 
   /** Returns undefined if the part belongs to a call. */
   function native(part: Extract<ChatPart, { type: 'tool_call' }>): string | undefined {
-    const known = part.native ? { kind: part.native, json: '' } : incomplete.get(part.index)
-    if (!known) return undefined
-    known.json += part.arguments
-    incomplete.set(part.index, known)
-    if (!parseObject(known.json)) return ''
-    incomplete.delete(part.index)
-    if (known.kind === 'break') return open?.type === 'text' ? stop() : ''
-    const value = toNativeObject(known.json)
-    if (known.kind === 'block') {
+    const taken = natives.add(part)
+    if (taken === undefined) return undefined
+    if (taken === 'partial') return ''
+    if (taken.kind === 'break') return open?.type === 'text' ? stop() : ''
+    const value = toTypedObject(taken.value)
+    if (taken.kind === 'block') {
       return start(value, undefined) + eventFrame({ type: 'content_block_stop', index })
     }
     if (open?.type !== 'text') return ''
-    return eventFrame({ type: 'content_block_delta', index, delta: { type: 'citations_delta', citation: value } })
+    const citation = taken.kind === 'annotation' ? toWebCitation(value, open.text) : value
+    if (!citation) return ''
+    return eventFrame({ type: 'content_block_delta', index, delta: { type: 'citations_delta', citation } })
   }
 
   /** Providers may interleave the pieces of several calls. */

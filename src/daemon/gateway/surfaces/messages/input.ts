@@ -15,7 +15,9 @@ import type {
   ToolCall,
   ToolChoice,
 } from '../../../models/conversation.ts'
+import { isObject } from '../../../platform/text/json.ts'
 import { askedOptions, type ChatInput, requireModel } from '../../chat/input.ts'
+import { isConverted } from '../annotations.ts'
 import { createMarks, type Marks, type NativeHeaders, ORIGIN, toNative } from './native.ts'
 import { toReasoning } from './reasoning.ts'
 
@@ -65,8 +67,12 @@ const toSystem = (system: MessagesRequest['system'] = '', marks: Marks): System 
 
 type TextBlock = Extract<UserBlock, { type: 'text' }>
 
-/** A text with citations is sent back as a block, because its citations belong to it. */
-function toText({ text, citations, cache_control: cache }: TextBlock, marks: Marks): TextPart | NativePart {
+/**
+ * A text with citations is sent back as a block, because its citations belong to it. Citations of other providers do
+ * not affect the model.
+ */
+function toText({ text, citations: all, cache_control: cache }: TextBlock, marks: Marks): TextPart | NativePart {
+  const citations = all?.filter((one) => !(isObject(one) && isConverted(one)))
   if (citations?.length) return toNativePart({ type: 'text', text, citations, cache_control: cache }, marks)
   return { type: 'text', text, ...cached(cache, marks) }
 }

@@ -2,10 +2,9 @@
 import { invalidField } from '../../../../shared/errors.ts'
 import type { Dropped } from '../../../../shared/wire/chat.ts'
 import { HttpsUrl } from '../../../../shared/wire/message-blocks.ts'
-import { type MessagesRequest, type NativeObject, otherMembers } from '../../../../shared/wire/messages.ts'
+import { type MessagesRequest, otherMembers } from '../../../../shared/wire/messages.ts'
 import type { CacheMark, NativeBlock, NativeOptions, ThinkingConfig } from '../../../models/conversation.ts'
-import { ProviderError } from '../../../models/provider.ts'
-import { isObject, parseObject } from '../../../platform/text/json.ts'
+import { isObject } from '../../../platform/text/json.ts'
 import type { PolicyUses } from '../../../safety/policies/policies.ts'
 
 /** The kind of provider that accepts these options. */
@@ -175,13 +174,4 @@ export function toNative(
     thinking,
     ...(marks.cachesForAnHour && { cachesForAnHour: true }),
   }
-}
-
-/** Parses a block or citation of an answer. @throws ProviderError if it is not a JSON object with a type */
-export function toNativeObject(json: string): NativeObject {
-  const value = parseObject(json)
-  if (!value || typeof value.type !== 'string') {
-    throw new ProviderError('server_error', 'The provider sent a block that is not a JSON object.')
-  }
-  return value as NativeObject
 }

@@ -6,11 +6,12 @@ import type { Answer, Envelope } from '../../chat/answer-contract.ts'
 import { type AnswerItem, createAnswerItems } from '../../chat/answer-items.ts'
 import { JsonBody } from '../../chat/answer-rendering.ts'
 import { toExtension } from '../../chat/extension.ts'
+import { toTypedObject } from '../../chat/native-parts.ts'
 import { streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
+import { toAnnotations, toWebCitation } from '../annotations.ts'
 import { messagesWording, PING } from './events.ts'
 import { toMessage, toStopReason, toStopSequence, toUsage } from './message.ts'
-import { toNativeObject } from './native.ts'
 import { toThinkingBlocks } from './reasoning.ts'
 
 /** Renders answers in Anthropic's Messages format. */
@@ -69,17 +70,20 @@ function toContent(all: readonly AnswerItem[], complete: boolean): MessagesRespo
     const isCitation = item.type === 'native' && item.kind === 'citation'
     // A text that follows a citation is another block.
     if (isCitation && last && isText(last))
-      last.citations = [...(last.citations ?? []), toNativeObject(item.call.arguments)]
+      last.citations = [...(last.citations ?? []), toTypedObject(parseObject(item.call.arguments))]
     else content.push(...toBlocks(item, complete))
   }
   return content
 }
 
 function toBlocks(item: AnswerItem, complete: boolean): MessagesResponse['content'] {
-  if (item.type === 'text') return [{ type: 'text', text: item.text }]
+  if (item.type === 'text') {
+    const citations = toAnnotations(item.annotations).flatMap((one) => toWebCitation(one, item.text) ?? [])
+    return [{ type: 'text', text: item.text, ...(citations.length > 0 && { citations }) }]
+  }
   if (item.type === 'reasoning') return toThinkingBlocks(item.step)
   const { id, name, arguments: text } = item.call
-  if (item.type === 'native') return item.kind === 'block' ? [toNativeObject(text)] : []
+  if (item.type === 'native') return item.kind === 'block' ? [toTypedObject(parseObject(text))] : []
   const input = parseObject(text.trim() === '' ? '{}' : text)
   if (input) return [{ type: 'tool_use', id, name, input }]
   // Omits a call that the token limit cut off, so that clients do not run an incomplete call.

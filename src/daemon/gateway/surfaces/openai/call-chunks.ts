@@ -1,7 +1,7 @@
 import type { OpenAiDelta } from '../../../../shared/wire/openai.ts'
 import type { ToolCall } from '../../../models/conversation.ts'
+import { toCustomInput } from '../../../models/custom-tools.ts'
 import type { ChatPart } from '../../../models/provider.ts'
-import { toCustomInput } from '../custom-tools.ts'
 import type { CallStyle } from './tools.ts'
 
 type CallPart = Extract<ChatPart, { type: 'tool_call' }>

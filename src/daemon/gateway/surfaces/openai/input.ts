@@ -11,8 +11,8 @@ import {
   type ResponseFormat,
   type ToolCall,
 } from '../../../models/conversation.ts'
+import { toCustomArguments } from '../../../models/custom-tools.ts'
 import { askedOptions, type ChatInput, makerOf, requireModel } from '../../chat/input.ts'
-import { toCustomArguments } from '../custom-tools.ts'
 import { toFile, toImage } from '../data-url.ts'
 import { Marks, toNative } from './native.ts'
 import { type CallStyle, type Tools, toTools } from './tools.ts'
@@ -133,7 +133,7 @@ function toAnswer(
 
 const toToolCall = (call: NonNullable<MessageFrom<'assistant'>['tool_calls']>[number]): ToolCall =>
   call.type === 'custom'
-    ? { id: call.id, name: call.custom.name, arguments: toCustomArguments(call.custom.input) }
+    ? { id: call.id, name: call.custom.name, arguments: toCustomArguments(call.custom.input), isCustom: true }
     : { id: call.id, name: call.function.name, arguments: call.function.arguments }
 
 type TextParts = string | readonly ({ type: 'text'; text: string } | { type: 'refusal'; refusal: string })[]

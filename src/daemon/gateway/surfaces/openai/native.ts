@@ -21,6 +21,8 @@ export class Marks {
   #names: Set<string> | undefined
   #dropped: Set<string> | undefined
   #addresses = false
+  #serverTools: string[] | undefined
+  #optionalTools: string[] | undefined
 
   /** Adds a part of the conversation that only providers with this API support. */
   add(name: string): void {
@@ -47,11 +49,24 @@ export class Marks {
     this.#addresses = true
   }
 
+  /** Adds a tool that the provider runs. */
+  addServerTool(name: string): void {
+    this.#serverTools ??= []
+    this.#serverTools.push(name)
+  }
+
+  /** Adds a tool that is left out if the policy forbids it. @param name as the answer reports it */
+  addOptionalTool(name: string): void {
+    this.#optionalTools ??= []
+    this.#optionalTools.push(name)
+  }
+
   /** Returns what a policy may forbid. Undefined: nothing. */
   uses(native: NativeOptions | undefined): PolicyUses | undefined {
-    const fields = native ? Object.entries(native.fields) : []
-    const serverTools = fields.flatMap(([name, value]) => (SERVER_TOOLS.has(name) && isOn(value) ? name : []))
-    return this.#addresses || serverTools.length > 0 ? { addresses: this.#addresses, serverTools } : undefined
+    const serverTools = [...(this.#serverTools ?? []), ...(native?.required ?? [])]
+    const optionalTools = this.#optionalTools
+    if (!this.#addresses && serverTools.length === 0 && !optionalTools) return undefined
+    return { addresses: this.#addresses, serverTools, ...(optionalTools && { optionalTools }) }
   }
 
   get names(): readonly string[] {
@@ -64,6 +79,12 @@ export class Marks {
 }
 
 const NONE: readonly never[] = []
+
+/** Returns the names of the members that let the provider run a tool. */
+export function serverToolsIn(fields: NativeOptions['fields']): string[] {
+  return Object.entries(fields).flatMap(([name, value]) => (SERVER_TOOLS.has(name) && isOn(value) ? name : []))
+}
+
 const isOn = (value: unknown): boolean => (Array.isArray(value) ? value.length > 0 : Boolean(value))
 
 /** Names are chosen by the client, and the answer repeats them. */
@@ -73,5 +94,6 @@ const SHOWN_CHARS = 100
 export function toNative(request: OpenAiChatRequest, { names }: Pick<Marks, 'names'>): NativeOptions | undefined {
   const fields = otherMembers(request)
   if (names.length === 0 && Object.keys(fields).length === 0) return undefined
-  return { origin: OPENAI_ORIGIN, fields, headers: {}, marks: names }
+  const required = serverToolsIn(fields)
+  return { origin: OPENAI_ORIGIN, fields, headers: {}, marks: names, ...(required.length > 0 && { required }) }
 }

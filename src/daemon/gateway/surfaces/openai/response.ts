@@ -7,6 +7,7 @@ import {
   type OpenAiUsage,
 } from '../../../../shared/wire/openai.ts'
 import type { Reasoning, ToolCall } from '../../../models/conversation.ts'
+import { toCustomInput } from '../../../models/custom-tools.ts'
 import type { ChatPart, TokenUsage } from '../../../models/provider.ts'
 import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from '../../../platform/http/sse.ts'
 import { toJsonString } from '../../../platform/text/json-string.ts'
@@ -15,9 +16,10 @@ import type { Answer, Envelope, Finish } from '../../chat/answer-contract.ts'
 import { type AnswerItem, createAnswerItems, isSealed, withPart } from '../../chat/answer-items.ts'
 import { JsonBody } from '../../chat/answer-rendering.ts'
 import { toExtension } from '../../chat/extension.ts'
+import { createNativeParts, toTypedObject } from '../../chat/native-parts.ts'
 import { type StreamWording, streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
-import { toCustomInput } from '../custom-tools.ts'
+import { toAnnotations, toChatAnnotation } from '../annotations.ts'
 import { createCallChunks } from './call-chunks.ts'
 import type { CallStyle } from './tools.ts'
 
@@ -85,12 +87,14 @@ function toMessage(all: readonly AnswerItem[], style: CallStyle | undefined): Me
   const texts = all.flatMap((items) => (items.type === 'text' ? items.text : []))
   const steps = all.flatMap((items) => (items.type === 'reasoning' ? items.step : []))
   const calls = all.flatMap((items) => (items.type === 'tool_call' ? items.call : []))
+  const annotations = all.flatMap((items) => (items.type === 'text' ? toAnnotations(items.annotations) : []))
   const reasoning = steps.map(({ text }) => text).join('')
   const sealed = steps.filter(isSealed)
   return {
     role: 'assistant',
     content: texts.length === 0 && calls.length > 0 ? null : texts.join(''),
     refusal: null,
+    ...(annotations.length > 0 && { annotations: annotations.map(toChatAnnotation) }),
     ...(calls.length > 0 && toCalls(calls, style)),
     ...(reasoning !== '' && { reasoning_content: reasoning }),
     ...(sealed.length > 0 && { reasoning_details: sealed.map(toDetail) }),
@@ -138,6 +142,7 @@ function openAiWording(envelope: Envelope, { includeUsage, style }: Shown): Stre
   let begun = false
   let called: CallReason | undefined
   let step: Reasoning | undefined
+  const natives = createNativeParts()
 
   function chunk(delta: string, more = '', finish: OpenAiFinishReason | null = null): string {
     const isFirst = !begun
@@ -160,7 +165,12 @@ function openAiWording(envelope: Envelope, { includeUsage, style }: Shown): Stre
         return chunk(membersOf({ ...(part.text !== '' && { reasoning_content: part.text }), ...details }))
       }
       case 'tool_call': {
-        if (part.native) return ''
+        const native = natives.add(part)
+        if (native === 'partial') return ''
+        if (native) {
+          if (native.kind !== 'annotation') return ''
+          return chunk(membersOf({ annotations: [toChatAnnotation(toTypedObject(native.value))] }))
+        }
         called = style?.isOld ? 'function_call' : 'tool_calls'
         if (calls)
           return calls

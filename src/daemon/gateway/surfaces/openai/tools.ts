@@ -2,7 +2,7 @@
 import { invalidField } from '../../../../shared/errors.ts'
 import type { NamedTool, OpenAiChatRequest } from '../../../../shared/wire/openai.ts'
 import type { Tool, ToolChoice } from '../../../models/conversation.ts'
-import { toCustomTool } from '../custom-tools.ts'
+import { CUSTOM_PARAMETERS } from '../../../models/custom-tools.ts'
 import type { Marks } from './native.ts'
 
 /** How an answer shows calls, if not as calls of functions. */
@@ -28,7 +28,7 @@ type AskedTool = NonNullable<Request['tools']>[number]
 const NO_TOOLS: Tools = { offered: undefined, choice: undefined, allowed: undefined, style: undefined }
 
 /** @throws VALIDATION_ERROR if a choice names an unknown tool, or the request has tools in both forms */
-export function toTools(request: Request, marks: Pick<Marks, 'addUnknown' | 'drop'>): Tools {
+export function toTools(request: Request, marks: Pick<Marks, 'addUnknown' | 'add'>): Tools {
   const { tools, tool_choice: choice, functions, function_call: oldChoice } = request
   if (functions !== undefined || oldChoice !== undefined) return toOldTools(request, marks)
   if (tools === undefined && choice === undefined) return NO_TOOLS
@@ -54,7 +54,7 @@ const TOOL = new Set(['type', 'function', 'custom'])
 const FUNCTION = new Set(['name', 'description', 'parameters', 'strict'])
 const CUSTOM = new Set(['name', 'description', 'format'])
 
-function toTool(tool: AskedTool, marks: Pick<Marks, 'addUnknown' | 'drop'>): Tool {
+function toTool(tool: AskedTool, marks: Pick<Marks, 'addUnknown' | 'add'>): Tool {
   marks.addUnknown('tools', tool, TOOL)
   if (tool.type === 'function') {
     marks.addUnknown('tools.function', tool.function, FUNCTION)
@@ -63,10 +63,9 @@ function toTool(tool: AskedTool, marks: Pick<Marks, 'addUnknown' | 'drop'>): Too
   }
   marks.addUnknown('tools.custom', tool.custom, CUSTOM)
   const { name, description, format } = tool.custom
-  const grammar = format?.type === 'grammar' ? format.grammar : undefined
-  // The grammar is part of the description, but nothing enforces it.
-  if (grammar) marks.drop('tools.custom.format')
-  return toCustomTool(name, description, grammar)
+  // Some providers do not enforce the grammar: it is then only part of the description.
+  if (format?.type === 'grammar') marks.add('tools.custom.format')
+  return { name, description, parameters: CUSTOM_PARAMETERS, custom: { format } }
 }
 
 function toOldTools(

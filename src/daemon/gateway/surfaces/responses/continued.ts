@@ -98,4 +98,4 @@ export const itemsOf = ({ input }: ResponsesRequest): InputItem[] =>
 
 /** A call that the token limit cut off has no result, so models would reject it. */
 const isWhole = (item: OutputItem): boolean =>
-  item.type === 'reasoning' || item.type === 'message' || item.status === 'completed'
+  (item.type !== 'function_call' && item.type !== 'custom_tool_call') || item.status === 'completed'

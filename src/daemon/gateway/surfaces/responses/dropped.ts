@@ -1,6 +1,6 @@
 import { type InputItem, ResponsesRequest } from '../../../../shared/wire/responses.ts'
-import { isMessage } from './items.ts'
-import { hostedTypes, isNamespace } from './tools.ts'
+import { isHostedItem, isMessage } from './items.ts'
+import { isHosted, isNamespace } from './tools.ts'
 
 const MEMBERS = new Set(Object.keys(ResponsesRequest.shape))
 const ITEM_MEMBERS = new Set(
@@ -23,7 +23,7 @@ const INCLUDED = new Set(['reasoning.encrypted_content', 'message.output_text.lo
  * such as `text.verbosity`.
  */
 export function nativeMembers(request: ResponsesRequest): Record<string, unknown> {
-  const { truncation } = request
+  const { truncation, include = [] } = request
   const text: Record<string, unknown> = request.text ?? {}
   const reasoning: Record<string, unknown> = request.reasoning ?? {}
   const named = [
@@ -31,6 +31,7 @@ export function nativeMembers(request: ResponsesRequest): Record<string, unknown
     ...unknownIn(text, TEXT).map((name) => [`text.${name}`, text[name]]),
     ...unknownIn(reasoning, REASONING).map((name) => [`reasoning.${name}`, reasoning[name]]),
   ]
+  for (const name of include) if (!INCLUDED.has(name)) named.push([`include[${shown(name)}]`, name])
   if (truncation === 'auto') named.push(['truncation', truncation])
   return Object.fromEntries(named)
 }
@@ -43,12 +44,10 @@ const REASONING = new Set(['effort'])
  * is lost silently.
  */
 export function droppedFrom(request: ResponsesRequest, isStored: boolean): string[] {
-  const { store, include = [], tools = [], input } = request
+  const { store, tools = [], input } = request
   const dropped = new Set<string>()
   if (store && !isStored) dropped.add('store')
   if (request.stream_options?.include_obfuscation) dropped.add('stream_options.include_obfuscation')
-  for (const name of include) if (!INCLUDED.has(name)) dropped.add(`include[${shown(name)}]`)
-  for (const type of hostedTypes(tools)) dropped.add(`tools[${shown(type)}]`)
   for (const tool of tools) addTool(tool, dropped)
   if (typeof input !== 'string') for (const item of input) addItem(item, dropped)
   return [...dropped]
@@ -64,15 +63,13 @@ const unknownIn = (value: object, known: ReadonlySet<string>): string[] =>
   )
 
 function addTool(tool: NonNullable<ResponsesRequest['tools']>[number], dropped: Set<string>): void {
-  if (hostedTypes([tool]).length > 0) return
-  for (const name of unknownIn(tool, TOOL_MEMBERS)) dropped.add(`tools[].${shown(name)}`)
   if (isNamespace(tool)) for (const one of tool.tools) addTool(one, dropped)
-  // The grammar is part of the tool's description, but nothing enforces it.
-  const { type, format } = tool as { type: string; format?: { type: string } }
-  if (type === 'custom' && format?.type === 'grammar') dropped.add('tools[].format')
+  if (isHosted(tool)) return
+  for (const name of unknownIn(tool, TOOL_MEMBERS)) dropped.add(`tools[].${shown(name)}`)
 }
 
 function addItem(item: InputItem, dropped: Set<string>): void {
+  if (isHostedItem(item)) return
   for (const name of unknownIn(item, ITEM_MEMBERS)) dropped.add(`input[].${shown(name)}`)
   for (const part of partsOf(item)) {
     for (const name of unknownIn(part, PART_MEMBERS)) dropped.add(`input[].content[].${shown(name)}`)

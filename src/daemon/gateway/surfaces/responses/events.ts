@@ -4,7 +4,9 @@ import { type ChatPart, ProviderError } from '../../../models/provider.ts'
 import { parseObject } from '../../../platform/text/json.ts'
 import type { Envelope } from '../../chat/answer-contract.ts'
 import { isSealed, withPart } from '../../chat/answer-items.ts'
+import { createNativeParts, type TypedObject, toTypedObject } from '../../chat/native-parts.ts'
 import type { StreamWording } from '../../chat/streamed-answer.ts'
+import type { Annotation } from '../annotations.ts'
 import {
   type Asked,
   failedState,
@@ -13,6 +15,7 @@ import {
   type State,
   stateOf,
   toCallItem,
+  toHostedItem,
   toItemId,
   toLogprobs,
   toMessageItem,
@@ -21,9 +24,11 @@ import {
 } from './output.ts'
 
 type Place = { item_id: string; output_index: number }
-type OpenText = { type: 'text'; place: Place; text: string; logprobs: unknown[] }
+type OpenText = { type: 'text'; place: Place; text: string; logprobs: unknown[]; annotations: Annotation[] }
 type OpenReasoning = { type: 'reasoning'; place: Place; step: Reasoning }
 type OpenCall = { place: Place; call: ToolCall; isCustom: boolean }
+
+type CallPart = Extract<ChatPart, { type: 'tool_call' }>
 
 type WithoutNumber<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never
 
@@ -43,6 +48,7 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
   let sequence = 0
   let open: OpenText | OpenReasoning | undefined
   const calls = new Map<number, OpenCall>()
+  const natives = createNativeParts()
 
   function frame(event: WithoutNumber<ResponsesEvent>): string {
     const { type, ...members } = event
@@ -55,7 +61,10 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
     return frame({ type: 'response.created', response }) + frame({ type: 'response.in_progress', response })
   }
 
-  function add(type: OutputItem['type'], toItem: (id: string) => OutputItem): { place: Place; frames: string } {
+  function add(
+    type: Parameters<typeof toItemId>[1],
+    toItem: (id: string) => OutputItem,
+  ): { place: Place; frames: string } {
     const place = { item_id: toItemId(envelope, type, output.length), output_index: output.length }
     const item = toItem(place.item_id)
     output.push(item)
@@ -82,7 +91,7 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
       frames += close(false)
       const added = add('message', (id) => toMessageItem(id, 'in_progress', []))
       const { place } = added
-      open = { type: 'text', place, text: '', logprobs: [] }
+      open = { type: 'text', place, text: '', logprobs: [], annotations: [] }
       const part = toTextPart('')
       frames += added.frames + frame({ type: 'response.content_part.added', ...place, ...content, part })
     }
@@ -93,9 +102,16 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
     return frames + frame({ type: 'response.output_text.delta', ...open.place, ...content, ...delta })
   }
 
-  function closeText({ place, text, logprobs: pieces }: OpenText, isCut: boolean): string {
+  function annotate(annotation: Annotation): string {
+    if (open?.type !== 'text') return ''
+    const annotation_index = open.annotations.push(annotation) - 1
+    const { place } = open
+    return frame({ type: 'response.output_text.annotation.added', ...place, ...content, annotation_index, annotation })
+  }
+
+  function closeText({ place, text, logprobs: pieces, annotations }: OpenText, isCut: boolean): string {
     const logprobs = toLogprobs(pieces)
-    const part = toTextPart(text, logprobs)
+    const part = toTextPart(text, logprobs, annotations)
     return (
       frame({ type: 'response.output_text.done', ...place, ...content, text, logprobs }) +
       frame({ type: 'response.content_part.done', ...place, ...content, part }) +
@@ -136,7 +152,30 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
     return shown + done(place, toReasoningItem(place.item_id, step))
   }
 
-  function toolCall({ index, id, name, arguments: json }: Extract<ChatPart, { type: 'tool_call' }>): string {
+  /** Returns undefined if the part belongs to a call. */
+  function native(part: CallPart): string | undefined {
+    const taken = natives.add(part)
+    if (taken === undefined) return undefined
+    if (taken === 'partial') return ''
+    const value = toTypedObject(taken.value)
+    return taken.kind === 'annotation' ? annotate(value) : hosted(value)
+  }
+
+  /** The steps of the tools that the provider runs are complete when they arrive. */
+  function hosted(value: TypedObject): string {
+    const frames = closeAll(false)
+    const output_index = output.length
+    const item = toHostedItem(envelope, value, output_index)
+    output.push(item)
+    const begun = item.status === 'completed' ? { ...item, status: 'in_progress' } : item
+    return (
+      frames +
+      frame({ type: 'response.output_item.added', output_index, item: begun }) +
+      frame({ type: 'response.output_item.done', output_index, item })
+    )
+  }
+
+  function toolCall({ index, id, name, arguments: json }: CallPart): string {
     const known = calls.get(index)
     if (known) {
       known.call.arguments += json
@@ -193,8 +232,9 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
       output[place.output_index] = { ...toCallItem(place.item_id, call, tools, undefined), status: 'incomplete' }
     }
     if (open?.type === 'text') {
-      const { place, text, logprobs } = open
-      output[place.output_index] = toMessageItem(place.item_id, 'incomplete', [toTextPart(text, toLogprobs(logprobs))])
+      const { place, text, logprobs, annotations } = open
+      const part = toTextPart(text, toLogprobs(logprobs), annotations)
+      output[place.output_index] = toMessageItem(place.item_id, 'incomplete', [part])
     } else if (open) output[open.place.output_index] = toReasoningItem(open.place.item_id, open.step)
   }
 
@@ -204,7 +244,7 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
       for (const part of parts) {
         if (part.type === 'text') frames += text(part)
         else if (part.type === 'reasoning') frames += reasoning(part)
-        else if (part.type === 'tool_call') frames += toolCall(part)
+        else if (part.type === 'tool_call') frames += native(part) ?? toolCall(part)
         else part.type satisfies 'usage' | 'end'
       }
       return frames

@@ -7,10 +7,10 @@ import {
   type ResponseFormat,
 } from '../../../models/conversation.ts'
 import { askedOptions, type ChatInput, makerOf, requireModel } from '../../chat/input.ts'
-import { Marks } from '../openai/native.ts'
+import { Marks, serverToolsIn } from '../openai/native.ts'
 import { nativeMembers } from './dropped.ts'
 import { toConversation } from './items.ts'
-import type { Tools } from './tools.ts'
+import { isHosted, isServerTool, type Tools, toolField } from './tools.ts'
 
 /**
  * Converts a body of POST /v1/responses to the pipeline's input. Sets neither a default temperature nor a default limit.
@@ -20,7 +20,8 @@ export function toChatInput(request: ResponsesRequest, tools: Tools): ChatInput 
   requireModel(request)
   const marks = new Marks()
   const conversation = toConversation(request, makerOf(request), marks)
-  const native = toNative(request, marks)
+  addTools(request, tools, marks)
+  const native = toNative(request, tools, marks)
   const uses = marks.uses(native)
   return {
     conversation,
@@ -41,13 +42,31 @@ export function toChatInput(request: ResponsesRequest, tools: Tools): ChatInput 
   }
 }
 
+/** Adds the tools that OpenAI defines, and the grammars of custom tools. */
+function addTools({ tools = [] }: ResponsesRequest, { offered = [] }: Tools, marks: Marks): void {
+  if (offered.some(({ custom }) => custom?.format?.type === 'grammar')) marks.add('tools[].format')
+  for (const tool of tools) {
+    const found = isHosted(tool) && offered.find(({ native }) => native?.definition === tool)
+    if (!found) continue
+    const field = toolField(tool.type)
+    marks.add(field)
+    if (found.native?.isOptional) marks.addOptionalTool(field)
+    else if (isServerTool(tool)) marks.addServerTool(tool.type.slice(0, 100))
+  }
+}
+
 const LOGPROBS = 'message.output_text.logprobs'
 
 /** Returns the native options of a request. Undefined if it has none. */
-function toNative(request: ResponsesRequest, { names }: Pick<Marks, 'names'>): NativeOptions | undefined {
-  const fields = nativeMembers(request)
+function toNative(
+  request: ResponsesRequest,
+  { hostedChoice }: Pick<Tools, 'hostedChoice'>,
+  { names }: Pick<Marks, 'names'>,
+): NativeOptions | undefined {
+  const fields = { ...nativeMembers(request), ...(hostedChoice && { tool_choice: hostedChoice }) }
   if (names.length === 0 && Object.keys(fields).length === 0) return undefined
-  return { origin: RESPONSES_ORIGIN, fields, headers: {}, marks: names }
+  const required = serverToolsIn(fields)
+  return { origin: RESPONSES_ORIGIN, fields, headers: {}, marks: names, ...(required.length > 0 && { required }) }
 }
 
 function toOptions(

@@ -1,21 +1,23 @@
 // Converts the input items of a request to a conversation.
 import { invalidField } from '../../../../shared/errors.ts'
-import type { InputItem, ResponsesRequest } from '../../../../shared/wire/responses.ts'
+import type { HostedItem, InputItem, ResponsesRequest } from '../../../../shared/wire/responses.ts'
 import {
   type Content,
   type ContentPart,
   type Message,
+  type NativePart,
   OPENAI_ORIGIN,
   RESPONSES_ORIGIN,
   type Reasoning,
   type ToolCall,
 } from '../../../models/conversation.ts'
+import { toCustomArguments } from '../../../models/custom-tools.ts'
+import { isObject } from '../../../platform/text/json.ts'
 import type { Conversation } from '../../chat/input.ts'
-import { toCustomArguments } from '../custom-tools.ts'
 import { toFile, toImage } from '../data-url.ts'
 import type { Marks } from '../openai/native.ts'
 import { toReasoning } from './reasoning.ts'
-import { toFunctionName } from './tools.ts'
+import { isOptionalItem, toFunctionName } from './tools.ts'
 
 type MessageItem = Extract<InputItem, { role: string }>
 type ContentMarks = Pick<Marks, 'add' | 'addAddress'>
@@ -42,21 +44,23 @@ export function toConversation(
       if (item.role === 'assistant') answers.text(toText(item.content))
       else if (item.role === 'user') messages.push({ role: 'user', content: toContent(item.content, marks) })
       else system.push(toText(item.content))
-    } else addItem(item, { messages, answers, maker, marks })
+    } else if (isHostedItem(item)) addHosted(item, { messages, answers, marks })
+    else addItem(item, { messages, answers, maker, marks })
   }
   if (messages.length === 0) throw invalidField('input', 'Send at least one item in addition to the instructions.')
   return { system: system.filter((text) => text !== '').join('\n\n'), messages }
 }
 
 function addItem(
-  item: Exclude<InputItem, MessageItem>,
+  item: Exclude<InputItem, MessageItem | HostedItem>,
   { messages, answers, maker, marks }: { messages: Message[]; answers: Answers; maker: string; marks: ContentMarks },
 ): void {
   switch (item.type) {
     case 'function_call':
     case 'custom_tool_call': {
-      const text = item.type === 'function_call' ? item.arguments : toCustomArguments(item.input)
-      answers.call({ id: item.call_id, name: toFunctionName(item.name, item.namespace), arguments: text })
+      const called = { id: item.call_id, name: toFunctionName(item.name, item.namespace) }
+      if (item.type === 'function_call') answers.call({ ...called, arguments: item.arguments })
+      else answers.call({ ...called, arguments: toCustomArguments(item.input), isCustom: true })
       return
     }
     case 'function_call_output':
@@ -78,14 +82,44 @@ function addItem(
   }
 }
 
+/** An item of a tool of OpenAI stays in its form. Results come from the client, all other steps from the model. */
+function addHosted(
+  item: HostedItem,
+  { messages, answers, marks }: { messages: Message[]; answers: Answers; marks: ContentMarks },
+): void {
+  const { type } = item
+  marks.add(`input[${type.slice(0, 100)}]`)
+  const isOptional = isOptionalItem(type)
+  const part = { type: 'native', origin: RESPONSES_ORIGIN, block: item, ...(isOptional && { isOptional }) } as const
+  if (isAddress(item.output)) marks.addAddress()
+  if (type === 'mcp_approval_response') messages.push({ role: 'user', content: [part] })
+  else if (type.endsWith('_output')) messages.push({ role: 'tool', toolCallId: item.call_id ?? '', content: [part] })
+  else answers.block(part)
+}
+
+/** Whether the output of a call is a picture that the provider fetches. */
+const isAddress = (output: unknown): boolean =>
+  isObject(output) && typeof output.image_url === 'string' && !output.image_url.startsWith('data:')
+
+export const isHostedItem = (item: InputItem): item is HostedItem => !OWN_TYPES.has(item.type)
+const OWN_TYPES: ReadonlySet<string | undefined> = new Set([
+  ...[undefined, 'message', 'function_call', 'function_call_output', 'custom_tool_call'],
+  ...['custom_tool_call_output', 'reasoning', 'item_reference'],
+])
+
 export const isMessage = (item: InputItem): item is MessageItem => item.type === undefined || item.type === 'message'
 
 type Answer = Extract<Message, { role: 'assistant' }> & {
-  content: string
+  content: string | ContentPart[]
   toolCalls?: ToolCall[]
   reasoning?: Reasoning[]
 }
-type Answers = { text(text: string): void; call(call: ToolCall): void; reasoning(step: Reasoning): void }
+type Answers = {
+  text(text: string): void
+  block(part: NativePart): void
+  call(call: ToolCall): void
+  reasoning(step: Reasoning): void
+}
 
 /**
  * Collects consecutive items of the model in one message. Within a message, reasoning precedes the text, and the text
@@ -102,11 +136,19 @@ function createAnswers(messages: Message[]): Answers {
     return current
   }
 
-  const hasText = ({ content }: Answer) => content !== ''
+  const hasText = ({ content }: Answer) => content.length > 0
   return {
     text(text) {
       const answer = open(hasText)
-      answer.content += answer.content === '' ? text : `\n\n${text}`
+      if (typeof answer.content !== 'string') answer.content.push({ type: 'text', text })
+      else answer.content += answer.content === '' ? text : `\n\n${text}`
+    },
+    block(part) {
+      const answer = open(hasText)
+      const { content } = answer
+      const parts =
+        typeof content !== 'string' ? content : content === '' ? [] : [{ type: 'text' as const, text: content }]
+      answer.content = [...parts, part]
     },
     call(call) {
       const answer = open(() => false)

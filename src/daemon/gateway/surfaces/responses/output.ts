@@ -2,19 +2,22 @@
 
 import type { Dropped } from '../../../../shared/wire/chat.ts'
 import type {
+  HostedOutputItem,
   OutputItem,
   ResponsesRequest,
   ResponsesResponse,
   ResponsesUsage,
 } from '../../../../shared/wire/responses.ts'
 import type { Reasoning, ToolCall } from '../../../models/conversation.ts'
+import { toCustomInput } from '../../../models/custom-tools.ts'
 import type { TokenUsage } from '../../../models/provider.ts'
 import { isObject, parseObject } from '../../../platform/text/json.ts'
 import type { AnswerFault, Envelope, Finish } from '../../chat/answer-contract.ts'
 import { toExtension } from '../../chat/extension.ts'
-import { toCustomInput } from '../custom-tools.ts'
+import type { TypedObject } from '../../chat/native-parts.ts'
+import type { Annotation } from '../annotations.ts'
 import { encryptedContentOf } from './reasoning.ts'
-import { hostedTypes, type Tools } from './tools.ts'
+import { isHosted, type Tools, toolField } from './tools.ts'
 
 /** What an answer needs of its request. */
 export type Asked = {
@@ -27,20 +30,33 @@ export type Asked = {
   keep?: ((response: ResponsesResponse) => void) | undefined
 }
 
-type ItemOf<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>
+type ItemOf<Type extends keyof typeof PREFIXES> = Extract<Exclude<OutputItem, HostedOutputItem>, { type: Type }>
 type Logprobs = ItemOf<'message'>['content'][number]['logprobs']
 
 const PREFIXES = { message: 'msg', reasoning: 'rs', function_call: 'fc', custom_tool_call: 'ctc' } as const
 
-export const toItemId = ({ id }: Envelope, type: OutputItem['type'], at: number): string =>
+export const toItemId = ({ id }: Envelope, type: keyof typeof PREFIXES, at: number): string =>
   `${PREFIXES[type]}_${bareId(id)}_${at}`
+
+/**
+ * Returns an item of a tool of OpenAI. Its id names the answer, so that later requests can refer to the item of a stored
+ * answer. Providers check only the prefix.
+ */
+export function toHostedItem({ id }: Envelope, item: TypedObject, at: number): HostedOutputItem {
+  const [, prefix = 'item'] = /^([a-z]+)_/.exec(String(item.id)) ?? []
+  return { ...item, id: `${prefix}_${bareId(id)}_${at}` } as HostedOutputItem
+}
 
 const bareId = (requestId: string) => requestId.replace(/^req-/, '')
 
-export const toTextPart = (text: string, logprobs: Logprobs = []): ItemOf<'message'>['content'][number] => ({
+export const toTextPart = (
+  text: string,
+  logprobs: Logprobs = [],
+  annotations: Annotation[] = [],
+): ItemOf<'message'>['content'][number] => ({
   type: 'output_text',
   text,
-  annotations: [],
+  annotations,
   logprobs,
 })
 
@@ -115,9 +131,10 @@ export function responseRenderer(
   const dropped = fields.map((field): Dropped => {
     return { field, why: field === 'store' ? 'operator' : 'gateway' }
   })
-  const own = (request.tools ?? []).filter((tool) => hostedTypes([tool]).length === 0)
+  const isDropped = (name: string) => envelope.dropped.some(({ field }) => field === name)
+  const sent = (request.tools ?? []).filter((tool) => !isHosted(tool) || !isDropped(toolField(tool.type)))
   const user = request.user
-  const isTruncated = request.truncation === 'auto' && !envelope.dropped.some(({ field }) => field === 'truncation')
+  const isTruncated = request.truncation === 'auto' && !isDropped('truncation')
   return (state, output, usage) => ({
     id: `resp_${bareId(envelope.id)}`,
     object: 'response',
@@ -136,7 +153,7 @@ export function responseRenderer(
     temperature: request.temperature ?? null,
     text: { format: request.text?.format ?? { type: 'text' } },
     tool_choice: request.tool_choice ?? (tools.offered ? 'auto' : 'none'),
-    tools: own,
+    tools: sent,
     top_p: request.top_p ?? null,
     truncation: isTruncated ? 'auto' : 'disabled',
     usage: usage ? toUsage(usage) : null,

@@ -1,17 +1,21 @@
 import { type OutputItem, RESPONSES_PATH } from '../../../../shared/wire/responses.ts'
 import { SSE_KEEP_ALIVE } from '../../../platform/http/sse.ts'
+import { parseObject } from '../../../platform/text/json.ts'
 import { writingJson } from '../../../platform/text/json-writer.ts'
 import type { Answer, Envelope, Finish } from '../../chat/answer-contract.ts'
 import { type AnswerItem, createAnswerItems } from '../../chat/answer-items.ts'
 import { JsonBody } from '../../chat/answer-rendering.ts'
+import { toTypedObject } from '../../chat/native-parts.ts'
 import { streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
+import { toAnnotations } from '../annotations.ts'
 import { responsesWording } from './events.ts'
 import {
   type Asked,
   responseRenderer,
   stateOf,
   toCallItem,
+  toHostedItem,
   toItemId,
   toLogprobs,
   toMessageItem,
@@ -52,17 +56,16 @@ function wholeAnswer(envelope: Envelope, asked: Asked): Answer {
 }
 
 function toOutput(all: readonly AnswerItem[], finish: Finish, envelope: Envelope, { tools }: Asked): OutputItem[] {
-  // Blocks of Anthropic's own API have no form here.
-  const shown = all.filter((item) => item.type !== 'native')
-  return shown.map((item, at) => {
+  return all.map((item, at) => {
+    if (item.type === 'native') return toHostedItem(envelope, toTypedObject(parseObject(item.call.arguments)), at)
     if (item.type === 'reasoning') return toReasoningItem(toItemId(envelope, 'reasoning', at), item.step)
     if (item.type === 'tool_call') {
       const { type } = tools.describe(item.call.name)
       const id = toItemId(envelope, type === 'custom' ? 'custom_tool_call' : 'function_call', at)
       return toCallItem(id, item.call, tools, undefined)
     }
-    const isCut = finish !== 'stop' && at === shown.length - 1
-    const part = toTextPart(item.text, toLogprobs(item.logprobs))
+    const isCut = finish !== 'stop' && at === all.length - 1
+    const part = toTextPart(item.text, toLogprobs(item.logprobs), toAnnotations(item.annotations))
     return toMessageItem(toItemId(envelope, 'message', at), isCut ? 'incomplete' : 'completed', [part])
   })
 }

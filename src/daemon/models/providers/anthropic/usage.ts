@@ -1,6 +1,7 @@
 // The token counts of the Messages API: a stream sends them in several events.
-import { isObject, type Json, tokenCount as tokens } from '../../../platform/text/json.ts'
+import { isObject, type Json, member, tokenCount as tokens } from '../../../platform/text/json.ts'
 import type { TokenUsage } from '../../provider.ts'
+import { searchesOf, tierOf } from '../stream/service-tier.ts'
 
 /**
  * Counts that the start event contains. At the end of a stream, some servers send zeros for these counts. Such zeros
@@ -61,6 +62,9 @@ export function toTokenUsage(reported: Json): TokenUsage | undefined {
     cacheWriteTokens,
     ...(hourTokens > 0 && { cacheWriteHourTokens: hourTokens }),
     reasoningTokens,
+    // An answer at a higher speed has a price of its own, whatever its tier.
+    ...tierOf(counts.speed === 'fast' ? counts.speed : counts.service_tier),
+    ...searchesOf(tokens(member(counts.server_tool_use, 'web_search_requests'))),
     estimated: false,
   }
 }

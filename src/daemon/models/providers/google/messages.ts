@@ -133,7 +133,12 @@ function toResultParts(results: readonly ToolMessage[], calls: ReadonlyMap<strin
   const placed = results.map((result) => ({ result, ...callOf(result, calls) }))
   placed.sort((left, right) => left.place - right.place)
   const responses = placed.map(({ result, call }) => toFunctionResponse(result, call))
-  const files = placed.flatMap(({ result }) => toParts(result.content).filter((part) => !('text' in part)))
+  const files = placed.flatMap(({ result: { content, isObject } }) =>
+    // The first text is the object. A guard may have replaced a file by its text.
+    isObject && typeof content !== 'string'
+      ? toParts(content.slice(1))
+      : toParts(content).filter((part) => !('text' in part)),
+  )
   return [...responses, ...files]
 }
 
@@ -144,7 +149,7 @@ function callOf({ toolCallId }: ToolMessage, calls: ReadonlyMap<string, PlacedCa
 }
 
 function toFunctionResponse({ content, isObject, isError }: ToolMessage, call: ToolCall): Part {
-  const text = textOf(content)
+  const text = textOf(isObject && typeof content !== 'string' ? content.slice(0, 1) : content)
   // A guard may have replaced the object by a notice.
   const response = (isObject && parseObject(text)) || (isError ? { error: text } : { output: text })
   return { functionResponse: { ...callId(call.id), name: call.name, response } }

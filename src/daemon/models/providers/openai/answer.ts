@@ -11,6 +11,7 @@ import type { SseEvent } from '../stream/sse-event.ts'
 import { TOOL_REASONS } from '../stream/tool-arguments.ts'
 import type { Profile } from './profiles.ts'
 import { addDetails } from './reasoning.ts'
+import { addAnnotations, addSources } from './sources.ts'
 import { createToolCallReader, type ToolCallReader } from './tool-calls.ts'
 import { toTokenUsage } from './usage.ts'
 import { createUsualChunks, isNothingButText } from './usual-chunk.ts'
@@ -39,9 +40,23 @@ export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origi
  * The content that one answer has so far. Some servers repeat the whole text in a final message. A message counts as a
  * repetition if it is as long as the text so far and ends with the last chunk.
  */
-type Seen = { chars: number; lastText: string; reasoning: boolean; refusal: boolean; calls: ToolCallReader | undefined }
+type Seen = {
+  chars: number
+  lastText: string
+  reasoning: boolean
+  refusal: boolean
+  calls: ToolCallReader | undefined
+  annotations: number
+}
 
-const nothingSeen = (): Seen => ({ chars: 0, lastText: '', reasoning: false, refusal: false, calls: undefined })
+const nothingSeen = (): Seen => ({
+  chars: 0,
+  lastText: '',
+  reasoning: false,
+  refusal: false,
+  calls: undefined,
+  annotations: 0,
+})
 
 /**
  * Finish reasons and their outcomes. Some servers have their own finish reasons. Together sends `eos`, Hugging Face
@@ -102,7 +117,8 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     if (chunk === undefined) return
     throwReported(chunk, name)
     const usageBefore = draft.usage
-    draft.usage = toTokenUsage(chunk.usage) ?? toTokenUsage(member(chunk.x_groq, 'usage')) ?? draft.usage
+    const { service_tier: tier } = chunk
+    draft.usage = toTokenUsage(chunk.usage, tier) ?? toTokenUsage(member(chunk.x_groq, 'usage'), tier) ?? draft.usage
 
     const before = draft.parts.length
     let ending: Ending | undefined
@@ -110,22 +126,28 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
     if (choices.length === 0) throwInstead(chunk)
     for (const choice of choices) {
       throwReported(choice)
-      draft.usage = toTokenUsage(choice.usage) ?? draft.usage
+      draft.usage = toTokenUsage(choice.usage, tier) ?? draft.usage
       addDelta(choice, draft.parts, seen, asked)
       const reason = choice.finish_reason
       if (typeof reason === 'string' && !NOT_FINISHED.has(reason)) {
         ending = worseEnding(ending, toEnding(reason, seen, asked))
+        addSources(chunk, draft.parts, seen)
       }
     }
     draft.held = asked.tools ? seen.calls?.held : undefined
     // Some servers send a finish reason in every chunk. Only the last finish reason is used.
-    if (draft.parts.length > before) draft.ending = undefined
+    if (draft.parts.length > before && addsContent(draft.parts, before)) draft.ending = undefined
     if (ending) draft.ending = ending
     else if (draft.usage === usageBefore && name === undefined) {
       const text = onlyText(choices, draft.parts.slice(before))
       if (text !== undefined) usual.learn(trimmed, text)
     }
   }
+}
+
+/** Annotations belong to a text that has arrived. Some servers send them after the finish reason. */
+function addsContent(parts: readonly ChatPart[], from: number): boolean {
+  return parts.slice(from).some((part) => part.type !== 'tool_call' || part.native !== 'annotation')
 }
 
 /** Returns a chunk's text if the chunk's delta contains nothing else. */
@@ -176,7 +198,7 @@ function decodeBody(body: unknown, asked: Asked): ChatPart[] {
     throw unreadableError('an answer without choices')
   }
   let ending: Ending | undefined
-  let usage = toTokenUsage(body.usage)
+  let usage = toTokenUsage(body.usage, body.service_tier)
   for (const choice of choices) {
     throwReported(choice)
     const { message, finish_reason: reason } = choice
@@ -188,9 +210,10 @@ function decodeBody(body: unknown, asked: Asked): ChatPart[] {
     addLogprobs(choice.logprobs, parts, before, asked)
     if (typeof reason !== 'string' || NOT_FINISHED.has(reason)) throw truncatedError()
     ending = worseEnding(ending, toEnding(reason, seen, asked))
-    usage ??= toTokenUsage(choice.usage)
+    usage ??= toTokenUsage(choice.usage, body.service_tier)
   }
   if (asked.tools) seen.calls?.release(parts)
+  addSources(body, parts, seen)
   if (ending) parts.push({ type: 'end', ...ending, usage })
   return parts
 }
@@ -204,6 +227,7 @@ const mayBeEmpty = (reason: unknown) => typeof reason === 'string' && toNamedEnd
 function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen, asked: Asked): void {
   addContent(message, parts, seen, asked)
   addToolCalls(message, whole, parts, seen, asked)
+  if (message.annotations !== undefined) addAnnotations(message.annotations, parts, seen)
 }
 
 /**

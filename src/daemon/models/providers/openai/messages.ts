@@ -10,12 +10,18 @@ import {
   OPENAI_ORIGIN,
   textOf,
 } from '../../conversation.ts'
-import { ProviderError } from '../../provider.ts'
+import { toCustomInput } from '../../custom-tools.ts'
+import { type ProviderCall, ProviderError } from '../../provider.ts'
 import type { Profile } from './profiles.ts'
 import { toReasoningFields } from './reasoning.ts'
 
 /** Converts messages. Text-only messages already have the right form. */
-export function toMessages(messages: readonly Message[], profile: Profile): readonly Turn[] {
+export function toMessages(
+  { messages, model }: Pick<ProviderCall, 'messages' | 'model'>,
+  own: Profile,
+): readonly Turn[] {
+  // Other models accept calls of custom tools only as calls of functions.
+  const profile = own.customTools && !own.customTools.test(model) ? { ...own, customTools: undefined } : own
   const converted = messages.some(showsFiles)
     ? withFilesAfterResults(messages, profile)
     : messages.map((message) => convert(message, profile))
@@ -87,11 +93,13 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
     ...speakerOf(message, profile),
     ...toReasoningFields(message, profile),
     ...(toolCalls.length > 0 && {
-      tool_calls: toolCalls.map(({ id, name, arguments: text }) => ({
-        id: toId(id),
-        type: 'function',
-        function: { name, arguments: text },
-      })),
+      tool_calls: toolCalls.map((call) => {
+        const { name, arguments: text } = call
+        const id = toId(call.id)
+        return call.isCustom && profile.customTools
+          ? { id, type: 'custom', custom: { name, input: toCustomInput(call) } }
+          : { id, type: 'function', function: { name, arguments: text } }
+      }),
     }),
   }
 }

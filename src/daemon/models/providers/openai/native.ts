@@ -1,5 +1,6 @@
 // The options of OpenAI's chat completions and its Responses API that other kinds of providers do not have.
 import { type GenerationOptions, OPENAI_ORIGIN, RESPONSES_ORIGIN } from '../../conversation.ts'
+import { GRAMMARS } from '../../custom-tools.ts'
 import type { Profile } from './profiles.ts'
 
 /** The options that both APIs have, under the same name. Both names of the resolution of images are known. */
@@ -33,8 +34,15 @@ const OPENAI_ONLY: ReadonlySet<string> = new Set([
 ])
 
 /** Whether a server rejects an option of its own API. */
-export const rejectsOption = (option: string, { refusesUser }: Pick<Profile, 'refusesUser'>): boolean =>
-  refusesUser && OPENAI_ONLY.has(option)
+export const rejectsOption = (option: string, model: string, profile: Profile): boolean =>
+  (profile.refusesUser && OPENAI_ONLY.has(option)) || (GRAMMARS.has(option) && !hasCustomTools(model, profile))
+
+/** Whether this model has custom tools. */
+export const hasCustomTools = (model: string, { customTools }: Pick<Profile, 'customTools'>): boolean =>
+  customTools?.test(model) ?? false
+
+/** The option of chat completions that becomes a tool of the Responses API. */
+export const WEB_SEARCH = 'web_search_options'
 
 /** Whether an option of the other one of the two APIs is sent. */
 export const isShared = (option: string, origin: string | undefined): boolean =>
@@ -48,14 +56,19 @@ const isOfOpenAi = (origin: string | undefined): boolean => origin === OPENAI_OR
  */
 export function nativeFields(
   { native }: Pick<GenerationOptions, 'native'>,
-  { api, profile, noTraining }: { api: string; profile: Profile; noTraining: boolean | undefined },
+  {
+    api,
+    model,
+    profile,
+    noTraining,
+  }: { api: string; model: string; profile: Profile; noTraining: boolean | undefined },
 ): Record<string, unknown> | undefined {
   if (!native || !isOfOpenAi(native.origin)) return undefined
   const isOwn = native.origin === api
   const sent = Object.entries(native.fields).filter(
     ([name]) =>
       (isOwn || isShared(name, native.origin)) &&
-      !rejectsOption(name, profile) &&
+      !rejectsOption(name, model, profile) &&
       !(noTraining === true && name === 'store'),
   )
   return Object.fromEntries(isOwn ? sent : sent.map(([name, value]) => [OTHER_NAMES.get(name) ?? name, value]))

@@ -2,6 +2,7 @@
 import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import type { EndpointConfig } from '../../config.ts'
 import { OPENAI_ORIGIN, RESPONSES_ORIGIN } from '../../conversation.ts'
+import { CUSTOM_TOOLS, GRAMMARS } from '../../custom-tools.ts'
 import { withNoTraining } from '../../no-training.ts'
 import type { FamilyRoute } from '../../openai-family.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
@@ -11,7 +12,7 @@ import { governed, jsonRequest, type RequestSource } from '../stream/upstream.ts
 import { openAiFormat } from './answer.ts'
 import { toEmbeddings, toEmbeddingsRequest } from './embeddings.ts'
 import { toModerations } from './moderations.ts'
-import { isShared, rejectsOption } from './native.ts'
+import { hasCustomTools, isShared, rejectsOption, WEB_SEARCH } from './native.ts'
 import { mayHaveRoute, type Profile, profilesOf } from './profiles.ts'
 import { toOpenAiFields, toOpenAiRequest } from './request.ts'
 import { toReranked, toRerankRequest } from './rerank.ts'
@@ -120,9 +121,12 @@ function speakOpenAi(
       ...(noReasoning ? (['thinking'] as const) : []),
     ],
     origin: api,
-    supports: (option, model, origin) =>
-      option === ALLOWED_TOOLS ? profileOf(model).hasAllowedTools : isShared(option, origin),
-    rejects: (option, model) => rejectsOption(option, profileOf(model)),
+    supports(option, model, origin) {
+      if (option === ALLOWED_TOOLS) return profileOf(model).hasAllowedTools
+      if (option === CUSTOM_TOOLS || GRAMMARS.has(option)) return hasCustomTools(model, profileOf(model))
+      return isShared(option, origin) || (option === WEB_SEARCH && origin === OPENAI_ORIGIN && api === RESPONSES_ORIGIN)
+    },
+    rejects: (option, model) => rejectsOption(option, model, profileOf(model)),
     chat(call, signal) {
       const profile = profileOf(call.model)
       return readAnswer(

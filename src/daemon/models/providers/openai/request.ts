@@ -7,6 +7,7 @@ import {
   systemText,
   type Tool,
 } from '../../conversation.ts'
+import { grammarOf } from '../../custom-tools.ts'
 import { type ProviderCall, ProviderError } from '../../provider.ts'
 import { toJson, toMessages } from './messages.ts'
 import { nativeFields, withNative } from './native.ts'
@@ -22,7 +23,7 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   const { model, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
   refuseWhatLacks(call, profile)
   const system = systemText(call.system)
-  const messages = toMessages(call.messages, profile).map(toJson)
+  const messages = toMessages(call, profile).map(toJson)
   if (system !== '') messages.unshift(toJson({ role: profile.systemRole, content: system }))
   let body = `{"model":${toJsonString(model)},"messages":[${messages.join()}]`
   if (maxTokens !== undefined) body += `,"${profile.tokensField}":${maxTokens}`
@@ -30,7 +31,7 @@ export function toOpenAiRequest(call: ProviderCall, profile: Profile): string {
   if (isSent) body += `,"temperature":${temperature}`
   body += `,"stream":${stream}`
   if (stream && profile.streamOptions) body += ',"stream_options":{"include_usage":true}'
-  if (options?.native) return `${body}${membersOf(toAllFields(options, profile, noTraining))}}`
+  if (options?.native) return `${body}${membersOf(toAllFields(call, profile))}}`
   if (noTraining) body += membersOf(profile.noTrainingFields)
   return `${body}${options ? membersOf(toFields(options, profile)) : ''}}`
 }
@@ -40,7 +41,7 @@ export function toOpenAiFields(call: ProviderCall, profile: Profile): object {
   const { model, temperature, temperatureIsDefault, maxTokens, stream, options, noTraining } = call
   refuseWhatLacks(call, profile)
   const system = systemText(call.system)
-  const turns = toMessages(call.messages, profile)
+  const turns = toMessages(call, profile)
   const isSent = temperature !== undefined && !(profile.fixedTemperature && temperatureIsDefault)
   return {
     model,
@@ -50,14 +51,14 @@ export function toOpenAiFields(call: ProviderCall, profile: Profile): object {
     stream,
     stream_options: stream && profile.streamOptions ? { include_usage: true } : undefined,
     ...(options?.native
-      ? toAllFields(options, profile, noTraining)
+      ? toAllFields(call, profile)
       : { ...(noTraining && profile.noTrainingFields), ...(options && toFields(options, profile)) }),
   }
 }
 
 /** Returns the fields of the options, with the native options. */
-function toAllFields(options: GenerationOptions, profile: Profile, noTraining: boolean | undefined): object {
-  const native = nativeFields(options, { api: OPENAI_ORIGIN, profile, noTraining }) ?? {}
+function toAllFields({ model, options = {}, noTraining }: ProviderCall, profile: Profile): object {
+  const native = nativeFields(options, { api: OPENAI_ORIGIN, model, profile, noTraining }) ?? {}
   return withNative(native, { ...(noTraining && profile.noTrainingFields), ...toFields(options, profile) })
 }
 
@@ -130,20 +131,30 @@ export function refuseWhatLacks(call: ProviderCall, { lacks, origin }: Pick<Prof
   throw new ProviderError('bad_request', `${origin} does not support ${missing.join(', ')} for this model.`)
 }
 
-function toTool({ name, description, parameters, strict, native }: Tool): object {
+function toTool({ name, description, parameters, strict, custom, native }: Tool): object {
   if (native) {
     throw new ProviderError('bad_request', `The provider does not support tools of type ${native.definition.type}.`)
   }
+  if (custom) return { type: 'custom', custom: { name, description, format: toCustomFormat(custom) } }
   return { type: 'function', function: { name, description, parameters, strict } }
 }
 
-function toToolChoice({ toolChoice: choice, allowedTools }: GenerationOptions): object | string | undefined {
-  if (allowedTools) {
-    const tools = allowedTools.map((name) => ({ type: 'function', function: { name } }))
-    return { type: 'allowed_tools', allowed_tools: { mode: choice ?? 'auto', tools } }
-  }
-  return typeof choice === 'object' ? { type: 'function', function: choice } : choice
+function toCustomFormat({ format }: NonNullable<Tool['custom']>): object | undefined {
+  return format?.type === 'grammar' ? { type: 'grammar', grammar: grammarOf(format) } : format
 }
+
+function toToolChoice({ toolChoice: choice, allowedTools, tools }: GenerationOptions): object | string | undefined {
+  const named = (name: string) =>
+    isCustom(name, tools) ? { type: 'custom', custom: { name } } : { type: 'function', function: { name } }
+  if (allowedTools) {
+    return { type: 'allowed_tools', allowed_tools: { mode: choice ?? 'auto', tools: allowedTools.map(named) } }
+  }
+  return typeof choice === 'object' ? named(choice.name) : choice
+}
+
+/** Whether a tool of the request is a custom tool. */
+export const isCustom = (name: string, tools: GenerationOptions['tools'] = []): boolean =>
+  tools.some((tool) => tool.custom && tool.name === name)
 
 function toResponseFormat(format: ResponseFormat | undefined): object | undefined {
   if (format?.type !== 'json_schema') return format

@@ -23,10 +23,20 @@ export type ToolCallReader = {
  * `text` contains the arguments received so far. Arguments may arrive before the name. `name` is empty until the name
  * arrives.
  */
-type Call = { index: number; id: string | undefined; hasOwnId: boolean; name: string; text: string }
+type Call = {
+  index: number
+  id: string | undefined
+  hasOwnId: boolean
+  name: string
+  text: string
+  /** Set for a call of a custom tool until its input is complete, and after that. */
+  custom?: 'open' | 'closed'
+}
 
 /** Empty arguments. Some servers send `{}` as a placeholder before the real arguments. Groq writes `null`. */
 const NO_ARGUMENTS = '{}'
+/** The arguments of a custom tool, around its input. */
+const [INPUT_START, INPUT_END] = ['{"input":"', '"}']
 const PLACEHOLDER = /^\{\}(?=\{)/
 
 /**
@@ -56,6 +66,10 @@ export function createToolCallReader(): ToolCallReader {
     const { id, name } = piece
     const call = callOf(key, position, piece)
     if (held !== call) release(parts)
+    if (piece.isCustom) {
+      takeInput(call, piece, parts)
+      return
+    }
     const text = call.text === '' && piece.text === 'null' ? NO_ARGUMENTS : piece.text
     // Repeated arguments are skipped: some servers send the whole arguments again at the end.
     if (text !== '' && text === call.text && parseObject(text)) return
@@ -82,13 +96,32 @@ export function createToolCallReader(): ToolCallReader {
     parts.push({ type: 'tool_call', index: call.index, id: call.id, name, arguments: told })
   }
 
+  /** Takes a piece of the input of a custom tool. Its arguments are an object whose end is held until then. */
+  function takeInput(call: Call, { id, name, text }: Piece, parts: ChatPart[]): void {
+    if (call.custom === 'closed') throw unreadableError('a tool call in pieces that are out of order')
+    call.id ??= id
+    call.hasOwnId ||= id !== undefined
+    call.text += text
+    held = call
+    if (call.custom === 'open') {
+      if (text !== '') parts.push({ type: 'tool_call', index: call.index, arguments: text })
+      return
+    }
+    if (name === undefined) throw unreadableError('a tool call without a name')
+    call.name = name
+    call.custom = 'open'
+    const callId = call.id ?? `call_${call.index}`
+    parts.push({ type: 'tool_call', index: call.index, id: callId, name, arguments: INPUT_START + call.text })
+  }
+
   function heldPart(): ChatPart | undefined {
-    return held && { type: 'tool_call', index: held.index, arguments: held.text }
+    return held && { type: 'tool_call', index: held.index, arguments: held.custom ? INPUT_END : held.text }
   }
 
   function release(parts: ChatPart[]): void {
     const part = heldPart()
     if (part) parts.push(part)
+    if (held?.custom) held.custom = 'closed'
     held = undefined
   }
 
@@ -117,10 +150,17 @@ export function createToolCallReader(): ToolCallReader {
   }
 }
 
-type Piece = { id: string | undefined; name: string | undefined; text: string }
+/** `text` of a custom tool is a part of a JSON string. */
+type Piece = { id: string | undefined; name: string | undefined; text: string; isCustom?: true }
 
-/** @throws ProviderError if the value is not a chunk of a function call */
+/** @throws ProviderError if the value is not a chunk of a call of a function or a custom tool */
 function toPiece(piece: unknown): Piece {
+  if (isObject(piece) && isObject(piece.custom)) {
+    const { name, input } = piece.custom
+    const text = typeof input === 'string' ? JSON.stringify(input).slice(1, -1) : ''
+    const id = isFilled(piece.id) ? piece.id : undefined
+    return { id, name: isFilled(name) ? name : undefined, text, isCustom: true }
+  }
   if (!isObject(piece) || (isFilled(piece.type) && piece.type !== 'function')) {
     throw unreadableError('a tool call of an unknown kind')
   }

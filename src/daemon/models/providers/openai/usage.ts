@@ -1,11 +1,13 @@
 import { isObject, member, tokenCount as tokens } from '../../../platform/text/json.ts'
 import type { TokenUsage } from '../../provider.ts'
+import { tierOf } from '../stream/service-tier.ts'
 
 /**
  * Returns the token usage. Returns undefined if a count is missing, or if input and output are zero: some servers send
  * zeros as a placeholder.
+ * @param tier the `service_tier` of the answer
  */
-export function toTokenUsage(usage: unknown): TokenUsage | undefined {
+export function toTokenUsage(usage: unknown, tier?: unknown): TokenUsage | undefined {
   if (!isObject(usage)) return undefined
   const inputTokens = tokens(usage.prompt_tokens) ?? restOf(usage.total_tokens, usage.completion_tokens)
   const visibleTokens = tokens(usage.completion_tokens) ?? restOf(usage.total_tokens, usage.prompt_tokens)
@@ -27,6 +29,7 @@ export function toTokenUsage(usage: unknown): TokenUsage | undefined {
       0,
     cacheWriteTokens: tokens(member(details, 'cache_write_tokens')) ?? 0,
     reasoningTokens,
+    ...tierOf(tier),
     estimated: false,
   }
 }

@@ -19,19 +19,20 @@ export type CallCheck = {
 
 /** Checks that the tool calls of an answer are complete and can be executed. */
 export function createCallCheck({ hidesCalls = false }: Pick<AnswerFormat, 'hidesCalls'>): CallCheck {
-  let texts: string[] | undefined
+  let texts: Map<number, string> | undefined
   return {
     add(part) {
-      if (part.type !== 'tool_call') return
-      texts ??= []
-      texts[part.index] = (texts[part.index] ?? '') + part.arguments
+      if (part.type !== 'tool_call' || part.native === 'annotation') return
+      texts ??= new Map()
+      texts.set(part.index, (texts.get(part.index) ?? '') + part.arguments)
     },
     check({ outcome, nativeFinishReason }) {
       if (outcome !== 'complete') return
       if (!texts && !hidesCalls && TOOL_REASONS.has(nativeFinishReason)) {
         throw unreadableError('the end of a tool call without the call')
       }
-      if (texts?.some((text) => text.trim() !== '' && !parseObject(text))) throw cutArguments()
+      if (!texts) return
+      for (const text of texts.values()) if (text.trim() !== '' && !parseObject(text)) throw cutArguments()
     },
   }
 }

@@ -321,11 +321,17 @@ function mapTool(tool: Tool, rewrite: Rewrite): Tool {
   const description = tool.description && mapText(tool.description, 'definition', rewrite)
   const parameters = tool.parameters && mapObject(tool.parameters, rewrite)
   const native = tool.native && mapNativeTool(tool.native, rewrite)
+  const format = tool.custom?.format
+  const custom = format && withValue(tool.custom ?? {}, 'format', mapObject(format, rewrite) as NativeBlock)
   const extra =
     tool.extra && withValue(tool.extra, 'members', mapObject(tool.extra.members, rewrite) as Record<string, unknown>)
   const isSame =
-    description === tool.description && parameters === tool.parameters && native === tool.native && extra === tool.extra
-  return isSame ? tool : { ...tool, description, parameters, native, extra }
+    description === tool.description &&
+    parameters === tool.parameters &&
+    native === tool.native &&
+    (custom ?? tool.custom) === tool.custom &&
+    extra === tool.extra
+  return isSame ? tool : { ...tool, description, parameters, custom: custom ?? tool.custom, native, extra }
 }
 
 const mapNativeTool = (native: NonNullable<Tool['native']>, rewrite: Rewrite): Tool['native'] =>

@@ -108,7 +108,7 @@ class PartGuard implements OutputGuard {
   readonly #rules: ChannelRules
   readonly #text: Channel
   readonly #reasoning: Channel
-  readonly #calls: Channel[] = []
+  readonly #calls = new Map<number, Channel>()
   #waiting: Waiting[] = []
   /** Whether the current reasoning step differs from the model's original. */
   #isStepChanged = false
@@ -224,10 +224,10 @@ class PartGuard implements OutputGuard {
     if (part.type === 'text') return this.#text
     if (part.type === 'reasoning') return this.#reasoning
     if (part.type !== 'tool_call') return undefined
-    let channel = this.#calls[part.index]
+    let channel = this.#calls.get(part.index)
     if (!channel) {
       channel = this.#open('json')
-      this.#calls[part.index] = channel
+      this.#calls.set(part.index, channel)
     }
     return channel
   }
@@ -241,8 +241,7 @@ class PartGuard implements OutputGuard {
   }
 
   #channels(): Channel[] {
-    // The list of calls is sparse, because a provider may skip an index.
-    return [this.#text, this.#reasoning, ...this.#calls.flatMap((call) => call ?? [])]
+    return [this.#text, this.#reasoning, ...this.#calls.values()]
   }
 
   /**
@@ -304,7 +303,7 @@ class PartGuard implements OutputGuard {
     let argumentChars = 0
     if (first !== this.#text) textChars += this.#text.waiting
     if (first !== this.#reasoning) textChars += this.#reasoning.waiting
-    for (const call of this.#calls) if (call && call !== first) argumentChars += call.waiting
+    for (const call of this.#calls.values()) if (call !== first) argumentChars += call.waiting
     return textChars > INTERLEAVED_TEXT_CHARS || argumentChars > INTERLEAVED_ARGUMENT_CHARS
   }
 }

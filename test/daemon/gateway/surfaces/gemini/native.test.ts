@@ -122,6 +122,48 @@ describe('a provider with the same API', () => {
     expect(sent().contents).toEqual(contents)
   })
 
+  test('gets the data of its thoughts back, which other providers do without', async () => {
+    const inlineData = { mimeType: 'image/png', data: 'aGk=' }
+    const contents = [
+      ...hello.contents,
+      {
+        role: 'model',
+        parts: [{ inlineData, thought: true, thoughtSignature: 'c2ln' }, { text: 'A lift.' }],
+      },
+      ...say('Well?'),
+    ]
+    expect((await post({ contents })).status).toBe(200)
+    expect(sent().contents).toEqual(contents)
+    const other = await gateway.call('POST', '/v1beta/models/test/any:generateContent', { contents })
+    expect([other.status, other.body.gateway.dropped]).toEqual([
+      200,
+      [{ field: 'contents.parts.inlineData', why: 'provider' }],
+    ])
+    expect(gateway.upstream.requests.at(-1)?.body).toMatchObject({
+      messages: [{}, { role: 'assistant', content: 'A lift.' }, {}],
+    })
+  })
+
+  test('gets the masked text of a file beside the object of its function response', async () => {
+    const data = Buffer.from('Write to ada.lovelace@analytical.org').toString('base64')
+    const functionResponse = {
+      ...{ id: 'fc_1', name: 'read', response: { pages: 1 } },
+      parts: [{ inlineData: { mimeType: 'text/plain', data } }],
+    }
+    const contents = [
+      ...hello.contents,
+      { role: 'model', parts: [{ functionCall: { id: 'fc_1', name: 'read', args: {} } }] },
+      { role: 'user', parts: [{ functionResponse }] },
+    ]
+    const masking = await addGuardedTenant(gateway, { policy: { pii: { enabled: true, action: 'mask' } } })
+    const { status } = await masking.post(`${MODEL}:generateContent`, { contents })
+    expect(status).toBe(200)
+    expect(sent().contents.at(-1).parts).toEqual([
+      { functionResponse: { id: 'fc_1', name: 'read', response: { pages: 1 } } },
+      { text: expect.stringMatching(/^Write to \*/) },
+    ])
+  })
+
   test('gets its signatures back: of thoughts, calls and texts, complete and streamed', async () => {
     const parts = [
       { text: 'Hm.', thought: true, thoughtSignature: 'dGhvdWdodA==' },

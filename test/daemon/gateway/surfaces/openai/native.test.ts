@@ -71,8 +71,11 @@ describe("members of OpenAI's API", () => {
 
   test('are dropped for other providers, and the answer lists them', async () => {
     upstream.fallback(saidByClaude)
-    const { status, body } = await ask({ ...hello, ...MEMBERS, model: 'claude/claude-sonnet-4-5' })
-    expect([status, body.gateway.dropped]).toEqual([200, expect.arrayContaining(dropped(Object.keys(SENT)))])
+    // A request without the search that it asks for would get a wrong answer.
+    const { web_search_options: __, ...members } = MEMBERS
+    const { web_search_options: ___, ...lost } = SENT
+    const { status, body } = await ask({ ...hello, ...members, model: 'claude/claude-sonnet-4-5' })
+    expect([status, body.gateway.dropped]).toEqual([200, expect.arrayContaining(dropped(Object.keys(lost)))])
     expect(Object.keys(sent())).toEqual(expect.not.arrayContaining(Object.keys(SENT)))
   })
 
@@ -97,7 +100,7 @@ describe("members of OpenAI's API", () => {
       safety_identifier,
     })
     expect(sent()).toMatchObject({ text: { verbosity: 'low' }, store: false })
-    const lost = ['store', 'logit_bias', 'prediction', 'web_search_options', 'a_new_member']
+    const lost = ['store', 'logit_bias', 'prediction', 'a_new_member']
     expect(body.gateway.dropped).toEqual(dropped(lost))
   })
 
@@ -364,7 +367,7 @@ describe('custom tools', () => {
       tools,
       tool_choice: { type: 'custom', custom: { name: 'patch' } },
     })
-    expect(body.gateway.dropped).toEqual(dropped(['tools.custom.format'], 'gateway'))
+    expect(body.gateway.dropped).toEqual(dropped(['tools.custom.format']))
     expect(sent()).toMatchObject({
       tools: [{ type: 'function', function: { name: 'patch', description: expect.stringMatching(/^Patches.*a\+$/s) } }],
       tool_choice: { type: 'function', function: { name: 'patch' } },

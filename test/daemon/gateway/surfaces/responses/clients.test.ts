@@ -217,8 +217,8 @@ test('what had no effect is reported in gateway.dropped', async () => {
     gateway: {
       dropped: [
         { field: 'truncation', why: 'provider' },
+        { field: 'tools[web_search]', why: 'provider' },
         { field: 'store', why: 'operator' },
-        { field: 'tools[web_search]', why: 'gateway' },
       ],
     },
   })
@@ -255,8 +255,11 @@ test.each([
   }
 })
 
-test('a choice that needs a tool is rejected if no tool can be offered', async () => {
+test('a choice that needs a tool of OpenAI is rejected by a provider without it', async () => {
   const tools = [{ type: 'web_search' }]
   const answer = await gateway().call('POST', '/v1/responses', { ...hello, tools, tool_choice: 'required' })
-  expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('no tool remains')])
+  expect([answer.status, answer.text]).toEqual([
+    400,
+    expect.stringContaining('does not support tools of type web_search'),
+  ])
 })

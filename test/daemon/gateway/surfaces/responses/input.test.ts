@@ -96,7 +96,7 @@ describe('input', () => {
         reasoning: [{ origin: 'p', text: 'Hm.' }],
         toolCalls: [
           { id: 'c1', name: 'look', arguments: '{"at":1}' },
-          { id: 'c2', name: 'patch', arguments: '{"input":"a\\"b"}' },
+          { id: 'c2', name: 'patch', arguments: '{"input":"a\\"b"}', isCustom: true },
         ],
       },
       { role: 'tool', toolCallId: 'c1', content: 'a lift' },
@@ -161,12 +161,12 @@ describe('options', () => {
     })
   })
 
-  test('a custom tool is a function with one text; its grammar is described', () => {
+  test('a custom tool has the parameters of a function with one text, and keeps its format', () => {
     const format = { type: 'grammar', syntax: 'lark', definition: 'start: "a"' }
     const [tool] =
       optionsOf({ tools: [{ type: 'custom', name: 'patch', description: 'Patches', format }] })?.tools ?? []
-    expect(tool).toMatchObject({ name: 'patch', parameters: { required: ['input'] } })
-    expect(tool?.description).toBe('Patches\n\nWrite `input` in exactly this form (lark):\n\nstart: "a"')
+    const parameters = { required: ['input'] }
+    expect(tool).toMatchObject({ name: 'patch', description: 'Patches', parameters, custom: { format } })
   })
 
   test('the tools of a namespace have its name before theirs', () => {
@@ -194,18 +194,19 @@ describe('options', () => {
     expect(() => optionsOf({ tools: [look, look] })).toThrow('Two tools')
   })
 
-  test('a choice that needs a tool is rejected if no tool can be offered', () => {
+  test('a choice that needs a tool is rejected if there is none', () => {
     const allowed = (mode: string) => ({ type: 'allowed_tools', mode, tools: [] })
     for (const fields of [
       { tool_choice: 'required' },
-      { tool_choice: 'required', tools: [{ type: 'web_search' }] },
       { tool_choice: allowed('required'), tools: [look] },
       { tool_choice: allowed('auto'), tools: [look] },
     ]) {
-      expect(() => optionsOf(fields), JSON.stringify(fields)).toThrow('no tool remains')
+      expect(() => optionsOf(fields), JSON.stringify(fields)).toThrow('needs a tool')
     }
-    for (const tool_choice of ['auto', 'none']) {
-      expect(optionsOf({ tool_choice, tools: [{ type: 'web_search' }] })).toEqual({ toolChoice: tool_choice })
+    for (const tool_choice of ['auto', 'none', 'required']) {
+      const isOptional = tool_choice === 'required' ? undefined : true
+      const options = optionsOf({ tool_choice, tools: [{ type: 'web_search' }] })
+      expect(options).toMatchObject({ tools: [{ native: { isOptional } }], toolChoice: tool_choice })
     }
     expect(optionsOf({ tool_choice: 'required', tools: [look] })).toMatchObject({ toolChoice: 'required' })
   })
@@ -307,7 +308,7 @@ describe('dropped members', () => {
     expect(
       droppedFrom(
         parse({
-          ...{ store: true, include: ['web_search_call.results'] },
+          store: true,
           stream_options: { include_obfuscation: true },
           tools: [
             { type: 'web_search' },
@@ -320,8 +321,8 @@ describe('dropped members', () => {
       ).sort(),
     ).toEqual(
       [
-        ...['store', 'include[web_search_call.results]', 'tools[].format', 'input[].weight', 'input[].content[].crop'],
-        ...['stream_options.include_obfuscation', 'tools[web_search]', 'tools[].defer_loading'],
+        ...['store', 'input[].weight', 'input[].content[].crop', 'stream_options.include_obfuscation'],
+        'tools[].defer_loading',
       ].sort(),
     )
   })

@@ -1,26 +1,30 @@
-// Decodes answers of OpenAI's Responses API, from OpenAI, Azure and compatible servers.
-import { isObject, type Json, member, tokenCount as tokens } from '../../../../platform/text/json.ts'
-import type { ChatPart, ProviderCall, TokenUsage } from '../../../provider.ts'
+// Decodes answers of OpenAI's Responses API, from OpenAI, Azure and compatible servers. The file is long, because whole
+// answers and streams share the state of their items.
+import { isObject, type Json, member } from '../../../../platform/text/json.ts'
+import { RESPONSES_ORIGIN } from '../../../conversation.ts'
+import type { ChatPart, ProviderCall } from '../../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../../stream/answer-format.ts'
 import type { Ending } from '../../stream/ending.ts'
 import { END_MARK, isHeartbeat, objectIn, parseEvent, textIn } from '../../stream/event-json.ts'
 import { reportedError, truncatedError, unreadableError } from '../../stream/failure.ts'
 import type { SseEvent } from '../../stream/sse-event.ts'
 import type { Profile } from '../profiles.ts'
+import { toTokenUsage } from './usage.ts'
 
 /** Decodes answers to this call. */
 export function responsesFormat({ options }: Pick<ProviderCall, 'options'>, { origin }: Profile): AnswerFormat {
   const tools = (options?.tools?.length ?? 0) > 0 && options?.toolChoice !== 'none'
+  const asked = { origin, tools, isNative: options?.native?.origin === RESPONSES_ORIGIN }
   return {
-    createEventDecoder: () => createEventDecoder(origin, tools),
-    decodeBody: (body) => decodeBody(body, origin, tools),
+    createEventDecoder: () => createEventDecoder(asked),
+    decodeBody: (body) => decodeBody(body, asked),
     hidesCalls: !tools,
   }
 }
 
 /**
- * Items of tools that the server runs itself, of calls that the gateway never asks for, and of the server's own
- * bookkeeping. They are not part of the answer to the caller.
+ * Items of tools that the server runs itself, and of the server's own bookkeeping. Only callers of the Responses API get
+ * them.
  */
 const NON_ANSWER_ITEM = /^(\w+_call(_output)?|mcp_\w+|tool_search_\w+|compaction|program(_output)?)$/
 /** Events of these items. */
@@ -39,6 +43,10 @@ const INCOMPLETE = new Map<unknown, Ending['outcome']>([
 type Item = ({ type: 'message' | 'reasoning' | 'other' } | { type: 'call'; call: number }) & {
   chars: number
   state: ItemState
+  /** Where its text begins in the text that the caller reads as one. */
+  from: number
+  /** The number of its annotations that have arrived. */
+  annotations: number
 }
 
 /** `implied` items began with a delta. Servers that announce no items need not end them either. */
@@ -52,29 +60,43 @@ const TYPES = new Map<unknown, Item['type']>([
 ])
 const typeOf = (item: Json): Item['type'] => TYPES.get(item.type) ?? 'other'
 
-type Reading = {
+const EMPTY = { chars: 0, from: 0, annotations: 0 } as const
+
+type Asked = {
   origin: string
   /** Whether calls are passed on. */
   tools: boolean
+  /** Whether the steps of the server's own tools are passed on. */
+  isNative: boolean
+}
+
+type Reading = Asked & {
   items: Item[]
   /** The items by index and by id. */
   itemsByKey: Map<unknown, Item>
   calls: number
+  annotations: number
+  /** The number of web searches. */
+  searches: number
+  /** The characters of text since the last part of another kind, or of the whole answer if texts are joined. */
+  said: number
   /** Whether the model refused to answer. */
   refused: boolean
 }
 
-const beginReading = (origin: string, tools: boolean): Reading => ({
-  origin,
-  tools,
+const beginReading = (asked: Asked): Reading => ({
+  ...asked,
   items: [],
   itemsByKey: new Map(),
   calls: 0,
+  annotations: 0,
+  searches: 0,
+  said: 0,
   refused: false,
 })
 
-function createEventDecoder(origin: string, tools: boolean): (event: SseEvent, draft: AnswerDraft) => void {
-  const reading = beginReading(origin, tools)
+function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft) => void {
+  const reading = beginReading(asked)
   return function decode({ name, data, cut }, draft) {
     const trimmed = data.trim()
     if (trimmed === END_MARK) {
@@ -104,7 +126,10 @@ function decodeEvent(event: Json, reading: Reading, draft: AnswerDraft): void {
     case 'response.output_text.delta':
     case 'response.refusal.delta':
       reading.refused ||= type === 'response.refusal.delta'
-      addText(messageOf(event, reading), textIn(event.delta), parts, event.logprobs)
+      addText(messageOf(event, reading), textIn(event.delta), reading, parts, event.logprobs)
+      return
+    case 'response.output_text.annotation.added':
+      addAnnotation(messageOf(event, reading), event.annotation, reading, parts)
       return
     case 'response.reasoning_summary_text.delta':
     case 'response.reasoning_text.delta':
@@ -127,9 +152,11 @@ function decodeEvent(event: Json, reading: Reading, draft: AnswerDraft): void {
     case 'response.cancelled': {
       const sent = objectIn(event, 'response')
       const response: Json = { ...sent, status: sent.status ?? type.slice('response.'.length) }
-      draft.usage = toTokenUsage(response.usage) ?? draft.usage
+      draft.usage = toTokenUsage(response, reading) ?? draft.usage
       refuseFailed(response)
       addOutput(response.output, reading, parts)
+      // The last items may be searches.
+      draft.usage = toTokenUsage(response, reading) ?? draft.usage
       draft.ending = toEnding(response, reading)
       draft.done = true
       return
@@ -140,14 +167,14 @@ function decodeEvent(event: Json, reading: Reading, draft: AnswerDraft): void {
   }
 }
 
-function decodeBody(body: unknown, origin: string, tools: boolean): ChatPart[] {
+function decodeBody(body: unknown, asked: Asked): ChatPart[] {
   if (!isObject(body)) throw unreadableError('an answer that is not an object')
   refuseFailed(body)
   if (!Array.isArray(body.output)) throw unreadableError('an answer without output')
-  const reading = beginReading(origin, tools)
+  const reading = beginReading(asked)
   const parts: ChatPart[] = []
   addOutput(body.output, reading, parts)
-  parts.push({ type: 'end', ...toEnding(body, reading), usage: toTokenUsage(body.usage) })
+  parts.push({ type: 'end', ...toEnding(body, reading), usage: toTokenUsage(body, reading) })
   return parts
 }
 
@@ -186,18 +213,21 @@ function startItem(event: Json, reading: Reading, parts: ChatPart[]): Item {
   switch (type) {
     case 'message':
     case 'reasoning':
-      return keep(event, { type, chars: 0, state: 'announced' }, reading)
+      return keep(event, { type, ...EMPTY, state: 'announced' }, reading)
     case 'call': {
       const { call_id: id, name } = item
       if (typeof id !== 'string' || typeof name !== 'string') throw unreadableError('a tool call without id or name')
       const call = reading.calls++
-      if (reading.tools) parts.push({ type: 'tool_call', index: call, id, name, arguments: '' })
-      return keep(event, { type, call, chars: 0, state: 'announced' }, reading)
+      if (reading.tools) {
+        parts.push({ type: 'tool_call', index: call, id, name, arguments: '' })
+        endTexts(reading)
+      }
+      return keep(event, { type, call, ...EMPTY, state: 'announced' }, reading)
     }
     default:
       // An unknown item may contain text, so skipping it could make a shortened answer look complete.
       if (!NON_ANSWER_ITEM.test(textIn(item.type))) throw unreadableError('content of an unknown kind')
-      return keep(event, { type, chars: 0, state: 'announced' }, reading)
+      return keep(event, { type, ...EMPTY, state: 'announced' }, reading)
   }
 }
 
@@ -206,13 +236,13 @@ const itemOf = (event: Json, reading: Reading, parts: ChatPart[]): Item =>
   keptItem(event, reading) ?? startItem(event, reading, parts)
 
 function messageOf(event: Json, reading: Reading): Item {
-  const item = keptItem(event, reading) ?? keep(event, { type: 'message', chars: 0, state: 'implied' }, reading)
+  const item = keptItem(event, reading) ?? keep(event, { type: 'message', ...EMPTY, state: 'implied' }, reading)
   if (item.type !== 'message') throw unreadableError('text outside its message')
   return item
 }
 
 function reasoningOf(event: Json, reading: Reading): Item {
-  const item = keptItem(event, reading) ?? keep(event, { type: 'reasoning', chars: 0, state: 'implied' }, reading)
+  const item = keptItem(event, reading) ?? keep(event, { type: 'reasoning', ...EMPTY, state: 'implied' }, reading)
   if (item.type !== 'reasoning') throw unreadableError('reasoning outside its item')
   return item
 }
@@ -225,7 +255,9 @@ function endItem(item: Item, done: Json, reading: Reading, parts: ChatPart[]): v
     const pieces = listIn(done.content)
     reading.refused ||= pieces.some(({ type }) => type === 'refusal')
     const text = pieces.map(toText).join('')
-    addText(item, text.slice(item.chars), parts, pieces[0]?.logprobs)
+    addText(item, text.slice(item.chars), reading, parts, pieces[0]?.logprobs)
+    const annotations = pieces.flatMap((piece) => (Array.isArray(piece.annotations) ? piece.annotations : []))
+    for (const annotation of annotations.slice(item.annotations)) addAnnotation(item, annotation, reading, parts)
   } else if (item.type === 'reasoning') {
     if (item.chars === 0) addReasoning(item, reasoningText(done), reading, parts)
     const data = textIn(done.encrypted_content)
@@ -234,8 +266,18 @@ function endItem(item: Item, done: Json, reading: Reading, parts: ChatPart[]): v
     const custom = done.type === 'custom_tool_call'
     const text = custom ? JSON.stringify({ input: textIn(done.input) }) : textIn(done.arguments)
     addArguments(item, text.slice(item.chars), reading, parts)
+  } else {
+    if (isSearch(done)) reading.searches += 1
+    if (!reading.isNative) return
+    const json = JSON.stringify(done)
+    parts.push({ type: 'tool_call', index: reading.calls++, id: '', name: '', native: 'block', arguments: json })
+    endTexts(reading)
   }
 }
+
+/** Whether the item is a search. Opening a page and finding a text on it are free. */
+const isSearch = ({ type, action }: Json): boolean =>
+  type === 'web_search_call' && (member(action, 'type') ?? 'search') === 'search'
 
 function listIn(value: unknown): Json[] {
   if (value === undefined || value === null) return []
@@ -254,17 +296,40 @@ function reasoningText({ summary, content }: Json): string {
   return (own.length > 0 ? own : listIn(content)).map(({ text }) => textIn(text)).join('\n\n')
 }
 
-function addText(item: Item, text: string, parts: ChatPart[], logprobs: unknown): void {
+function addText(item: Item, text: string, reading: Reading, parts: ChatPart[], logprobs: unknown): void {
   if (text === '') return
+  if (item.chars === 0) item.from = reading.said
   item.chars += text.length
+  reading.said += text.length
   const asked = Array.isArray(logprobs) && logprobs.length > 0
   parts.push(asked ? { type: 'text', text, logprobs: { content: logprobs } } : { type: 'text', text })
 }
 
-function addReasoning(item: Item, text: string, { origin }: Reading, parts: ChatPart[]): void {
+/** Adds a source of the item's text. Its positions become those in the text that the caller reads. */
+function addAnnotation(item: Item, annotation: unknown, reading: Reading, parts: ChatPart[]): void {
+  if (!isObject(annotation) || typeof annotation.type !== 'string') throw unreadableError('content of an unknown kind')
+  item.annotations += 1
+  reading.annotations += 1
+  const moved = Object.entries(annotation).map(([name, value]) =>
+    POSITIONS.has(name) && typeof value === 'number' ? [name, value + item.from] : [name, value],
+  )
+  const json = JSON.stringify(Object.fromEntries(moved))
+  const index = -reading.annotations
+  parts.push({ type: 'tool_call', index, id: '', name: '', native: 'annotation', arguments: json })
+}
+
+const POSITIONS: ReadonlySet<string> = new Set(['start_index', 'end_index', 'index'])
+
+/** The next text is another item for callers that see the part between them. Others read one text. */
+function endTexts(reading: Reading): void {
+  if (reading.isNative) reading.said = 0
+}
+
+function addReasoning(item: Item, text: string, reading: Reading, parts: ChatPart[]): void {
   if (text === '') return
   item.chars += text.length
-  parts.push({ type: 'reasoning', text, origin })
+  parts.push({ type: 'reasoning', text, origin: reading.origin })
+  endTexts(reading)
 }
 
 function addArguments(
@@ -303,20 +368,4 @@ function toEnding({ status, incomplete_details: details }: Json, { tools, items,
   )
     throw unreadableError('a tool call instead of an answer')
   return { outcome: refused ? 'filtered' : 'complete', nativeFinishReason: refused ? 'refusal' : 'completed' }
-}
-
-/** Returns undefined if a count is missing, or if both are zero: some servers send zeros as a placeholder. */
-function toTokenUsage(usage: unknown): TokenUsage | undefined {
-  if (!isObject(usage)) return undefined
-  const inputTokens = tokens(usage.input_tokens)
-  const outputTokens = tokens(usage.output_tokens)
-  if (inputTokens === undefined || outputTokens === undefined || inputTokens + outputTokens === 0) return undefined
-  return {
-    inputTokens,
-    outputTokens,
-    cacheReadTokens: tokens(member(usage.input_tokens_details, 'cached_tokens')) ?? 0,
-    cacheWriteTokens: tokens(member(usage.input_tokens_details, 'cache_write_tokens')) ?? 0,
-    reasoningTokens: tokens(member(usage.output_tokens_details, 'reasoning_tokens')) ?? 0,
-    estimated: false,
-  }
 }

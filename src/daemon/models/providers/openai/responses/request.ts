@@ -1,4 +1,6 @@
 // Converts calls to requests of OpenAI's Responses API.
+
+import { isObject } from '../../../../platform/text/json.ts'
 import {
   type Content,
   type ContentPart,
@@ -11,11 +13,12 @@ import {
   systemText,
   type Tool,
 } from '../../../conversation.ts'
+import { grammarOf, toCustomInput } from '../../../custom-tools.ts'
 import { type ProviderCall, ProviderError } from '../../../provider.ts'
 import { fileName, toDataUrl } from '../messages.ts'
-import { nativeFields, withNative } from '../native.ts'
+import { hasCustomTools, nativeFields, WEB_SEARCH, withNative } from '../native.ts'
 import type { Ability, Profile } from '../profiles.ts'
-import { refuseWhatLacks } from '../request.ts'
+import { isCustom, refuseWhatLacks } from '../request.ts'
 
 /** The options of chat completions that the Responses API does not have. */
 const LACKS: readonly Ability[] = ['stop', 'seed', 'penalties', 'top_k']
@@ -33,7 +36,7 @@ export function toResponsesRequest(call: ProviderCall, profile: Profile): object
   return {
     model,
     ...(instructions !== '' && { instructions }),
-    input: call.messages.flatMap((message) => toItems(message, profile)),
+    input: toInput(call, profile),
     max_output_tokens: maxTokens,
     temperature: isSent ? temperature : undefined,
     stream,
@@ -43,12 +46,15 @@ export function toResponsesRequest(call: ProviderCall, profile: Profile): object
 }
 
 /** Returns the fields of the options, with the native options. */
-function toAllFields({ options = {}, noTraining }: ProviderCall, profile: Profile): object {
-  const native = nativeFields(options, { api: RESPONSES_ORIGIN, profile, noTraining }) ?? {}
+function toAllFields({ model, options = {}, noTraining }: ProviderCall, profile: Profile): object {
+  const native = nativeFields(options, { api: RESPONSES_ORIGIN, model, profile, noTraining }) ?? {}
   const { text, reasoning, ...own } = toFields(options, profile) as Record<string, object | undefined>
   const all = withNative({}, own) as Record<string, unknown>
   const groups: Record<string, Record<string, unknown>> = { text: { ...text }, reasoning: { ...reasoning } }
+  const included = Object.entries(native).flatMap(([name, value]) => (INCLUDED.test(name) ? [value] : []))
+  if (included.length > 0) all.include = [...((all.include as unknown[] | undefined) ?? []), ...included]
   for (const [name, value] of Object.entries(native)) {
+    if (INCLUDED.test(name)) continue
     const [, group = '', member = ''] = GROUPED.exec(name) ?? []
     const members = groups[group]
     if (members) members[member] ??= value
@@ -60,18 +66,20 @@ function toAllFields({ options = {}, noTraining }: ProviderCall, profile: Profil
 
 /** The name of an option that is a member of another option. */
 const GROUPED = /^(text|reasoning)\.(.+)$/
+/** The name of an option that is an entry of `include`. */
+const INCLUDED = /^include\[/
 
 function toFields(options: GenerationOptions, profile: Profile): object {
   const { responseFormat: format, reasoningEffort: effort, logprobs } = options
-  const hasTools = (options.tools?.length ?? 0) > 0
+  const tools = [...(options.tools ?? []).map(toTool), ...toWebSearch(options)]
   const include = [
     // Other models reject this value.
     ...(profile.fixedTemperature ? ['reasoning.encrypted_content'] : []),
     ...(logprobs ? ['message.output_text.logprobs'] : []),
   ]
   return {
-    ...(hasTools && {
-      tools: options.tools?.map(toTool),
+    ...(tools.length > 0 && {
+      tools,
       tool_choice: toToolChoice(options),
       parallel_tool_calls: options.parallelToolCalls,
     }),
@@ -85,30 +93,54 @@ function toFields(options: GenerationOptions, profile: Profile): object {
 }
 
 /** The API's own default for `strict` is true, which rejects many schemas. */
-function toTool({ name, description, parameters = {}, strict = false, native }: Tool): object {
+function toTool({ name, description, parameters = {}, strict = false, custom, native }: Tool): object {
+  if (native?.origin === RESPONSES_ORIGIN) return native.definition
   if (native) {
     throw new ProviderError('bad_request', `The provider does not support tools of type ${native.definition.type}.`)
   }
+  if (custom) return { type: 'custom', name, description, format: toCustomFormat(custom) }
   return { type: 'function', name, description, parameters, strict }
 }
 
-function toToolChoice({ toolChoice: choice, allowedTools }: GenerationOptions): object | string | undefined {
-  if (allowedTools) {
-    return {
-      type: 'allowed_tools',
-      mode: choice ?? 'auto',
-      tools: allowedTools.map((name) => ({ type: 'function', name })),
-    }
-  }
-  return typeof choice === 'object' ? { type: 'function', name: choice.name } : choice
+function toCustomFormat({ format }: NonNullable<Tool['custom']>): object | undefined {
+  return format?.type === 'grammar' ? { type: 'grammar', ...grammarOf(format) } : format
+}
+
+/** The search of chat completions is a tool here. */
+function toWebSearch({ native }: GenerationOptions): object[] {
+  const asked = native?.origin === OPENAI_ORIGIN ? native.fields[WEB_SEARCH] : undefined
+  if (!isObject(asked)) return []
+  const { user_location: location, ...others } = asked
+  const place = isObject(location) && isObject(location.approximate) ? location.approximate : undefined
+  return [{ type: 'web_search', ...others, ...(place && { user_location: { type: 'approximate', ...place } }) }]
+}
+
+function toToolChoice({ toolChoice: choice, allowedTools, tools }: GenerationOptions): object | string | undefined {
+  const named = (name: string) => ({ type: isCustom(name, tools) ? 'custom' : 'function', name })
+  if (allowedTools) return { type: 'allowed_tools', mode: choice ?? 'auto', tools: allowedTools.map(named) }
+  return typeof choice === 'object' ? named(choice.name) : choice
 }
 
 const toFormat = (format: ResponseFormat): object => format
 
-function toItems(message: Message, { origin }: Profile): object[] {
+function toInput({ messages, model }: ProviderCall, profile: Profile): object[] {
+  const hasCustom = hasCustomTools(model, profile)
+  const calls = messages.flatMap((message) => (message.role === 'assistant' ? (message.toolCalls ?? []) : []))
+  const custom = new Set(calls.flatMap((call) => (call.isCustom && hasCustom ? call.id : [])))
+  return messages.flatMap((message) => toItems(message, profile, custom))
+}
+
+/** @param custom the ids of calls of custom tools */
+function toItems(message: Message, { origin }: Profile, custom: ReadonlySet<string>): object[] {
+  if (message.role !== 'assistant') {
+    const steps = stepsIn(message.content)
+    if (steps.length > 0) return steps
+  }
   if (message.role === 'user') return [{ role: 'user', content: toContent(message.content) }]
   if (message.role === 'tool') {
-    return [{ type: 'function_call_output', call_id: message.toolCallId, output: toContent(message.content) }]
+    const { toolCallId: call_id } = message
+    const type = custom.has(call_id) ? 'custom_tool_call_output' : 'function_call_output'
+    return [{ type, call_id, output: toContent(message.content) }]
   }
   const { content, reasoning = [], toolCalls = [] } = message
   // Only encrypted reasoning of the same server is accepted.
@@ -117,14 +149,45 @@ function toItems(message: Message, { origin }: Profile): object[] {
       ? [{ type: 'reasoning', summary: toSummary(step.text), encrypted_content: step.data }]
       : [],
   )
-  const calls = toolCalls.map(({ id, name, arguments: text }) => ({
-    type: 'function_call',
-    call_id: id,
-    name,
-    arguments: text,
-  }))
-  const text = typeof content === 'string' ? content : content.map(toAnswerText).join('')
-  return [...steps, ...(text === '' ? [] : [{ role: 'assistant', content: text }]), ...calls]
+  const calls = toolCalls.map((call) => {
+    const { id: call_id, name, arguments: text } = call
+    return custom.has(call_id)
+      ? { type: 'custom_tool_call', call_id, name, input: toCustomInput(call) }
+      : { type: 'function_call', call_id, name, arguments: text }
+  })
+  return [...steps, ...toAnswerItems(content), ...calls]
+}
+
+/** Texts and steps of the model, in order. Adjacent texts are one message. */
+function toAnswerItems(content: Content): object[] {
+  const items: object[] = []
+  let text = ''
+  function endText(): void {
+    if (text !== '') items.push({ role: 'assistant', content: text })
+    text = ''
+  }
+  for (const part of typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content) {
+    const step = stepOf(part)
+    if (step) {
+      endText()
+      items.push(step)
+    } else text += toAnswerText(part)
+  }
+  endText()
+  return items
+}
+
+const stepsIn = (content: Content): object[] =>
+  typeof content === 'string' ? [] : content.flatMap((part) => stepOf(part) ?? [])
+
+/** Returns a step of a tool of OpenAI. Undefined for parts of a message. */
+function stepOf(part: ContentPart): object | undefined {
+  if (part.type !== 'native' || part.origin !== RESPONSES_ORIGIN || part.block.type.startsWith('input_'))
+    return undefined
+  if (part.block.type !== 'web_search_call') return part.block
+  // Without storing, the API has no search with this id, and accepts the step only without one.
+  const { id: _, ...step } = part.block
+  return step
 }
 
 /** Returns the text of a part of an answer. The API accepts nothing else in the model's own messages. */
