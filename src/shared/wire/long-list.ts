@@ -28,6 +28,8 @@ class UncheckedList {
 
 /** Prepares the schema of a list for `inSteps`. Checks outside `inSteps` do not change. */
 export function longList<Schema extends z.ZodArray>(schema: Schema): Schema {
+  // At its first use, zod replaces the functions of a schema that is not recursive.
+  schema.safeParse([])
   const internals = schema._zod
   const parse = internals.parse
   const parseLong = (payload: Payload, context: Context) => {
