@@ -108,11 +108,14 @@ function geminiWording(envelope: Envelope, { frames, showsThoughts }: Form): Str
       return frame({ candidates: [candidate], usageMetadata: toUsage(usage) }) + last
     },
     // Some clients read only `error`, and others only the finish reason.
-    fail: (fault) =>
-      frame({
-        candidates: [{ finishReason: 'OTHER', finishMessage: fault.message, index: 0 }],
-        error: toError(fault),
-      }) + last,
+    fail(fault) {
+      const error = toError(fault)
+      const candidate: GeminiCandidate = { finishReason: 'OTHER', finishMessage: fault.message, index: 0 }
+      // Version 1 of Google's SDK ignores an error in `data:`, but throws an error for JSON without `data:`. Gemini CLI
+      // uses it. Parsers of server-sent events ignore such a line.
+      const line = frames === 'sse' ? JSON.stringify({ error }) : ''
+      return frame({ candidates: [candidate], error }) + last + line
+    },
   }
 }
 
