@@ -7,13 +7,9 @@ export default aiSdkClient({
   async model({ url, apiKey, model, load }) {
     const { createOpenAICompatible } = await load('@ai-sdk/openai-compatible')
     const baseURL = `${url}/v1`
-    return createOpenAICompatible({
-      name: 'aigw',
-      baseURL,
-      apiKey,
-      includeUsage: true,
-      supportsStructuredOutputs: true,
-    })(model)
+    return createOpenAICompatible({ name: 'aigw', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true })(
+      model,
+    )
   },
   onRequest: { aigw: { prompt_cache_key: 'session-1' } },
 })
