@@ -2,6 +2,9 @@ import { failureOf, programOf, runAgent, write } from './harness/terminal.mjs'
 
 const TOOL = { tool: 'Bash', input: { command: 'echo step $step', description: 'Does a step' } }
 
+/** So many texts of 600 KB are more than 4 MB. */
+const LONG_TEXTS = 7
+
 function run(ctx, content, { args = [], env = {}, onEvent } = {}) {
   const message = { type: 'user', message: { role: 'user', content } }
   const command = {
@@ -73,7 +76,11 @@ export default {
     'image-url': (ctx) => show(ctx, { type: 'image', source: { type: 'url', url: ctx.data.pngUrl } }),
     pdf: (ctx) => show(ctx, { type: 'document', source: base64(ctx.data.pdf, 'application/pdf') }),
     'text-600k': (ctx) => ask(ctx, ctx.data.text600k),
-    'body-4m': (ctx) => show(ctx, { type: 'image', source: base64(ctx.data.png4m, 'image/png') }),
+    // Claude Code scales large images down.
+    async 'body-4m'(ctx) {
+      const texts = Array.from({ length: LONG_TEXTS }, () => text(ctx.data.text600k))
+      return resultOf(await run(ctx, [...texts, text(ctx.prompt('Hi'))]))
+    },
     'max-tokens': (ctx) => ask(ctx, 'Hi', { env: { CLAUDE_CODE_MAX_OUTPUT_TOKENS: '16000' } }),
     async caching(ctx) {
       const args = ['--append-system-prompt-file', write(ctx, 'system.txt', ctx.data.longSystem)]

@@ -2,6 +2,9 @@ import { failureOf, programOf, runAgent, write } from './harness/terminal.mjs'
 
 const TOOL = { tool: 'exec_command', input: { cmd: 'echo step $step' } }
 
+/** So many texts of 600 KB are more than 4 MB. */
+const LONG_TEXTS = 7
+
 /** Everything that Codex would call besides the model is turned off. */
 const configOf = ({ url, model }) => `
 model = "${model}"
@@ -9,6 +12,9 @@ model_provider = "gateway"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
+# Long conversations must not be compacted.
+model_context_window = 4000000
+model_auto_compact_token_limit = 4000000
 
 [analytics]
 enabled = false
@@ -80,7 +86,13 @@ export default {
     'image-url': 'no: Codex accepts images only as files',
     pdf: 'no: Codex accepts only images',
     'text-600k': (ctx) => ask(ctx, ctx.data.text600k),
-    'body-4m': showImage(({ png4m }) => png4m),
+    // Codex accepts at most 1 MB of text in one turn.
+    async 'body-4m'(ctx) {
+      const turn = (resume) => ask(ctx, ctx.data.text600k, { resume })
+      let { usage, ...result } = await turn()
+      for (let at = 1; at < LONG_TEXTS; at++) ({ usage, ...result } = await turn(['resume', '--last']))
+      return result
+    },
     'max-tokens': 'no: Codex sends no limit of tokens',
     async caching(ctx) {
       await ask(ctx, ctx.data.longSystem)

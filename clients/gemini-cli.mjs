@@ -33,7 +33,7 @@ function run(ctx, prompt, { args = [], options, onEvent } = {}) {
 /** What a program that reads `--output-format stream-json` sees. */
 function resultOf(seen) {
   const result = seen.events.findLast(({ type }) => type === 'result')
-  if (!result || result.status !== 'success') return { error: result?.error?.message ?? failureOf(seen) }
+  if (result?.status !== 'success') return { error: result?.error?.message ?? failureOf(seen) }
   const pieces = seen.events.filter(({ type, role }) => type === 'message' && role === 'assistant')
   const { input_tokens: input, output_tokens: output, cached } = result.stats
   return {

@@ -5,6 +5,7 @@ const TOOL = { tool: 'bash', input: { command: 'echo step $step', description: '
 const configOf = ({ url, apiKey, model }, limit) => ({
   autoupdate: false,
   share: 'disabled',
+  snapshot: false,
   model: `gateway/${model}`,
   small_model: `gateway/${model}`,
   permission: 'allow',
