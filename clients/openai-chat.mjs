@@ -59,7 +59,10 @@ async function runTools(ctx, question) {
     toolCalls++
     return ctx.doStep(input)
   }
-  const tool = { type: 'function', function: { name, description, parameters: schema, parse: JSON.parse, function: run } }
+  const tool = {
+    type: 'function',
+    function: { name, description, parameters: schema, parse: JSON.parse, function: run },
+  }
   const options = { maxChatCompletions: 400, signal: ctx.signal }
   const runner = client.chat.completions.runTools({ ...bodyOf(ctx, question), tools: [tool] }, options)
   return { text: await runner.finalContent(), toolCalls }

@@ -25,7 +25,9 @@ export function aiSdkClient({ name, packages, interface: spoken, model, onReques
     return {
       model: await model(ctx),
       messages: [{ role: 'user', content: parts.map(toPart) }],
-      ...(system && { system: cached && onSystem ? { role: 'system', content: system, providerOptions: onSystem } : system }),
+      ...(system && {
+        system: cached && onSystem ? { role: 'system', content: system, providerOptions: onSystem } : system,
+      }),
       ...(maxTokens && { maxOutputTokens: maxTokens }),
       ...(stop && { stopSequences: [stop] }),
       ...(cached && onRequest && { providerOptions: onRequest }),

@@ -29,7 +29,10 @@ const textOf = ({ content }) =>
  * @param {object} [given.onSystem] members of the text of a system prompt that is to be cached
  * @param {boolean} [given.inAgent] asks through an agent of LangGraph
  */
-export function langChainClient({ name, packages, interface: spoken, model, parts: own, onSystem, inAgent, hasStop }, missing) {
+export function langChainClient(
+  { name, packages, interface: spoken, model, parts: own, onSystem, inAgent, hasStop },
+  missing,
+) {
   const toPart = { ...standard, ...own }
 
   async function messagesOf({ load }, { parts, system, cached }) {

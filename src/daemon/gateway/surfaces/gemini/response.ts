@@ -107,14 +107,13 @@ function geminiWording(envelope: Envelope, { frames, showsThoughts }: Form): Str
       const candidate: GeminiCandidate = { finishReason: toFinishReason(finish, native), index: 0 }
       return frame({ candidates: [candidate], usageMetadata: toUsage(usage) }) + last
     },
-    // Some clients read only `error`, and others only the finish reason.
+    // Some clients read only `error`, and others only the finish reason. Older clients read neither. They throw an error
+    // if a stream does not end with `data:`, and Google itself sends errors without it.
     fail(fault) {
       const error = toError(fault)
       const candidate: GeminiCandidate = { finishReason: 'OTHER', finishMessage: fault.message, index: 0 }
-      // Version 1 of Google's SDK ignores an error in `data:`, but throws an error for JSON without `data:`. Gemini CLI
-      // uses it. Parsers of server-sent events ignore such a line.
-      const line = frames === 'sse' ? JSON.stringify({ error }) : ''
-      return frame({ candidates: [candidate], error }) + last + line
+      const piece = frame({ candidates: [candidate], error })
+      return frames === 'sse' ? `${piece}${JSON.stringify({ error })}\n\n` : piece + last
     },
   }
 }
