@@ -63,7 +63,7 @@ const ANSWERS = {
       : say(facts.results.length === PARALLEL_CALLS ? TEXT.parallel : `I have ${facts.results.length} results.`),
   structured(mark, facts) {
     if (facts.hasSchema) return say(TEXT.person)
-    const tool = facts.forcedTool ?? facts.tools[0]
+    const tool = mark.options.tool ?? facts.forcedTool ?? facts.tools[0]
     if (!tool) return say('The request has no schema.')
     if (facts.results.length > 0) return say(TEXT.person)
     return {
