@@ -34,14 +34,14 @@ const say = (text) => process.stderr.write(`${text}\n`)
 /** The Node of the clients: the one that clients/package.json pins, because many packages require Node 22. */
 const node = flags.loader ? process.execPath : path.join(here, 'node_modules/.bin/node')
 
-/** Installs the pinned packages if they are absent or older than the lock file. */
-function installPackages() {
-  const marker = path.join(here, 'node_modules/.package-lock.json')
-  const lock = path.join(here, 'package-lock.json')
+/** Installs the pinned packages of a folder if they are absent or older than the lock file. */
+function installPackages(folder) {
+  const marker = path.join(folder, 'node_modules/.package-lock.json')
+  const lock = path.join(folder, 'package-lock.json')
   if (existsSync(marker) && statSync(marker).mtimeMs >= statSync(lock).mtimeMs) return true
-  say('Installing the packages of clients/ …')
-  const args = ['ci', '--prefix', here, '--no-audit', '--no-fund', '--loglevel', 'error']
-  const { status } = spawnSync('npm', args, { cwd: here, stdio: ['ignore', 2, 2] })
+  say(`Installing the packages of ${path.relative(root, folder)}/ …`)
+  const args = ['ci', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel', 'error']
+  const { status } = spawnSync('npm', args, { cwd: folder, stdio: ['ignore', 2, 2] })
   return status === 0
 }
 
