@@ -1,122 +1,82 @@
-// The SDK of OpenAI, chat completions.
-const connect = async ({ url, apiKey, load }, options) => {
+import { commonScenarios, dataUrlOf } from './harness/common-scenarios.mjs'
+
+const connect = async ({ url, apiKey, load }) => {
   const { default: OpenAI } = await load('openai')
-  return new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0, ...options })
+  return new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 })
 }
 
-const user = (content) => [{ role: 'user', content }]
-const usageOf = (usage) =>
-  usage && {
-    input: usage.prompt_tokens,
-    output: usage.completion_tokens,
-    cached: usage.prompt_tokens_details?.cached_tokens,
-  }
-const resultOf = ({ choices: [choice], usage }) => ({
-  text: choice.message.content,
-  finish: choice.finish_reason,
-  usage: usageOf(usage),
+function toPart(part) {
+  if (part.kind === 'text') return { type: 'text', text: part.text }
+  if (part.kind === 'pdf') return { type: 'file', file: { filename: 'mill.pdf', file_data: dataUrlOf(part) } }
+  return { type: 'image_url', image_url: { url: part.url ?? dataUrlOf(part) } }
+}
+
+const bodyOf = ({ model }, { parts, system, maxTokens, stop, cached }) => ({
+  model,
+  messages: [...(system ? [{ role: 'system', content: system }] : []), { role: 'user', content: parts.map(toPart) }],
+  ...(maxTokens && { max_completion_tokens: maxTokens }),
+  ...(stop && { stop: [stop] }),
+  ...(cached && { prompt_cache_key: 'session-1' }),
 })
 
-async function ask(ctx, content, more) {
+const usageOf = ({ prompt_tokens: input, completion_tokens: output, prompt_tokens_details: details }) => ({
+  input,
+  output,
+  cached: details?.cached_tokens,
+})
+
+async function ask(ctx, question, more) {
   const client = await connect(ctx)
-  return resultOf(
-    await client.chat.completions.create(
-      { model: ctx.model, messages: user(content), ...more },
-      { signal: ctx.signal },
-    ),
+  const { choices, usage } = await client.chat.completions.create(
+    { ...bodyOf(ctx, question), ...more },
+    { signal: ctx.signal },
   )
+  return { text: choices[0].message.content, usage: usageOf(usage) }
 }
 
-async function read(ctx, { text, onPiece, ...more }) {
+async function read(ctx, question) {
   const client = await connect(ctx)
-  const body = {
-    model: ctx.model,
-    messages: user(text),
-    stream: true,
-    stream_options: { include_usage: true },
-    ...more,
-  }
+  const body = { ...bodyOf(ctx, question), stream: true, stream_options: { include_usage: true } }
   const stream = await client.chat.completions.create(body, { signal: ctx.signal })
-  const seen = { text: '', pieces: 0, usage: undefined }
-  for await (const chunk of stream) {
-    const piece = chunk.choices[0]?.delta.content
+  const seen = { text: '', pieces: 0 }
+  for await (const { choices, usage } of stream) {
+    const piece = choices[0]?.delta.content
     if (piece) {
       seen.text += piece
       seen.pieces++
-      onPiece?.(stream)
+      question.onPiece?.(() => stream.controller.abort())
     }
-    if (chunk.usage) seen.usage = usageOf(chunk.usage)
+    if (usage) seen.usage = usageOf(usage)
   }
   return seen
 }
 
-async function runTools(ctx) {
+async function runTools(ctx, question) {
   const client = await connect(ctx)
-  let toolCalls = 0
   const { name, description, schema } = ctx.data.stepTool
+  let toolCalls = 0
+  const run = (input) => {
+    toolCalls++
+    return ctx.doStep(input)
+  }
   const tool = {
     type: 'function',
-    function: {
-      name,
-      description,
-      parameters: schema,
-      parse: JSON.parse,
-      function: (input) => {
-        toolCalls++
-        return ctx.doStep(input)
-      },
-    },
+    function: { name, description, parameters: schema, parse: JSON.parse, function: run },
   }
-  const body = { model: ctx.model, messages: user(ctx.prompt('Do all steps.')), tools: [tool] }
-  const runner = client.chat.completions.runTools(body, { maxChatCompletions: 400, signal: ctx.signal })
+  const options = { maxChatCompletions: 400, signal: ctx.signal }
+  const runner = client.chat.completions.runTools({ ...bodyOf(ctx, question), tools: [tool] }, options)
   return { text: await runner.finalContent(), toolCalls }
 }
 
-const image = (ctx, url) =>
-  ask(ctx, [
-    { type: 'text', text: ctx.prompt('What is this?') },
-    { type: 'image_url', image_url: { url } },
-  ])
-const pngUrl = (bytes) => `data:image/png;base64,${bytes.toString('base64')}`
+async function askObject(ctx, question) {
+  const json_schema = { name: 'person', schema: ctx.data.person, strict: true }
+  const result = await ask(ctx, question, { response_format: { type: 'json_schema', json_schema } })
+  return { ...result, object: JSON.parse(result.text) }
+}
 
 export default {
   name: 'OpenAI SDK, chat completions',
   packages: ['openai'],
   interface: 'chat',
-  scenarios: {
-    chat: (ctx) => ask(ctx, ctx.prompt('Hi')),
-    stream: (ctx) => read(ctx, { text: ctx.prompt('Hi') }),
-    'tools-10': runTools,
-    'tools-300': runTools,
-    parallel: runTools,
-    async structured(ctx) {
-      const json_schema = { name: 'person', schema: ctx.data.person, strict: true }
-      const { text } = await ask(ctx, ctx.prompt('Who?'), { response_format: { type: 'json_schema', json_schema } })
-      return { text, object: JSON.parse(text) }
-    },
-    'image-data': (ctx) => image(ctx, pngUrl(ctx.data.png)),
-    'image-url': (ctx) => image(ctx, ctx.data.pngUrl),
-    pdf: (ctx) =>
-      ask(ctx, [
-        { type: 'text', text: ctx.prompt('What is this?') },
-        {
-          type: 'file',
-          file: { filename: 'mill.pdf', file_data: `data:application/pdf;base64,${ctx.data.pdf.toString('base64')}` },
-        },
-      ]),
-    'text-600k': (ctx) => ask(ctx, ctx.prompt(ctx.data.text600k)),
-    'body-4m': (ctx) => image(ctx, pngUrl(ctx.data.png4m)),
-    'max-tokens': (ctx) => ask(ctx, ctx.prompt('Hi'), { max_completion_tokens: 16_000 }),
-    async caching(ctx) {
-      const messages = [{ role: 'system', content: ctx.data.longSystem }, ...user(ctx.prompt('Hi'))]
-      const turn = () => ask(ctx, '', { messages, prompt_cache_key: 'session-1' })
-      await turn()
-      return turn()
-    },
-    stop: (ctx) => ask(ctx, ctx.prompt('Count.'), { stop: ['STOP_HERE'] }),
-    async cancel(ctx) {
-      return read(ctx, { text: ctx.prompt('Hi'), onPiece: (stream) => stream.controller.abort() })
-    },
-    broken: (ctx) => read(ctx, { text: ctx.prompt('Hi') }),
-  },
+  scenarios: commonScenarios({ ask, read, runTools, askObject }),
 }

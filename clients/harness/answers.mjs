@@ -49,7 +49,7 @@ function call({ cell, options = {} }, { tools }, steps) {
 
 const ANSWERS = {
   chat: () => say(TEXT.chat),
-  stream: () => say(TEXT.stream),
+  stream: () => say(TEXT.stream, { mode: 'paced' }),
   parallel: (mark, facts) =>
     facts.results.length === 0
       ? call(

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import http from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { answerOf } from './answers.mjs'
 import { data, sha256 } from './data.mjs'
 import * as chat from './interfaces/chat.mjs'
@@ -14,9 +15,9 @@ import { readMark } from './prompt.mjs'
 
 const INTERFACES = { chat, responses, messages, gemini }
 
-/** The time between two pieces of a slow answer, and the number of its pieces. */
-const PIECE_MS = 20
-const SLOW_PIECES = 1500
+/** The time between two pieces, so that they arrive one by one, and the number of pieces of an answer without an end. */
+const PIECE_MS = 10
+const SLOW_PIECES = 3000
 /** Automatic caches of providers ignore shorter prompts. */
 const CACHED_TOKENS_MIN = 1024
 
@@ -186,16 +187,21 @@ export async function startProvider() {
     if (given.mode === 'slow') {
       for (let at = 0; at < SLOW_PIECES && !signal.aborted; at++) {
         response.write(frames.piece(`${at} `))
-        await new Promise((resolve) => setTimeout(resolve, PIECE_MS))
+        await sleep(PIECE_MS)
       }
     } else if (given.mode === 'break') {
       const half = pieces.slice(0, pieces.length >> 1)
       for (const piece of half.slice(0, -1)) response.write(frames.piece(piece))
       // The connection dies when the client has the pieces.
       await new Promise((resolve) => response.write(frames.piece(half.at(-1)), resolve))
-      await new Promise((resolve) => setTimeout(resolve, PIECE_MS))
+      await sleep(PIECE_MS)
       return response.destroy()
-    } else for (const piece of pieces) response.write(frames.piece(piece))
+    } else {
+      for (const piece of pieces) {
+        response.write(frames.piece(piece))
+        if (given.mode === 'paced') await sleep(PIECE_MS)
+      }
+    }
     if (!signal.aborted) response.end(frames.close(given, usage))
   }
 

@@ -107,12 +107,14 @@ function geminiWording(envelope: Envelope, { frames, showsThoughts }: Form): Str
       const candidate: GeminiCandidate = { finishReason: toFinishReason(finish, native), index: 0 }
       return frame({ candidates: [candidate], usageMetadata: toUsage(usage) }) + last
     },
-    // Some clients read only `error`, and others only the finish reason.
-    fail: (fault) =>
-      frame({
-        candidates: [{ finishReason: 'OTHER', finishMessage: fault.message, index: 0 }],
-        error: toError(fault),
-      }) + last,
+    // Some clients read only `error`, and others only the finish reason. Older clients read neither. They throw an error
+    // if a stream does not end with `data:`, and Google itself sends errors without it.
+    fail(fault) {
+      const error = toError(fault)
+      const candidate: GeminiCandidate = { finishReason: 'OTHER', finishMessage: fault.message, index: 0 }
+      const piece = frame({ candidates: [candidate], error })
+      return frames === 'sse' ? `${piece}${JSON.stringify({ error })}\n\n` : piece + last
+    },
   }
 }
 
