@@ -21,6 +21,8 @@ const { values: flags } = parseArgs({
     scenario: { type: 'string', multiple: true },
     write: { type: 'boolean' },
     json: { type: 'boolean' },
+    // Another model, such as one of another interface, which the gateway then translates.
+    model: { type: 'string' },
     verbose: { type: 'boolean', short: 'v' },
     // For the tests: another build of the gateway, and another module that imports the packages.
     home: { type: 'string' },
@@ -118,7 +120,7 @@ async function tryScenario({ client, scenario, provider, gateway, cell, direct }
     cell,
     url: (direct ? provider : gateway).url,
     apiKey: key.secret,
-    model: modelOf(client.interface),
+    model: flags.model ?? modelOf(client.interface),
     timeoutMs,
   }
   const result = (await client.run(job)) ?? {}
@@ -183,7 +185,10 @@ async function runClient(id, parts) {
 }
 
 async function main() {
-  if (!flags.loader && !installPackages()) {
+  const ids = clientFiles()
+  // promptfoo must be installed without its optional packages, and other clients need theirs.
+  const folders = ids.some((id) => id.startsWith('promptfoo')) ? [here, path.join(here, 'promptfoo')] : [here]
+  if (!flags.loader && !folders.every(installPackages)) {
     say('The packages of clients/ do not install, so no client was run.')
     process.exitCode = 3
     return
@@ -192,7 +197,6 @@ async function main() {
     const provider = await startProvider()
     try {
       const gateway = await startGateway(session, { providerUrl: provider.url, home: flags.home })
-      const ids = clientFiles()
       const waiting = [...ids]
       const done = []
       const worker = async () => {

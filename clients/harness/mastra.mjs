@@ -51,7 +51,10 @@ export function mastra({ name, packages = [], spoken, model, cached, imageUrl })
   }
 
   const runTools = (ctx) =>
-    ask(ctx, ctx.prompt('Do all steps.'), { maxSteps: 400, agent: { tools: { [ctx.data.stepTool.name]: stepTool(ctx) } } })
+    ask(ctx, ctx.prompt('Do all steps.'), {
+      maxSteps: 400,
+      agent: { tools: { [ctx.data.stepTool.name]: stepTool(ctx) } },
+    })
 
   const askAbout = (ctx, part) =>
     ask(ctx, [{ role: 'user', content: [{ type: 'text', text: ctx.prompt('What is this?') }, part] }])
@@ -68,7 +71,9 @@ export function mastra({ name, packages = [], spoken, model, cached, imageUrl })
       parallel: runTools,
       structured: (ctx) => ask(ctx, ctx.prompt('Who?'), { structuredOutput: { schema: ctx.data.person } }),
       'image-data': (ctx) => askAbout(ctx, { type: 'image', image: ctx.data.png, mediaType: 'image/png' }),
-      'image-url': imageUrl ?? ((ctx) => askAbout(ctx, { type: 'image', image: new URL(ctx.data.pngUrl), mediaType: 'image/png' })),
+      'image-url':
+        imageUrl ??
+        ((ctx) => askAbout(ctx, { type: 'image', image: new URL(ctx.data.pngUrl), mediaType: 'image/png' })),
       pdf: (ctx) =>
         askAbout(ctx, { type: 'file', data: ctx.data.pdf, mediaType: 'application/pdf', filename: 'mill.pdf' }),
       'text-600k': (ctx) => ask(ctx, ctx.prompt(ctx.data.text600k)),
@@ -76,7 +81,10 @@ export function mastra({ name, packages = [], spoken, model, cached, imageUrl })
       'max-tokens': (ctx) => ask(ctx, ctx.prompt('Hi'), { modelSettings: { maxOutputTokens: 16_000 } }),
       async caching(ctx) {
         const turn = () =>
-          ask(ctx, ctx.prompt('Hi'), { agent: { instructions: cached.instructions(ctx.data.longSystem) }, ...cached.options })
+          ask(ctx, ctx.prompt('Hi'), {
+            agent: { instructions: cached.instructions(ctx.data.longSystem) },
+            ...cached.options,
+          })
         await turn()
         return turn()
       },

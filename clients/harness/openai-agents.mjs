@@ -54,7 +54,8 @@ export function openaiAgents({ name, useResponses, stop }) {
   const runTools = (ctx, options) =>
     ask(ctx, ctx.prompt('Do all steps.'), { maxTurns: 400, agent: { tools: [stepTool(ctx)], ...options } })
 
-  const image = (ctx, url) => ask(ctx, user(inputText(ctx.prompt('What is this?')), { type: 'input_image', image: url }))
+  const image = (ctx, url) =>
+    ask(ctx, user(inputText(ctx.prompt('What is this?')), { type: 'input_image', image: url }))
 
   return {
     name,
@@ -91,9 +92,7 @@ export function openaiAgents({ name, useResponses, stop }) {
         return turn()
       },
       stop:
-        typeof stop === 'string'
-          ? stop
-          : (ctx) => ask(ctx, ctx.prompt('Count.'), { agent: { modelSettings: stop } }),
+        typeof stop === 'string' ? stop : (ctx) => ask(ctx, ctx.prompt('Count.'), { agent: { modelSettings: stop } }),
       async cancel(ctx) {
         const controller = new AbortController()
         return read(ctx, { signal: controller.signal, onPiece: () => controller.abort() })
