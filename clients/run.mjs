@@ -26,6 +26,8 @@ const { values: flags } = parseArgs({
     json: { type: 'boolean' },
     // Seconds after which no further scenario starts.
     within: { type: 'string' },
+    // Another model, such as one of another interface, which the gateway then translates.
+    model: { type: 'string' },
     verbose: { type: 'boolean', short: 'v' },
     // For the tests: another build of the gateway, and another module that imports the packages.
     home: { type: 'string' },
@@ -39,14 +41,14 @@ const say = (text) => process.stderr.write(`${text}\n`)
 /** The Node of the clients: the one that clients/package.json pins, because many packages require Node 22. */
 const node = flags.loader ? process.execPath : path.join(here, 'node_modules/.bin/node')
 
-/** Installs the pinned packages if they are absent or older than the lock file. */
-function installPackages() {
-  const marker = path.join(here, 'node_modules/.package-lock.json')
-  const lock = path.join(here, 'package-lock.json')
+/** Installs the pinned packages of a folder if they are absent or older than the lock file. */
+function installPackages(folder) {
+  const marker = path.join(folder, 'node_modules/.package-lock.json')
+  const lock = path.join(folder, 'package-lock.json')
   if (existsSync(marker) && statSync(marker).mtimeMs >= statSync(lock).mtimeMs) return true
-  say('Installing the packages of clients/ …')
-  const args = ['ci', '--prefix', here, '--no-audit', '--no-fund', '--loglevel', 'error']
-  const { status } = spawnSync('npm', args, { cwd: here, stdio: ['ignore', 2, 2], timeout: INSTALL_TIMEOUT_MS })
+  say(`Installing the packages of ${path.relative(root, folder)}/ …`)
+  const args = ['ci', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel', 'error']
+  const { status } = spawnSync('npm', args, { cwd: folder, stdio: ['ignore', 2, 2], timeout: INSTALL_TIMEOUT_MS })
   return status === 0
 }
 
@@ -123,7 +125,7 @@ async function tryScenario({ client, scenario, provider, gateway, cell, direct }
     cell,
     url: (direct ? provider : gateway).url,
     apiKey: key.secret,
-    model: modelOf(client.interface),
+    model: flags.model ?? modelOf(client.interface),
     timeoutMs,
   }
   const result = (await client.run(job)) ?? {}
@@ -201,8 +203,7 @@ function chosenScenarios() {
 }
 
 /** Runs all jobs and joins the cells of each client. */
-async function runAll(parts) {
-  const ids = clientFiles()
+async function runAll(ids, parts) {
   const waiting = chosenScenarios().flatMap((scenarios) =>
     scenarios.length > 0 ? ids.map((id) => ({ id, scenarios })) : [],
   )
@@ -218,8 +219,21 @@ async function runAll(parts) {
   return ids.flatMap((id) => rows.get(id) ?? [])
 }
 
+/** The clients whose packages are installed. */
+function installedClients() {
+  const ids = clientFiles()
+  if (flags.loader) return ids
+  if (!installPackages(here)) return []
+  // promptfoo must be installed without its optional packages, and other clients need theirs.
+  const isPromptfoo = (id) => id.startsWith('promptfoo')
+  if (!ids.some(isPromptfoo) || installPackages(path.join(here, 'promptfoo'))) return ids
+  say('promptfoo cannot be installed, so it is not run.')
+  return ids.filter((id) => !isPromptfoo(id))
+}
+
 async function main() {
-  if (!flags.loader && !installPackages()) {
+  const ids = installedClients()
+  if (ids.length === 0) {
     say('The packages of clients/ cannot be installed, so no client was run.')
     process.exitCode = NOT_INSTALLED
     return
@@ -229,7 +243,7 @@ async function main() {
     const provider = await startProvider()
     try {
       const gateway = await startGateway(session, { providerUrl: provider.url, home: flags.home })
-      return await runAll({ provider, gateway, isOver: () => Date.now() > deadline })
+      return await runAll(ids, { provider, gateway, isOver: () => Date.now() > deadline })
     } finally {
       await provider.close()
     }

@@ -5,6 +5,7 @@ import { ORIGIN } from '../../part-signature.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
 import { unreadableError } from '../stream/failure.ts'
+import { withOneCall } from '../stream/one-call.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { jsonRequest } from '../stream/upstream.ts'
 import { googleFormat, nativeFormat } from './answer.ts'
@@ -35,7 +36,7 @@ export function googleProvider(options: GoogleOptions, { clock, connect = openPo
       const operation = call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
       const path = `${basePath}/${resourceOf(call.model)}:${operation}`
       const headers = call.noTraining ? privateHeaders : usualHeaders
-      return readAnswer(
+      const answer = readAnswer(
         {
           pool,
           clock,
@@ -47,6 +48,7 @@ export function googleProvider(options: GoogleOptions, { clock, connect = openPo
         },
         signal,
       )
+      return withOneCall(call, answer)
     },
     async countTokens(call, signal) {
       const resource = resourceOf(call.model)

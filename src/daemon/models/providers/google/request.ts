@@ -102,16 +102,13 @@ function toThinkingConfig(model: string, { reasoningEffort, noReasoning }: Gener
 }
 
 function toTools(
-  { tools = [], toolChoice = 'auto', parallelToolCalls }: GenerationOptions,
+  { tools = [], toolChoice = 'auto' }: GenerationOptions,
   toolConfig: Fields,
 ): object {
   if (tools.length === 0) {
     if (toolChoice === 'auto' || toolChoice === 'none')
       return Object.keys(toolConfig).length === 0 ? {} : { toolConfig }
     throw new ProviderError('bad_request', '`tool_choice` requires a tool, but `tools` is empty.')
-  }
-  if (parallelToolCalls === false) {
-    throw new ProviderError('bad_request', 'This provider does not support `parallel_tool_calls: false`.')
   }
   const functions = tools.filter(({ native }) => !native)
   return {
