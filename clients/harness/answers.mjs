@@ -15,6 +15,8 @@ export const TEXT = {
   whole: 'Half of this answer arrives, and then the connection of the provider ends without any further notice.',
 }
 
+/** How long the model thinks before its first word. The gateway sends keep-alives every second (gateway.mjs). */
+const PAUSE_MS = 2_500
 /** The stop sequence of the scenario `stop`. */
 export const STOP = 'STOP_HERE'
 export const PERSON = JSON.parse(TEXT.person)
@@ -50,6 +52,7 @@ function call({ cell, options = {} }, { tools }, steps) {
 const ANSWERS = {
   chat: () => say(TEXT.chat),
   stream: () => say(TEXT.stream, { mode: 'paced' }),
+  pause: () => say(TEXT.stream, { mode: 'paced', pauseMs: PAUSE_MS }),
   parallel: (mark, facts) =>
     facts.results.length === 0
       ? call(

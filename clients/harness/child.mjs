@@ -9,9 +9,11 @@ import { markedPrompt } from './prompt.mjs'
 const [, , file, loader = path.join(import.meta.dirname, 'load.mjs')] = process.argv
 const { load, versionOf } = await import(pathToFileURL(loader).href)
 const { default: client } = await import(pathToFileURL(file).href)
+// A client does the same in both. Only the provider differs.
+const scenarios = { pause: client.scenarios.stream, ...client.scenarios }
 
 function describe() {
-  const { name, packages, interface: spoken, scenarios } = client
+  const { name, packages, interface: spoken } = client
   const reasons = Object.entries(scenarios).map(([id, run]) => [id, typeof run === 'string' ? run : true])
   return {
     name,
@@ -39,7 +41,7 @@ async function run({ scenario, cell, url, apiKey, model, timeoutMs }) {
     timer = setTimeout(() => reject(new Error(`no result within ${timeoutMs / 1000} s`)), timeoutMs)
   })
   try {
-    return await Promise.race([client.scenarios[scenario](ctx), late])
+    return await Promise.race([scenarios[scenario](ctx), late])
   } catch (error) {
     return {
       error: `${error?.name ?? 'Error'}: ${error?.message ?? error}`.slice(0, 500),

@@ -16,6 +16,7 @@ export const modelOf = (name) => MODELS[name][0]
 
 const configOf = (providerUrl) => ({
   discover_local: false,
+  limits: { keep_alive: '1s' },
   providers: {
     chat: { kind: 'openai', base_url: `${providerUrl}/v1`, api_key: 'sk-provider' },
     responses: { kind: 'openai', api: 'responses', base_url: `${providerUrl}/v1`, api_key: 'sk-provider' },

@@ -183,6 +183,7 @@ export async function startProvider() {
   async function stream(response, frames, { answer: given, usage }, signal) {
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-request-id': 'req_1' })
     response.write(frames.open())
+    if (given.pauseMs) await sleep(given.pauseMs)
     const pieces = piecesOf(given.text)
     if (given.mode === 'slow') {
       for (let at = 0; at < SLOW_PIECES && !signal.aborted; at++) {

@@ -62,6 +62,11 @@ export const SCENARIOS = [
         pieces === undefined || pieces > 3 ? undefined : `the text arrived in ${pieces} pieces`,
     ],
   },
+  {
+    id: 'pause',
+    title: 'pause with keep-alives',
+    checks: [isText(TEXT.stream), some(({ streamed }) => streamed, 'a request for a stream')],
+  },
   { id: 'tools-10', title: '10 tool turns', checks: toolTurns('tools-10') },
   { id: 'tools-300', title: '300 tool turns', checks: toolTurns('tools-300'), isLong: true },
   {
