@@ -14,6 +14,9 @@ const root = path.dirname(here)
 const TIMEOUT_MS = 60_000
 const LONG_TIMEOUT_MS = 180_000
 const START_TIMEOUT_MS = 60_000
+const INSTALL_TIMEOUT_MS = 180_000
+/** The exit code if the packages cannot be installed. */
+const NOT_INSTALLED = 3
 
 const { values: flags } = parseArgs({
   options: {
@@ -23,6 +26,8 @@ const { values: flags } = parseArgs({
     json: { type: 'boolean' },
     // Another model, such as one of another interface, which the gateway then translates.
     model: { type: 'string' },
+    // Seconds after which no further scenario starts.
+    within: { type: 'string' },
     verbose: { type: 'boolean', short: 'v' },
     // For the tests: another build of the gateway, and another module that imports the packages.
     home: { type: 'string' },
@@ -43,7 +48,7 @@ function installPackages(folder) {
   if (existsSync(marker) && statSync(marker).mtimeMs >= statSync(lock).mtimeMs) return true
   say(`Installing the packages of ${path.relative(root, folder)}/ …`)
   const args = ['ci', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel', 'error']
-  const { status } = spawnSync('npm', args, { cwd: folder, stdio: ['ignore', 2, 2] })
+  const { status } = spawnSync('npm', args, { cwd: folder, stdio: ['ignore', 2, 2], timeout: INSTALL_TIMEOUT_MS })
   return status === 0
 }
 
@@ -57,6 +62,15 @@ function clientFiles() {
   const unknown = wanted?.find((id) => !ids.includes(id))
   if (unknown) throw new Error(`There is no client "${unknown}". The clients are: ${ids.join(', ')}.`)
   return wanted ?? ids
+}
+
+/** promptfoo is installed without its optional packages, which are large. Other clients need theirs. */
+function installedClients() {
+  const isPromptfoo = (id) => id.startsWith('promptfoo')
+  const ids = clientFiles()
+  if (flags.loader || !ids.some(isPromptfoo) || installPackages(path.join(here, 'promptfoo'))) return ids
+  say('promptfoo cannot be installed and is left out.')
+  return ids.filter((id) => !isPromptfoo(id))
 }
 
 /** Starts the process of a client. */
@@ -141,14 +155,14 @@ async function tryScenario({ client, scenario, provider, gateway, cell, direct }
   return problem
 }
 
-let cells = 0
+let cellCount = 0
 /** Fills one cell of the table. */
 async function fillCell(parts) {
   const { client, scenario } = parts
   const entry = client.scenarios[scenario.id]
   if (entry === undefined) return { kind: 'no', why: 'not tested' }
   if (entry !== true) return { kind: 'no', why: entry.replace(/^no:\s*/, '') }
-  const cell = `${client.id}-${cells++}`
+  const cell = `${client.id}-${cellCount++}`
   const problem = await tryScenario({ ...parts, cell })
   if (!problem) return { kind: 'ok' }
   const alone = await tryScenario({ ...parts, cell: `${cell}-direct`, direct: true })
@@ -156,65 +170,86 @@ async function fillCell(parts) {
   return { kind: 'FAIL', why: problem }
 }
 
-async function runClient(id, parts) {
+/** Runs some scenarios of a client in one process. */
+async function runClient({ id, scenarios }, parts) {
   let client
   try {
     client = await openClient(id)
   } catch (error) {
-    say(`${id}: ${error.message}`)
+    say(error.message)
     return { id, name: id, packages: {}, interface: '', cells: {}, broken: error.message }
   }
-  const filled = {}
+  const cells = {}
   try {
-    for (const scenario of SCENARIOS) {
-      if (flags.scenario && !flags.scenario.flatMap((given) => given.split(',')).includes(scenario.id)) continue
+    for (const scenario of scenarios) {
+      if (parts.isOver()) break
       const began = performance.now()
-      const cell = await fillCell({ ...parts, client, scenario }).catch((error) => ({
+      const cell = await fillCell({ ...parts, client, scenario }).catch(({ message }) => ({
         kind: 'FAIL',
-        why: error.message,
+        why: message,
       }))
-      filled[scenario.id] = { ...cell, ms: Math.round(performance.now() - began) }
-      if (cell.kind !== 'no')
-        say(`${id} ${scenario.id}: ${cell.kind}${cell.why ? ` (${cell.why})` : ''} ${filled[scenario.id].ms} ms`)
+      cells[scenario.id] = { ...cell, ms: Math.round(performance.now() - began) }
+      if (cell.kind === 'no') continue
+      say(`${id} ${scenario.id}: ${cell.kind}${cell.why ? ` (${cell.why})` : ''} ${cells[scenario.id].ms} ms`)
     }
   } finally {
     client.close()
   }
   const { name, packages, interface: spoken } = client
-  return { id, name, packages, interface: spoken, cells: filled }
+  return { id, name, packages, interface: spoken, cells }
+}
+
+/** The scenarios that the flags choose. The long ones are apart, because they run last. */
+function chosenScenarios() {
+  const wanted = flags.scenario?.flatMap((given) => given.split(','))
+  const unknown = wanted?.find((id) => !SCENARIOS.some((scenario) => scenario.id === id))
+  if (unknown)
+    throw new Error(
+      `There is no scenario "${unknown}". The scenarios are: ${SCENARIOS.map(({ id }) => id).join(', ')}.`,
+    )
+  const chosen = SCENARIOS.filter(({ id }) => wanted?.includes(id) ?? true)
+  return [chosen.filter(({ isLong }) => !isLong), chosen.filter(({ isLong }) => isLong)]
+}
+
+/** Runs all jobs and joins the cells of each client. */
+async function runAll(ids, parts) {
+  const waiting = chosenScenarios().flatMap((scenarios) =>
+    scenarios.length > 0 ? ids.map((id) => ({ id, scenarios })) : [],
+  )
+  const rows = new Map()
+  const worker = async () => {
+    for (let job = waiting.shift(); job && !parts.isOver(); job = waiting.shift()) {
+      if (rows.get(job.id)?.broken) continue
+      const row = await runClient(job, parts)
+      rows.set(row.id, { ...row, cells: { ...rows.get(row.id)?.cells, ...row.cells } })
+    }
+  }
+  await Promise.all(Array.from({ length: Number(flags.jobs) }, worker))
+  return ids.flatMap((id) => rows.get(id) ?? [])
 }
 
 async function main() {
-  const ids = clientFiles()
-  // promptfoo must be installed without its optional packages, and other clients need theirs.
-  const folders = ids.some((id) => id.startsWith('promptfoo')) ? [here, path.join(here, 'promptfoo')] : [here]
-  if (!flags.loader && !folders.every(installPackages)) {
-    say('The packages of clients/ do not install, so no client was run.')
-    process.exitCode = 3
+  if (!flags.loader && !installPackages(here)) {
+    say('The packages of clients/ cannot be installed, so no client was run.')
+    process.exitCode = NOT_INSTALLED
     return
   }
+  const ids = installedClients()
+  const deadline = Date.now() + (flags.within ? Number(flags.within) * 1000 : Number.POSITIVE_INFINITY)
   const rows = await withSession({}, async (session) => {
     const provider = await startProvider()
     try {
       const gateway = await startGateway(session, { providerUrl: provider.url, home: flags.home })
-      const waiting = [...ids]
-      const done = []
-      const worker = async () => {
-        for (let id = waiting.shift(); id; id = waiting.shift()) done.push(await runClient(id, { provider, gateway }))
-      }
-      await Promise.all(Array.from({ length: Number(flags.jobs) }, worker))
-      return done.sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id))
+      return await runAll(ids, { provider, gateway, isOver: () => Date.now() > deadline })
     } finally {
       await provider.close()
     }
   })
-  if (flags.json) process.stdout.write(`${JSON.stringify(rows)}\n`)
-  else process.stdout.write(`${asText(rows)}\n`)
+  process.stdout.write(`${flags.json ? JSON.stringify(rows) : asText(rows)}\n`)
+  if (Date.now() > deadline) say(`The time is over after ${flags.within} s. Cells that are missing above were not run.`)
   if (flags.write) writeTable(path.join(root, 'docs/clients.md'), rows)
-  const failed = rows.some(
-    ({ broken, cells: filled }) => broken || Object.values(filled).some(({ kind }) => kind === 'FAIL'),
-  )
-  if (failed) process.exitCode = 1
+  const isFailed = ({ broken, cells }) => broken || Object.values(cells).some(({ kind }) => kind === 'FAIL')
+  if (rows.some(isFailed)) process.exitCode = 1
 }
 
 await main()

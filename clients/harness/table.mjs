@@ -11,14 +11,13 @@ const cellText = (cell) => (cell === undefined ? '' : cell.kind)
 /** Returns the result of a run for a terminal. */
 export function asText(rows) {
   const lines = rows.map(({ id, cells, broken }) => {
-    const counts = Object.values(cells).reduce((sum, { kind }) => ({ ...sum, [kind]: (sum[kind] ?? 0) + 1 }), {})
+    const counts = new Map()
+    for (const { kind } of Object.values(cells)) counts.set(kind, (counts.get(kind) ?? 0) + 1)
     const failures = Object.entries(cells).filter(([, { kind }]) => kind === 'FAIL' || kind === 'client')
-    const head = broken
-      ? `${id}: does not start`
-      : `${id}: ${Object.entries(counts)
-          .map(([kind, count]) => `${count} ${kind}`)
-          .join(', ')}`
-    return [head, ...failures.map(([scenario, { kind, why }]) => `  ${scenario}: ${kind} (${why})`)].join('\n')
+    const head = broken ? 'does not start' : [...counts].map(([kind, count]) => `${count} ${kind}`).join(', ')
+    return [`${id}: ${head}`, ...failures.map(([scenario, { kind, why }]) => `  ${scenario}: ${kind} (${why})`)].join(
+      '\n',
+    )
   })
   return lines.join('\n')
 }

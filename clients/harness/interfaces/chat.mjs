@@ -9,7 +9,7 @@ export function refusal(body, headers) {
   if (!Array.isArray(body.messages) || body.messages.length === 0) return 'messages must not be empty'
 }
 
-export const error = (status, message) => ({
+export const error = (_status, message) => ({
   error: { message, type: 'invalid_request_error', param: null, code: null },
 })
 

@@ -11,7 +11,7 @@ export function refusal(body, headers, { pathname }) {
   if (!Array.isArray(body.messages) || body.messages.length === 0) return 'messages: at least one message is required'
 }
 
-export const error = (status, message) => ({
+export const error = (_status, message) => ({
   type: 'error',
   error: { type: 'invalid_request_error', message },
   request_id: 'req_1',

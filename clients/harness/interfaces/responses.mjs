@@ -9,7 +9,7 @@ export function refusal(body, headers) {
   if (body.input === undefined) return "Missing required parameter: 'input'."
 }
 
-export const error = (status, message) => ({
+export const error = (_status, message) => ({
   error: { message, type: 'invalid_request_error', param: null, code: null },
 })
 
