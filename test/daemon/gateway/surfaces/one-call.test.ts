@@ -16,7 +16,7 @@ const shared = sharedGateway(() => {
   return {
     providers: [
       { ...plain, name: 'gemini', kind: 'google' },
-      { ...plain, name: 'bedrock', kind: 'bedrock', region: 'eu-central-1' },
+      { ...plain, name: 'bedrock', kind: 'bedrock', region: 'eu-central-1', credentials: undefined },
     ] satisfies ProviderConfig[],
   }
 })
@@ -62,7 +62,9 @@ test('in a stream too, and the text beside the calls remains', async () => {
   const [rome = {}, oslo = {}] = calls
   upstream.script(replyRaw(googleStream([[{ text: 'Let me see.' }], [rome, oslo], [{ text: ' Soon.' }]])))
   const { text } = await ask({ parallel_tool_calls: false, stream: true })
-  const chunks = text.split('\n\n').flatMap((frame) => (frame.startsWith('data: {') ? [JSON.parse(frame.slice(6))] : []))
+  const chunks = text
+    .split('\n\n')
+    .flatMap((frame) => (frame.startsWith('data: {') ? [JSON.parse(frame.slice(6))] : []))
   const deltas = chunks.flatMap(({ choices }) => choices).map(({ delta }) => delta)
   expect(deltas.map(({ content = '' }) => content).join('')).toBe('Let me see. Soon.')
   expect(citiesOf(deltas.flatMap(({ tool_calls = [] }) => tool_calls))).toEqual(['Rome'])

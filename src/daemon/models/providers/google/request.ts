@@ -101,10 +101,7 @@ function toThinkingConfig(model: string, { reasoningEffort, noReasoning }: Gener
   return noReasoning && WITHOUT_THINKING_CONFIG.test(model) ? { thinkingConfig: { thinkingBudget: 0 } } : {}
 }
 
-function toTools(
-  { tools = [], toolChoice = 'auto' }: GenerationOptions,
-  toolConfig: Fields,
-): object {
+function toTools({ tools = [], toolChoice = 'auto' }: GenerationOptions, toolConfig: Fields): object {
   if (tools.length === 0) {
     if (toolChoice === 'auto' || toolChoice === 'none')
       return Object.keys(toolConfig).length === 0 ? {} : { toolConfig }
