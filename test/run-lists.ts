@@ -4,6 +4,7 @@
 /** Path parts of slow test files. They start first, so that no worker is still busy after all others have ended. */
 export const LONG: readonly string[] = [
   '/e2e/',
+  'test/clients.test',
   '/contract/',
   '/faults/',
   '/receivers/',

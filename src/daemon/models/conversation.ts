@@ -77,7 +77,13 @@ export type ToolCall = {
 export type Reasoning = { origin: string; text: string; signature?: string | undefined; data?: string | undefined }
 
 export type Message =
-  | { role: 'user'; content: Content; name?: string | undefined }
+  | {
+      role: 'user'
+      content: Content
+      name?: string | undefined
+      /** Instructions of the caller within the conversation. Anthropic receives them as the role `system`. */
+      isSystem?: boolean | undefined
+    }
   | {
       role: 'assistant'
       content: Content

@@ -32,8 +32,14 @@ const Message = z.discriminatedUnion(
         error: 'content must be a string or an array of text, tool_use, thinking and redacted_thinking blocks',
       }),
     }),
+    z.object({
+      role: z.literal('system'),
+      content: z.union([z.string(), z.array(SystemText)], {
+        error: 'content of a system message must be a string or an array of text blocks',
+      }),
+    }),
   ],
-  { error: 'each message must be an object whose role is user or assistant' },
+  { error: 'each message must be an object whose role is user, assistant or system' },
 )
 
 const OwnTool = z.looseObject({

@@ -349,6 +349,8 @@ export type ResponsesUsage = z.infer<typeof ResponsesUsage>
 const INCOMPLETE_REASONS = ['max_output_tokens', 'content_filter'] as const
 
 /** The 200 response of POST /v1/responses without `stream`. */
+const ResponsesFault = z.object({ code: z.string().meta({ example: 'server_error' }), message: z.string() })
+
 export const ResponsesResponse = z
   .object({
     id: z.string().meta({ example: 'resp_6745f0c8a1b2c3d4e5f60718' }),
@@ -356,10 +358,7 @@ export const ResponsesResponse = z
     created_at: z.int(),
     status: z.enum(['in_progress', 'completed', 'incomplete', 'failed']),
     background: z.literal(false),
-    error: z
-      .object({ code: z.string().meta({ example: 'server_error' }), message: z.string() })
-      .nullable()
-      .meta({ description: 'Set only in `response.failed`' }),
+    error: ResponsesFault.nullable().meta({ description: 'Set only in `response.failed`' }),
     incomplete_details: z.object({ reason: z.enum(INCOMPLETE_REASONS) }).nullable(),
     instructions: z.string().nullable(),
     max_output_tokens: z.int().nullable(),
@@ -464,7 +463,11 @@ export const ResponsesEvent = z
     event('response.output_item.done', { output_index: z.int(), item: OutputItem }),
     event('response.completed', { response: ResponsesResponse }),
     event('response.incomplete', { response: ResponsesResponse }),
-    event('response.failed', { response: ResponsesResponse, ...verdict }),
+    event('response.failed', {
+      response: ResponsesResponse,
+      error: ResponsesFault.optional().meta({ description: "`response.error`. OpenAI's client throws it" }),
+      ...verdict,
+    }),
   ])
   .meta({ id: 'ResponsesEvent' })
 export type ResponsesEvent = z.infer<typeof ResponsesEvent>

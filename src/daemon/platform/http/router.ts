@@ -20,6 +20,13 @@ type Pattern = { path: string; segments: string[]; suffix: string; takesRest: bo
 /** Many clients put `/v1` or `/v1beta` directly after the host, regardless of their base URL. */
 const toLongPath = (path: string): string => (/^\/v1(?:beta)?(?:\/|$)/.test(path) ? `/api/external${path}` : path)
 
+/** Newer clients of Google use `/v1` instead of `/v1beta`. The action tells these routes from those of OpenAI. */
+const GOOGLE_ACTION =
+  /^\/api\/external\/v1\/models\/.+:(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents)$/
+
+const toGooglePath = (method: string, path: string): string =>
+  method === 'POST' && GOOGLE_ACTION.test(path) ? path.replace('/v1/', '/v1beta/') : path
+
 /** Routes for clients of other APIs are below this segment of a full path. */
 const CLIENTS = { at: 3, name: 'v1' } as const
 /** Routes for Google's clients. */
@@ -35,9 +42,10 @@ export function createRouter(routes: readonly Route[]): Router {
 
   return {
     match(method, requested) {
-      const path = toLongPath(requested)
-      const exact = fixed.get(path)
-      if (exact) return { route: pick(exact, method, path), params: NO_PARAMS }
+      const long = toLongPath(requested)
+      const exact = fixed.get(long)
+      if (exact) return { route: pick(exact, method, long), params: NO_PARAMS }
+      const path = toGooglePath(method, long)
       const segments = path.split('/')
       const pattern = patterns.find((one) => fits(one, segments))
       if (!pattern) {
@@ -46,7 +54,7 @@ export function createRouter(routes: readonly Route[]): Router {
       return { params: paramsOf(pattern, segments), route: pick(pattern.byMethod, method, path) }
     },
     shapeOf(method, requested) {
-      const path = toLongPath(requested)
+      const path = toGooglePath(method, toLongPath(requested))
       const segments = path.split('/')
       const byMethod = fixed.get(path) ?? patterns.find((one) => fits(one, segments))?.byMethod
       const route =

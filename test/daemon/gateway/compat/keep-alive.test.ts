@@ -15,6 +15,13 @@ const SURFACES = [
   ['/v1/chat/completions', hello, COMMENT, '[DONE]', 'data: {"success":false,"error":'],
   ['/v1/messages', { ...hello, max_tokens: 100 }, PING, 'message_stop', 'event: error'],
   ['/v1/responses', { model: 'test/any', input: 'Hi' }, COMMENT, 'response.completed', 'event: response.failed'],
+  [
+    '/v1beta/models/test/any:streamGenerateContent?alt=sse',
+    { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] },
+    'data: {}\n\n',
+    '"STOP"',
+    'data: {"candidates":[{"finishReason":"OTHER"',
+  ],
 ] as const
 const CLASSIC = '/api/external/chat/completions'
 const EVERY_MS = 15_000

@@ -7,7 +7,6 @@ import {
 } from '../../../../shared/wire/gemini.ts'
 import type { TokenUsage } from '../../../models/provider.ts'
 import { googleError } from '../../../platform/http/google-error.ts'
-import { SSE_KEEP_ALIVE } from '../../../platform/http/sse.ts'
 import { writingJson } from '../../../platform/text/json-writer.ts'
 import type { Answer, AnswerFault, Envelope, Finish } from '../../chat/answer-contract.ts'
 import { JsonBody } from '../../chat/answer-rendering.ts'
@@ -23,6 +22,9 @@ type Form = {
   showsThoughts: boolean
 }
 
+/** Older clients read every line as data, so a comment would break their stream. A piece may have no candidates. */
+const EMPTY_PIECE = 'data: {}\n\n'
+
 /** Renders answers in the form of Gemini's API. */
 export const geminiSurface = (form: Form): Surface => ({
   path: form.path,
@@ -32,7 +34,7 @@ export const geminiSurface = (form: Form): Surface => ({
   streamed: (envelope, stream) => streamInWords(geminiWording(envelope, form), stream),
   keepAlive:
     form.frames === 'sse'
-      ? { frame: SSE_KEEP_ALIVE, opens: true }
+      ? { frame: EMPTY_PIECE, opens: true }
       : // White space may stand anywhere between the values of an array.
         { frame: '\n', opens: true, contentType: 'application/json' },
 })
@@ -107,12 +109,14 @@ function geminiWording(envelope: Envelope, { frames, showsThoughts }: Form): Str
       const candidate: GeminiCandidate = { finishReason: toFinishReason(finish, native), index: 0 }
       return frame({ candidates: [candidate], usageMetadata: toUsage(usage) }) + last
     },
-    // Some clients read only `error`, and others only the finish reason.
-    fail: (fault) =>
-      frame({
-        candidates: [{ finishReason: 'OTHER', finishMessage: fault.message, index: 0 }],
-        error: toError(fault),
-      }) + last,
+    // Some clients read only `error`, and others only the finish reason. Older clients read neither. They throw an error
+    // if a stream does not end with `data:`, and Google itself sends errors without it.
+    fail(fault) {
+      const error = toError(fault)
+      const candidate: GeminiCandidate = { finishReason: 'OTHER', finishMessage: fault.message, index: 0 }
+      const piece = frame({ candidates: [candidate], error })
+      return frames === 'sse' ? `${piece}${JSON.stringify({ error })}\n\n` : piece + last
+    },
   }
 }
 

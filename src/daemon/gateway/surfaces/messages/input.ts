@@ -36,9 +36,7 @@ type AssistantBlock = Exclude<Extract<Turn, { role: 'assistant' }>['content'], s
 export function toChatInput(request: Asked, headers: NativeHeaders = NO_HEADERS): ChatInput {
   requireModel(request)
   const marks = createMarks()
-  const messages = request.messages.flatMap((turn) =>
-    turn.role === 'user' ? toUserMessages(turn, marks) : toAnswers(turn, marks),
-  )
+  const messages = request.messages.flatMap((turn) => toMessages(turn, marks))
   return {
     conversation: { system: toSystem(request.system, marks), messages },
     chain: request,
@@ -89,6 +87,14 @@ function cached(cache: CacheMark | undefined, marks: Marks): { cache?: CacheMark
   if (!cache) return {}
   marks.addCache(cache)
   return { cache }
+}
+
+function toMessages(turn: Turn, marks: Marks): Message[] {
+  if (turn.role === 'assistant') return toAnswers(turn, marks)
+  if (turn.role === 'user') return toUserMessages(turn, marks)
+  marks.add('messages.role')
+  const content = typeof turn.content === 'string' ? turn.content : toContent(turn.content, marks)
+  return [{ role: 'user', content, isSystem: true }]
 }
 
 /** Splits a user turn. Each tool result becomes a separate message, and so does the text between tool results. */

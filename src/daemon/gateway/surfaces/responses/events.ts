@@ -261,7 +261,9 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
       const frames = begin()
       leaveOpen()
       const response = render(failedState(fault), output, undefined)
-      return frames + frame({ type: 'response.failed', response, ...fault.verdict })
+      // OpenAI's client throws the `error` of an event. Programs that never check the status therefore fail too.
+      const { error } = response
+      return frames + frame({ type: 'response.failed', response, ...(error && { error }), ...fault.verdict })
     },
   }
 }

@@ -19,7 +19,7 @@ import { ProviderError } from '../../provider.ts'
  */
 export const ANTHROPIC_ORIGIN = 'anthropic'
 
-export type AnthropicMessage = { role: 'user' | 'assistant'; content: object[] }
+export type AnthropicMessage = { role: 'user' | 'assistant' | 'system'; content: object[] }
 
 const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
@@ -32,7 +32,7 @@ const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp
 export function toAnthropicMessages(messages: readonly Message[]): AnthropicMessage[] {
   const turns: AnthropicMessage[] = []
   for (const message of messages) {
-    const role = message.role === 'assistant' ? 'assistant' : 'user'
+    const role = roleOf(message)
     const blocks = toBlocks(message)
     if (blocks.length === 0) continue
     const last = turns.at(-1)
@@ -40,6 +40,11 @@ export function toAnthropicMessages(messages: readonly Message[]): AnthropicMess
     else turns.push({ role, content: blocks })
   }
   return turns
+}
+
+function roleOf(message: Message): AnthropicMessage['role'] {
+  if (message.role === 'assistant') return 'assistant'
+  return message.role === 'user' && message.isSystem ? 'system' : 'user'
 }
 
 function toBlocks(message: Message): object[] {

@@ -3,6 +3,7 @@ import type { AwsCredentials, ProviderConfig } from '../../config.ts'
 import { NO_TRAINING_HEADER } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import { type Provider, type ProviderCall, ProviderError } from '../../provider.ts'
+import { withOneCall } from '../stream/one-call.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { jsonRequest, type RequestSource } from '../stream/upstream.ts'
 import { bedrockBaseUrl } from './address.ts'
@@ -55,8 +56,8 @@ export function bedrockProvider(options: BedrockOptions, { clock, connect = open
   return {
     name: options.name,
     models: options.models,
-    chat: (call, signal) =>
-      readAnswer(
+    chat(call, signal) {
+      const answer = readAnswer(
         {
           pool,
           clock,
@@ -67,7 +68,9 @@ export function bedrockProvider(options: BedrockOptions, { clock, connect = open
           onHead: call.onHead,
         },
         signal,
-      ),
+      )
+      return withOneCall(call, answer)
+    },
     async embed(call, signal) {
       const family = embeddingFamily(call)
       const answer = await readJson(

@@ -52,7 +52,6 @@ function rejectUnknownOptions(options: GenerationOptions, temperature = 0): void
     logprobs: options.logprobs === true,
     top_logprobs: Boolean(options.topLogprobs),
     'response_format json_object': options.responseFormat?.type === 'json_object',
-    'parallel_tool_calls false': options.parallelToolCalls === false && Boolean(options.tools?.length),
     'temperature over 1': temperature > 1,
   }
   const unknown = Object.entries(asked).flatMap(([name, isAsked]) => (isAsked ? [name] : []))

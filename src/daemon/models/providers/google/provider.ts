@@ -5,6 +5,7 @@ import { ORIGIN } from '../../part-signature.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { EmbedCall, Embeddings, Provider, ProviderCall } from '../../provider.ts'
 import { unreadableError } from '../stream/failure.ts'
+import { withOneCall } from '../stream/one-call.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { type Authorized, jsonRequest, type RequestSource } from '../stream/upstream.ts'
 import { googleFormat, nativeFormat } from './answer.ts'
@@ -69,8 +70,8 @@ export function speakGemini(
     name: options.name,
     models: options.models,
     origin: ORIGIN,
-    chat: (call, signal) =>
-      readAnswer(
+    chat(call, signal) {
+      const answer = readAnswer(
         {
           pool,
           clock,
@@ -83,7 +84,9 @@ export function speakGemini(
           onHead: call.onHead,
         },
         signal,
-      ),
+      )
+      return withOneCall(call, answer)
+    },
     async countTokens(call, signal) {
       const { attemptMs } = call.timeouts
       const count = request(call, 'countTokens', () => toCountRequest(call))

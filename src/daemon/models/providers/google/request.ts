@@ -101,17 +101,11 @@ function toThinkingConfig(model: string, { reasoningEffort, noReasoning }: Gener
   return noReasoning && WITHOUT_THINKING_CONFIG.test(model) ? { thinkingConfig: { thinkingBudget: 0 } } : {}
 }
 
-function toTools(
-  { tools = [], toolChoice = 'auto', parallelToolCalls }: GenerationOptions,
-  toolConfig: Fields,
-): object {
+function toTools({ tools = [], toolChoice = 'auto' }: GenerationOptions, toolConfig: Fields): object {
   if (tools.length === 0) {
     if (toolChoice === 'auto' || toolChoice === 'none')
       return Object.keys(toolConfig).length === 0 ? {} : { toolConfig }
     throw new ProviderError('bad_request', '`tool_choice` requires a tool, but `tools` is empty.')
-  }
-  if (parallelToolCalls === false) {
-    throw new ProviderError('bad_request', 'This provider does not support `parallel_tool_calls: false`.')
   }
   const functions = tools.filter(({ native }) => !native)
   return {

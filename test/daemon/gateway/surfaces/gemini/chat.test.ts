@@ -11,9 +11,10 @@ const usage = { prompt_tokens: 12, completion_tokens: 7 }
 const say = (text: string) => [{ role: 'user', parts: [{ text }] }]
 const hello = { contents: say('Hi') }
 
-/** The responses of a stream with `alt=sse`. */
-const toResponses = (text: string) =>
+/** The responses of a stream with `alt=sse`. Older clients throw an error if text without `data:` follows. */
+const toResponses = (text: string, rest = '') =>
   text
+    .slice(0, text.length - rest.length)
     .split('\n\n')
     .filter((frame) => frame !== '')
     .map((frame) => {
@@ -156,7 +157,9 @@ describe('a stream', () => {
       const whole = chatStream(['Forty', '-two'], { usage })
       gateway().upstream.script(replyCut(whole, whole.indexOf('-two') + 10, 'reset'))
       const { text, body } = await post(hello, action)
-      const responses = action.endsWith('sse') ? toResponses(text) : body
+      const rest = /^\{"error":.*\n\n$/m.exec(text)?.[0]
+      const responses = action.endsWith('sse') ? toResponses(text, rest) : body
+      if (action.endsWith('sse')) expect(JSON.parse(rest ?? '')).toEqual({ error: responses.at(-1).error })
       expect(responses.at(-1)).toMatchObject({
         candidates: [{ finishReason: 'OTHER', finishMessage: expect.stringContaining('incomplete'), index: 0 }],
         error: { code: 502, status: 'UNAVAILABLE', message: expect.stringContaining('incomplete') },
@@ -176,6 +179,18 @@ test('an answer that the token limit cut off, or a filter, has its own finish re
     const { body } = await post(hello, 'streamGenerateContent')
     expect(body.at(-1).candidates).toEqual([{ finishReason: expected, index: 0 }])
   }
+})
+
+test('the actions are also below /v1, where newer clients of Google look for them', async () => {
+  gateway().upstream.script(replyJson(chatJson('Hello.')), replyRaw(chatStream(['Hel', 'lo.'])))
+  const whole = await gateway().call('POST', '/v1/models/test/any:generateContent', hello)
+  expect([whole.status, textOf([whole.body])]).toEqual([200, ['Hello.']])
+  const streamed = await gateway().call('POST', '/v1/models/test%2Fany:streamGenerateContent?alt=sse', hello)
+  expect(textOf(toResponses(streamed.text)).join('')).toBe('Hello.')
+  const failed = await gateway().call('POST', '/api/external/v1/models/test/any:countTokens', {})
+  expect([failed.status, failed.body.error.status]).toEqual([400, 'INVALID_ARGUMENT'])
+  const unknown = await gateway().call('POST', '/v1/models/test/any:doSomething', hello)
+  expect([unknown.status, unknown.body.error.type]).toEqual([405, 'invalid_request_error'])
 })
 
 describe('a request', () => {

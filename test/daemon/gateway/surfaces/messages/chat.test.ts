@@ -288,7 +288,7 @@ describe('errors', () => {
     [{ ...hello, max_tokens: undefined }, 'max_tokens'],
     [{ ...hello, max_tokens: 0 }, 'max_tokens must be at least 1'],
     [{ ...hello, messages: [] }, 'messages must not be empty'],
-    [{ ...hello, messages: [{ role: 'system', content: 'x' }] }, 'role is user or assistant'],
+    [{ ...hello, messages: [{ role: 'tool', content: 'x' }] }, 'role is user, assistant or system'],
     [{ ...hello, messages: [{ role: 'user', content: [{ type: 'document' }] }] }, 'document and search_result'],
     [
       {

@@ -107,6 +107,47 @@ describe('a request', () => {
     expect(JSON.stringify(sent().body).match(/Write to \*/g)).toHaveLength(2)
   })
 
+  describe('with instructions inside the conversation, as newer versions of Claude Code send them', () => {
+    const mark = { type: 'ephemeral' }
+    const conversation = [
+      { role: 'user', content: [{ type: 'text', text: 'Hi', cache_control: mark }] },
+      { role: 'system', content: [{ type: 'text', text: 'Be brief.', cache_control: mark }] },
+      { role: 'system', content: 'Be kind.' },
+      { role: 'user', content: 'Go on.' },
+    ]
+
+    test('has them at the same place at Anthropic', async () => {
+      upstream.fallback(said)
+      const { status, body } = await ask({ ...hello, messages: conversation })
+      expect([status, body.gateway.dropped]).toEqual([200, undefined])
+      const text = (given: string) => ({ type: 'text', text: given })
+      expect(sent().body.messages).toEqual([
+        { role: 'user', content: [{ ...text('Hi'), cache_control: mark }] },
+        { role: 'system', content: [{ ...text('Be brief.'), cache_control: mark }, text('Be kind.')] },
+        { role: 'user', content: [text('Go on.')] },
+      ])
+    })
+
+    test('has them as texts of the user at other providers, and says so', async () => {
+      upstream.fallback(replyJson(chatJson('Hello.')))
+      const { body } = await ask({ ...hello, model: 'other/x', messages: conversation })
+      expect(body.gateway.dropped).toContainEqual({ field: 'messages.role', why: 'provider' })
+      const { messages: received } = sent().body as { messages: { role: string; content: string }[] }
+      expect(received.map(({ role }) => role)).toEqual(['user', 'user', 'user', 'user'])
+      expect(JSON.stringify(received)).toContain('Be brief.')
+    })
+
+    test('has them screened by the guards', async () => {
+      upstream.fallback(said)
+      const policy = { pii: { enabled: true, action: 'mask' } }
+      const { post } = await addGuardedTenant(shared.current, { policy, settings: SETTINGS })
+      await post('/v1/messages', { ...hello, messages: [...hello.messages, { role: 'system', content: ADDRESS }] })
+      const { messages: received } = sent().body as { messages: { role: string }[] }
+      expect(received.at(-1)?.role).toBe('system')
+      expect(JSON.stringify(received)).not.toContain('lovelace')
+    })
+  })
+
   test('to another provider reports what was dropped, and rejects what cannot be left out', async () => {
     upstream.fallback(replyJson(chatJson('Hello.')))
     const cache_control = { type: 'ephemeral' }

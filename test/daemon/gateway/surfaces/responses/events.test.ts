@@ -138,6 +138,7 @@ test('a broken answer is failed, and its open item never done', () => {
       output: [{ status: 'incomplete', content: [{ text: 'Hel' }] }],
       usage: null,
     },
+    error: { code: 'rate_limit_exceeded', message: fault.message },
   })
 })
 

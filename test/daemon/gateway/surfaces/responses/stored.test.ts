@@ -241,7 +241,7 @@ describe('an answer is not stored', () => {
       replySteps([chatStream(['Hel'], { finishReason: null, done: false })]),
       replyJson({ error: {} }, { status: 500 }),
     )
-    expect(await client.responses.stream(hello).finalResponse()).toMatchObject({ status: 'failed' })
+    expect(await failureOf(client.responses.stream(hello).finalResponse())).toMatchObject({ code: 'server_error' })
     expect(await failureOf(client.responses.create(hello))).toMatchObject({ status: 502 })
     expect(await stored(gateway)).toBe(0)
   })

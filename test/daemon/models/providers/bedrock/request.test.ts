@@ -213,10 +213,9 @@ describe('tools', () => {
     expect(refusal({ tools, toolChoice: 'none' }, { messages })).toContain('tool_choice none')
   })
 
-  test('cannot be required without any, nor limited to one at a time', () => {
+  test('cannot be required without any', () => {
     expect(refusal({ toolChoice: 'required' })).toContain('without tools')
     expect(refusal({ toolChoice: { name: 'a' }, tools: [] })).toContain('without tools')
-    expect(refusal({ tools, parallelToolCalls: false })).toContain('parallel_tool_calls')
     expect(withOptions({ parallelToolCalls: false, toolChoice: 'auto' })).not.toHaveProperty('toolConfig')
   })
 })

@@ -309,7 +309,6 @@ describe('options', () => {
   })
 
   test.each<[string, GenerationOptions]>([
-    ['one call at a time', { tools, parallelToolCalls: false }],
     ['a required tool without tools', { toolChoice: 'required' }],
     ['a named tool without tools', { tools: [], toolChoice: { name: 'f' } }],
     ['no thinking at all', { reasoningEffort: 'none' }],
