@@ -17,6 +17,8 @@ const shared = sharedGateway(() => {
     providers: [
       { ...plain, name: 'gemini', kind: 'google' },
       { ...plain, name: 'bedrock', kind: 'bedrock', region: 'eu-central-1', credentials: undefined },
+      { ...plain, name: 'cohere', kind: 'cohere' },
+      { ...plain, name: 'deepseek', kind: 'openai' },
     ] satisfies ProviderConfig[],
   }
 })
@@ -43,6 +45,24 @@ const fromBedrock = replyJson({
   stopReason: 'tool_use',
   usage: { inputTokens: 4, outputTokens: 2, totalTokens: 6 },
 })
+const openAiCalls = CITIES.map((city) => ({
+  id: `call_${city}`,
+  type: 'function',
+  function: { name: 'weather', arguments: JSON.stringify({ city }) },
+}))
+const fromCohere = replyJson({
+  id: 'c-1',
+  finish_reason: 'TOOL_CALL',
+  message: { role: 'assistant', tool_calls: openAiCalls },
+  usage: { billed_units: { input_tokens: 4, output_tokens: 2 }, tokens: { input_tokens: 4, output_tokens: 2 } },
+})
+const fromDeepSeek = replyJson({
+  id: 'd-1',
+  choices: [
+    { index: 0, message: { role: 'assistant', content: '', tool_calls: openAiCalls }, finish_reason: 'tool_calls' },
+  ],
+  usage: { prompt_tokens: 4, completion_tokens: 2, total_tokens: 6 },
+})
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read bodies of every shape
 const citiesOf = (toolCalls: any[]) => toolCalls.map((call) => JSON.parse(call.function.arguments).city)
@@ -50,6 +70,8 @@ const citiesOf = (toolCalls: any[]) => toolCalls.map((call) => JSON.parse(call.f
 test.each([
   ['gemini/gemini-3-flash', fromGemini],
   ['bedrock/amazon.nova-pro-v1:0', fromBedrock],
+  ['cohere/command-a-03-2025', fromCohere],
+  ['deepseek/deepseek-chat', fromDeepSeek],
 ])('of several calls of %s only the first arrives; without the option all do', async (model, reply) => {
   upstream.script(reply, reply)
   const { status, body } = await ask({ model, parallel_tool_calls: false })

@@ -4,6 +4,7 @@ import { withNoTraining } from '../../no-training.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import type { Provider } from '../../provider.ts'
 import { toReranked, toRerankRequest } from '../openai/rerank.ts'
+import { withOneCall } from '../stream/one-call.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { jsonRequest } from '../stream/upstream.ts'
 import { cohereFormat } from './answer.ts'
@@ -30,8 +31,8 @@ export function cohereProvider(options: CohereOptions, { clock, connect = openPo
   return {
     name: options.name,
     models: options.models,
-    chat: (call, signal) =>
-      readAnswer(
+    chat(call, signal) {
+      const answer = readAnswer(
         {
           pool,
           clock,
@@ -44,7 +45,9 @@ export function cohereProvider(options: CohereOptions, { clock, connect = openPo
           onHead: call.onHead,
         },
         signal,
-      ),
+      )
+      return withOneCall(call, answer)
+    },
     async embed(call, signal) {
       const where = { path: `${basePath}/embed`, headers: headersOf(call) }
       const request = jsonRequest(call, where, () => toEmbedRequest(call))

@@ -30,11 +30,10 @@ export function toCohereRequest(call: ProviderCall): object {
 }
 
 /** Cohere's log probabilities have another form, in which texts of several tokens have one entry. */
-function refuseUnknown({ tools = [], parallelToolCalls, logprobs, topLogprobs }: GenerationOptions): void {
+function refuseUnknown({ logprobs, topLogprobs }: GenerationOptions): void {
   const asked = {
     logprobs: logprobs === true,
     top_logprobs: Boolean(topLogprobs),
-    'parallel_tool_calls: false': tools.length > 0 && parallelToolCalls === false,
   }
   const unknown = Object.entries(asked).flatMap(([name, isAsked]) => (isAsked ? [name] : []))
   if (unknown.length > 0) throw badRequest(`does not support ${unknown.join(', ')}`)

@@ -7,6 +7,7 @@ import { withNoTraining } from '../../no-training.ts'
 import type { FamilyRoute } from '../../openai-family.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
 import { ALLOWED_TOOLS, type Provider, type ProviderCall } from '../../provider.ts'
+import { withOneCall } from '../stream/one-call.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed, jsonRequest, type RequestSource } from '../stream/upstream.ts'
 import { openAiFormat } from './answer.ts'
@@ -129,7 +130,7 @@ function speakOpenAi(
     rejects: (option, model) => rejectsOption(option, model, profileOf(model)),
     chat(call, signal) {
       const profile = profileOf(call.model)
-      return readAnswer(
+      const answer = readAnswer(
         {
           pool,
           clock,
@@ -141,6 +142,7 @@ function speakOpenAi(
         },
         signal,
       )
+      return profile.lacks.includes('parallel_tool_calls') ? withOneCall(call, answer) : answer
     },
     ...(has('embeddings') && { embed: routes.embed }),
     ...(has('rerank') && { rerank: routes.rerank }),

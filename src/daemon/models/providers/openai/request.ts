@@ -97,13 +97,12 @@ function toFields(options: GenerationOptions, profile: Profile): object {
 
 /**
  * The options of this call that some servers do not support. If an option's value has no effect, the option is left
- * out.
+ * out. `parallel_tool_calls: false` is not among them, because the gateway applies it to the answer (`withOneCall`).
  */
 function asked({ messages, options = {} }: ProviderCall): Ability[] {
-  const asks: Record<Ability, boolean> = {
+  const asks: Record<Exclude<Ability, 'parallel_tool_calls'>, boolean> = {
     tools: (options.tools?.length ?? 0) > 0 || messages.some(isAboutTools),
     tool_choice: options.toolChoice !== undefined && options.toolChoice !== 'auto',
-    parallel_tool_calls: options.parallelToolCalls === false,
     json_object: options.responseFormat?.type === 'json_object',
     json_schema: options.responseFormat?.type === 'json_schema',
     images: messages.some(
@@ -117,7 +116,7 @@ function asked({ messages, options = {} }: ProviderCall): Ability[] {
     seed: options.seed !== undefined,
     logprobs: options.logprobs === true || options.topLogprobs !== undefined,
   }
-  return (Object.keys(asks) as Ability[]).filter((ability) => asks[ability])
+  return (Object.keys(asks) as (keyof typeof asks)[]).filter((ability) => asks[ability])
 }
 
 const isAboutTools = (message: Message) =>

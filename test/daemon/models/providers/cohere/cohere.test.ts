@@ -131,7 +131,6 @@ describe('requests', () => {
 
   test.each<[Partial<ProviderCall>, string]>([
     [{ options: { logprobs: true } }, 'does not support logprobs'],
-    [{ options: { tools: [weather], parallelToolCalls: false } }, 'does not support parallel_tool_calls: false'],
     [{ options: { reasoningEffort: 'low' } }, 'accepts as reasoning_effort only none and high'],
     [{ options: { tools: [weather], toolChoice: { name: 'other' } } }, 'cannot apply tool_choice without the tool'],
     [{ options: { toolChoice: 'required' } }, 'cannot apply tool_choice without the tool'],
