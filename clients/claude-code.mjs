@@ -2,6 +2,9 @@ import { failureOf, programOf, runAgent, write } from './harness/terminal.mjs'
 
 const TOOL = { tool: 'Bash', input: { command: 'echo step $step', description: 'Does a step' } }
 
+/** To newer models, it sends instructions inside the conversation, and adaptive thinking. */
+const NEWEST = 'claude-opus-5'
+
 /** So many texts of 600 KB are more than 4 MB. */
 const LONG_TEXTS = 7
 
@@ -65,7 +68,7 @@ export default {
   scenarios: {
     chat: (ctx) => ask(ctx, 'Hi'),
     stream: (ctx) => ask(ctx, 'Hi'),
-    'tools-10': steps,
+    'tools-10': (ctx) => steps({ ...ctx, model: NEWEST }),
     'tools-300': steps,
     parallel: steps,
     async structured(ctx) {

@@ -232,6 +232,7 @@ function installedClients() {
 }
 
 async function main() {
+  if (flags.write && (flags.only || flags.scenario)) throw new Error('--write needs a run of all clients and scenarios.')
   const ids = installedClients()
   if (ids.length === 0) {
     say('The packages of clients/ cannot be installed, so no client was run.')
