@@ -193,7 +193,8 @@ function toAnswer(parts: readonly GeminiPart[], toCall: ToCall, marks: Marks): M
       const call = toCall(functionCall)
       toolCalls.push(call)
       if (signature && !sealed) reasoning.push(signedPart(call.id, signature))
-    } else if (thought && isText(part)) {
+    } else if (thought && !hasThoughtData(part)) {
+      marks.dropOthers(othersIn(part), NO_MEMBERS, 'contents.parts')
       if (!sealed) reasoning.push({ origin: ORIGIN, text, ...(signature && { signature }) })
     } else {
       if (signature && !sealed && isText(part)) reasoning.push(signedPart('', signature))
@@ -224,6 +225,9 @@ function toContent(parts: readonly GeminiPart[], marks: Marks): Content {
   return converted.length === 1 && only?.type === 'text' && !only.extra ? only.text : converted
 }
 
+/** Whether a thought consists of data. Other thoughts are text. */
+const hasThoughtData = (part: GeminiPart): boolean => part.thought === true && part.text === undefined && !isText(part)
+
 const isText = (part: GeminiPart): boolean =>
   Object.keys(othersIn(part)).length === 0 && !part.inlineData && !part.fileData
 
@@ -251,7 +255,7 @@ function toPart(part: GeminiPart, marks: Marks): ContentPart {
   const { text, inlineData, fileData, thought, thoughtSignature } = part
   // The signature of a text is reasoning (`toAnswer`). Any other signature stays in its part.
   const { type: _, source: __, ...unknown } = othersIn(part)
-  const isThought = thought === true && !isText(part)
+  const isThought = hasThoughtData(part)
   const others = {
     ...unknown,
     ...(thoughtSignature && !isText(part) && { thoughtSignature }),
