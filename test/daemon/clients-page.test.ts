@@ -65,7 +65,7 @@ test('the page has an example for each kind of client, and every program on it i
     '@langchain/openai',
     '@ai-sdk/openai-compatible, ai',
   ])
-  expect(`${PAGE}${REFERENCE}`.split('```js').length - 1).toBe(EXAMPLES.length)
+  expect(`${PAGE}${REFERENCE}`.split('```js\n').length - 1).toBe(EXAMPLES.length)
 })
 
 test('every route on the page exists', async () => {

@@ -124,9 +124,9 @@ type HostedItemType =
   | 'program_output'
 const HostedType = z
   .string()
-  .regex(
-    /^(?!function_call|custom_tool_call)(\w+_call(_output)?|mcp_\w+|tool_search_\w+|compaction|program(_output)?)$/,
-  )
+  .regex(/^(\w+_call(_output)?|mcp_\w+|tool_search_\w+|compaction|program(_output)?)$/)
+  // The calls of the client's own tools have other schemas.
+  .refine((type) => !/^(function|custom_tool)_call/.test(type))
   .meta({ example: 'web_search_call' }) as unknown as z.ZodType<HostedItemType>
 const HostedItem = z.looseObject({ type: HostedType, id: optional(z.string()), call_id: optional(z.string()) }).meta({
   description: "A step of a tool that OpenAI defines. Only a provider of kind openai with 'api: responses' accepts it",
