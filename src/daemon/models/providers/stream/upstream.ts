@@ -117,6 +117,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   /** The call that may still be sent once more. */
   #call: PooledCall | undefined
   #mayPause = true
+  #paused = false
   /** Set while the call runs on a connection. */
   #controller: Dispatcher.DispatchController | undefined
   #held: Buffer[] = []
@@ -150,6 +151,7 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   }
 
   next(): Promise<Buffer | null> {
+    if (this.#paused) return this.#nextInOtherTurn()
     const bytes = this.#takeHeld()
     if (bytes) return Promise.resolve(bytes)
     if (this.#failure) return Promise.reject(this.#failure)
@@ -157,6 +159,13 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     return new Promise((resolve, reject) => {
       this.#reader = { resolve, reject }
     })
+  }
+
+  /** Without this, one turn of the event loop would read everything that a fast server has sent. */
+  async #nextInOtherTurn(): Promise<Buffer | null> {
+    await setImmediate()
+    this.#paused = false
+    return this.next()
   }
 
   cancel(error: Error): void {
@@ -206,7 +215,9 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
     this.#held.push(chunk)
     this.#heldBytes += chunk.length
     const isFull = this.#heldBytes > STREAM_BUFFER_BYTES - SOCKET_READ_BYTES || this.#held.length > BUFFERED_CHUNKS
-    if (isFull && this.#mayPause) controller.pause()
+    if (!isFull || !this.#mayPause) return
+    this.#paused = true
+    controller.pause()
   }
 
   onResponseEnd(): void {

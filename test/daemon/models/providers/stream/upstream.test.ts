@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { openPool } from '../../../../../src/daemon/models/pool.ts'
 import { openUpstream } from '../../../../../src/daemon/models/providers/stream/upstream.ts'
@@ -60,4 +62,29 @@ test('many small pieces pause the connection before their bytes do', async () =>
   expect(lengths.reduce((sum, length) => sum + length)).toBe(PIECES)
   await pool.destroy()
   await upstream.close()
+})
+
+test('pieces that arrive at once are read in several turns of the event loop', async () => {
+  const PIECES = 30_000
+  const answer = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(PIECES)}0\r\n\r\n`
+  const server = createServer((socket) => socket.once('data', () => socket.end(answer)))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const pool = openPool(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+
+  const call = openUpstream(pool, { path: '/', headers: [], body: '' }, new AbortController().signal)
+  await call.takeHead()
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns++
+    if (!isOver) setImmediate(count)
+  }
+  count()
+  let total = 0
+  for (let bytes = await call.next(); bytes; bytes = await call.next()) total += bytes.length
+  isOver = true
+  expect(total).toBe(PIECES)
+  expect(turns).toBeGreaterThan(PIECES / 2_000)
+  await pool.destroy()
+  server.close()
 })
