@@ -143,7 +143,8 @@ export function bareValueAt(text: string, start: number, end: number): KeyedValu
   const previous = text[start - glue.length - name.length - 1]
   // In a connection string (`Server=db;Password=secret`) and in a query (`?token=secret`), the value is always literal.
   if (glue === '=' && (previous === ';' || previous === '&' || previous === '?')) {
-    return isLiteralMember(value, isPassword) ? found : undefined
+    const isWhole = previous === ';' && text[end] === ';' && isPassword && /^[\w!#%^&*+@-]{4,}$/.test(value)
+    return isWhole || isLiteralMember(value, isPassword) ? found : undefined
   }
   if (isCodeBefore(text[end]) && isVariableOfSecret(value)) return undefined
   // Environment variables and HTTP headers hold literal values.
@@ -230,7 +231,7 @@ export function programPasswordAt(text: string, at: number, end: number): KeyedV
 
 /** Words, in any naming style, that mark a nearby long random text as a secret. */
 const NAMED_NEAR =
-  /(?:(?<![A-Za-z]|[Pp]ublic[_ -]|cache[_ -])[Kk]ey|(?<=[a-z_])Key|KEY|(?<=api|access|private|secret|signing|license|auth|client|account|shared|master|service|app|user|admin|deploy|dev|encryption)key|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Aa]ccess|ACCESS|PRIVATE|[Pp]rivate|[Pp]assw(?:or)?d|PASSW(?:OR)?D|PASS|(?<![a-z])pass|PWD|pwd|[Cc]redential|CREDENTIAL|AUTH|(?<![Oo])[Aa]uth(?:orization)?(?!or)|[Bb]earer|[Bb]asic|BEARER|[Ll]ogin|(?<![A-Za-z])sig|[Ll]icense|(?<![a-z])pat(?![a-z])|PAT|-u(?= )|--user(?= ))(?![a-z]{3}|[_-]?[Ii][Dd](?![a-z])|s?\.[a-z])/g
+  /(?:(?<![A-Za-z]|[Pp]ublic[_ -]|cache[_ -])[Kk]ey|(?<=[a-z_])Key|KEY|(?<=api|access|private|secret|signing|license|auth|client|account|shared|master|service|app|user|admin|deploy|dev|encryption)key|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Aa]ccess|ACCESS|PRIVATE|[Pp]rivate|[Pp]assw(?:or)?d|PASSW(?:OR)?D|PASS|(?<![a-z])pass|PWD|pwd|[Cc]redential|CREDENTIAL|AUTH|(?<![Oo])[Aa]uth(?:orization)?(?!or)|[Bb]earer|[Bb]asic|BEARER|[Ll]ogin|(?<![A-Za-z])sig|[Ll]icense|(?<![a-z])pat(?![a-z])|PAT|-u(?= )|--user(?= ))(?![a-z]{3}|[_-]?[Ii][Dd](?![a-z])|s?\.[a-z]{1,16}\()/g
 
 /** The maximum distance between the word and the secret. */
 const NEAR_CHARS = 28

@@ -12,7 +12,7 @@ import {
   quotedValueAt,
 } from './keyed-values.ts'
 import { mayBeHead, openKeyFrom, privateKeyAt } from './private-keys.ts'
-import { RANDOM_CHANGES, RANDOM_CHARS } from './randomness.ts'
+import { isWordy, looksRandom, RANDOM_CHANGES, RANDOM_CHARS } from './randomness.ts'
 import { createListedSecrets } from './secretlint.ts'
 import { openTokenFrom, TOKEN_CHARS, tokenAt } from './token-formats.ts'
 import { shapesIn } from './token-shapes.ts'
@@ -21,9 +21,11 @@ import { writtenCredentials } from './written-credentials.ts'
 
 /** Matches the password in `https://name:password@host`. */
 const URL_PASSWORD = /:\/\/([^\s:/]{0,100}):([^/\s]{3,200})@[\w[%]/
+/** Matches a token in place of a user: `https://token@host`. */
+const URL_TOKEN = /:\/\/([\w-]{20,100})@[\w[%]/
 const TEMPLATE = /[${<%*]|^(?:x+|pass|passwd|pwd|p)$/i
 /** Matches the userinfo of an address that only shows where a name and a password belong. */
-const EXAMPLE_USERINFO = /^(?:user(?:name)?:password|foo:bar|:password)$/i
+const EXAMPLE_USERINFO = /^(?:username:password|foo:bar|:password)$/i
 
 const [HYPHEN, COLON, EQUALS, GREATER, CAPITAL_P] = [45, 58, 61, 62, 80]
 const QUOTES = ['"', "'", '`'] as const
@@ -184,6 +186,11 @@ class SecretScan {
 
   #readAddress(run: string, start: number): void {
     if (!run.includes('://') || !run.includes('@')) return
+    const token = URL_TOKEN.exec(run)
+    if (token && looksRandom(token[1]!) && !isWordy(token[1]!)) {
+      const from = start + token.index + '://'.length
+      this.#add(from, from + token[1]!.length, 'keyed-secret', 0.8)
+    }
     const match = URL_PASSWORD.exec(run)
     const [, user = '', password] = match ?? []
     if (match === null || password === undefined || TEMPLATE.test(password)) return

@@ -45,6 +45,7 @@ export const SECRETS: readonly (readonly [text: string, secret: string, type: st
   entry('jdbc:mysql://db/main?user=app&password=', 'k7wTq2v', '&ssl=true', 'password'),
   entry('jdbc:oracle:thin:scott/', 'k7wTq2v', '@//db:1521/x', 'address-password'),
   entry('https://api.example.net/v1?access_token=', 'k7wTq2v9x', '&page=2', 'keyed-secret'),
+  entry('git clone https://', 'k7wTq2v9xB4mZ8cR1dY6', '@git.example.net/a.git', 'keyed-secret'),
   entry('mysqldump --password=', 'k7wTq2v', ' main', 'password'),
   entry("server.login('bob', '", 'k7wTq2!v', "')", 'password'),
   entry('Api-Token: ', 'Sk94HG7f6KB', '\n', 'keyed-secret'),
