@@ -45,6 +45,7 @@ export async function openShieldModel(
 ): Promise<ShieldModel> {
   const { folder, file, attackLabels, examples, maxTokens, threads, timeoutMs } = config
   const settings: ModelSettings = { folder, file, attackLabels, examples, maxTokens, threads }
+  const partChars = maxTokens * CHARS_PER_TOKEN
   let thread: Worker | undefined
   let isClosed = false
   let pausedUntilMs = Number.NEGATIVE_INFINITY
@@ -115,8 +116,13 @@ export async function openShieldModel(
     if (batch || waiting.length === 0 || !thread) return
     const readings: Reading[] = []
     const texts: string[] = []
+    let longest = 0
     while (texts.length < BATCH && waiting.length > 0) {
-      const reading = waiting.shift()!
+      const reading = waiting[0]!
+      longest = Math.max(longest, reading.parts[0]!.length)
+      // The model pads every text to the longest one, so the batch costs at most as much as one whole part.
+      if (texts.length > 0 && longest * (texts.length + 1) > partChars) break
+      waiting.shift()
       readings.push(reading)
       texts.push(reading.parts.shift()!)
       if (reading.parts.length > 0) waiting.push(reading)
@@ -141,7 +147,7 @@ export async function openShieldModel(
         start().catch((error) => log.error({ model: folder, error }, 'the model of the prompt shield cannot be loaded'))
         return undefined
       }
-      const parts = partsOf(text, maxTokens * CHARS_PER_TOKEN)
+      const parts = partsOf(text, partChars)
       return new Promise((resolve) => {
         const done = () => {
           timer.cancel()
