@@ -19,6 +19,7 @@ export type Ability =
   | 'penalties'
   | 'seed'
   | 'logprobs'
+  | 'n'
 
 /** How the chats of one server differ from those of other servers. */
 export type Profile = {

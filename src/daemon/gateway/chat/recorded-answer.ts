@@ -1,4 +1,5 @@
 // Records the answers of chats for the answer cache, as the model gave them. Guards inspect each replay anew.
+import { EARLIER_AUDIO, type GenerationOptions, SPOKEN_ANSWER } from '../../models/conversation.ts'
 import { type ChatPart, ProviderError } from '../../models/provider.ts'
 import { parseObject } from '../../platform/text/json.ts'
 import type { Caching } from '../governed/operation.ts'
@@ -17,6 +18,8 @@ export const CHAT_CACHING: Caching<ChatInput, Grounded, Begun> = {
     const limit = limitFrom(() => limitOf(running, attempt, deps))
     if (!limit) return undefined
     const { screened, prepared } = running
+    // Audio is large, and providers refer to it by ids that expire.
+    if (prepared.call.options && concernsAudio(prepared.call.options)) return undefined
     // A streamed answer and a whole one have the same content. The system prompt of a call surrounds the passages with
     // a random mark, so the key contains the prompt without passages, and the passages themselves (`grounding`).
     const { stream: _, system: _marked, ...call } = prepared.call
@@ -52,6 +55,7 @@ function hasWholeCalls(parts: readonly ChatPart[]): boolean {
   const texts = new Map<number, string>()
   let open: number | undefined
   for (const part of parts) {
+    if (part.type === 'choice' && !hasWholeCalls(part.parts)) return false
     if (part.type !== 'tool_call') continue
     if (part.index !== open && texts.has(part.index)) return false
     open = part.index
@@ -59,6 +63,9 @@ function hasWholeCalls(parts: readonly ChatPart[]): boolean {
   }
   return [...texts.values()].every((text) => text.trim() === '' || parseObject(text) !== undefined)
 }
+
+const concernsAudio = ({ native }: GenerationOptions): boolean =>
+  native?.required?.some((name) => name === SPOKEN_ANSWER || name === EARLIER_AUDIO) === true
 
 const NOTHING_MORE: Begun['rest'] = { next: () => Promise.resolve({ done: true, value: undefined }) }
 
@@ -89,6 +96,8 @@ function recording(rest: Begun['rest'], recorded: RecordedParts): Begun['rest'] 
 class RecordedParts {
   readonly #maxChars: number
   #parts: ChatPart[] = []
+  /** The parts of each of several answers. */
+  readonly #choices = new Map<number, RecordedParts>()
   #chars = 0
   #isTooLong = false
 
@@ -98,7 +107,9 @@ class RecordedParts {
 
   /** Empty if the answer is too long. */
   get parts(): readonly ChatPart[] {
-    return this.#parts
+    if (this.#isTooLong || this.#choices.size === 0) return this.#parts
+    const choices = [...this.#choices].map(([index, { parts }]): ChatPart => ({ type: 'choice', index, parts }))
+    return [...choices, ...this.#parts]
   }
 
   add(parts: readonly ChatPart[]): void {
@@ -114,6 +125,12 @@ class RecordedParts {
   }
 
   #append(part: ChatPart): void {
+    if (part.type === 'choice') {
+      const choice = this.#choices.get(part.index) ?? new RecordedParts(this.#maxChars)
+      this.#choices.set(part.index, choice)
+      choice.add(part.parts)
+      return
+    }
     const last = this.#parts.at(-1)
     if (last?.type === 'text' && part.type === 'text') {
       const isPlain = last.logprobs === undefined && part.logprobs === undefined
@@ -150,6 +167,8 @@ function charsOf(part: ChatPart): number {
       return part.text.length + (part.signature?.length ?? 0) + (part.data?.length ?? 0)
     case 'tool_call':
       return part.arguments.length
+    case 'choice':
+      return part.parts.reduce((chars, own) => chars + charsOf(own), 0)
     default:
       return 0
   }
