@@ -129,7 +129,8 @@ function createChoice(index: number, frame: Frame, style: CallStyle | undefined)
         return chunk(membersOf({ audio: toAudio(part) }))
       }
       case 'end':
-        ownFinish = finishOfChoice(part)
+        // With several answers, the end of the whole response follows the end of this answer.
+        ownFinish ??= finishOfChoice(part)
         return ''
       case 'usage':
       case 'choice':
