@@ -38,7 +38,7 @@ export const CompletionRequest = z
       presence_penalty: number('presence_penalty'),
       seed: optional(z.int({ error: 'seed must be a whole number' })),
       user: optional(z.string({ error: 'user must be a string' })),
-      n: answerCount.meta({ description: 'The number of answers. Only providers of OpenAI\'s API have more than one' }),
+      n: answerCount.meta({ description: "The number of answers. Only providers of OpenAI's API have more than one" }),
       best_of: optional(z.literal(1, { error: 'best_of must be 1: the gateway shows every answer. Send n instead' })),
       echo: optional(z.literal(false, { error: 'echo is not supported: join the prompt and the answer yourself' })),
       suffix: unsupported('suffix is not supported: models of the chat API cannot insert text'),

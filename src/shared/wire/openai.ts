@@ -98,7 +98,11 @@ const Message = z.discriminatedUnion(
       refusal: optional(text('refusal')),
       audio: optional(
         z.looseObject(
-          { id: z.string().regex(FILE_ID, { error: 'the id of audio may have letters, digits, hyphens and underscores' }) },
+          {
+            id: z
+              .string()
+              .regex(FILE_ID, { error: 'the id of audio may have letters, digits, hyphens and underscores' }),
+          },
           { error: 'audio of an assistant message must be an object with the id of an earlier answer' },
         ),
       ).meta({ description: 'The audio of an earlier answer. Only its id is sent' }),

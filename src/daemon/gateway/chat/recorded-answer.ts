@@ -1,5 +1,4 @@
 // Records the answers of chats for the answer cache, as the model gave them. Guards inspect each replay anew.
-import { EARLIER_AUDIO, type GenerationOptions, SPOKEN_ANSWER } from '../../models/conversation.ts'
 import { type ChatPart, ProviderError } from '../../models/provider.ts'
 import { parseObject } from '../../platform/text/json.ts'
 import type { Caching } from '../governed/operation.ts'
@@ -18,8 +17,6 @@ export const CHAT_CACHING: Caching<ChatInput, Grounded, Begun> = {
     const limit = limitFrom(() => limitOf(running, attempt, deps))
     if (!limit) return undefined
     const { screened, prepared } = running
-    // Audio is large, and providers refer to it by ids that expire.
-    if (prepared.call.options && concernsAudio(prepared.call.options)) return undefined
     // A streamed answer and a whole one have the same content. The system prompt of a call surrounds the passages with
     // a random mark, so the key contains the prompt without passages, and the passages themselves (`grounding`).
     const { stream: _, system: _marked, ...call } = prepared.call
@@ -63,9 +60,6 @@ function hasWholeCalls(parts: readonly ChatPart[]): boolean {
   }
   return [...texts.values()].every((text) => text.trim() === '' || parseObject(text) !== undefined)
 }
-
-const concernsAudio = ({ native }: GenerationOptions): boolean =>
-  native?.required?.some((name) => name === SPOKEN_ANSWER || name === EARLIER_AUDIO) === true
 
 const NOTHING_MORE: Begun['rest'] = { next: () => Promise.resolve({ done: true, value: undefined }) }
 

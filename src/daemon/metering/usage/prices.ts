@@ -238,7 +238,11 @@ const toSearchPrice = (dollars: number | undefined): number | undefined =>
   dollars === undefined ? undefined : Math.round(dollars * PICOS_PER_SEARCH)
 
 /** @param listed the list price of a web search. The prices of a model do not change it */
-function ofConfig({ points, tiers = {}, webSearch, audio, ...own }: PriceConfig, bucket: Bucket, listed?: number): Price {
+function ofConfig(
+  { points, tiers = {}, webSearch, audio, ...own }: PriceConfig,
+  bucket: Bucket,
+  listed?: number,
+): Price {
   const toPrices = ({ input, output, cacheRead, cacheWrite, cacheWriteHour }: TierPriceConfig): TokenPrices =>
     ofList([input, output, cacheRead, cacheWrite, cacheWriteHour] as ListPrice)
   return {
@@ -342,5 +346,7 @@ const dearestOutput = ({ output, audio }: Price): number => Math.max(output, aud
 export const highestCost = (price: Price, inputTokens: number, outputTokens: number, cachesForAnHour = false): number =>
   Math.min(
     Number.MAX_SAFE_INTEGER,
-    Math.ceil((inputTokens * dearestInput(price, cachesForAnHour) + outputTokens * dearestOutput(price)) / PICOS_PER_NANO),
+    Math.ceil(
+      (inputTokens * dearestInput(price, cachesForAnHour) + outputTokens * dearestOutput(price)) / PICOS_PER_NANO,
+    ),
   )

@@ -1,8 +1,8 @@
 import { COMPLETIONS_PATH, type CompletionResponse } from '../../../../shared/wire/completions.ts'
 import type { OpenAiError } from '../../../../shared/wire/openai.ts'
+import type { ChatPart } from '../../../models/provider.ts'
 import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from '../../../platform/http/sse.ts'
 import { writingJson } from '../../../platform/text/json-writer.ts'
-import type { ChatPart } from '../../../models/provider.ts'
 import { type Answer, type Envelope, type Finish, finishOfChoice } from '../../chat/answer-contract.ts'
 import { JsonBody } from '../../chat/answer-rendering.ts'
 import { toExtension } from '../../chat/extension.ts'
@@ -37,7 +37,8 @@ const toChoice = (text: string, index: number, finish: Finish | null): Completio
 /** One of the answers. `finish` is undefined until the answer ends. */
 type Choice = { text: string; finish: Finish | undefined }
 
-const createChoices = (count: number): Choice[] => Array.from({ length: count }, () => ({ text: '', finish: undefined }))
+const createChoices = (count: number): Choice[] =>
+  Array.from({ length: count }, () => ({ text: '', finish: undefined }))
 
 /** Calls `add` for each part, with the index of its choice. */
 function eachPart(parts: readonly ChatPart[], add: (index: number, part: ChatPart) => void): void {

@@ -1,7 +1,4 @@
-import {
-  OPENAI_CHAT_PATH,
-  type OpenAiChatResponse,
-} from '../../../../shared/wire/openai.ts'
+import { OPENAI_CHAT_PATH, type OpenAiChatResponse } from '../../../../shared/wire/openai.ts'
 import type { ToolCall } from '../../../models/conversation.ts'
 import { toCustomInput } from '../../../models/custom-tools.ts'
 import type { ChatPart } from '../../../models/provider.ts'

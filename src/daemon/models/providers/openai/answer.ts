@@ -158,9 +158,11 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
 
 /** Annotations and the expiry of audio belong to content that has arrived. Some servers send them after the finish reason. */
 function addsContent(parts: readonly ChatPart[], from: number): boolean {
-  return parts.slice(from).some((part) =>
-    part.type === 'tool_call' ? part.native !== 'annotation' : part.type !== 'audio' || part.data !== undefined,
-  )
+  return parts
+    .slice(from)
+    .some((part) =>
+      part.type === 'tool_call' ? part.native !== 'annotation' : part.type !== 'audio' || part.data !== undefined,
+    )
 }
 
 /** Returns a chunk's text if the chunk's delta contains nothing else. */

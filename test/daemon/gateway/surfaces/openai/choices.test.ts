@@ -47,8 +47,7 @@ const WEATHER = {
   type: 'function' as const,
   function: { name: 'weather', parameters: { type: 'object', properties: {} } },
 }
-const ask = (body: object, gateway: Gateway = shared.current) =>
-  gateway.call('POST', PATH, { ...hello, n: 2, ...body })
+const ask = (body: object, gateway: Gateway = shared.current) => gateway.call('POST', PATH, { ...hello, n: 2, ...body })
 const sent = () => house().requests.at(-1)?.body as Record<string, unknown>
 const client = () => new OpenAI({ apiKey: shared.current.adminKey, baseURL: `${shared.current.url}/v1`, maxRetries: 0 })
 
@@ -236,8 +235,7 @@ describe('ten answers', () => {
 })
 
 describe('the content of several answers', () => {
-  const call = (index: number, at: number, more: object) =>
-    piece(index, { tool_calls: [{ index: at, ...more }] })
+  const call = (index: number, at: number, more: object) => piece(index, { tool_calls: [{ index: at, ...more }] })
   const opening = (index: number, at: number) =>
     call(index, at, { id: `c${index}${at}`, type: 'function', function: { name: 'weather', arguments: '' } })
   const args = (index: number, at: number, text: string) => call(index, at, { function: { arguments: text } })
@@ -397,7 +395,10 @@ describe('a provider without several answers', () => {
   })
 
   test.each([0, 129, 1.5, '2'])('n: %j is rejected', async (n) => {
-    expect(await ask({ n })).toMatchObject({ status: 400, body: { error: { message: expect.stringMatching(/n must/) } } })
+    expect(await ask({ n })).toMatchObject({
+      status: 400,
+      body: { error: { message: expect.stringMatching(/n must/) } },
+    })
   })
 })
 

@@ -177,7 +177,8 @@ describe('a spoken answer', () => {
     gateway.upstream.fallback(replyJson(said('Good morning.')))
     for (let at = 0; at < 2; at++) {
       const use = { headers: { 'x-aigw-cache': 'use' } }
-      await gateway.call('POST', PATH, { ...spoken, model: 'test/any' }, use)
+      const { body } = await gateway.call('POST', PATH, { ...spoken, model: 'test/any' }, use)
+      expect(body.gateway.cache).toEqual({ status: 'off', why: 'request' })
     }
     expect(gateway.upstream.requests).toHaveLength(2)
     await gateway.close()
