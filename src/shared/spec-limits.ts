@@ -135,6 +135,9 @@ export const ENTITLEMENT_SECONDS = 60
  */
 export const STREAM_END_GRACE_MS = 300
 
+/** Maximum number of answers to one request, as in OpenAI's API. */
+export const ANSWER_CHOICES_MAX = 128
+
 // Embeddings
 /** Maximum number of texts in one request, as in OpenAI's API. */
 export const EMBEDDING_INPUTS = 2_048
