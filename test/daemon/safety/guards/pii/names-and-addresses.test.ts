@@ -140,6 +140,16 @@ test.each([
   expect(byDefault.find(text)).toEqual([])
 })
 
+test('addresses of the own machine identify nobody', () => {
+  expect(all.find('curl http://localhost:8080/health http://127.0.0.1/ on 0.0.0.0')).toEqual([])
+  expect(values('from 203.0.113.7', 'IP_ADDRESS')).toEqual(['203.0.113.7'])
+})
+
+test('the job on the line below a name is a title', () => {
+  expect(values('Maria Schneider\nLeasing consultant\nZentorix', 'TITLE')).toEqual(['Leasing consultant'])
+  expect(values('Release notes\nLeasing consultant\n', 'TITLE')).toEqual([])
+})
+
 test('names, companies, jobs and addresses in any order give the same findings in pieces', () => {
   const part = fc.constantFrom(
     ...ADDRESSES,
