@@ -21,6 +21,7 @@ const FRONTS = {
   knowledge: ['indexes/index-access', 'ingest/read-text', 'search/ground', 'search/search', 'search/vectors/config'],
   identity: ['groups/store', 'keys/authenticate', 'users/store', 'users/usage-by-model'],
   safety: [
+    'config',
     'guards/(documents|guards|passages|redaction|rules-in-force|sensitive-text)',
     'guards/(request/request-screening|stream/(answer-guard|choices-guard|spoken-guard|output-blocked))',
     'incidents/incident',
