@@ -109,6 +109,18 @@ export const LEET: Readonly<Record<string, string>> = {
   '€': 'e',
 }
 
+const SIGNS = Int8Array.from({ length: 128 }, (_, code) => {
+  const sign = String.fromCharCode(code)
+  const letter = /[02-9@$]/.test(sign) ? LEET[sign] : undefined
+  return letter === undefined ? NO_LETTER : plainLetterOf(letter.charCodeAt(0))
+})
+
+/**
+ * Returns the index of the letter that a digit, `@` or `$` can stand for inside a word. Returns a negative number for
+ * other characters. The digit 1 stands for several letters.
+ */
+export const letterOfSign = (code: number): number => (code < 128 ? (SIGNS[code] as number) : NO_LETTER)
+
 export const isHighSurrogate = (code: number): boolean => (code & 0xfc00) === 0xd800
 export const isLowSurrogate = (code: number): boolean => (code & 0xfc00) === 0xdc00
 export const codePointOf = (high: number, low: number): number => (high - 0xd800) * 0x400 + low - 0xdc00 + 0x10000

@@ -21,7 +21,7 @@ export function layoutPatches(text: string, view?: MappedText): Patch[] {
     const spaced = spacedPatch(text, at)
     patches.push(...(spaced ? [spaced] : addressPatches(text, at)))
   }
-  if (BRACKET_AT.test(text)) patches.push(...bracketPatches(text))
+  if (BRACKETS.some((bracket) => text.includes(bracket))) patches.push(...bracketPatches(text))
   return apart(patches)
 }
 
@@ -29,10 +29,11 @@ const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39
 const isLetter = (code: number): boolean => (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a
 const isAlphanumeric = (code: number): boolean => isDigit(code) || isLetter(code)
 
+const ANY_DIGIT = /[0-9]/g
+
 function nextDigit(text: string, from: number): number {
-  let at = from
-  while (at < text.length && !isDigit(text.charCodeAt(at))) at++
-  return at
+  ANY_DIGIT.lastIndex = from
+  return ANY_DIGIT.test(text) ? ANY_DIGIT.lastIndex - 1 : text.length
 }
 
 const LEAST_DIGITS = 9
@@ -40,7 +41,8 @@ const MOST_GROUPS = 48
 const SEPARATORS = new Set(Array.from(' \t.-_/·•*', (char) => char.charCodeAt(0)))
 const MOST_SEPARATORS = 3
 
-type Group = { start: number; end: number }
+/** A group of letters and digits. `isBroken`: a line break follows it. */
+type Group = { start: number; end: number; hasLetters: boolean; isBroken: boolean }
 /** Groups of letters and digits with at least one digit each, and separators between them. */
 type Run = { groups: Group[]; end: number; digits: number }
 
@@ -60,10 +62,15 @@ function readRun(text: string, first: number): Run {
       at++
     }
     if (own === 0 || at - from > MOST_GROUP_CHARS) break
-    groups.push({ start: from, end: at })
     digits += own
     end = at
     const next = separatorEnd(text, at)
+    groups.push({
+      start: from,
+      end,
+      hasLetters: own < end - from,
+      isBroken: next - end > MOST_SEPARATORS || /[\r\n]/.test(text.slice(end, next)),
+    })
     if (next === at || !isAlphanumeric(text.charCodeAt(next))) break
     at = next
   }
@@ -88,9 +95,9 @@ function runPatches(text: string, { groups }: Run, view: MappedText | undefined)
   for (let from = 0; from < groups.length; from++) {
     const iban = ibanPatches(text, groups, from)
     if (iban) return iban
-  }
-  for (let from = 0; from < groups.length; from++) {
-    for (const to of lastGroups(groups, from)) {
+    // A number takes as many groups as fit into its longest form.
+    for (let to = Math.min(from + MOST_CARD_GROUPS, groups.length) - 1; to >= from; to--) {
+      if (!mayBeNumber(groups, from, to)) continue
       const number = numberPatches(text, groups, from, to, view)
       if (number) return number
     }
@@ -98,10 +105,28 @@ function runPatches(text: string, { groups }: Run, view: MappedText | undefined)
   return []
 }
 
-/** Returns the last groups that a number may have which begins with the group `from`, the farthest first. */
-const lastGroups = (groups: readonly Group[], from: number): number[] =>
-  Array.from({ length: Math.min(MOST_CARD_GROUPS, groups.length - from) }, (_, at) => from + at).reverse()
-const MOST_CARD_GROUPS = 6
+const MOST_CARD_GROUPS = 5
+const MOST_DIGITS = 19
+
+/** A quick test by the lengths of the groups. Letters and line breaks need the exact test. */
+function mayBeNumber(groups: readonly Group[], from: number, to: number): boolean {
+  let chars = 0
+  let isPlain = true
+  for (let at = from; at <= to; at++) {
+    const { start, end, hasLetters, isBroken } = groups[at] as Group
+    chars += end - start
+    if (hasLetters || (at < to && isBroken)) isPlain = false
+  }
+  if (chars < LEAST_DIGITS) return false
+  if (!isPlain) return chars <= MOST_DIGITS + MOST_LETTERS
+  const lengthOf = (at: number) =>
+    groups[from + at] ? (groups[from + at] as Group).end - (groups[from + at] as Group).start : 0
+  const [first, second] = [lengthOf(0), lengthOf(1)]
+  if (to === from) return chars >= 13 && chars <= MOST_DIGITS
+  return (first === 4 && (second === 4 || second === 6)) || (first === 3 && second === 2)
+}
+/** The number of letters that may be joined to a number. */
+const MOST_LETTERS = 48
 
 const NOT_DIGIT = /\D/
 const LETTERS_AROUND = /^([A-Za-z]*)(\d+)([A-Za-z]*)$/
@@ -330,7 +355,8 @@ function domainFrom(text: string, from: number): Patch[] | undefined {
   return [{ start: end, end: next, text: '' }]
 }
 
-const BRACKET_AT = /[[({] ?(?:at|AT) ?[\])}]/
+/** How `(at)` and `[at]` end: a quick test. */
+const BRACKETS = ['at)', 'at]', 'at}', 'at )', 'at ]', 'AT)', 'AT]', 'AT )', 'AT ]']
 const BRACKETED = /[ \t]{0,2}[[({] ?(at|dot|AT|DOT) ?[\])}][ \t]{0,2}/g
 
 /** Returns the patches for `(at)` and `[dot]`. */

@@ -74,10 +74,13 @@ export function encodedBegunFrom(text: string): number {
   start = text.length
   while (start > 0 && text.length - start < DETECTION_HOLD_CHARS && isInList(text.charCodeAt(start - 1))) start--
   if (text.length - start < LEAST_RUN_CHARS) return text.length
-  const list = text.slice(start)
+  // The last code may be incomplete.
+  const list = text.slice(start).replace(LAST_CODE, '')
   const [patch] = [...hexPatches(list), ...decimalPatches(list), ...binaryPatches(list)].sort((a, b) => b.end - a.end)
   return patch && list.length - patch.end <= MOST_BLANKS ? start + patch.start : text.length
 }
+
+const LAST_CODE = /[0-9a-fA-FxX\\]{1,4}$/
 
 const isBase64OrLineEnd = (code: number): boolean => isBase64(code) || code === 0x0a || code === 0x0d
 

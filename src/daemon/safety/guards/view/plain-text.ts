@@ -7,7 +7,7 @@ export function plainPatches(text: string): Patch[] {
   const patches: Patch[] = []
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
-    if (code < 128) continue
+    if (code < 128 || isIdeographOrSyllable(code)) continue
     const point = text.codePointAt(at) as number
     const end = at + (point > 0xffff ? 2 : 1)
     const plain = plainOf(point)
@@ -18,6 +18,10 @@ export function plainPatches(text: string): Patch[] {
   }
   return patches
 }
+
+/** Whether the character is one of the letters of Chinese, Japanese and Korean, which have no plainer form. */
+const isIdeographOrSyllable = (code: number): boolean =>
+  (code >= 0x3400 && code <= 0x9fff) || (code >= 0x3041 && code <= 0x3096) || (code >= 0xac00 && code <= 0xd7a3)
 
 const MARK = /^\p{M}/u
 const LEAST_MARK = 0x300
@@ -33,6 +37,7 @@ const LATIN = /[A-Za-z]/
 const LATIN_SCRIPT = /\p{Script=Latin}/u
 /** Small capitals count as Latin letters here, because no living orthography writes words with them. */
 const SMALL_CAPITALS = new Set(Array.from(LATIN_OF.keys()).filter((char) => LATIN_SCRIPT.test(char)))
+const LOOK_ALIKE = new RegExp(`[${Array.from(LATIN_OF.keys()).join('')}]`, 'u')
 const WORD = /[\p{L}\p{M}]+/gu
 
 /**
@@ -40,7 +45,7 @@ const WORD = /[\p{L}\p{M}]+/gu
  * look-alikes are changed, because a word of one script is what it seems to be.
  */
 export function lookAlikePatches(text: string): Patch[] {
-  if (isAscii(text)) return []
+  if (!LOOK_ALIKE.test(text)) return []
   const patches: Patch[] = []
   for (const { 0: word, index: start } of text.matchAll(WORD)) {
     if (isAscii(word)) continue

@@ -17,11 +17,15 @@ import type { Patch, Range } from './mapped-text.ts'
 const LIST_CHARACTERS = Uint8Array.from({ length: 128 }, (_, code) =>
   /[0-9a-fA-FxX ,:;|\\-]/.test(String.fromCharCode(code)) ? 1 : 0,
 )
+const BASE64_CHARACTERS = Uint8Array.from({ length: 128 }, (_, code) => (isBase64(code) ? 1 : 0))
+
 /** Whether the character occurs in a list of character codes. */
 export const isInList = (code: number): boolean => code < 128 && LIST_CHARACTERS[code] === 1
 
-/** Returns the next run of at least LEAST_RUN_CHARS characters of a set, at or after `from`. */
-export function nextRun(text: string, from: number, isIn: (code: number) => boolean): Range | undefined {
+/** Returns the next run of at least LEAST_RUN_CHARS characters of a set of ASCII, at or after `from`. */
+function nextRun(text: string, from: number, set: Uint8Array): Range | undefined {
+  // Characters beyond ASCII are beyond the table, and undefined is not 1.
+  const isIn = (code: number): boolean => set[code] === 1
   for (let begin = from; begin + LEAST_RUN_CHARS <= text.length; ) {
     // Checks a possible run backwards from its end. In most texts, this skips most characters.
     let at = begin + LEAST_RUN_CHARS - 1
@@ -72,7 +76,7 @@ export function apart(patches: Patch[]): Patch[] {
 
 function listPatches(text: string): Patch[] {
   const patches: Patch[] = []
-  for (let run = nextRun(text, 0, isInList); run; run = nextRun(text, run.end, isInList)) {
+  for (let run = nextRun(text, 0, LIST_CHARACTERS); run; run = nextRun(text, run.end, LIST_CHARACTERS)) {
     const { start, end } = withPrefix(text, run)
     const list = text.slice(start, end)
     for (const patch of [...binaryPatches(list), ...decimalPatches(list), ...hexPatches(list)]) {
@@ -103,25 +107,37 @@ const INDENT_CHARS = 8
 
 function base64Patches(text: string): Patch[] {
   const patches: Patch[] = []
-  for (let run = nextRun(text, 0, isBase64); run; ) {
-    const letters: { codes: number[]; at: number[] } = { codes: [], at: [] }
-    let { start, end } = run
-    for (;;) {
-      for (let at = start; at < end && letters.codes.length < ENCODED_CHARS; at++) {
-        letters.codes.push(text.charCodeAt(at))
-        letters.at.push(at)
-      }
-      // The text goes on in the next line, if there is one and it consists of base64.
-      const next = nextLineOf(text, end)
-      if (next === undefined || !isBase64(text.charCodeAt(next))) break
-      start = next
-      end = next
+  for (let run = nextRun(text, 0, BASE64_CHARACTERS); run; run = nextRun(text, run.end, BASE64_CHARACTERS)) {
+    const lines = [run]
+    for (let next = nextLineOf(text, run.end); next !== undefined; next = nextLineOf(text, run.end)) {
+      // The text goes on in the next line, if that line begins with base64.
+      let end = next
       while (end < text.length && isBase64(text.charCodeAt(end))) end++
+      if (end === next) break
+      run = { start: next, end }
+      lines.push(run)
     }
-    if (isMixed(letters.codes)) patches.push(...fromBase64(letters satisfies Base64Letters).map(padded(text)))
-    run = nextRun(text, Math.max(end, run.end), isBase64)
+    const { start = 0 } = lines[0] ?? {}
+    if (isMixed(text, lines) && !HASH.test(text.slice(start, start + HASH_CHARS)))
+      patches.push(...fromBase64(lettersOf(text, lines)).map(padded(text)))
   }
   return patches
+}
+
+/** The name of a hash, which lock files write before each hash. */
+const HASH = /^sha\d{1,3}-/
+const HASH_CHARS = 8
+
+function lettersOf(text: string, lines: readonly Range[]): Base64Letters {
+  const codes: number[] = []
+  const at: number[] = []
+  for (const { start, end } of lines) {
+    for (let index = start; index < end && codes.length < ENCODED_CHARS; index++) {
+      codes.push(text.charCodeAt(index))
+      at.push(index)
+    }
+  }
+  return { codes, at }
 }
 
 /** Returns the start of the next line, without its indentation. Returns undefined if the line does not end here. */
@@ -135,12 +151,15 @@ export function nextLineOf(text: string, at: number): number | undefined {
 }
 
 /** Excludes words, paths, identifiers and hashes in hex: in most of them, all letters have the same case. */
-function isMixed(codes: readonly number[]): boolean {
+function isMixed(text: string, lines: readonly Range[]): boolean {
   let kinds = 0
-  for (const code of codes) {
-    if (code >= 0x61) kinds |= 1
-    else if (code >= 0x41 && code <= 0x5a) kinds |= 2
-    if (kinds === 3) return true
+  for (const { start, end } of lines) {
+    for (let at = start; at < end; at++) {
+      const code = text.charCodeAt(at)
+      if (code >= 0x61) kinds |= 1
+      else if (code >= 0x41 && code <= 0x5a) kinds |= 2
+      if (kinds === 3) return true
+    }
   }
   return false
 }

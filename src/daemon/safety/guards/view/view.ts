@@ -40,35 +40,38 @@ const DIGIT = /[0-9]/
  * ordinary prose and most Chinese text is read once.
  */
 function tellingPatches(text: string, patches: readonly Patch[]): Patch[] {
-  return patches.filter((patch, at) => {
-    if (VALUE_CHARACTER.test(patch.text)) return true
-    const [before, after] = [plainBefore(text, patches, at), plainAfter(text, patches, at)]
-    if (ASSIGNS.test(patch.text)) return WORD_CHARACTER.test(after) || after === '"' || after === ' '
-    if (before === '' || after === '') return false
-    if (DIGIT.test(before) || DIGIT.test(after) || after === '@' || before === '@') return true
-    return patch.text !== ' ' && patch.text !== '-' && WORD_CHARACTER.test(before) && WORD_CHARACTER.test(after)
-  })
+  const kept: Patch[] = []
+  const after = charactersAfter(text, patches)
+  let before = ''
+  for (const [at, patch] of patches.entries()) {
+    // Invisible characters in a row have the same character before them.
+    if (patches[at - 1]?.end !== patch.start) before = text.charAt(patch.start - 1)
+    if (isTelling(patch.text, before, after[at] ?? '')) kept.push(patch)
+    if (patch.text !== '') before = patch.text.slice(-1)
+  }
+  return kept
 }
 
-/** Returns the character before a patch as it is read, without invisible characters. */
-function plainBefore(text: string, patches: readonly Patch[], at: number): string {
-  for (let index = at; index > 0 && patches[index - 1]?.end === patches[index]?.start; index--) {
-    const read = patches[index - 1]?.text ?? ''
-    if (read !== '') return read.slice(-1)
-    if (index === 1 || patches[index - 2]?.end !== patches[index - 1]?.start) {
-      return text.charAt((patches[index - 1]?.start ?? 0) - 1)
-    }
-  }
-  return text.charAt((patches[at]?.start ?? 0) - 1)
+function isTelling(plain: string, before: string, after: string): boolean {
+  if (VALUE_CHARACTER.test(plain)) return true
+  if (ASSIGNS.test(plain)) return WORD_CHARACTER.test(after) || after === '"' || after === ' '
+  // At the end of a text that arrives in pieces, an invisible character may be inside a value.
+  if (plain === '' && after === '') return WORD_CHARACTER.test(before)
+  if (before === '' || after === '') return false
+  if (DIGIT.test(before) || DIGIT.test(after) || after === '@' || before === '@') return true
+  return plain !== ' ' && plain !== '-' && WORD_CHARACTER.test(before) && WORD_CHARACTER.test(after)
 }
 
-function plainAfter(text: string, patches: readonly Patch[], at: number): string {
-  for (let index = at; patches[index + 1]?.start === patches[index]?.end; index++) {
-    const read = patches[index + 1]?.text ?? ''
-    if (read !== '') return read.slice(0, 1)
-    if (patches[index + 2]?.start !== patches[index + 1]?.end) return text.charAt(patches[index + 1]?.end ?? 0)
+/** Returns the character after each patch as it is read, without invisible characters. */
+function charactersAfter(text: string, patches: readonly Patch[]): string[] {
+  const after: string[] = []
+  for (let at = patches.length - 1; at >= 0; at--) {
+    const next = patches[at + 1]
+    const isNext = next?.start === patches[at]?.end
+    if (!isNext) after[at] = text.charAt(patches[at]?.end ?? 0)
+    else after[at] = next?.text === '' ? (after[at + 1] ?? '') : (next?.text.slice(0, 1) ?? '')
   }
-  return text.charAt(patches[at]?.end ?? 0)
+  return after
 }
 
 /** The minimum length of a token. */

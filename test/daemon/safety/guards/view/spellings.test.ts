@@ -58,7 +58,7 @@ test('the findings of a text that arrives in pieces are those of the whole text'
     fc.property(written, (text) => {
       for (const detector of [pii, dlp]) expectIncremental(detector, text)
     }),
-    { numRuns: 250 },
+    { numRuns: 60 },
   )
 })
 
@@ -72,7 +72,7 @@ test('a value in a stream is masked for any split into pieces, and the rest of t
       expect(saidBy(out).get('text')).toBe(whole.text)
       expect(guard.hits).toEqual(whole.hits)
     }),
-    { numRuns: 1500 },
+    { numRuns: 300 },
   )
 })
 
