@@ -77,6 +77,8 @@ function charactersAfter(text: string, patches: readonly Patch[]): string[] {
 /** The minimum length of a token. */
 const TOKEN_CHARS = 16
 const HEX_OR_NUMBER = /^[0-9a-fA-F:.,_-]*$/
+/** Names with a number are no tokens. */
+const SEVERAL_DIGITS = /[0-9][^0-9]{0,64}[0-9][^0-9]{0,64}[0-9]/
 const HASH = /^sha\d{1,3}[-:]/
 
 /** Returns the long runs that may be a token written backwards, and those shifted by ROT13. */
@@ -102,7 +104,11 @@ function shiftedPatch(text: string, start: number, end: number): Patch {
   return { start, end, text: rot13(text.slice(start, end)), starts, ends: starts.map((at) => at + 1) }
 }
 
-const isRun = (code: number): boolean => code > 0x20 && code < 0x7f && code !== 0x22 && code !== 0x27 && code !== 0x60
+/** The characters of tokens, without those that separate paths, assignments and lists. */
+const TOKEN_CHARACTERS = Uint8Array.from({ length: 128 }, (_, code) =>
+  /[A-Za-z0-9_.+~$-]/.test(String.fromCharCode(code)) ? 1 : 0,
+)
+const isRun = (code: number): boolean => TOKEN_CHARACTERS[code] === 1
 
 function tokenRuns(text: string): { start: number; end: number }[] {
   const runs: { start: number; end: number }[] = []
@@ -116,7 +122,7 @@ function tokenRuns(text: string): { start: number; end: number }[] {
     let end = begin + TOKEN_CHARS
     while (end < text.length && isRun(text.charCodeAt(end))) end++
     const run = text.slice(begin, Math.min(end, begin + MOST_TOKEN_CHARS))
-    if (end - begin <= MOST_TOKEN_CHARS && DIGIT.test(run) && !HEX_OR_NUMBER.test(run) && !HASH.test(run)) {
+    if (end - begin <= MOST_TOKEN_CHARS && SEVERAL_DIGITS.test(run) && !HEX_OR_NUMBER.test(run) && !HASH.test(run)) {
       runs.push({ start: begin, end })
     }
     begin = end
