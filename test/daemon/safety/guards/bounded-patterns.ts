@@ -12,6 +12,8 @@ export const BOUNDED_PATTERNS: ReadonlyMap<string, string> = new Map([
   [raw`(\p{Ll}+),? $`, 'the characters just before a name'],
   [raw`(?:^|[.!?:;\n\r>•*|#([{"“”«]|[-–]\s)\s*$`, '8 characters before a name'],
   [raw`(\p{L}+) $`, 'the characters just before a name'],
+  [raw`([A-Za-z]{2})\d{2}[A-Za-z0-9]*$`, 'one group of at most 64 characters'],
+  [raw`^[a-z0-9-]*\.?[a-z0-9-]+(?:\.[a-z]{2,24})?(?![A-Za-z])`, 'the first 64 characters of a line'],
   [raw`(?:[01]{8}[ ,]?){4,}`, 'from any place it fails within 4 bytes, or takes the whole run'],
   [
     raw`\bpsexec(?:\.exe)?["']?\s[^\n]{0,160}?\s-p\s{1,4}(?<value>[^\s"'<>,;()%$]{4,128})`,

@@ -78,7 +78,8 @@ function charactersAfter(text: string, patches: readonly Patch[]): string[] {
 const TOKEN_CHARS = 16
 const HEX_OR_NUMBER = /^[0-9a-fA-F:.,_-]*$/
 /** Names with a number are no tokens. */
-const SEVERAL_DIGITS = /[0-9][^0-9]{0,64}[0-9][^0-9]{0,64}[0-9]/
+const LEAST_DIGITS = 3
+const hasDigits = (run: string): boolean => (run.match(/[0-9]/g)?.length ?? 0) >= LEAST_DIGITS
 const HASH = /^sha\d{1,3}[-:]/
 
 /** Returns the long runs that may be a token written backwards, and those shifted by ROT13. */
@@ -122,7 +123,7 @@ function tokenRuns(text: string): { start: number; end: number }[] {
     let end = begin + TOKEN_CHARS
     while (end < text.length && isRun(text.charCodeAt(end))) end++
     const run = text.slice(begin, Math.min(end, begin + MOST_TOKEN_CHARS))
-    if (end - begin <= MOST_TOKEN_CHARS && SEVERAL_DIGITS.test(run) && !HEX_OR_NUMBER.test(run) && !HASH.test(run)) {
+    if (end - begin <= MOST_TOKEN_CHARS && hasDigits(run) && !HEX_OR_NUMBER.test(run) && !HASH.test(run)) {
       runs.push({ start: begin, end })
     }
     begin = end
