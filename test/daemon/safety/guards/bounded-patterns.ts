@@ -12,7 +12,8 @@ export const BOUNDED_PATTERNS: ReadonlyMap<string, string> = new Map([
   [raw`(\p{Ll}+),? $`, 'the characters just before a name'],
   [raw`(?:^|[.!?:;\n\r>•*|#([{"“”«]|[-–]\s)\s*$`, '8 characters before a name'],
   [raw`(\p{L}+) $`, 'the characters just before a name'],
-  [raw`(?:(?:\\x|0x|%)?[0-9a-fA-F]{2}[ :,]?){10,}`, 'from any place it fails within 10 bytes, or takes the whole run'],
+  [raw`([A-Za-z]{2})\d{2}[A-Za-z0-9]*$`, 'one group of at most 64 characters'],
+  [raw`^[a-z0-9-]*\.?[a-z0-9-]+(?:\.[a-z]{2,24})?(?![A-Za-z])`, 'the first 64 characters of a line'],
   [raw`(?:[01]{8}[ ,]?){4,}`, 'from any place it fails within 4 bytes, or takes the whole run'],
   [
     raw`\bpsexec(?:\.exe)?["']?\s[^\n]{0,160}?\s-p\s{1,4}(?<value>[^\s"'<>,;()%$]{4,128})`,
@@ -33,6 +34,6 @@ export const MADE_PATTERNS: Readonly<Record<string, { count: number; reason: str
   'pii/dates.ts': { count: 2, reason: 'sticky, and of bounded parts; names of months before a place' },
   'pii/identity-rules.ts': { count: 1, reason: 'sticky, and of bounded parts' },
   'pii/labelled-rules.ts': { count: 1, reason: 'words before a place, in a stretch of bounded length' },
+  'view/plain-text.ts': { count: 1, reason: 'one set of characters' },
   'pii/numbering-plans.ts': { count: 1, reason: 'for one number of at most 17 digits' },
-  'shield/letters.ts': { count: 1, reason: 'one set of characters' },
 }

@@ -22,8 +22,22 @@ import { sharedGateway } from '../../../harness.ts'
 import { addGuardedTenant } from '../../gateway/chat/guarded-tenant.ts'
 import { docx, paragraph, pdf, workbook } from '../../knowledge/ingest/extract/files.ts'
 import { MULTIPART, multipart, type TestPart } from '../../knowledge/ingest/multipart.ts'
+import { ADDRESS_SPELLINGS, GROUP_SPELLINGS, SPELLINGS } from './view/spellings.ts'
 
 const PERSONAL = 'Write to ada.lovelace@analytical.org'
+
+/** Personal data in spellings that a search for its usual form misses. */
+const SPELLED = [
+  ...[...SPELLINGS, ...GROUP_SPELLINGS].flatMap(({ name, write }) => [
+    ['CREDIT_CARD', name, write('4111-1111-1111-1111')] as const,
+    ['IBAN', name, write('DE89 3704 0044 0532 0130 00')] as const,
+    ['US_SSN', name, write('536-90-4399')] as const,
+  ]),
+  ...[...SPELLINGS, ...ADDRESS_SPELLINGS].map(
+    ({ name, write }) => ['EMAIL', name, write('ada.lovelace@analytical.org')] as const,
+  ),
+]
+const SPELLINGS_PER_FIELD = 4
 
 /** Routes whose text reaches a model. */
 const ENDPOINTS = [
@@ -295,6 +309,25 @@ describe('guards scan every text of every request', () => {
         if (answer.status !== 403 || !answer.text.includes('EMAIL')) missed.push([path, answer.status, answer.text])
       }
       if (leaves.length === 0) missed.push([path, 'no body has it'])
+    }
+    expect(missed).toEqual([])
+  })
+
+  test.each(ENDPOINTS)('%s, in every spelling', async (endpoint) => {
+    const route = shared.current.app.routes.find((one) => endpointOf(one) === endpoint)
+    const texts = stringsIn(route?.body as NonNullable<typeof route>['body'] & object).filter(isText)
+    const tried = (bodies.find(([known]) => known === endpoint)?.[1] ?? []).flatMap((body) => stringsOf(sendable(body)))
+    const missed: unknown[] = []
+    // Each field gets other spellings, so that together the fields get all of them several times.
+    let next = ENDPOINTS.indexOf(endpoint)
+    for (const path of texts) {
+      const leaf = tried.find((one) => one.path === path)
+      for (let count = 0; leaf && count < SPELLINGS_PER_FIELD; count++) {
+        const [type, name, written] = SPELLED[next++ % SPELLED.length] as (typeof SPELLED)[number]
+        const called = endpoint.slice('POST '.length).replace('{model}', 'test/any')
+        const answer = await post(called, leaf.replaced(`It is ${written} today.`) as object)
+        if (answer.status !== 403 || !answer.text.includes(type)) missed.push([path, type, name, answer.status])
+      }
     }
     expect(missed).toEqual([])
   })

@@ -2,7 +2,7 @@
 // and hex together.
 import { codeUnitsOf } from '../../../platform/text/code-units.ts'
 import { type Finding, remembering } from '../detection.ts'
-import { codePointOf, hexValueOf, isHighSurrogate, isLowSurrogate, letterOf, letterOfSign } from './letters.ts'
+import { codePointOf, hexValueOf, isHighSurrogate, isLowSurrogate, letterOf, letterOfSign } from '../view/characters.ts'
 import type { Canary } from './marker.ts'
 import { createSeeds, mayHoldSeed, type Seeds, type Sighting, Sightings, Track } from './track.ts'
 

@@ -6,7 +6,7 @@ import {
   letterOf,
   letterOfSign,
   plainLetterOf,
-} from './letters.ts'
+} from '../view/characters.ts'
 import { CANARY_WORD_LETTERS, CANARY_WORDS, type Canary } from './marker.ts'
 
 /**
