@@ -11,6 +11,7 @@ import type { AppliedPolicy } from '../policies/policies.ts'
 import { createJudge } from '../prompt-shield/judge.ts'
 import { createShieldScanner, type ShieldScanner } from '../prompt-shield/scanner.ts'
 import { type Canaries, canaryInstruction, liveCanaries } from './canary/marker.ts'
+import { createPromptCache, type PreparedPrompt } from './prompt-leak/detector.ts'
 import { createTenantRules, type TenantRules } from './rules/tenant-rules.ts'
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
 
@@ -28,6 +29,8 @@ export type Guards = {
    */
   reportedResults: LRUCache<string, true>
   pseudonymKey: KeyObject
+  /** Indexes a system prompt, to find quotations of it. */
+  preparedPrompt(instructions: string): PreparedPrompt
   /** Returns the current canaries of an API key. */
   canariesOf(apiKeyId: string): Canaries
 }
@@ -57,6 +60,7 @@ export function createGuards({ db, clock, log, masterKey, shieldPolicies, provid
     scanner: createShieldScanner({ clock, log, judge: createJudge({ providers, clock, log }) }),
     reportedResults: new LRUCache({ max: REPORTED_RESULTS }),
     pseudonymKey: masterKey.keyFor('pseudonyms'),
+    preparedPrompt: createPromptCache(),
     canariesOf(apiKeyId) {
       const live = liveCanaries(canaryKey, apiKeyId, new Date(clock.now()))
       return { live, instruction: canaryInstruction(live[0]) }

@@ -4,6 +4,7 @@ import type { Detector, Effort, Finding } from './detection.ts'
 import { maskOf } from './pii/mask.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
 import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'
+import { urlReplacement } from './urls/detector.ts'
 
 /**
  * A finding. `subject` distinguishes several sources of one type, for example canaries by their ids. `subject` never
@@ -16,6 +17,8 @@ export type ArmedDetector = {
   guard: string
   detector: Omit<Detector, 'find'> & { find(text: string): Found[] }
   actionOf(type: string): PolicyAction
+  /** True if pseudonyms may be restored to values that this detector finds, because the request contained the values. */
+  readonly allowsRestored?: true
 }
 
 /** The number of findings of a type, and the action taken. Hits never contain the value. */
@@ -136,7 +139,7 @@ export function toEdit(redaction: Redaction, text: string, pseudonyms: Pseudonym
 function replacementOf({ type, action }: Redaction, value: string, pseudonyms: Pseudonyms | undefined): string {
   if (action === 'tokenize' && pseudonyms) return pseudonyms.of(type, value)
   // Blocked text is never sent. Removing its values is a second line of defence.
-  return action === 'remove' || action === 'block' ? REMOVED : maskOf(type, value)
+  return action === 'remove' || action === 'block' ? REMOVED : (urlReplacement(type) ?? maskOf(type, value))
 }
 
 /** Applies edits. The edits must be ordered and disjoint. */

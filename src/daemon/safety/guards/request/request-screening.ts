@@ -36,13 +36,14 @@ export type GuardedRequest = {
   /** The system prompt without the text that the gateway adds. */
   instructions: string
   options: PromptText['options']
+  /** The redacted texts, with which the answer is compared. */
+  redacted: PromptText
   /** The parameters of the shield's scans. */
   scanTerms: ScanTerms & { pacer: Pacer }
 }
 
 /** The result of the guards. Nothing is recorded yet. */
 export type Inspection = GuardedRequest & {
-  redacted: PromptText
   /** True if a rule blocks the request. */
   isBlocked: boolean
   /** The incidents of the rules. */
