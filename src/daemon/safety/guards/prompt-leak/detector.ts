@@ -75,7 +75,8 @@ export function createLeakDetector({ runs, letters, words }: PreparedPrompt, isA
     for (let at = 0; at + RUN_CHARS <= read.letters.length; at++) {
       const isSecret = runs.get(read.letters.slice(at, at + RUN_CHARS))
       if (isSecret === undefined || !(isSecret || isAsked())) continue
-      if (begin < 0 || at > end) {
+      // Adjacent quotations stay separate, because a stream may already have sent the first one.
+      if (begin < 0 || at >= end) {
         close()
         begin = at
       }
@@ -114,13 +115,25 @@ function lettersOf(text: string): Letters {
   const ends: number[] = []
   for (const { 0: word, index } of text.matchAll(WORD)) {
     const lower = word.toLowerCase()
-    // A few capitals have two letters in lower case.
-    const isEven = lower.length === word.length
-    for (let at = 0; at < lower.length; at++) {
-      starts.push(isEven ? index + at : index)
-      ends.push(isEven ? index + at + 1 : index + word.length)
+    if (lower.length === word.length) {
+      for (let at = index; at < index + word.length; at++) {
+        starts.push(at)
+        ends.push(at + 1)
+      }
+      letters += lower
+      continue
     }
-    letters += lower
+    // A few capitals have two characters in lower case. Only the first of them is a letter.
+    let at = index
+    for (const char of word) {
+      const letter = char.toLowerCase().slice(0, char.length)
+      for (let unit = 0; unit < letter.length; unit++) {
+        starts.push(at + unit)
+        ends.push(at + unit + 1)
+      }
+      letters += letter
+      at += char.length
+    }
   }
   return { letters, starts, ends }
 }

@@ -5,12 +5,12 @@ export type MarkedSecrets = { texts: string[]; words: string[] }
 
 const MARK = new RegExp(
   [
-    String.raw`(?<!non[- ])\b(?:confidential|top secret|secret|classified|internal[- ](?:use )?only|private)\b`,
-    String.raw`\b(?:do not|don't|must not|never|not to be) (?:ever )?(?:reveal|disclose|share|mention|repeat|quote|tell|leak|output|show|give (?:out|away)|expose|shared|disclosed|revealed)`,
-    String.raw`\b(?:vertraulich|geheim|nicht (?:verraten|weitergeben|offenlegen|nennen|preisgeben)|niemals? .{0,60}(?:verraten|nennen|preisgeben|weitergeben))`,
-    String.raw`\b(?:confidentiel|secrète?|ne (?:jamais )?(?:révéle|divulgue|partage|mentionne)[rz]?|ne .{0,20} jamais (?:révéle|divulgue)[rz]?)`,
-    String.raw`\b(?:confidencial|secret[oa]|no (?:reveles|revelar|compartas|compartir|menciones|divulgues)|nunca (?:reveles|menciones|revele|mencione)|não (?:revele|divulgue|mencione|compartilhe))`,
-    String.raw`\b(?:riservat[oa]|segret[oa]|non (?:rivelare|divulgare|condividere)|vertrouwelijk|geheim|niet delen|poufne|tajne|gizli|конфиденциально|секретно|не раскрывай|никогда не раскрывай)`,
+    String.raw`(?<!non[- ])(?<!\p{L})(?:confidential|top secret|secret|classified|internal[- ](?:use )?only|private)(?!\p{L})`,
+    String.raw`(?<!\p{L})(?:do not|don't|must not|never|not to be) (?:ever )?(?:reveal|disclose|share|mention|repeat|quote|tell|leak|output|show|give (?:out|away)|expose|shared|disclosed|revealed)`,
+    String.raw`(?<!\p{L})(?:vertraulich|geheim|nicht (?:verraten|weitergeben|offenlegen|nennen|preisgeben)|niemals? .{0,60}(?:verraten|nennen|preisgeben|weitergeben))`,
+    String.raw`(?<!\p{L})(?:confidentiel|secrète?|ne (?:jamais )?(?:révéle|divulgue|partage|mentionne)[rz]?|ne .{0,20} jamais (?:révéle|divulgue)[rz]?)`,
+    String.raw`(?<!\p{L})(?:confidencial|secret[oa]|no (?:reveles|revelar|compartas|compartir|menciones|divulgues)|nunca (?:reveles|menciones|revele|mencione)|não (?:revele|divulgue|mencione|compartilhe))`,
+    String.raw`(?<!\p{L})(?:riservat[oa]|segret[oa]|non (?:rivelare|divulgare|condividere)|vertrouwelijk|geheim|niet delen|poufne|tajne|gizli|конфиденциально|секретно|не раскрывай|никогда не раскрывай)`,
     '机密|保密|绝密|不要(?:透露|泄露|告诉)|不得(?:透露|泄露)|秘密|極秘|機密|明かさない|漏らさない|기밀|비밀|공개하지|سري|لا تكشف|गोपनीय',
   ].join('|'),
   'iu',
@@ -27,7 +27,7 @@ const BLOCK_LINES = 200
 const LABEL = String.raw`(?:pass(?:word|phrase|code|wort)|kennwort|contraseña|mot de passe|senha|secret(?: \w+)?|code ?word|(?:access|partner|discount|promo|voucher|master|unlock|admin|security|internal|secret)? ?(?:code|key|token|pin)|api[ _-]?key|codewort|schlüssel|密码|口令|パスワード|пароль)`
 /** Matches the value after a label such as `password:`. A value in quotation marks may contain spaces. */
 const LABELLED = new RegExp(
-  String.raw`(?<!\p{L})${LABEL}(?: (?:is|ist|est|es|for \S{1,40} is)\b|\s?[:=：为是は])\s*(?:["'“‘«\`]([^"'”’»\`\n]{3,100})["'”’»\`]|([^\s"'“”‘’«»,;]{4,100}))`,
+  String.raw`(?<!\p{L})${LABEL}(?: (?:is|ist|est|es|for \S{1,40} is)\b|\s?[:=：为是は])\s*(?:["'“‘«\x60]([^"'”’»\x60\n]{3,100})["'”’»\x60]|([^\s"'“”‘’«»,;]{4,100}))`,
   'giu',
 )
 const QUOTED = /["“«`]([^"”»`\n]{4,60})["”»`]/g
@@ -86,7 +86,7 @@ export function markedSecrets(instructions: string): MarkedSecrets {
 }
 
 const PLAIN_WORD =
-  /^(?:not|never|the|a|an|required|only|always|used|valid|secret|confidential|private|your|their|for|to)\b/i
+  /^(?:not|never|the|a|an|required|only|always|used|valid|secret|confidential|private|your|their|for|to|when|where|what|how|if|that|this|it|in|on|of|by|and|or|stored|kept|part|shown|sent|known|needed|one|here|there|something|correct|wrong|invalid|expired|missing)\b/i
 
 const lineWith = (text: string, part: string | undefined): string =>
   part === undefined ? '' : (text.split('\n').find((line) => line.includes(part)) ?? '')

