@@ -12,6 +12,7 @@ import { createJudge } from '../prompt-shield/judge.ts'
 import { createShieldScanner, type ShieldScanner } from '../prompt-shield/scanner.ts'
 import { type Canaries, canaryInstruction, liveCanaries } from './canary/marker.ts'
 import { createPromptCache, type PreparedPrompt } from './prompt-leak/detector.ts'
+import type { Poison } from './request/tool-poisoning.ts'
 import { createTenantRules, type TenantRules } from './rules/tenant-rules.ts'
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
 
@@ -28,6 +29,8 @@ export type Guards = {
    * results, and these hashes prevent duplicate reports.
    */
   reportedResults: LRUCache<string, true>
+  /** The results of scans of tool definitions, which each request of a conversation repeats. */
+  knownDefinitions: LRUCache<string, { poison: Poison | undefined }>
   pseudonymKey: KeyObject
   /** Indexes a system prompt, to find quotations of it. */
   preparedPrompt(instructions: string): PreparedPrompt
@@ -45,6 +48,7 @@ export type GuardsDeps = {
 }
 
 const REPORTED_RESULTS = 10_000
+const DEFINITIONS_CACHED = 10_000
 
 export function createGuards({ db, clock, log, masterKey, shieldPolicies, providers }: GuardsDeps): Guards {
   const tenantRules = createTenantRules({ db, clock })
@@ -59,6 +63,7 @@ export function createGuards({ db, clock, log, masterKey, shieldPolicies, provid
     shieldPolicies,
     scanner: createShieldScanner({ clock, log, judge: createJudge({ providers, clock, log }) }),
     reportedResults: new LRUCache({ max: REPORTED_RESULTS }),
+    knownDefinitions: new LRUCache({ max: DEFINITIONS_CACHED }),
     pseudonymKey: masterKey.keyFor('pseudonyms'),
     preparedPrompt: createPromptCache(),
     canariesOf(apiKeyId) {
