@@ -18,8 +18,6 @@ const MARK = new RegExp(
 /** Matches a sentence that only describes the text before it: "This is confidential." */
 const REFERS_BACK = /^(?:this|that|these|it|the above|all of this|dies|das|ceci|cela|esto|isso|questo)\b/i
 const REFERS_BACK_CHARS = 80
-/** Matches a line that marks the lines after it: a heading, a label or an opening tag. */
-const HEADING = /^\s*(?:#{1,6}\s|<[a-z_ -]+>\s*$|\[[^\]]*\]\s*$|[-=*#]{2,}|.{0,80}[:：]\s*$)/i
 /** Matches a line that ends a marked block. */
 const BLOCK_END = /^\s*(?:$|#{1,6}\s|<\/|\[\/|\[?end\b|[-=*#]{3,})/i
 const BLOCK_LINES = 200
@@ -30,9 +28,9 @@ const LABELLED = new RegExp(
   String.raw`(?<!\p{L})${LABEL}(?: (?:is|ist|est|es|for \S{1,40} is)\b|\s?[:=：为是は])\s*(?:["'“‘«\x60]([^"'”’»\x60\n]{3,100})["'”’»\x60]|([^\s"'“”‘’«»,;]{4,100}))`,
   'giu',
 )
-const QUOTED = /["“«`]([^"”»`\n]{4,60})["”»`]/g
-/** Matches a word with letters and digits, such as `NW-7781`. */
-const CODE = /(?<![\p{L}\p{N}])(?=[\p{L}\p{N}_-]*\d)(?=[\p{L}\p{N}_-]*\p{L})[\p{L}\p{N}]+(?:[_-][\p{L}\p{N}]+)*/gu
+const QUOTED = /["“«\x60]([^"”»\x60\n]{4,60})["”»\x60]/g
+/** Matches a word, which may be a code such as `NW-7781`. */
+const WORD = /[\p{L}\p{N}]+(?:[_-][\p{L}\p{N}]+)*/gu
 const SENTENCE = /[^.!?。！？\n]*(?:[.!?](?!\s)[^.!?。！？\n]*)*[.!?。！？]*/g
 const CODE_CHARS = 5
 const WORD_CHARS = 4
@@ -42,21 +40,17 @@ export function markedSecrets(instructions: string): MarkedSecrets {
   const texts = new Set<string>()
   const words = new Set<string>()
   const addWord = (word: string | undefined, least: number): void => {
-    const trimmed = word?.replace(/[.,;:!?)\]]+$/, '') ?? ''
+    const trimmed = word?.replace(/[.,;:!?)\]]$/, '') ?? ''
     if (trimmed.replace(/[^\p{L}\p{N}]/gu, '').length >= least) words.add(trimmed)
   }
   const addText = (text: string): void => {
     texts.add(text)
     for (const [, word] of text.matchAll(QUOTED)) addWord(word, WORD_CHARS)
-    for (const [word] of text.matchAll(CODE)) addWord(word, CODE_CHARS)
+    for (const [word] of text.matchAll(WORD)) if (/\d/.test(word) && /\p{L}/u.test(word)) addWord(word, CODE_CHARS)
   }
   for (const [, quoted, plain] of instructions.matchAll(LABELLED)) {
     // "The password is never shown" names no password.
-    if (
-      quoted !== undefined ||
-      /[\d_-]|\p{Lu}.*\p{Lu}/u.test(plain ?? '') ||
-      MARK.test(lineWith(instructions, plain))
-    ) {
+    if (quoted !== undefined || /[\d_-]/.test(plain ?? '') || MARK.test(lineWith(instructions, plain))) {
       if (plain === undefined || !PLAIN_WORD.test(plain)) addWord(quoted ?? plain, WORD_CHARS)
     }
   }
@@ -70,7 +64,7 @@ export function markedSecrets(instructions: string): MarkedSecrets {
       }
     }
     if (!MARK.test(line)) continue
-    if (HEADING.test(line)) blockLines = BLOCK_LINES
+    if (isHeading(line.trim())) blockLines = BLOCK_LINES
     let before = ''
     for (const [sentence] of line.matchAll(SENTENCE)) {
       const trimmed = sentence.trim()
@@ -90,3 +84,7 @@ const PLAIN_WORD =
 
 const lineWith = (text: string, part: string | undefined): string =>
   part === undefined ? '' : (text.split('\n').find((line) => line.includes(part)) ?? '')
+
+/** Whether a line marks the lines after it: a heading, a label or an opening tag. */
+const isHeading = (line: string): boolean =>
+  /^(?:#{1,6}\s|[-=*#]{2})/.test(line) || /[:：]$/.test(line) || /^[<[]/.test(line)

@@ -31,7 +31,7 @@ const KNOWN_WORD_IN_QUERY = 10
 /** The same for a segment of the path, which often names the subject of the request. */
 const KNOWN_IN_PATH = 24
 const KNOWN_NUMBER = /\d{5,}/g
-const EMAIL = /[^\s@/]+(?:@|%40)[^\s@/]+\.[a-z]{2,}/i
+const EMAIL = /(?:@|%40)[^\s@/.]{1,63}\.[a-z]{2}/i
 const SHORT_SEGMENTS = 8
 const PATH_WORDS = 4
 
@@ -81,7 +81,7 @@ function isRandom(word: string): boolean {
   if (/^\d+$/.test(word)) return word.length >= NUMBER_DIGITS
   if (word.length > WORD_CHARS) return true
   // Names of functions and classes mix capitals and small letters, but rarely digits.
-  if (word.length < RANDOM_CHARS || !/\d.*\d/.test(word)) return false
+  if (word.length < RANDOM_CHARS || word.replace(/\D+/g, '').length < 2) return false
   let changes = 0
   for (let at = 1; at < word.length; at++) if (kindOf(word, at) !== kindOf(word, at - 1)) changes++
   return changes / word.length >= RANDOM_CHANGES
