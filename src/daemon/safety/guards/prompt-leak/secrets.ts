@@ -21,6 +21,7 @@ const REFERS_BACK_CHARS = 80
 /** Matches a line that ends a marked block. */
 const BLOCK_END = /^\s*(?:$|#{1,6}\s|<\/|\[\/|\[?end\b|[-=*#]{3,})/i
 const BLOCK_LINES = 200
+const CLOSING = /^\s*(?:<\/|\[\/|\[?end\b)/i
 
 const LABEL = String.raw`(?:pass(?:word|phrase|code|wort)|kennwort|contraseña|mot de passe|senha|secret(?: \w+)?|code ?word|(?:access|partner|discount|promo|voucher|master|unlock|admin|security|internal|secret)? ?(?:code|key|token|pin)|api[ _-]?key|codewort|schlüssel|密码|口令|パスワード|пароль)`
 /** Matches the value after a label such as `password:`. A value in quotation marks may contain spaces. */
@@ -63,7 +64,7 @@ export function markedSecrets(instructions: string): MarkedSecrets {
         continue
       }
     }
-    if (!MARK.test(line)) continue
+    if (CLOSING.test(line) || !MARK.test(line)) continue
     if (isHeading(line.trim())) blockLines = BLOCK_LINES
     let before = ''
     for (const [sentence] of line.matchAll(SENTENCE)) {
@@ -87,4 +88,4 @@ const lineWith = (text: string, part: string | undefined): string =>
 
 /** Whether a line marks the lines after it: a heading, a label or an opening tag. */
 const isHeading = (line: string): boolean =>
-  /^(?:#{1,6}\s|[-=*#]{2})/.test(line) || /[:：]$/.test(line) || /^[<[]/.test(line)
+  /^(?:#{1,6}\s|[-=*#]{2})/.test(line) || /[:：]$/.test(line) || (/^[<[]/.test(line) && !line.includes('</'))
