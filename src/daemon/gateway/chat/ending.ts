@@ -4,9 +4,8 @@ import type { AnswerSoFar } from '../../metering/usage/counts.ts'
 import { type ChatPart, mayPass, type Outcome, ProviderError } from '../../models/provider.ts'
 import { flatLabel } from '../../platform/http/error-response.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
-import type { AnswerGuard } from '../../safety/guards/stream/answer-guard.ts'
+import { type AnswerGuard, LEAK_CATEGORIES } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
-import { CATEGORIES } from '../../safety/guards/stream/request-guards.ts'
 import type { Opened } from '../governed/failover.ts'
 import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer-contract.ts'
 import type { Begun } from './begin-answer.ts'
@@ -133,8 +132,12 @@ function toFault(error: GatewayError): AnswerFault {
 const BLOCKED_MESSAGE = 'Blocked: the answer contains data that a rule forbids. The rest of the answer is withheld.'
 
 function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedVerdict {
-  const leak = hits.find(({ guard, action }) => action === 'block' && CATEGORIES.has(guard))
-  return { verdict: 'BLOCK', attack_category: category ?? CATEGORIES.get(leak?.guard ?? '') ?? null, trace_id: traceId }
+  const leak = hits.find(({ guard, action }) => action === 'block' && LEAK_CATEGORIES.has(guard))
+  return {
+    verdict: 'BLOCK',
+    attack_category: category ?? LEAK_CATEGORIES.get(leak?.guard ?? '') ?? null,
+    trace_id: traceId,
+  }
 }
 
 /**

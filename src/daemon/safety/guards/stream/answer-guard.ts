@@ -10,7 +10,16 @@ import type { GuardedRequest } from '../request/request-screening.ts'
 import { type AnswerShield, shieldAnswer } from './answer-shield.ts'
 import { Channel, type ChannelRules } from './channel.ts'
 import { createOutputGuard, type OutputGuard } from './output-guard.ts'
-import { armCanaries, armLeaks, armUrls, LEAK_CATEGORY, LEAK_GUARD, leaksFor } from './request-guards.ts'
+import {
+  armCanaries,
+  armLeaks,
+  armUrls,
+  CANARY,
+  CANARY_LEAK,
+  LEAK_CATEGORY,
+  LEAK_GUARD,
+  leaksFor,
+} from './request-guards.ts'
 import type { TextFormat } from './text-view.ts'
 
 /** The guards that screen a model's response before the client receives the response. */
@@ -34,6 +43,12 @@ export type AnswerGuard = {
    */
   incidents(): GuardIncident[]
 }
+
+/** The category that a rejection reports, by the guard that blocked the answer. */
+export const LEAK_CATEGORIES: ReadonlyMap<string, string> = new Map([
+  [CANARY, CANARY_LEAK],
+  [LEAK_GUARD, LEAK_CATEGORY],
+])
 
 type AnswerGuardDeps = { guards: Pick<Guards, 'scanner' | 'preparedPrompt'>; clock: Clock }
 

@@ -18,11 +18,6 @@ export const CANARY_LEAK = 'canary_leak'
 export const LEAK_GUARD = 'prompt_leak'
 export const LEAK_CATEGORY = 'prompt_leaking'
 const URL_GUARD = 'urls'
-/** The category that a rejection reports for a guard. */
-export const CATEGORIES: ReadonlyMap<string, string> = new Map([
-  [CANARY, CANARY_LEAK],
-  [LEAK_GUARD, LEAK_CATEGORY],
-])
 
 /** A detector that is created for one request. `acts`: it may change or block the answer. */
 export type OwnGuard = { acts: boolean; armed: ArmedDetector; incidentsOf(hits: readonly GuardHit[]): GuardIncident[] }
