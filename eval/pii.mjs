@@ -1,6 +1,7 @@
 // Measures detection of personal data: precision and recall per set and type, and false positives on texts without
 // personal data.
 // Run: npm run eval -- pii
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createPiiDetector } from '../dist/daemon/safety/guards/pii/detector.js'
@@ -94,6 +95,9 @@ const BENIGN_SETS = ['injection/oss-code', 'injection/oss-docs', 'secrets/lockfi
  */
 const PUBLISHED = { 'presidio-synth-v2': 'Presidio default 0.618, tuned with a transformer 0.845' }
 const OVERLAP = 0.5
+/** Sets whose exact borders are measured as well, and the overlap for this. */
+const STRICT_SETS = ['presidio-synth-v2', 'presidio-generated-large']
+const STRICT_OVERLAP = 0.9
 
 /** Prints the tables and returns the figures of each set, by name. */
 export async function evaluatePii({ dir, sets, steps, print }) {
@@ -103,11 +107,13 @@ export async function evaluatePii({ dir, sets, steps, print }) {
   const printRow = (set, type, score) => print(row([set, type, score.expected, ...scoreCells(score)]))
   print(row(['set', 'type', 'count', 'precision', 'recall', 'F1', 'F2']))
   for (const name of SPAN_SETS.filter(isSelected)) {
-    const found = evaluateSpans(readRows(dir, `pii/${name}`), detector, steps ? print : undefined)
+    const rows = readRows(dir, `pii/${name}`)
+    const found = evaluateSpans(rows, detector, steps ? print : undefined)
     figures[name] = found
     for (const [type, score] of Object.entries(found.types)) printRow(name, type, score)
     printRow(name, 'all types', found.all)
     printRow(name, 'by word, any type', found.words)
+    if (STRICT_SETS.includes(name)) figures[name].strict = evaluateStrict(name, rows, detector, printRow)
     print(`  ${found.microsecondsPerKb.toFixed(1)} µs/KB${PUBLISHED[name] ? ` · ${PUBLISHED[name]} (F2)` : ''}`)
   }
   for (const [name, types] of Object.entries(VALUE_TYPES).filter(([name]) => isSelected(name))) {
@@ -157,7 +163,34 @@ function entityKinds() {
   return [['default', undefined], ...kinds, ['all', 'all']]
 }
 
-function evaluateSpans(rows, detector, print) {
+/**
+ * Measures with STRICT_OVERLAP: every type, and all types for three parts of the rows. Rules were chosen on the half
+ * "chosen on", so the half "held out" shows the quality on new texts. Both halves share the templates of the set.
+ */
+function evaluateStrict(name, rows, detector, printRow) {
+  const isFirstHalf = (text) => createHash('sha256').update(String(text)).digest()[0] % 2 === 0
+  const all = evaluateSpans(rows, detector, null, STRICT_OVERLAP)
+  for (const [type, score] of Object.entries(all.types)) printRow(`${name} @0.9`, type, score)
+  const parts = {
+    'all types': all.all,
+    'chosen on': evaluateSpans(
+      rows.filter(({ text }) => isFirstHalf(text)),
+      detector,
+      null,
+      STRICT_OVERLAP,
+    ).all,
+    'held out': evaluateSpans(
+      rows.filter(({ text }) => !isFirstHalf(text)),
+      detector,
+      null,
+      STRICT_OVERLAP,
+    ).all,
+  }
+  for (const [part, score] of Object.entries(parts)) printRow(`${name} @0.9`, part, score)
+  return { types: all.types, ...parts }
+}
+
+function evaluateSpans(rows, detector, print, least = OVERLAP) {
   const types = {}
   const words = newScore()
   const findings = rows.map(({ text }) => detector.find(text))
@@ -167,18 +200,23 @@ function evaluateSpans(rows, detector, print) {
     for (const span of known) {
       const score = scoreOf(types, scoredAs(span.type))
       score.expected++
-      if (found.some((each) => TYPES[span.type].includes(each.type) && overlap(each, span) >= OVERLAP)) score.recalled++
+      if (found.some((each) => TYPES[span.type].includes(each.type) && overlap(each, span) >= least)) score.recalled++
       else print?.(`  missed ${span.type} «${span.value}» in «${around(text, span)}»`)
     }
     for (const each of found) {
       const score = scoreOf(types, scoredAs(each.type))
       score.found++
-      if (spans.some((span) => TYPES[span.type]?.includes(each.type) && overlap(each, span) >= OVERLAP)) score.right++
+      if (spans.some((span) => TYPES[span.type]?.includes(each.type) && overlap(each, span) >= least)) score.right++
       else print?.(`  wrong ${each.type} «${text.slice(each.start, each.end)}» in «${around(text, each)}»`)
     }
     countWords(text, spans, found, words)
   }
-  return { types, all: sum(Object.values(types)), words, microsecondsPerKb: microsecondsPerKb(rows, detector) }
+  return {
+    types,
+    all: sum(Object.values(types)),
+    words,
+    microsecondsPerKb: print === null ? undefined : microsecondsPerKb(rows, detector),
+  }
 }
 
 /** Returns the name under which a set's type and our matching entity are both counted. */

@@ -15,6 +15,12 @@ export const PII_WORST = [
   'born on 4 May 1985 ',
   'Via Roma Via Roma Via 1 ',
   'Mr. Smith Anna ',
+  '12 Station Road\nLeeds, ',
+  'the corner of A Street and ',
+  'Anna Schmidt\nengineer\n',
+  'my name is anna ',
+  '我叫王小明先生',
+  'اسمي محمد ',
   'a@',
   'A',
 ]

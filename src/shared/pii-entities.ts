@@ -56,7 +56,7 @@ export const PII_ENTITIES = [
   entity('DATE', 'heuristic', false, 'Any calendar date', '12 March 2021'),
   entity('AGE', 'heuristic', false, 'Age of a person', '42 years old'),
   entity('PERSON', 'heuristic', false, 'Name of a person', 'Maria Schneider'),
-  entity('TITLE', 'heuristic', false, 'Form of address', 'Mrs.'),
+  entity('TITLE', 'heuristic', false, 'Form of address, or the job below a name', 'Mrs.'),
   entity('ADDRESS', 'heuristic', false, 'Postal address', '12 Station Road, Leeds'),
   entity('LOCATION', 'heuristic', false, 'Country, region or city', 'Portugal'),
   entity('ORGANIZATION', 'heuristic', false, 'Company or institution', 'Miller & Sons Ltd'),

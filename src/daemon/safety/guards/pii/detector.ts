@@ -5,10 +5,13 @@ import { addressRecognizer } from './addresses.ts'
 import { dateRecognizer } from './dates.ts'
 import { emailRecognizer, openEmailFrom } from './emails.ts'
 import { identityRecognizer } from './identity.ts'
+import { jobTitleRecognizer } from './job-titles.ts'
+import { lowerNameRecognizer } from './lower-names.ts'
 import { networkRecognizer } from './network.ts'
 import { phoneRecognizer } from './phones.ts'
 import { properNameRecognizer } from './proper-names.ts'
 import { Digits, type Recognizer } from './recognizer.ts'
+import { scriptNameRecognizer } from './script-names.ts'
 
 export type PiiDetectorOptions = {
   /**
@@ -36,6 +39,9 @@ export function createPiiDetector({ entities, regions = [] }: PiiDetectorOptions
     dateRecognizer,
     addressRecognizer,
     properNameRecognizer,
+    lowerNameRecognizer,
+    jobTitleRecognizer,
+    scriptNameRecognizer,
   ].filter((each) => each.entities.some((entity) => wanted.has(entity)))
   const read = remembering((text) => scan(text, recognizers, wanted))
   return {

@@ -4,7 +4,7 @@ import { type Digits, isDigit, isWordCode, type Recognizer, type Report, wordSta
 const URL_CHARS = 2_000
 const SCHEMES = new Set(['http', 'https', 'ftp'])
 const BARE_URL = 'www.'
-const HOST = /^(?:[\p{L}\d-]{1,63}\.){1,10}[\p{L}\d-]{2,63}(?![\p{L}\d-])|^(?:\d{1,3}\.){3}\d{1,3}|^localhost\b/u
+const HOST = /^(?:[\p{L}\d-]{1,63}\.){1,10}[\p{L}\d-]{2,63}(?![\p{L}\d-])|^(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}/u
 const URL_BEGINNINGS = /(?<!\w)(?:https?:?\/?|ftp:?\/?|www)$/i
 
 const IPV4 = /(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)/y
@@ -88,7 +88,12 @@ function scanIpv4(text: string, digits: Digits, report: Report): number {
       IPV4.lastIndex = digit
       const address = IPV4.exec(text)?.[0]
       const isVersion = /(?:\bv|version|ver\.|release)[ :=]{0,2}$/i.test(text.slice(Math.max(0, digit - 10), digit))
-      if (address !== undefined && !isVersion && ipaddr.IPv4.isValidFourPartDecimal(address)) {
+      if (
+        address !== undefined &&
+        !isVersion &&
+        ipaddr.IPv4.isValidFourPartDecimal(address) &&
+        !isOwnMachine(address)
+      ) {
         report(digit, digit + address.length, 'IP_ADDRESS', 0.9)
       }
     }
@@ -117,6 +122,11 @@ function scanIpv6(text: string, report: Report): number {
     if (isLikelyIpv6(text.slice(start, end))) report(start, end, 'IP_ADDRESS', 0.9)
   }
   return open
+}
+
+/** Whether the address is 127.x.x.x or 0.0.0.0, which every machine has. It identifies no person. */
+function isOwnMachine(address: string): boolean {
+  return address.startsWith('127.') || address === '0.0.0.0'
 }
 
 /**

@@ -130,3 +130,9 @@ export function isAlone(text: string, start: number, end: number): boolean {
 function isLineBreak(character: string | undefined): boolean {
   return character === undefined || character === '\n' || character === '\r'
 }
+
+/** Returns the start of the next line, or -1 if there is no further line. */
+export function lineAfter(text: string, at: number): number {
+  const end = text.indexOf('\n', at)
+  return end < 0 ? -1 : end + 1
+}

@@ -17,5 +17,8 @@ ul ulica aleja al os strada bulevardul ulitsa prospekt utca
 export const STREET_ENDINGS =
   /(?:\p{L}{2}(?:str\.?|straße|strasse|weg|gasse|platz|allee|damm|gatan|vägen|gränd|veien|vegen|gata|vej|gade|stræde|katu|tie|polku|kuja|straat|laan|plein|gracht|kade))$/u
 
+/** Street types that are certain even in lower case: "way", "court" and "row" are everyday words. */
+export const STREET_WORDS = wordSet('street st road rd avenue ave boulevard blvd lane ln')
+
 /** Words that mark the following number as part of an address. */
 export const UNIT_WORDS = wordSet('apt apartment suite ste flat room rm floor unit box psc postfach apartado bp')
