@@ -27,9 +27,9 @@ const WARM_UP_ROUNDS = 2
 const FIRST_TOKENS = 2_000
 /** Policies under which prose is streamed. `public` inspects nothing. `gdpr` needs a provider in Europe. */
 const LIVE_POLICIES = ['public', 'internal-strict', 'confidential', 'hipaa', 'pci-dss', 'with-source-code']
-/** The interval between tokens at 50 tokens per second, the speed of many models. */
-const LIVE_INTERVAL_MS = 20
-const LIVE_CHARS = 1_000
+/** A short answer of prose, as a user reads it: one word every 25 ms, the speed of many models. */
+const LIVE_INTERVAL_MS = 25
+const LIVE_WORDS = 70
 /** A text that has no line breaks, personal data or secrets. */
 const PROSE =
   'the tide went out slowly and left the boats lying on their sides while we sat on the wall and talked about what to do ' +
@@ -176,9 +176,8 @@ async function startGateway(session, upstream) {
 
 /** Streams the same prose under each policy. The first run warms up the JIT and is dropped. */
 async function measureLive({ post, requestUnder }, upstream) {
-  const chunks = PROSE.repeat(Math.ceil(LIVE_CHARS / PROSE.length))
-    .slice(0, LIVE_CHARS)
-    .match(TOKENS)
+  const words = PROSE.match(/\S+\s*/g)
+  const chunks = Array.from({ length: LIVE_WORDS }, (_, at) => words[at % words.length])
   upstream.shape.intervalMs = LIVE_INTERVAL_MS
   upstream.shape.chunks = () => chunks
   const seen = []
@@ -187,9 +186,17 @@ async function measureLive({ post, requestUnder }, upstream) {
     await post(`/${policy}/activate`)
     const live = await watch(requestUnder({}))
     if (live.pieces === 0) throw new BenchError(`no text arrived under ${policy}`)
-    seen.push({ policy, tokens: chunks.length, ...live })
+    seen.push({ policy, ...live })
   }
   return seen.slice(1)
+}
+
+function printLive(live) {
+  console.log(`\nStream of prose, ${LIVE_WORDS} words, one every ${LIVE_INTERVAL_MS} ms:\n`)
+  const rows = live.map(({ policy, firstMs, pieces, longestGapMs }) => {
+    return [policy, figure(firstMs), `${pieces}`, figure(longestGapMs)]
+  })
+  console.log(`${table(['policy', 'first text, ms', 'pieces', 'longest gap, ms'], rows)}\n`)
 }
 
 /** @returns CPU µs of the gateway per answer of 100,000 characters */
@@ -237,10 +244,11 @@ async function firstTokens() {
   }
 }
 
-export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
+export async function benchGuards({ rounds, quick, noBuild, dataDir, part }) {
   if (!noBuild) buildProject()
   const machine = describeMachine(dataDir)
-  const turns = await withSession({ dataDir }, (session) => benchTurns(session, { quick }))
+  if (part !== undefined && part !== 'live') throw new BenchError(`--part must be live, not ${part}`)
+  const turns = part ? undefined : await withSession({ dataDir }, (session) => benchTurns(session, { quick }))
   const runs = []
   let live = []
   await withSession({ dataDir }, async (session) => {
@@ -248,10 +256,10 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
     try {
       const gateway = await startGateway(session, upstream)
       // Warm-up: V8 compiles on other threads for several seconds, and this counts as CPU time.
-      for (let round = 0; round < WARM_UP_ROUNDS; round++) {
+      for (let round = 0; !part && round < WARM_UP_ROUNDS; round++) {
         for (const kase of CASES) for (const way of ['plain', 'guarded']) await measure(gateway, upstream, kase, way)
       }
-      for (let round = 0; round < (rounds ?? (quick ? QUICK_ROUNDS : FULL_ROUNDS)); round++) {
+      for (let round = 0; !part && round < (rounds ?? (quick ? QUICK_ROUNDS : FULL_ROUNDS)); round++) {
         for (const kase of CASES) {
           for (const way of round % 2 ? ['guarded', 'plain'] : ['plain', 'guarded']) {
             const cpuUs = await measure(gateway, upstream, kase, way)
@@ -265,6 +273,11 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
       upstream.server.close()
     }
   })
+  if (part) {
+    console.log(`${machineLine(machine)}\n`)
+    printLive(live)
+    return { machine, live }
+  }
   const first = await firstTokens()
   const cpuOf = (name, way) =>
     median(runs.filter((run) => run.case === name && run.way === way).map(({ cpuUs }) => cpuUs))
@@ -278,11 +291,7 @@ export async function benchGuards({ rounds, quick, noBuild, dataDir }) {
     `Delay of the first token: ${figure(first.workMsP50, 3)} ms of work at p50, ${figure(first.workMsP99, 3)} ms at p99; ` +
       `further tokens that must arrive first: ${first.tokensP50} at p50, ${first.tokensP99} at p99.`,
   )
-  console.log(`\nStream of prose, ${LIVE_CHARS} characters, a token every ${LIVE_INTERVAL_MS} ms:\n`)
-  const liveRows = live.map(({ policy, tokens, firstMs, pieces, longestGapMs }) => {
-    return [policy, `${tokens}`, figure(firstMs), `${pieces}`, figure(longestGapMs)]
-  })
-  console.log(`${table(['policy', 'tokens sent', 'first text, ms', 'pieces', 'longest gap, ms'], liveRows)}\n`)
+  printLive(live)
   printTurns(turns)
   return { machine, runs, first, live, turns }
 }

@@ -16,7 +16,8 @@ modes
   webhooks          deliveries compared with a bare loop of POSTs, and the effect of bad endpoints on others
   ingest            chat latency while large and hostile files are indexed; speed and memory of indexing
   vectors           search in 100,000 vectors on SQLite, with and without sqlite-vec
-  guards            CPU of streams with and without output guards, delay of the first token
+  guards            CPU of streams with and without output guards; first text and pieces under each policy
+  fresh             CPU per request under each policy, with texts that never repeat
   stalls            how long the most expensive requests and answers block the event loop
   names             latency of one provider while the lookups of another provider hang
   shares            latency of one tenant and of administration while another tenant holds all that it can
@@ -33,7 +34,8 @@ options
   --entries N       logs: number of entries; 10,000,000 need 25 GB and 20 minutes to write
   --store DIR       logs: keep the store in this directory; a later run uses it, or continues an interrupted one
   --part NAME       ingest: only small (documents of one passage), chat (latency) or large (1 GB, memory);
-                    evidence: only requests or checks; stalls: only cases whose name contains NAME
+                    evidence: only requests or checks; stalls: only cases whose name contains NAME;
+                    guards: only live (streams of prose under each policy)
   --against DIR     builds: a built checkout; may be repeated
   --out FILE        write all figures as JSON
   --no-build        use dist/ as it is
@@ -51,6 +53,7 @@ const MODES = {
   ingest: async () => (await import('./ingest.mjs')).benchIngest,
   vectors: async () => (await import('./vectors.mjs')).benchVectors,
   guards: async () => (await import('./guards.mjs')).benchGuards,
+  fresh: async () => (await import('./fresh.mjs')).benchFresh,
   stalls: async () => (await import('./stalls.mjs')).benchStalls,
   names: async () => (await import('./names.mjs')).benchNames,
   shares: async () => (await import('./shares.mjs')).benchShares,

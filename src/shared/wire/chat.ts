@@ -266,10 +266,16 @@ export const FailoverAttempt = z.object({
 export type FailoverAttempt = z.infer<typeof FailoverAttempt>
 
 /**
- * Content that a guard withheld from the model. The prompt shield withholds tool results and passages, while blocking
- * rules withhold only passages.
+ * Content that a guard withheld from the model. The prompt shield withholds tool results, documents, definitions of
+ * tools and passages, while blocking rules withhold only passages.
  */
-const Withheld = z.object({ tool_results: z.int(), passages: z.int() })
+const Withheld = z.object({
+  tool_results: z.int(),
+  passages: z.int(),
+  documents: z.int().optional().meta({ description: 'Present only if documents in messages were withheld' }),
+  tools: z.int().optional().meta({ description: 'Present only if definitions of tools were withheld' }),
+})
+export type Withheld = z.infer<typeof Withheld>
 
 /** The prompt shield policy that the gateway applied to a request. */
 export const AppliedShieldPolicy = z

@@ -14,6 +14,11 @@ const POLICY_MODES = ['monitor', 'enforce'] as const
 export const POLICY_ACTIONS = ['log', 'mask', 'remove', 'tokenize', 'block'] as const
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
 const CANARY_ACTIONS = ['log', 'redact', 'block'] as const
+/** What happens to an answer that quotes secret parts of its system prompt. */
+export const PROMPT_LEAK_ACTIONS = ['flag', 'redact', 'block'] as const
+/** What happens to addresses of unknown hosts in an answer, in ascending order of severity. */
+export const URL_ACTIONS = ['allow', 'log', 'neutralise', 'block'] as const
+const URL_LINKS = ['data', 'all'] as const
 export const POLICY_DIRECTIONS = ['input', 'output', 'both'] as const
 
 const section = <Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) =>
@@ -129,6 +134,22 @@ export const PolicyDocument = section('policy', {
   canary: section('canary', {
     enabled: flag('canary.enabled').default(false),
     action: oneOf('canary.action', CANARY_ACTIONS).default('block'),
+  }).prefault({}),
+  promptLeak: section('promptLeak', {
+    action: oneOf('promptLeak.action', PROMPT_LEAK_ACTIONS).default('flag').meta({
+      description:
+        'The action on an answer that quotes secret parts of its system prompt, or any part if a user asked for it. `flag`: the prompt shield records an incident',
+    }),
+  }).prefault({}),
+  urls: section('urls', {
+    unknownHosts: oneOf('urls.unknownHosts', URL_ACTIONS).default('allow').meta({
+      description:
+        'The action on addresses in answers and tool arguments that load pictures from, or carry data to, hosts outside of urls.allowHosts',
+    }),
+    links: oneOf('urls.links', URL_LINKS).default('data').meta({
+      description: '`all`: the action applies to every address of an unknown host, also without data',
+    }),
+    allowHosts: setOf('urls.allowHosts', host).default([]),
   }).prefault({}),
   serverTools: section('serverTools', {
     allowed: flag('serverTools.allowed')

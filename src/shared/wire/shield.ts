@@ -18,6 +18,7 @@ export const SHIELD_CATEGORIES = {
   role_hijack: 'Hijacking of the role',
   data_extraction: 'Extraction of data',
   indirect_injection: 'Injection through documents or tools',
+  tool_poisoning: 'Hidden instructions in the definition of a tool',
   obfuscation: 'Hidden instructions',
 } as const
 export type ShieldCategory = keyof typeof SHIELD_CATEGORIES
@@ -57,7 +58,9 @@ const policyFields = {
     })
     .meta({ description: 'The strictest verdict that a category may get: LOG keeps it from being blocked' }),
   scanInput: flag('scanInput'),
-  scanRetrieved: flag('scanRetrieved').meta({ description: 'Passages of knowledge bases and results of tools' }),
+  scanRetrieved: flag('scanRetrieved').meta({
+    description: 'Passages of knowledge bases, documents in messages, and results and definitions of tools',
+  }),
   scanOutput: flag('scanOutput'),
   allowOptOut: flag('allowOptOut').meta({ description: 'False overrides a key that permits it' }),
   judgeModel: ModelId.nullable().meta({ description: 'The model that the layer `llm` calls' }),

@@ -4,7 +4,7 @@ import type { AnswerSoFar } from '../../metering/usage/counts.ts'
 import { type ChatPart, mayPass, type Outcome, ProviderError } from '../../models/provider.ts'
 import { flatLabel } from '../../platform/http/error-response.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
-import { type AnswerGuard, CANARY, CANARY_LEAK } from '../../safety/guards/stream/answer-guard.ts'
+import { type AnswerGuard, LEAK_CATEGORIES } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import type { Opened } from '../governed/failover.ts'
 import { type Answer, type AnswerFault, type BlockedVerdict, FINISH, type Finish } from './answer-contract.ts'
@@ -135,8 +135,12 @@ function toFault(error: GatewayError): AnswerFault {
 const BLOCKED_MESSAGE = 'Blocked: the answer contains data that a rule forbids. The rest of the answer is withheld.'
 
 function toVerdict({ category, hits }: OutputBlocked, traceId: string): BlockedVerdict {
-  const isCanary = hits.some(({ guard, action }) => guard === CANARY && action === 'block')
-  return { verdict: 'BLOCK', attack_category: category ?? (isCanary ? CANARY_LEAK : null), trace_id: traceId }
+  const leak = hits.find(({ guard, action }) => action === 'block' && LEAK_CATEGORIES.has(guard))
+  return {
+    verdict: 'BLOCK',
+    attack_category: category ?? LEAK_CATEGORIES.get(leak?.guard ?? '') ?? null,
+    trace_id: traceId,
+  }
 }
 
 /**

@@ -5,6 +5,7 @@ import type { GovernedDeps } from '../governed/deps.ts'
 import type { Opened } from '../governed/failover.ts'
 import type { GovernedInput } from '../governed/input.ts'
 import type { Running } from '../governed/operation.ts'
+import type { Screened } from '../governed/screen.ts'
 import type { Envelope } from './answer-contract.ts'
 import type { Grounded } from './ground-call.ts'
 
@@ -21,7 +22,7 @@ export function toEnvelope(
   { clock, receipts }: Pick<GovernedDeps, 'clock' | 'receipts'>,
   { changed = [], dropped = [], retrieved = NOTHING_RETRIEVED }: Notices & { retrieved?: Retrieved } = {},
 ): Envelope {
-  const { chain, conversationId, index, policy, shield, withheldToolResults } = screened
+  const { chain, conversationId, index, policy, shield, withheld } = screened
   const { ragEnabled, documentsRetrieved, withheldPassages, sources } = retrieved
   return {
     id: context.requestId,
@@ -36,9 +37,7 @@ export function toEnvelope(
       smltp_policy_source: policy.source,
       smltp_policy_hash: policy.hash,
       prompt_shield_policy: shield ? toShownShield(shield) : null,
-      ...(withheldToolResults + withheldPassages > 0 && {
-        withheld: { tool_results: withheldToolResults, passages: withheldPassages },
-      }),
+      ...(isAnyWithheld(withheld, withheldPassages) && { withheld: { ...withheld, passages: withheldPassages } }),
       served_model: attempt.modelId,
       requested_model: chain.requestedModel,
       ...(modelsOf(chain).length > 1 && {
@@ -57,3 +56,6 @@ export function toEnvelope(
     },
   }
 }
+
+const isAnyWithheld = ({ tool_results: results, documents = 0, tools = 0 }: Screened['withheld'], passages: number) =>
+  results + documents + tools + passages > 0

@@ -1,5 +1,6 @@
 import { newTraceId } from '../../../shared/ids.ts'
 import type { Clock } from '../../../shared/time.ts'
+import type { Withheld } from '../../../shared/wire/chat.ts'
 import { type FilePart, type Message, type NativePart, withSystemText } from '../../models/conversation.ts'
 import type { Guards } from '../../safety/guards/guards.ts'
 import {
@@ -26,8 +27,8 @@ export type Screened<Input extends GovernedInput = GovernedInput> = Admitted & {
   guarded: GuardedRequest
   /** The origin that is recorded with incidents. */
   origin: IncidentOrigin
-  /** The number of tool results that were replaced by a notice. */
-  withheldToolResults: number
+  /** The numbers of texts that were replaced by a notice. */
+  withheld: Pick<Withheld, 'tool_results' | 'documents' | 'tools'>
   /** The types of files that were replaced by their redacted text. Undefined without files. */
   replacedFiles?: readonly string[] | undefined
 }
@@ -55,26 +56,35 @@ export async function screen<Input extends GovernedInput>(
   const origin = { caller, requestId, endpoint: path, traceId, policy: canonical, conversationId, model: null }
   const promptText = { system: conversation.system, messages: conversation.messages, options }
   const guarded = await inspectRequest(promptText, { policy, shield, caller, signal }, guards)
-  const { redacted, isBlocked, incidents, attack, results, rules, canaries } = guarded
-  const found = [...incidents, ...(attack ? [attack] : []), ...(results?.unreported ?? [])]
+  const { redacted, isBlocked, incidents, attack, results, tools, rules, canaries } = guarded
+  const newTools = (tools?.found ?? []).filter(({ key }) => !guards.reportedResults.has(key))
+  const found = [
+    ...incidents,
+    ...(attack ? [attack] : []),
+    ...(results?.unreported ?? []),
+    ...newTools.map(({ incident }) => incident),
+  ]
   const facts: Facts = {
     unreadFiles: files?.facts.unreadFiles,
     inspectors: inspectorsOf({ rules, policy, isShielded: shield !== undefined && !isBlocked }),
     incidents: [
       ...(files?.facts.incidents ?? []),
       ...incidents,
-      ...[attack, results?.worst].filter((one) => one !== undefined),
+      ...[attack, results?.worst, tools?.worst].filter((one) => one !== undefined),
     ],
     found: [
       ...(files?.facts.found ?? []),
       ...(found.length === 0 ? [] : [incidentRecords(found, origin, clock.now())]),
     ],
   }
+  const markReported = (): void => {
+    for (const { key } of newTools) guards.reportedResults.set(key, true)
+  }
   if (isBlocked) return { facts, refusal: { error: contentBlocked(incidents, traceId) } }
   if (attack?.enforced && attack.action === 'block')
     return { facts, refusal: { error: promptBlocked(attack.category, traceId) } }
   return {
-    facts: results ? { ...facts, whenDurable: [results.markReported] } : facts,
+    facts: results ? { ...facts, whenDurable: [results.markReported, markReported] } : facts,
     value: {
       input,
       caller,
@@ -88,10 +98,14 @@ export async function screen<Input extends GovernedInput>(
         system: canaries ? withSystemText(redacted.system, canaries.instruction) : redacted.system,
         messages: results ? results.withhold(redacted.messages) : redacted.messages,
       },
-      options: redacted.options,
+      options: tools?.options ?? redacted.options,
       guarded,
       origin,
-      withheldToolResults: results?.withheld ?? 0,
+      withheld: {
+        tool_results: results?.withheld ?? 0,
+        ...(results?.withheldDocuments && { documents: results.withheldDocuments }),
+        ...(tools?.withheld && { tools: tools.withheld }),
+      },
       ...(files && { replacedFiles: replacedIn(conversation.messages, redacted.messages) }),
     },
   }

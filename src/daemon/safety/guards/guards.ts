@@ -12,6 +12,8 @@ import { createJudge } from '../prompt-shield/judge.ts'
 import type { ShieldModel } from '../prompt-shield/model/shield-model.ts'
 import { createShieldScanner, type ShieldModelLevels, type ShieldScanner } from '../prompt-shield/scanner.ts'
 import { type Canaries, canaryInstruction, liveCanaries } from './canary/marker.ts'
+import { createPromptCache, type PreparedPrompt } from './prompt-leak/detector.ts'
+import type { Poison } from './request/tool-poisoning.ts'
 import { createTenantRules, type TenantRules } from './rules/tenant-rules.ts'
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
 
@@ -28,7 +30,11 @@ export type Guards = {
    * results, and these hashes prevent duplicate reports.
    */
   reportedResults: LRUCache<string, true>
+  /** The results of scans of tool definitions, which each request of a conversation repeats. */
+  knownDefinitions: LRUCache<string, { poison: Poison | undefined }>
   pseudonymKey: KeyObject
+  /** Indexes a system prompt, to find quotations of it. */
+  preparedPrompt(instructions: string): PreparedPrompt
   /** Returns the current canaries of an API key. */
   canariesOf(apiKeyId: string): Canaries
 }
@@ -44,6 +50,7 @@ export type GuardsDeps = {
 }
 
 const REPORTED_RESULTS = 10_000
+const DEFINITIONS_CACHED = 10_000
 
 export function createGuards({
   db,
@@ -66,7 +73,9 @@ export function createGuards({
     shieldPolicies,
     scanner: createShieldScanner({ clock, log, judge: createJudge({ providers, clock, log }), model: shieldModel }),
     reportedResults: new LRUCache({ max: REPORTED_RESULTS }),
+    knownDefinitions: new LRUCache({ max: DEFINITIONS_CACHED }),
     pseudonymKey: masterKey.keyFor('pseudonyms'),
+    preparedPrompt: createPromptCache(),
     canariesOf(apiKeyId) {
       const live = liveCanaries(canaryKey, apiKeyId, new Date(clock.now()))
       return { live, instruction: canaryInstruction(live[0]) }

@@ -4,6 +4,7 @@ import type { Detector, Effort, Finding } from './detection.ts'
 import { maskOf, typeMaskOf } from './pii/mask.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
 import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'
+import { urlReplacement } from './urls/detector.ts'
 import type { Range } from './view/mapped-text.ts'
 
 /**
@@ -17,6 +18,8 @@ export type ArmedDetector = {
   guard: string
   detector: Omit<Detector, 'find'> & { find(text: string): Found[] }
   actionOf(type: string): PolicyAction
+  /** True if pseudonyms may be restored to values that this detector finds, because the request contained the values. */
+  readonly allowsRestored?: true
 }
 
 /** The number of findings of a type, and the action taken. Hits never contain the value. */
@@ -150,7 +153,7 @@ function replacementOf(
   if (action === 'tokenize' && pseudonyms) return pseudonyms.of(type, value)
   // Blocked text is never sent. Removing its values is a second line of defence.
   if (action === 'remove' || action === 'block') return REMOVED
-  return isDecoded ? typeMaskOf(type) : maskOf(type, value)
+  return urlReplacement(type) ?? (isDecoded ? typeMaskOf(type) : maskOf(type, value))
 }
 
 /** Applies edits. The edits must be ordered and disjoint. */

@@ -30,24 +30,29 @@ export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
   builtIn('Internal', 'The default: personal data and secrets are recorded, and the text stays unchanged.', {
     pii: { enabled: true, action: 'log' },
     dlp: { enabled: true, action: 'log' },
+    urls: { unknownHosts: 'log' },
     serverTools: { allowed: true },
   }),
   builtIn('Internal Strict', 'Personal data and secrets are masked, and the prompt shield scans every prompt.', {
     pii: { enabled: true, action: 'mask' },
     dlp: { enabled: true, action: 'mask' },
     promptShield: { required: true, minSensitivity: 'balanced' },
+    urls: { unknownHosts: 'neutralise' },
   }),
   builtIn('Confidential', 'Personal data is replaced by pseudonyms, secrets and leaks of instructions are blocked.', {
     pii: { enabled: true, entities: PERSONAL_IDENTIFIERS, action: 'tokenize' },
     dlp: { enabled: true, action: 'block' },
     promptShield: { required: true, minSensitivity: 'strict' },
+    urls: { unknownHosts: 'neutralise' },
     canary: { enabled: true, action: 'block' },
+    promptLeak: { action: 'block' },
     retentionDays: 30,
   }),
   builtIn('HIPAA', 'Identifiers of patients are replaced by pseudonyms before any model sees them.', {
     pii: { enabled: true, entities: HEALTH_IDENTIFIERS, action: 'tokenize' },
     dlp: { enabled: true, action: 'mask' },
     promptShield: { required: true, minSensitivity: 'balanced' },
+    urls: { unknownHosts: 'neutralise' },
   }),
   builtIn('GDPR', 'Personal data is replaced by pseudonyms and stays with providers in Europe.', {
     // Both prefixes are needed: Amazon's European regions start with eu-, Google's start with europe-.
@@ -55,12 +60,14 @@ export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
     pii: { enabled: true, entities: PERSONAL_IDENTIFIERS, action: 'tokenize' },
     dlp: { enabled: true, action: 'mask' },
     promptShield: { required: true, minSensitivity: 'balanced' },
+    urls: { unknownHosts: 'neutralise' },
     retentionDays: 30,
   }),
   builtIn('PCI DSS', 'Card and account numbers are masked except for the last four digits.', {
     pii: { enabled: true, entities: ['CREDIT_CARD', 'IBAN'], action: 'mask' },
     dlp: { enabled: true, action: 'mask' },
     promptShield: { required: true, minSensitivity: 'balanced' },
+    urls: { unknownHosts: 'neutralise' },
   }),
 ]
 

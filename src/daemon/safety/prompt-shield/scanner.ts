@@ -11,6 +11,7 @@ import { type ConversationScan, scanConversation } from '../guards/shield/conver
 import type { TextSource } from '../guards/shield/evidence.ts'
 import { isUnsure, withModel } from '../guards/shield/judge.ts'
 import {
+  type LeakOptions,
   type OutputScan,
   type OutputWatch,
   piecesOf,
@@ -65,8 +66,8 @@ export type ShieldScanner = {
     policy: ShieldPolicyDocument,
     terms: Pick<ScanTerms, 'tenantId' | 'pacer'>,
   ): Promise<OutputScan>
-  /** Like `scanOutput`, but for text that arrives in chunks. Use a separate watch for each text. */
-  watchOutput(instructions: readonly string[], policy: ShieldPolicyDocument, tenantId: string): OutputWatch
+  /** Scans an answer that arrives in chunks. Use a separate watch for each text. */
+  watchAnswer(leaks: LeakOptions, policy: ShieldPolicyDocument, tenantId: string): OutputWatch
 }
 
 /**
@@ -190,13 +191,13 @@ export function createShieldScanner({
     return known
   }
 
-  function watchFor(instructions: readonly string[], policy: ShieldPolicyDocument, tenantId: string): OutputWatch {
+  function watchFor(open: () => OutputWatch, tenantId: string): OutputWatch {
     let watch: OutputWatch | undefined
     return {
       add(text) {
         checkNotPaused(tenantId)
         try {
-          watch ??= watchOutput(prepared(instructions), toOptions(policy, 'user'))
+          watch ??= open()
           return watch.add(text)
         } catch (cause) {
           throw onFailure(cause, tenantId)
@@ -210,7 +211,7 @@ export function createShieldScanner({
     scanConversation: (messages, policy, { tenantId, pacer }) =>
       guarded(tenantId, () => scanConversation(messages, toOptions(policy, 'user'), pacer)),
     async scanOutput(text, instructions, policy, { tenantId, pacer }) {
-      const watch = watchFor(instructions, policy, tenantId)
+      const watch = watchFor(() => watchOutput(prepared(instructions), toOptions(policy, 'user')), tenantId)
       let found = watch.add('')
       for (const piece of piecesOf(text)) {
         found = watch.add(piece)
@@ -218,7 +219,8 @@ export function createShieldScanner({
       }
       return found
     },
-    watchOutput: watchFor,
+    watchAnswer: (leaks, policy, tenantId) =>
+      watchFor(() => watchOutput([], { ...toOptions(policy, 'user'), ...leaks }), tenantId),
   }
 }
 

@@ -25,6 +25,8 @@ export const BOUNDED_PATTERNS: ReadonlyMap<string, string> = new Map([
     raw`\[(?:insert|your|prompt|question|query|my|the)[^\]\n]{0,60}\]|\{(?:prompt|query|question|goal|request)\}|<(?:prompt|query|question|insert)[^>\n]{0,40}>`,
     '70 characters from any place',
   ],
+  [raw`(?:@|%40)[^\s@/.]{1,63}\.[a-z]{2}`, '70 characters from any place'],
+  [raw`["“«\x60]([^"”»\x60\n]{4,60})["”»\x60]`, '62 characters from any place'],
 ])
 
 /** Patterns that are built from strings at startup: their number per file, and why they take linear time. */
@@ -36,4 +38,8 @@ export const MADE_PATTERNS: Readonly<Record<string, { count: number; reason: str
   'pii/labelled-rules.ts': { count: 1, reason: 'words before a place, in a stretch of bounded length' },
   'view/plain-text.ts': { count: 1, reason: 'one set of characters' },
   'pii/numbering-plans.ts': { count: 1, reason: 'for one number of at most 17 digits' },
+  'prompt-leak/secrets.ts': { count: 2, reason: 'bounded parts, in a system prompt that is read once' },
+  'request/tool-poisoning.ts': { count: 1, reason: 'bounded parts, in windows of 4,096 characters' },
+  'urls/control-sequences.ts': { count: 2, reason: 'bounded parts; the end of a text within 600 characters' },
+  'urls/spans.ts': { count: 1, reason: 'bounded parts' },
 }

@@ -3,7 +3,13 @@ import { armSources } from '../../../../src/daemon/safety/guards/rules-in-force.
 import { BUILT_IN_POLICIES, findBuiltIn, SYSTEM_DEFAULT } from '../../../../src/daemon/safety/policies/built-in.ts'
 import { policyHash } from '../../../../src/daemon/safety/policies/policies.ts'
 import { POLICY_NAME, toPolicyId } from '../../../../src/shared/policy-id.ts'
-import { POLICY_ACTIONS, PolicyDocument, type PolicyDocumentInput } from '../../../../src/shared/wire/policies.ts'
+import {
+  POLICY_ACTIONS,
+  PolicyDocument,
+  type PolicyDocumentInput,
+  PROMPT_LEAK_ACTIONS,
+  URL_ACTIONS,
+} from '../../../../src/shared/wire/policies.ts'
 
 test('the catalogue has seven, with ids derived from their names', () => {
   expect(BUILT_IN_POLICIES.map(({ id }) => id)).toEqual([
@@ -30,6 +36,7 @@ test('the default allows every model and changes no text', () => {
     PolicyDocument.parse({
       pii: { enabled: true, action: 'log' },
       dlp: { enabled: true, action: 'log' },
+      urls: { unknownHosts: 'log' },
       serverTools: { allowed: true },
     }),
   )
@@ -47,6 +54,12 @@ test('each stricter policy protects at least as much as the previous one', () =>
     expect(strength(document.dlp)).toBeGreaterThan(strength(before.dlp))
     expect(Number(document.promptShield.required)).toBeGreaterThanOrEqual(Number(before.promptShield.required))
     expect(Number(document.canary.enabled)).toBeGreaterThanOrEqual(Number(before.canary.enabled))
+    expect(URL_ACTIONS.indexOf(document.urls.unknownHosts)).toBeGreaterThanOrEqual(
+      URL_ACTIONS.indexOf(before.urls.unknownHosts),
+    )
+    expect(PROMPT_LEAK_ACTIONS.indexOf(document.promptLeak.action)).toBeGreaterThanOrEqual(
+      PROMPT_LEAK_ACTIONS.indexOf(before.promptLeak.action),
+    )
   }
 })
 

@@ -25,6 +25,8 @@ describe('a policy document', () => {
       dlp: { enabled: false, rules: 'default', action: 'log', direction: 'both' },
       promptShield: { required: false, minSensitivity: 'permissive', policyId: null },
       canary: { enabled: false, action: 'block' },
+      promptLeak: { action: 'flag' },
+      urls: { unknownHosts: 'allow', links: 'data', allowHosts: [] },
       serverTools: { allowed: false },
       addresses: { allowed: true },
       unreadFiles: { allowed: true },

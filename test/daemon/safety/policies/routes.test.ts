@@ -329,7 +329,10 @@ describeEachEngine('policies', (engine) => {
 
     test('compares any mixture of policies and documents, and stores nothing', async () => {
       const tenant = await newTenant()
-      const policy = { pii: { enabled: true }, dlp: { enabled: true }, serverTools: { allowed: true } }
+      const policy = {
+        ...{ pii: { enabled: true }, dlp: { enabled: true } },
+        ...{ urls: { unknownHosts: 'log' }, serverTools: { allowed: true } },
+      }
       const ours = await create(tenant, 'Ours', { policy })
       const entries = await tenant.audit()
       expect(await diff(tenant, { from: 'Internal', to: 'ours' })).toEqual({

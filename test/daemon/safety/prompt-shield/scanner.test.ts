@@ -105,7 +105,7 @@ test('failing scans in one tenant do not stop scans of another', async () => {
     await expect(scan('one', failing)).rejects.toMatchObject({ code: 'SCAN_FAILED' })
   }
   await expect(scan('one')).rejects.toMatchObject({ code: 'SHIELD_UNAVAILABLE' })
-  expect(() => scanner.watchOutput([], PLAIN, 'one').add('Fine.')).toThrow('too often')
+  expect(() => scanner.watchAnswer({}, PLAIN, 'one').add('Fine.')).toThrow('too often')
   expect(await scan('two')).toMatchObject([{ verdict: 'ALLOW' }])
   clock.advance(SHIELD_BREAKER.pauseMs)
   expect(await scan('one')).toMatchObject([{ verdict: 'ALLOW' }])

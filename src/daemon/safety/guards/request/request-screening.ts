@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../../../../shared/errors.ts'
 import { appendTo } from '../../../../shared/lists.ts'
-import { type Message, systemText } from '../../../models/conversation.ts'
+import { systemText } from '../../../models/conversation.ts'
 import type { Caller } from '../../../platform/http/caller.ts'
 import { createPacer, type Pacer } from '../../../platform/pacing.ts'
 import type { RuleIncident } from '../../incidents/incident.ts'
@@ -20,7 +20,8 @@ import type { ShieldScan } from '../shield/scan.ts'
 import { screenAdjacentTexts } from './adjacent-texts.ts'
 import { screenNames } from './names.ts'
 import { mapTexts, type PromptText, type Slot, slotsOf } from './text-slots.ts'
-import { type JudgedResults, judgeToolResults, type ToolResult } from './tool-results.ts'
+import { type JudgedTools, judgeTools } from './tool-definitions.ts'
+import { type Fetched, fetchedIn, type JudgedResults, judgeToolResults, spokenIn } from './tool-results.ts'
 
 /** A screened request, and the data that the guards of its passages and its response need. */
 export type GuardedRequest = {
@@ -36,21 +37,24 @@ export type GuardedRequest = {
   /** The system prompt without the text that the gateway adds. */
   instructions: string
   options: PromptText['options']
+  /** The redacted texts, with which the answer is compared. */
+  redacted: PromptText
   /** The parameters of the shield's scans. */
   scanTerms: ScanTerms & { pacer: Pacer }
 }
 
 /** The result of the guards. Nothing is recorded yet. */
 export type Inspection = GuardedRequest & {
-  redacted: PromptText
   /** True if a rule blocks the request. */
   isBlocked: boolean
   /** The incidents of the rules. */
   incidents: RuleIncident[]
   /** The attack that the shield found in user and assistant texts. */
   attack: ShieldIncident | undefined
-  /** The attacks that the shield found in tool results. Undefined if they were not scanned. */
+  /** The attacks that the shield found in tool results and documents. Undefined if they were not scanned. */
   results: JudgedResults | undefined
+  /** The attacks in definitions of tools. Undefined if there are none. */
+  tools: JudgedTools | undefined
 }
 
 /**
@@ -75,6 +79,10 @@ export async function inspectRequest(
   const { promptText: redacted, hits, isBlocked } = await redact(promptText, rules, pseudonyms, pacer)
   const scanTerms = { tenantId, mayCall: mayCallUnder(policy), signal, pacer }
   const scan = isBlocked || !shield ? undefined : await scanPromptText(redacted, shield, guards, scanTerms)
+  const tools =
+    shield && scan && redacted.options
+      ? await judgeTools(redacted.options, shield, keyId, { known: guards.knownDefinitions, pacer })
+      : undefined
   return {
     policy,
     shield,
@@ -88,7 +96,8 @@ export async function inspectRequest(
     isBlocked,
     incidents: rules.input.incidentsOf(hits, 'input'),
     attack: shield && shieldIncident(scan?.spoken, shield, 'input'),
-    results: shield && scan && judgeToolResults(scan.toolResults, shield, keyId, guards.reportedResults),
+    results: shield && scan && judgeToolResults(scan.fetched, shield, keyId, guards.reportedResults),
+    tools,
   }
 }
 
@@ -146,8 +155,8 @@ export async function redact(
 export type PromptTextScan = {
   /** The worst scan of user and assistant texts. Undefined without such texts. */
   spoken: ShieldScan | undefined
-  /** The worst scan of each tool result that contains text. */
-  toolResults: ReadonlyMap<ToolResult, ShieldScan>
+  /** The worst scan of each tool result and document that contains text. */
+  fetched: ReadonlyMap<Fetched, ShieldScan>
 }
 
 /** Scans the texts of a request. Returns undefined if no shield applies. */
@@ -159,28 +168,26 @@ export async function scanPromptText(
 ): Promise<PromptTextScan | undefined> {
   if (!shield) return undefined
   const { scanInput, scanRetrieved } = shield.document
-  // System prompts and tool descriptions are not scanned, because the application's operator writes them. All other
-  // texts may come from an attacker.
-  const people = scanInput ? slotsOf(promptText).filter(({ from }) => from === 'user' || from === 'assistant') : []
+  // System prompts are not scanned, because the application's operator writes them. `judgeTools` scans definitions.
+  const said = { ...promptText, messages: spokenIn(promptText.messages) }
+  const people = scanInput ? slotsOf(said).filter(({ from }) => from === 'user' || from === 'assistant') : []
   const spoken = [...people.map(textOfSlot), ...inInstalments(people)]
-  const tools = scanRetrieved ? promptText.messages.filter(isToolResult).flatMap(textsOfResult) : []
+  const results = scanRetrieved ? fetchedIn(promptText.messages) : []
+  const parts = results.flatMap((fetched) => fetched.texts.map((text) => ({ fetched, text })))
   const texts = [
     ...spoken.map((text) => ({ text, source: 'user' as const })),
-    ...tools.map(({ text }) => ({ text, source: 'tool' as const })),
+    ...parts.map(({ text, fetched: { kind } }) => ({ text, source: SOURCES[kind] })),
   ]
   const scans = await scanner.scanEach(texts, shield.document, terms)
-  const toolResults = new Map<ToolResult, ShieldScan>()
-  for (const [at, { result }] of tools.entries()) {
+  const fetched = new Map<Fetched, ShieldScan>()
+  for (const [at, part] of parts.entries()) {
     const scan = scans[spoken.length + at] as ShieldScan
-    toolResults.set(result, worstScan([toolResults.get(result) ?? scan, scan]) as ShieldScan)
+    fetched.set(part.fetched, worstScan([fetched.get(part.fetched) ?? scan, scan]) as ShieldScan)
   }
-  return { spoken: worstScan(scans.slice(0, spoken.length)), toolResults }
+  return { spoken: worstScan(scans.slice(0, spoken.length)), fetched }
 }
 
-const isToolResult = (message: Message): message is ToolResult => message.role === 'tool'
-
-const textsOfResult = (result: ToolResult): { result: ToolResult; text: string }[] =>
-  slotsOf({ system: '', messages: [result], options: undefined }).map(({ text }) => ({ result, text }))
+const SOURCES = { tool: 'tool', document: 'retrieved' } as const
 
 /**
  * Joins the user's turns. The user's turns are also scanned together, because an attack may be split over several

@@ -95,23 +95,33 @@ function prepare(snippet: string, stride: number): Snippet {
   return { pieces, weights, total, pieceChars, stride }
 }
 
+export type LeakOptions = {
+  /** Whether a text quotes secret parts of the system prompt. Called with the text and with each of its decodings. */
+  quotesSecret?: ((text: string) => boolean) | undefined
+  /** Whether a quotation may be blocked. */
+  leaksMayBlock?: boolean | undefined
+}
+
 /**
  * Scans a model's response for parts of the system prompt, in any letter case, spacing or encoding. Also scans for
  * signs that the model has abandoned its role. Takes time linear in the length of the response and the snippets.
  * Paraphrases are not detected.
  */
-export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): OutputWatch {
+export function watchOutput(snippets: Snippets, options: ShieldOptions & LeakOptions = {}): OutputWatch {
   const leaks = snippets.map((snippet) => watchLeak(snippet))
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
-  const limits = withQuotingAllowed(options.categories)
+  const limits = options.leaksMayBlock ? options.categories : withQuotingAllowed(options.categories)
   let before = ''
   let leaked = 0
   let drift = 0
 
   function look(text: string): void {
     const clean = cleanLetters(text).text
-    const readings = new Set([text, clean, ...decodeAll(clean).map((decoded) => decoded.text)].map(lettersOf))
-    for (const reading of readings) for (const leakIn of leaks) leaked = Math.max(leaked, leakIn(reading))
+    const decoded = leaks.length > 0 || options.quotesSecret ? decodeAll(clean).map((one) => one.text) : []
+    const readings = new Set([text, clean, ...decoded])
+    const letters = leaks.length > 0 ? new Set([...readings].map(lettersOf)) : []
+    for (const reading of letters) for (const leakIn of leaks) leaked = Math.max(leaked, leakIn(reading))
+    if (options.quotesSecret && leaked < 1 && [...readings].some(options.quotesSecret)) leaked = 1
     const { words } = readText(text)
     const [drifted] = findDrift(words, 0, words.words.length)
     drift = Math.max(drift, drifted?.phrase.confidence ?? 0)
@@ -147,10 +157,7 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions = {}): Ou
   }
 }
 
-/**
- * The verdict for a quotation of the system prompt is at most FLAG, because a correct response may quote a rule or fact
- * from it. For text that must not leak, use canaries.
- */
+/** The verdict for a quotation of the system prompt is at most FLAG, unless the policy blocks quotations. */
 const withQuotingAllowed = (categories: CategoryLimits = {}): CategoryLimits => ({
   ...categories,
   prompt_leaking: categories.prompt_leaking === 'BLOCK' ? 'FLAG' : (categories.prompt_leaking ?? 'FLAG'),

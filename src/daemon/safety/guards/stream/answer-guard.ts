@@ -1,18 +1,25 @@
 import { appendTo } from '../../../../shared/lists.ts'
 import type { Clock, Timer } from '../../../../shared/time.ts'
-import type { PolicyDocument } from '../../../../shared/wire/policies.ts'
 import type { ChatPart } from '../../../models/provider.ts'
 import { createPacer, type ResumablePacer, runInSlices, runToEnd } from '../../../platform/pacing.ts'
 import type { GuardIncident } from '../../incidents/incident.ts'
-import { createCanaryDetector } from '../canary/detector.ts'
-import type { Canaries } from '../canary/marker.ts'
 import type { CleanTexts } from '../clean-texts.ts'
 import type { Guards } from '../guards.ts'
-import type { ArmedDetector, GuardHit } from '../redaction.ts'
+import { type ArmedDetector, type GuardHit, screening } from '../redaction.ts'
 import type { GuardedRequest } from '../request/request-screening.ts'
 import { type AnswerShield, shieldAnswer } from './answer-shield.ts'
 import { Channel, type ChannelRules } from './channel.ts'
 import { createOutputGuard, type OutputGuard } from './output-guard.ts'
+import {
+  armCanaries,
+  armLeaks,
+  armUrls,
+  CANARY,
+  CANARY_LEAK,
+  LEAK_CATEGORY,
+  LEAK_GUARD,
+  leaksFor,
+} from './request-guards.ts'
 import type { TextFormat } from './text-view.ts'
 
 /** The guards that screen a model's response before the client receives the response. */
@@ -39,11 +46,13 @@ export type AnswerGuard = {
   incidents(): GuardIncident[]
 }
 
-/** The name of the canary guard, and the incident category of a leaked canary. */
-export const CANARY = 'canary'
-export const CANARY_LEAK = 'canary_leak'
+/** The category that a rejection reports, by the guard that blocked the answer. */
+export const LEAK_CATEGORIES: ReadonlyMap<string, string> = new Map([
+  [CANARY, CANARY_LEAK],
+  [LEAK_GUARD, LEAK_CATEGORY],
+])
 
-type AnswerGuardDeps = { guards: Pick<Guards, 'scanner'>; clock: Clock }
+type AnswerGuardDeps = { guards: Pick<Guards, 'scanner' | 'preparedPrompt'>; clock: Clock }
 
 /**
  * Creates the guards of one response. While the response streams, the guards apply the rules of policy and tenant,
@@ -51,10 +60,13 @@ type AnswerGuardDeps = { guards: Pick<Guards, 'scanner'>; clock: Clock }
  * it finds an attack.
  */
 export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGuardDeps): AnswerGuard {
-  const { rules, pseudonyms, options, canaries, policy } = request
-  const canary = canaries && armCanaries(policy.document, canaries)
-  const acting = [...rules.output.acting, ...(canary?.acts ? [canary.armed] : [])]
-  const watching = [...rules.output.watching, ...(canary && !canary.acts ? [canary.armed] : [])]
+  const { rules, pseudonyms, options } = request
+  const ofRequest = [armCanaries(request), armLeaks(request, guards), armUrls(request)].filter(
+    (one) => one !== undefined,
+  )
+  const acting = [...rules.output.acting]
+  const watchingHere: ArmedDetector[] = []
+  for (const { armed, acts } of ofRequest) (acts ? acting : watchingHere).push(armed)
   const isJson = options?.responseFormat !== undefined && options.responseFormat.type !== 'text'
   const textFormat = isJson ? 'json' : 'text'
   const pacer = createPacer()
@@ -62,10 +74,11 @@ export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGu
     acting.length > 0 || pseudonyms
       ? createOutputGuard({ armed: acting, pseudonyms, clock, textFormat, effort: pacer })
       : undefined
-  const shield = shieldAnswer(request, guards)
+  const shield = shieldAnswer(request, leaksFor(request, guards), guards)
+  const { watching } = rules.output
   const counter =
-    watching.length > 0
-      ? new OutputCounter({ armed: watching, effort: pacer }, textFormat, rules.cleanTexts)
+    watching.length + watchingHere.length > 0
+      ? new OutputCounter({ armed: watching, effort: pacer }, watchingHere, textFormat, rules.cleanTexts)
       : undefined
 
   const quiet = guard && createQuietWatch(guard, clock, pacer)
@@ -92,9 +105,10 @@ export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGu
     incidents() {
       const hits = [...(guard?.hits ?? []), ...(counter?.end() ?? [])]
       const incidents: GuardIncident[] = rules.output.incidentsOf(hits, 'output')
-      if (canary) incidents.push(...canary.incidentsOf(hits))
-      const leak = shield?.end()
-      if (leak) incidents.push(leak)
+      for (const { incidentsOf } of ofRequest) incidents.push(...incidentsOf(hits))
+      const found = shield?.end()
+      const isKnown = found?.category === LEAK_CATEGORY && hits.some(({ guard }) => guard === LEAK_GUARD)
+      if (found && !isKnown) incidents.push(found)
       return incidents
     },
   }
@@ -209,6 +223,7 @@ const COUNTED_CHARS = 8_192
  */
 class OutputCounter {
   readonly #rules: Omit<ChannelRules, 'pseudonyms' | 'hits'>
+  readonly #ofRequest: readonly ArmedDetector[]
   readonly #textFormat: TextFormat
   readonly #cleanTexts: CleanTexts
   readonly #hits: GuardHit[] = []
@@ -217,8 +232,15 @@ class OutputCounter {
   #isOver = false
   #isCounted = false
 
-  constructor(watching: Omit<ChannelRules, 'pseudonyms' | 'hits'>, textFormat: TextFormat, cleanTexts: CleanTexts) {
+  /** @param ofRequest the detectors that only this request has, so that their results cannot be cached */
+  constructor(
+    watching: Omit<ChannelRules, 'pseudonyms' | 'hits'>,
+    ofRequest: readonly ArmedDetector[],
+    textFormat: TextFormat,
+    cleanTexts: CleanTexts,
+  ) {
     this.#rules = watching
+    this.#ofRequest = ofRequest
     this.#textFormat = textFormat
     this.#cleanTexts = cleanTexts
   }
@@ -241,7 +263,7 @@ class OutputCounter {
   *counting(): Generator<void> {
     for (const watched of this.#texts.values()) {
       for (let at = 0; watched.waiting.length - at >= COUNTED_CHARS; at += COUNTED_CHARS) {
-        watched.channel ??= new Channel({ ...this.#rules, pseudonyms: undefined, hits: this.#hits }, watched.format)
+        watched.channel ??= new Channel({ ...this.#all, pseudonyms: undefined, hits: this.#hits }, watched.format)
         watched.channel.add(watched.waiting.slice(at, at + COUNTED_CHARS))
         yield* watched.channel.settling()
         watched.channel.take(watched.channel.ready)
@@ -271,10 +293,19 @@ class OutputCounter {
     this.#isDue ||= watched.waiting.length >= COUNTED_CHARS
   }
 
+  get #all(): Omit<ChannelRules, 'pseudonyms' | 'hits'> {
+    return { ...this.#rules, armed: [...this.#rules.armed, ...this.#ofRequest] }
+  }
+
   *#countingRest({ channel, waiting, format }: WatchedText): Generator<void> {
     if (!channel) {
       const { armed, effort } = this.#rules
-      appendTo(this.#hits, (yield* this.#cleanTexts.screening(waiting, format, armed, effort)).hits)
+      if (armed.length > 0) {
+        appendTo(this.#hits, (yield* this.#cleanTexts.screening(waiting, format, armed, effort)).hits)
+      }
+      if (this.#ofRequest.length > 0) {
+        appendTo(this.#hits, (yield* screening(waiting, format, this.#ofRequest, undefined, effort)).hits)
+      }
       return
     }
     channel.add(waiting)
@@ -283,19 +314,3 @@ class OutputCounter {
 }
 
 type WatchedText = { format: TextFormat; waiting: string; channel: Channel | undefined }
-
-function armCanaries({ canary, mode }: PolicyDocument, { live }: Canaries) {
-  const action = canary.action === 'redact' ? 'remove' : canary.action
-  const acts = mode === 'enforce' && action !== 'log'
-  const detector = createCanaryDetector(live)
-  return {
-    acts,
-    armed: { guard: CANARY, detector, actionOf: () => (acts ? action : 'log') } satisfies ArmedDetector,
-    /** Returns one incident for each leaked canary. */
-    incidentsOf(hits: readonly GuardHit[]): GuardIncident[] {
-      const leaked = new Set(hits.flatMap(({ guard, subject }) => (guard === CANARY && subject ? [subject] : [])))
-      const facts = { kind: 'canary', direction: 'output', severity: 'critical', category: CANARY_LEAK } as const
-      return [...leaked].map((canaryId) => ({ ...facts, canaryId, action, enforced: mode === 'enforce' }))
-    },
-  }
-}

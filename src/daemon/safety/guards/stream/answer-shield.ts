@@ -4,7 +4,7 @@ import { runToEnd } from '../../../platform/pacing.ts'
 import { type ShieldIncident, shieldIncident } from '../../prompt-shield/scanner.ts'
 import type { Guards } from '../guards.ts'
 import type { GuardedRequest } from '../request/request-screening.ts'
-import { OUTPUT_PIECE_CHARS, type OutputScan, type OutputWatch, piecesOf } from '../shield/output.ts'
+import { type LeakOptions, OUTPUT_PIECE_CHARS, type OutputScan, type OutputWatch, piecesOf } from '../shield/output.ts'
 import { isWorse, severityOf } from '../shield/verdict.ts'
 import { OutputBlocked } from './output-blocked.ts'
 
@@ -24,14 +24,17 @@ export type AnswerShield = {
 
 type WatchedText = { watch: OutputWatch; waiting: string }
 
-/** Creates the shield of a response. Returns undefined if no shield scans responses. */
+/**
+ * Creates the shield of a response. Returns undefined if no shield scans responses.
+ * @param leaks finds quotations of the system prompt
+ */
 export function shieldAnswer(
-  { shield, instructions, scanTerms }: Pick<GuardedRequest, 'shield' | 'instructions' | 'scanTerms'>,
+  { shield, scanTerms }: Pick<GuardedRequest, 'shield' | 'scanTerms'>,
+  leaks: LeakOptions,
   { scanner }: Pick<Guards, 'scanner'>,
 ): AnswerShield | undefined {
   if (!shield?.document.scanOutput) return undefined
   const { document } = shield
-  const snippets = instructions === '' ? [] : [instructions]
   const texts = new Map<string | number, WatchedText>()
   let worst: OutputScan | undefined
   let isDue = false
@@ -39,7 +42,7 @@ export function shieldAnswer(
 
   function addText(name: string | number, text: string): void {
     const watched = texts.get(name) ?? {
-      watch: scanner.watchOutput(snippets, document, scanTerms.tenantId),
+      watch: scanner.watchAnswer(leaks, document, scanTerms.tenantId),
       waiting: '',
     }
     texts.set(name, watched)

@@ -19,6 +19,7 @@ import {
   toEdit,
   toRedactions,
 } from '../redaction.ts'
+import { URL_CHARS, urlSpans } from '../urls/spans.ts'
 import { OutputBlocked } from './output-blocked.ts'
 import type { Edit } from './text-view.ts'
 import { createTextView, type TextFormat, type TextView } from './text-view.ts'
@@ -110,7 +111,8 @@ export class Channel {
     this.#view = createTextView(format)
     this.#pace = pace
     const contexts = rules.armed.map(({ detector }) => detector.contextChars ?? DETECTION_CONTEXT_CHARS)
-    this.#contextChars = Math.max(DETECTION_CONTEXT_CHARS, ...contexts)
+    // A pseudonym may stand at the end of a long address.
+    this.#contextChars = Math.max(DETECTION_CONTEXT_CHARS, ...contexts, rules.pseudonyms ? URL_CHARS : 0)
   }
 
   /** The number of pending characters that are settled. */
@@ -356,9 +358,17 @@ export class Channel {
   #restorations(): Restoration[] {
     const { pseudonyms } = this.#rules
     if (!pseudonyms) return []
-    const found = pseudonyms.find(this.#window).map(({ start, end, type, value }) => {
-      return { start: start + this.#windowFrom, end: end + this.#windowFrom, type, text: value }
-    })
+    const all = pseudonyms.find(this.#window)
+    if (all.length === 0) return []
+    // A value inside an address would be sent to the host of the address.
+    const urls = urlSpans(this.#window)
+    const isInUrl = (from: number, to: number): boolean =>
+      urls.some(({ start, end }) => start <= from && to <= end && end - start > to - from)
+    const found = all
+      .filter(({ start, end }) => !isInUrl(start, end))
+      .map(({ start, end, type, value }) => {
+        return { start: start + this.#windowFrom, end: end + this.#windowFrom, type, text: value }
+      })
     return found.filter(({ start }) => start >= this.#settledTo)
   }
 
@@ -372,6 +382,7 @@ export class Channel {
     const refusals: ActedFinding[] = []
     for (const { start, end, type, text } of restored) {
       for (const one of armed) {
+        if (one.allowsRestored) continue
         const isKnown = one.detector.types?.includes(type)
         const types = isKnown ? [type] : (yield* finding(text, [one], effort)).map((found) => found.type)
         for (const found of types) {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ChatPart } from '../../../../../src/daemon/models/provider.ts'
 import { createPacer, runToEnd } from '../../../../../src/daemon/platform/pacing.ts'
+import { createLeakDetector, preparePrompt } from '../../../../../src/daemon/safety/guards/prompt-leak/detector.ts'
 import { OUTPUT_PIECE_CHARS } from '../../../../../src/daemon/safety/guards/shield/output.ts'
 import { shieldAnswer } from '../../../../../src/daemon/safety/guards/stream/answer-shield.ts'
 import { OutputBlocked } from '../../../../../src/daemon/safety/guards/stream/output-blocked.ts'
@@ -24,7 +25,8 @@ function openShield(document: Partial<ShieldPolicyDocument> = {}, instructions =
     pacer: createPacer(),
   }
   const shield = { id: 'balanced', name: 'balanced', document: ShieldPolicyDocument.parse(document) }
-  const answer = shieldAnswer({ shield, instructions, scanTerms }, { scanner })
+  const { find } = createLeakDetector(preparePrompt(instructions), () => true)
+  const answer = shieldAnswer({ shield, scanTerms }, { quotesSecret: (text) => find(text).length > 0 }, { scanner })
   if (!answer) return undefined
   return {
     add(parts: readonly ChatPart[]): void {
@@ -131,7 +133,7 @@ test('a long answer that arrives at once is scanned in short steps', () => {
   })
   const scanTerms = { tenantId: 'one', mayCall: () => true, signal: AbortSignal.abort(), pacer: createPacer() }
   const shield = { id: 'balanced', name: 'balanced', document: ShieldPolicyDocument.parse({}) }
-  const answer = shieldAnswer({ shield, instructions: INSTRUCTIONS, scanTerms }, { scanner })
+  const answer = shieldAnswer({ shield, scanTerms }, {}, { scanner })
   const text = FILLER.repeat(1_000)
   answer?.add([{ type: 'text', text }, END])
   expect([...(answer?.looking() ?? [])].length).toBeGreaterThanOrEqual(text.length / OUTPUT_PIECE_CHARS)

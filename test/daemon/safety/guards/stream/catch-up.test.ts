@@ -4,6 +4,7 @@ import { PACE_MS } from '../../../../../src/daemon/platform/pacing.ts'
 import type { ArmedDetector } from '../../../../../src/daemon/safety/guards/redaction.ts'
 import { guardAnswer } from '../../../../../src/daemon/safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../../../../src/daemon/safety/guards/stream/output-blocked.ts'
+import { PolicyDocument } from '../../../../../src/shared/wire/policies.ts'
 import { createFakeClock } from '../../../../fake-clock.ts'
 
 afterEach(() => void vi.restoreAllMocks())
@@ -24,7 +25,7 @@ function guarded(action: 'mask' | 'block' = 'mask') {
   const armed: ArmedDetector = { guard: 'test', detector, actionOf: () => action }
   const output = { acting: [armed], watching: [], incidentsOf: () => [] }
   const clock = createFakeClock()
-  const screened = { rules: { output }, policy: {} }
+  const screened = { rules: { output }, policy: { document: PolicyDocument.parse({}) } }
   const guard = guardAnswer(screened as never, { guards: {}, clock } as never)
   const sent: ChatPart[] = []
   const errors: unknown[] = []
