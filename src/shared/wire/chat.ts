@@ -314,6 +314,9 @@ export const ChatMetadata = z
     smltp_policy_used: z.string(),
     smltp_policy_source: z.string().meta({ example: 'request' }),
     smltp_policy_hash: z.string().nullable(),
+    smltp_policy_baseline: z.string().optional().meta({
+      description: 'Present only if a baseline was joined with the policy. `smltp_policy_hash` belongs to the joined document',
+    }),
     prompt_shield_policy: AppliedShieldPolicy.nullable(),
     withheld: Withheld.optional().meta({
       description: 'Present only if tool results or retrieved passages were withheld: how many of each',
@@ -352,6 +355,7 @@ export const GatewayExtension = ChatMetadata.pick({
   smltp_policy_used: true,
   smltp_policy_source: true,
   smltp_policy_hash: true,
+  smltp_policy_baseline: true,
   prompt_shield_policy: true,
   withheld: true,
   changed: true,

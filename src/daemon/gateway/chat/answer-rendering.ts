@@ -49,6 +49,7 @@ function metadataJson({ metadata, changed, dropped }: Envelope): string {
     smltp,
     sources,
     smltp_policy_hash: policyHash,
+    smltp_policy_baseline: baseline,
     prompt_shield_policy: shield,
     withheld,
     cache,
@@ -58,6 +59,7 @@ function metadataJson({ metadata, changed, dropped }: Envelope): string {
     `{"conversation_id":${toJsonString(metadata.conversation_id)},"index_used":${toJsonString(metadata.index_used)},` +
     `"smltp_policy_used":${toJsonString(metadata.smltp_policy_used)},` +
     `"smltp_policy_source":"${metadata.smltp_policy_source}","smltp_policy_hash":${policyHash === null ? 'null' : `"${policyHash}"`},` +
+    `${baseline === undefined ? '' : `"smltp_policy_baseline":${toJsonString(baseline)},`}` +
     `"prompt_shield_policy":${shield === null ? 'null' : JSON.stringify(shield)},` +
     `${withheld ? `"withheld":${JSON.stringify(withheld)},` : ''}` +
     `"served_model":${toJsonString(metadata.served_model)},"requested_model":${toJsonString(metadata.requested_model)},` +

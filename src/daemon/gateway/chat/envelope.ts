@@ -35,6 +35,7 @@ export function toEnvelope(
       smltp_policy_used: policy.canonical,
       smltp_policy_source: policy.source,
       smltp_policy_hash: policy.hash,
+      ...(policy.baseline && { smltp_policy_baseline: policy.baseline.id }),
       prompt_shield_policy: shield ? toShownShield(shield) : null,
       ...(withheldToolResults + withheldPassages > 0 && {
         withheld: { tool_results: withheldToolResults, passages: withheldPassages },

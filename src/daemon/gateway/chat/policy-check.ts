@@ -62,7 +62,9 @@ async function checkAll(
     (await check(
       'smltp_policy',
       async () => (await policies.of(tenantId)).resolve(input.policy, settings),
-      ({ name, canonical, source, hash }) => ({ applied: { name, canonical, source, policy_hash: hash } }),
+      ({ name, canonical, source, hash, baseline }) => ({
+        applied: { name, canonical, source, policy_hash: hash, ...(baseline && { baseline: baseline.id }) },
+      }),
       (status) => (status === 403 ? 'smltp_policy_access' : 'smltp_policy'),
     ))
   if (policy) checks.smltp_policy_access = { passed: true }
@@ -92,7 +94,7 @@ async function checkAll(
       applied: resolveShield({
         request: input.shield,
         settings,
-        policy: { name: policy.canonical, document: policy.document },
+        policy,
         custom: await guards.shieldPolicies.of(tenantId),
       }),
     })))

@@ -67,7 +67,7 @@ export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDep
     const shield = resolveShield({
       request: input.shield,
       settings,
-      policy: { name: policy.canonical, document: policy.document },
+      policy,
       custom: await guards.shieldPolicies.of(caller.tenantId),
     })
     const payer = await payerOf(input, caller, db)
