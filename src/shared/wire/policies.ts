@@ -93,7 +93,8 @@ export const PolicyDocument = section('policy', {
     description: '`monitor`: findings are only recorded; nothing is rejected or changed',
   }),
   baseline: flag('baseline').default(false).meta({
-    description: 'While this policy is active, it is joined with the policy of every request; the stricter value applies',
+    description:
+      'While this policy is active, it is joined with the policy of every request; the stricter value applies',
   }),
   allowedModels: models('allowedModels'),
   deniedModels: models('deniedModels'),

@@ -52,6 +52,7 @@ function metadataJson({ metadata, changed, dropped }: Envelope): string {
     smltp_policy_baseline: baseline,
     prompt_shield_policy: shield,
     withheld,
+    skipped_models: skipped,
     cache,
   } = metadata
   const receipt = smltp.receipt_url === undefined ? '' : `,"receipt_url":${toJsonString(smltp.receipt_url)}`
@@ -67,6 +68,7 @@ function metadataJson({ metadata, changed, dropped }: Envelope): string {
     `${fallback ? `"billing_fallback":${JSON.stringify(fallback)},` : ''}` +
     `"smltp":{"bundle_id":"${smltp.bundle_id}"${receipt}},"rag_enabled":${metadata.rag_enabled},` +
     `"documents_retrieved":${metadata.documents_retrieved},"sources":${sources.length === 0 ? '[]' : JSON.stringify(sources)}` +
+    `${skipped ? `,"skipped_models":${JSON.stringify(skipped)}` : ''}` +
     `${changed.length === 0 ? '' : `,"changed":${JSON.stringify(changed)}`}` +
     `${dropped.length === 0 ? '' : `,"dropped":${JSON.stringify(dropped)}`}` +
     `${cache ? `,"cache":${JSON.stringify(cache)}` : ''}}`

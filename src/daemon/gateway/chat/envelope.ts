@@ -8,9 +8,15 @@ import type { Running } from '../governed/operation.ts'
 import type { Envelope } from './answer-contract.ts'
 import type { Grounded } from './ground-call.ts'
 
-type Retrieved = Pick<Grounded, 'ragEnabled' | 'documentsRetrieved' | 'withheldPassages' | 'sources'>
+type Retrieved = Pick<Grounded, 'ragEnabled' | 'documentsRetrieved' | 'withheldPassages' | 'skippedModels' | 'sources'>
 
-const NOTHING_RETRIEVED: Retrieved = { ragEnabled: false, documentsRetrieved: 0, withheldPassages: 0, sources: [] }
+const NOTHING_RETRIEVED: Retrieved = {
+  ragEnabled: false,
+  documentsRetrieved: 0,
+  withheldPassages: 0,
+  skippedModels: [],
+  sources: [],
+}
 
 type Notices = { changed?: readonly Change[]; dropped?: readonly Dropped[] }
 
@@ -22,7 +28,7 @@ export function toEnvelope(
   { changed = [], dropped = [], retrieved = NOTHING_RETRIEVED }: Notices & { retrieved?: Retrieved } = {},
 ): Envelope {
   const { chain, conversationId, index, policy, shield, withheldToolResults } = screened
-  const { ragEnabled, documentsRetrieved, withheldPassages, sources } = retrieved
+  const { ragEnabled, documentsRetrieved, withheldPassages, skippedModels, sources } = retrieved
   return {
     id: context.requestId,
     created: Math.floor(clock.now() / 1000),
@@ -54,6 +60,7 @@ export function toEnvelope(
       rag_enabled: ragEnabled,
       documents_retrieved: documentsRetrieved,
       sources,
+      ...(skippedModels.length > 0 && { skipped_models: [...skippedModels] }),
       ...(cache && { cache }),
     },
   }

@@ -143,7 +143,9 @@ const cacheOf = ({ cacheHit }: RequestFacts): string =>
     : ''
 
 const policyOf = (policy: RecordedPolicy | undefined): string =>
-  policy ? `{${baselineOf(policy)}"hash":"${policy.hash}","name":${toText(policy.canonical)},"source":"${policy.source}"}` : 'null'
+  policy
+    ? `{${baselineOf(policy)}"hash":"${policy.hash}","name":${toText(policy.canonical)},"source":"${policy.source}"}`
+    : 'null'
 
 const baselineOf = ({ baseline }: RecordedPolicy): string =>
   baseline === undefined ? '' : `"baseline":${toText(baseline.id)},`

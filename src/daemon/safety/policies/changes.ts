@@ -186,7 +186,11 @@ async function getRow(db: Db, tenantId: string, id: string): Promise<PolicyRow> 
  * unknown shield policy. If the shield policy is deleted later, requests under this policy are rejected.
  * @throws VALIDATION_ERROR
  */
-async function requireEffective(tx: Db, tenantId: string, { mode, baseline, promptShield }: PolicyDocument): Promise<void> {
+async function requireEffective(
+  tx: Db,
+  tenantId: string,
+  { mode, baseline, promptShield }: PolicyDocument,
+): Promise<void> {
   const { required, policyId } = promptShield
   if (mode === 'monitor' && baseline) {
     throw invalidField(
@@ -204,7 +208,8 @@ async function requireEffective(tx: Db, tenantId: string, { mode, baseline, prom
   }
   if (policyId === null) return
   const id = toPolicyId(policyId)
-  const shield = BUILT_IN_SHIELD_POLICIES.find((policy) => policy.id === id) ?? (await findShieldPolicy(tx, tenantId, id))
+  const shield =
+    BUILT_IN_SHIELD_POLICIES.find((policy) => policy.id === id) ?? (await findShieldPolicy(tx, tenantId, id))
   if (!shield) {
     throw invalidField(
       'policy.promptShield.policyId',

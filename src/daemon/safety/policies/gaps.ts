@@ -1,4 +1,7 @@
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
+import type { Log } from '../../platform/log.ts'
+import { SYSTEM_DEFAULT } from './built-in.ts'
+import type { PolicyList } from './policies.ts'
 
 /** Returns what a policy does not block or change, in words. Empty if it has no such gap. */
 export function gapsOf({ mode, pii, dlp, promptShield, residency, attachments }: PolicyDocument): string[] {
@@ -16,3 +19,11 @@ const acts = ({ enabled, action, blockThreshold = null }: Guard): boolean =>
   enabled && (action !== 'log' || blockThreshold !== null)
 
 type Guard = Pick<PolicyDocument['dlp'], 'enabled' | 'action'> & { blockThreshold?: number | null }
+
+/** Logs once what the default policy of a tenant without an active policy does not block. */
+export function announceDefault(tenantId: string, { find }: Pick<PolicyList, 'find'>, log: Pick<Log, 'info'>): void {
+  const policy = find(SYSTEM_DEFAULT)
+  const gaps = policy ? gapsOf(policy.document) : []
+  const facts = { tenant_id: tenantId, policy: SYSTEM_DEFAULT, gaps }
+  log.info(facts, 'this tenant has no active policy; the default policy leaves gaps (aigw policies activate)')
+}

@@ -92,6 +92,8 @@ export type PolicyUses = {
   inferenceGeo?: string | undefined
   /** Files that guards cannot read, by kind. */
   unreadFiles?: readonly string[]
+  /** Attachments that `attachments` of the policy forbids, by kind. */
+  attachments?: readonly string[]
 }
 
 /** Whether the policy allows sending the request's content to a model that the request did not name. */

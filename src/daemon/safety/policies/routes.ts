@@ -182,7 +182,8 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
       ...administration,
       method: 'GET',
       path: '/api/external/smltp-policies/{policyId}/effective',
-      summary: 'Show the document that applies to requests: the policy, joined with the active policy if that is a baseline',
+      summary:
+        'Show the document that applies to requests: the policy, joined with the active policy if that is a baseline',
       responses: { 200: { description: 'The joined policy', schema: EffectivePolicyResponse }, 404: unknown },
       async handle({ caller: { tenantId }, params }) {
         const [policy, active] = await Promise.all([

@@ -4,10 +4,16 @@ import {
   SHIELD_LAYERS,
   SHIELD_VERDICTS,
   type ShieldCategory,
+  type ShieldPolicy,
   type ShieldPolicyDocument,
 } from '../../../shared/wire/shield.ts'
 import { thresholdsOf } from '../guards/shield/verdict.ts'
-import type { AppliedShield } from './resolve.ts'
+
+/**
+ * The shield that applies to a request. `document` also includes the requirements of the key and the SMLTP policy. The
+ * ids and names of joined shields are joined with ` + `.
+ */
+export type AppliedShield = Pick<ShieldPolicy, 'id' | 'name'> & { document: ShieldPolicyDocument }
 
 type Document = ShieldPolicyDocument
 type Strictness = Pick<Document, 'sensitivity' | 'thresholds'>
@@ -35,7 +41,8 @@ const joinDocuments = (one: Document, other: Document): Document => ({
 export function strictest(one: Strictness, other: Strictness): Strictness {
   // SHIELD_SENSITIVITIES is ordered from strictest to most permissive.
   const sensitivity = SHIELD_SENSITIVITIES.find((each) => each === one.sensitivity || each === other.sensitivity)
-  if (one.thresholds === null && other.thresholds === null) return { sensitivity: sensitivity ?? 'strict', thresholds: null }
+  if (one.thresholds === null && other.thresholds === null)
+    return { sensitivity: sensitivity ?? 'strict', thresholds: null }
   const [a, b] = [one, other].map(({ sensitivity, thresholds }) => thresholds ?? thresholdsOf(sensitivity)) as [
     NonNullable<Document['thresholds']>,
     NonNullable<Document['thresholds']>,

@@ -7,10 +7,9 @@ import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 import { SHIELD_LAYERS, type ShieldPolicy, type ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
 import type { AppliedPolicy } from '../policies/policies.ts'
 import { BUILT_IN_SHIELD_POLICIES } from './built-in.ts'
-import { joinShields, strictest } from './join.ts'
+import { type AppliedShield, joinShields, strictest } from './join.ts'
 
-/** The shield that applies to a request. `document` also includes the requirements of the key and the SMLTP policy. */
-export type AppliedShield = Pick<ShieldPolicy, 'id' | 'name'> & { document: ShieldPolicyDocument }
+export type { AppliedShield } from './join.ts'
 
 export type ShieldContext = {
   /** The shield options of the call. */

@@ -81,7 +81,10 @@ describe('the shield of a call', () => {
 
   test('is enabled when the SMLTP policy requires it, at the required strictness', () => {
     const policy = smltp({ required: true, minSensitivity: 'strict', policyId: 'help-desk' })
-    expect(resolve({ policy })).toMatchObject({ id: 'help-desk', document: { sensitivity: 'strict', mode: 'blocking' } })
+    expect(resolve({ policy })).toMatchObject({
+      id: 'help-desk',
+      document: { sensitivity: 'strict', mode: 'blocking' },
+    })
     expect(resolve({ policy: smltp({ required: true, minSensitivity: 'permissive' }) })?.document.sensitivity).toBe(
       'balanced',
     )
