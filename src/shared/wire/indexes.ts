@@ -64,12 +64,9 @@ export const IndexEmbedding = z
     model: z.string().meta({ description: 'The embedding model that is configured' }),
     passages: z.int(),
     embedded: z.int().meta({ description: 'The number of passages with a vector of this model' }),
-    forbidden: z
-      .int()
-      .optional()
-      .meta({
-        description: 'Passages that a policy withholds from this model, if any. Only keyword search finds them',
-      }),
+    forbidden: z.int().optional().meta({
+      description: 'Passages that a policy withholds from this model, if any. Only keyword search finds them',
+    }),
     searchedWith: z
       .string()
       .nullable()

@@ -47,8 +47,7 @@ const KINDS: ReadonlyMap<unknown, string> = new Map([
   ...['image', 'image_url', 'input_image', 'computer_screenshot'].map((type) => [type, 'image'] as const),
   ...['audio', 'input_audio'].map((type) => [type, 'audio'] as const),
   ...['file', 'input_file', 'fileData', 'file_data', 'container_upload'].map((type) => [type, 'stored'] as const),
-  ...['inline_data', 'inlineData'].map((type) => [type, 'other'] as const),
-  ...['video', 'video_url', 'input_video'].map((type) => [type, 'other'] as const),
+  ...['inline_data', 'inlineData', 'video', 'video_url', 'input_video'].map((type) => [type, 'other'] as const),
 ])
 /** Types of the source of a block whose content is not text. */
 const SOURCES: ReadonlySet<unknown> = new Set(['base64', 'url', 'file'])
@@ -59,10 +58,10 @@ function addNested(value: unknown, kinds: Set<string>): void {
   if (!isObject(value)) return
   const { type, source } = value
   const kind = KINDS.get(type)
-  if (kind !== undefined) kinds.add(kind)
-  else if (isObject(source) && SOURCES.has(source.type)) {
-    kinds.add(typeof source.media_type === 'string' ? kindOf(source.media_type) : 'other')
-  }
+  if (isObject(source) && SOURCES.has(source.type)) {
+    const { type: origin, media_type: mediaType } = source
+    kinds.add(origin === 'url' ? 'address' : typeof mediaType === 'string' ? kindOf(mediaType) : (kind ?? 'stored'))
+  } else if (kind !== undefined) kinds.add(kind)
   for (const [name, member] of Object.entries(value)) {
     // Gemini marks a part by the name of its member, not by a type.
     if (isObject(member) && type === undefined && KINDS.has(name)) kinds.add(KINDS.get(name) as string)
