@@ -10,7 +10,11 @@ const base64 = (content: string | Buffer) => Buffer.from(content).toString('base
 const PDF = 'application/pdf'
 const OTTERS = base64(pdf([['Otters sleep in rafts.']]))
 const PICTURE = base64('a picture of an otter')
-const NO_LIMITS = { dailyLimit: null, monthlyLimit: null, rateLimit: { requestsPerMinute: null, requestsPerHour: null } }
+const NO_LIMITS = {
+  dailyLimit: null,
+  monthlyLimit: null,
+  rateLimit: { requestsPerMinute: null, requestsPerHour: null },
+}
 
 const chat = (...content: object[]) => ({ model: 'house/m', messages: [{ role: 'user', content }] })
 const claude = (...content: object[]) => ({ model: 'claude/c', max_tokens: 5, messages: [{ role: 'user', content }] })
@@ -29,7 +33,11 @@ const result = (...content: object[]) => ({
 
 /** Attachments whose text the gateway cannot read. */
 const UNREADABLE: [kind: string, path: string, body: object][] = [
-  ['image', '/v1/chat/completions', chat({ type: 'image_url', image_url: { url: `data:image/png;base64,${PICTURE}` } })],
+  [
+    'image',
+    '/v1/chat/completions',
+    chat({ type: 'image_url', image_url: { url: `data:image/png;base64,${PICTURE}` } }),
+  ],
   ['image', '/v1/chat/completions', chat({ type: 'image_url', image_url: { url: 'https://example.com/a.png' } })],
   ['audio', '/v1/chat/completions', chat({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } })],
   ['stored', '/v1/chat/completions', chat({ type: 'file', file: { file_id: 'file-1' } })],
