@@ -112,10 +112,12 @@ async function collect(
   return { documents: distinctDocuments(documents), skipped }
 }
 
+type Trained = { outcomes: Outcome[]; raw: Uint8Array; skippedModels?: readonly string[] | undefined }
+
 const forbidden = (models: readonly string[]): string =>
   `the policy forbids ${models.join(', ')}, so only keyword search finds these documents`
 
-async function train(context: CliContext, index: string, batch: Document[]) {
+async function train(context: CliContext, index: string, batch: Document[]): Promise<Trained> {
   const [api, { timeoutFlagMs }] = await Promise.all([context.api(), context.settings()])
   try {
     const { body, raw } = await api.send<z.infer<typeof TrainResponse>>({
