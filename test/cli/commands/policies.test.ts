@@ -242,6 +242,7 @@ describe('settings of a document', () => {
       'promptShield.policyId=ours',
       'addresses.allowed=true',
       'unreadFiles.allowed=true',
+      'attachments=allow',
       'cache.mode=allowed',
       'retentionDays=7',
     ])
