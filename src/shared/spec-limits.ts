@@ -211,6 +211,7 @@ export const SIGNATURE_TOLERANCE_SECONDS = 300
 /** Maximum number of entries of each list in a policy. */
 export const POLICY_LIST_ENTRIES = 200
 export const POLICY_RETENTION_DAYS = { min: 1, max: 3_650 } as const
+export const POLICY_BLOCK_THRESHOLD = { min: 1, max: 10_000 } as const
 
 // Prompt shield. All ours.
 /** Maximum number of system prompt snippets that one scan of an output may search for. */

@@ -92,7 +92,7 @@ export function openGateway(
   const catalogue = createCatalogue(config.providers, { names, policies, prices, limits })
   const responseStore = createResponseStore({ db, clock, masterKey })
   const stored = responses?.store ? responseStore : undefined
-  const idempotency = createIdempotency({ db, clock, log })
+  const idempotency = createIdempotency({ db, clock, log, masterKey })
   const cache = cacheConfig.enabled ? createAnswerCache({ db, clock, log, masterKey }, cacheConfig) : undefined
   const governed: GovernedDeps = {
     ...deps,

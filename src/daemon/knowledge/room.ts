@@ -59,9 +59,10 @@ export async function openKnowledge(
   const { access, providers, guards, policies, ledger, metrics, log } = deps
   const { db, clock } = access
   await reindexDocuments(db, { clock, log })
-  const { search, embeddingOf, ...retrieval } = await openRetrieval(config.knowledge ?? {}, {
+  const { search, embeddingOf, forbiddenFor, ...retrieval } = await openRetrieval(config.knowledge ?? {}, {
     db,
     providers,
+    policies,
     clock,
     log,
     metrics,
@@ -71,7 +72,19 @@ export async function openKnowledge(
   const merger = createMerger({ db, clock, log })
   const uploadsDir = join(config.dataDir, 'uploads')
   const purge = () => purgeKnowledge({ db, clock, uploadsDir, aloneSince: config.aloneSince })
-  const documents = { ...access, guards, policies, ledger, log, search, embeddingOf, extractor, merger, uploadsDir }
+  const documents = {
+    ...access,
+    guards,
+    policies,
+    ledger,
+    log,
+    search,
+    embeddingOf,
+    forbiddenFor,
+    extractor,
+    merger,
+    uploadsDir,
+  }
   return {
     search,
     readText: createTextReader(extractor.text),

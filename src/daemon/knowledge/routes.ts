@@ -73,7 +73,9 @@ export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & 
       async handle({ caller, params, query: { query, top_k, min_score }, requestId, signal }) {
         const index = await getReadableIndex(db, caller, params.indexName)
         const rules = await rulesOfCall({ caller, requestId, endpoint: SEARCH_PATH }, deps)
-        const options = { ...(await rules.searchOptions(query)), signal }
+        const skipped = new Set<string>()
+        const onForbidden = (modelId: string) => skipped.add(modelId)
+        const options = { ...(await rules.searchOptions(query)), onForbidden, signal }
         const found = await search({ tenantId: caller.tenantId, indexId: index.id }, query, top_k, options)
         const fitting = found.filter(({ score }) => score >= min_score)
         const matches = (await screenMatches(fitting, rules)).map((match, at) => toSearchMatch(match, at, query))
@@ -81,7 +83,12 @@ export function knowledgeRoutes({ search, ...deps }: DocumentDeps & IndexDeps & 
           success: true,
           request_id: requestId,
           query,
-          results: { matches, total: matches.length, top_k },
+          results: {
+            matches,
+            total: matches.length,
+            top_k,
+            ...(skipped.size > 0 && { skipped_models: [...skipped] }),
+          },
           index: { name: index.name, namespace: namespaceOf(index) },
         } satisfies z.input<typeof SearchResponse>)
       },

@@ -1,5 +1,6 @@
 // The safety module: guards, SMLTP policies (named sets of security rules), the prompt shield, and incidents (the
 // findings of all these).
+import { LRUCache } from 'lru-cache'
 import type { ProviderRegistry } from '../models/registry.ts'
 import { createFreshCache } from '../platform/db/fresh-cache.ts'
 import type { Route } from '../platform/http/route.ts'
@@ -13,6 +14,7 @@ import { guardRuleRoutes } from './guards/rules/routes.ts'
 import { incidentRoutes } from './incidents/routes.ts'
 import { purgeIncidents } from './incidents/store.ts'
 import { loadTenantPolicies } from './policies/catalogue.ts'
+import { announceDefault } from './policies/gaps.ts'
 import type { PolicyCatalogue } from './policies/policies.ts'
 import { policyRoutes } from './policies/routes.ts'
 import { openShieldModel } from './prompt-shield/model/shield-model.ts'
@@ -24,6 +26,8 @@ import { findShieldPolicies } from './prompt-shield/store.ts'
 export const POLICY_CACHE_MS = 2_000
 /** Maximum age of a tenant's cached shield policies in a daemon. */
 const SHIELD_POLICY_CACHE_MS = 2_000
+
+const TENANTS_ANNOUNCED = 10_000
 
 export { knownPolicies } from './policies/store.ts'
 
@@ -55,10 +59,18 @@ export async function openSafety(
     maxAgeMs: SHIELD_POLICY_CACHE_MS,
     load: (tenantId) => findShieldPolicies(db, tenantId),
   })
+  const announced = new LRUCache<string, true>({ max: TENANTS_ANNOUNCED })
   const policies = createFreshCache({
     clock,
     maxAgeMs: POLICY_CACHE_MS,
-    load: (tenantId) => loadTenantPolicies(db, providers, tenantId),
+    load: async (tenantId) => {
+      const own = await loadTenantPolicies(db, providers, tenantId)
+      if (own.activeId === undefined && !announced.has(tenantId)) {
+        announced.set(tenantId, true)
+        announceDefault(tenantId, own, log)
+      }
+      return own
+    },
   })
   const shieldModel = model && { ...model, flagAt: named.flagAt, blockAt: named.blockAt }
   const guards = createGuards({ db, clock, log, masterKey, shieldPolicies, providers, shieldModel })

@@ -320,6 +320,10 @@ export const ChatMetadata = z
     smltp_policy_used: z.string(),
     smltp_policy_source: z.string().meta({ example: 'request' }),
     smltp_policy_hash: z.string().nullable(),
+    smltp_policy_baseline: z.string().optional().meta({
+      description:
+        'Present only if a baseline was joined with the policy. `smltp_policy_hash` belongs to the joined document',
+    }),
     prompt_shield_policy: AppliedShieldPolicy.nullable(),
     withheld: Withheld.optional().meta({
       description: 'Present only if tool results or retrieved passages were withheld: how many of each',
@@ -339,6 +343,9 @@ export const ChatMetadata = z
     rag_enabled: z.boolean(),
     documents_retrieved: z.int(),
     sources: z.array(z.object({ source: z.string(), score: z.number() })).max(SOURCES_RETURNED),
+    skipped_models: z.array(z.string()).optional().meta({
+      description: 'The models of knowledge search that the policy does not allow. Present only if there are any',
+    }),
     changed: z.array(Change).optional().meta({ description: 'Present only if something was changed' }),
     dropped: z.array(Dropped).optional().meta({ description: 'Present only if something was dropped' }),
     cache: CacheUse.optional(),
@@ -358,6 +365,7 @@ export const GatewayExtension = ChatMetadata.pick({
   smltp_policy_used: true,
   smltp_policy_source: true,
   smltp_policy_hash: true,
+  smltp_policy_baseline: true,
   prompt_shield_policy: true,
   withheld: true,
   changed: true,

@@ -64,6 +64,9 @@ export const IndexEmbedding = z
     model: z.string().meta({ description: 'The embedding model that is configured' }),
     passages: z.int(),
     embedded: z.int().meta({ description: 'The number of passages with a vector of this model' }),
+    forbidden: z.int().optional().meta({
+      description: 'Passages that a policy withholds from this model, if any. Only keyword search finds them',
+    }),
     searchedWith: z
       .string()
       .nullable()
@@ -71,6 +74,11 @@ export const IndexEmbedding = z
   })
   .meta({ id: 'IndexEmbedding' })
 export type IndexEmbedding = z.infer<typeof IndexEmbedding>
+
+const skippedModels = z.array(z.string()).optional().meta({
+  description:
+    'The models that the policy withheld the texts from, if any. Without them, keywords alone rank the passages',
+})
 
 /** An index in responses to administrators. */
 export const Index = z
@@ -170,6 +178,7 @@ export const TrainResponse = z.object({
     total_chunks: z.int(),
     index_name: z.string(),
     namespace: z.string(),
+    skipped_models: skippedModels,
     documents: z.array(
       z.object({
         name: z.string(),
@@ -241,6 +250,7 @@ export const SearchResponse = z.object({
     ),
     total: z.int(),
     top_k: z.int(),
+    skipped_models: skippedModels,
   }),
   index: z.object({ name: z.string(), namespace: z.string() }),
 })

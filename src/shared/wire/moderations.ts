@@ -39,6 +39,7 @@ const Applied = GatewayExtension.pick({
   smltp_policy_used: true,
   smltp_policy_source: true,
   smltp_policy_hash: true,
+  smltp_policy_baseline: true,
   prompt_shield_policy: true,
 })
 

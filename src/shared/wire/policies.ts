@@ -3,23 +3,25 @@ import { DLP_DETECTOR_NAMES } from '../dlp-detectors.ts'
 import { findNearestName } from '../nearest-name.ts'
 import { isPiiEntity, PII_ENTITIES } from '../pii-entities.ts'
 import { POLICY_NAME, toPolicyId } from '../policy-id.ts'
-import { NAME_CHARS, POLICY_LIST_ENTRIES, POLICY_RETENTION_DAYS } from '../spec-limits.ts'
+import { NAME_CHARS, POLICY_BLOCK_THRESHOLD, POLICY_LIST_ENTRIES, POLICY_RETENTION_DAYS } from '../spec-limits.ts'
 import { CACHE_MODES } from './cache.ts'
 import { ModelId } from './chat.ts'
 import { anObject, closedObject, description, flag, label, oneOf, optional, storableText } from './common.ts'
 import { SHIELD_SENSITIVITIES } from './keys.ts'
 
-const POLICY_MODES = ['monitor', 'enforce'] as const
+export const POLICY_MODES = ['monitor', 'enforce'] as const
 /** Actions on a finding, in ascending order of severity. */
 export const POLICY_ACTIONS = ['log', 'mask', 'remove', 'tokenize', 'block'] as const
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
-const CANARY_ACTIONS = ['log', 'redact', 'block'] as const
+export const CANARY_ACTIONS = ['log', 'redact', 'block'] as const
 /** What happens to an answer that quotes secret parts of its system prompt. */
 export const PROMPT_LEAK_ACTIONS = ['flag', 'redact', 'block'] as const
 /** What happens to addresses of unknown hosts in an answer, in ascending order of severity. */
 export const URL_ACTIONS = ['allow', 'log', 'neutralise', 'block'] as const
-const URL_LINKS = ['data', 'all'] as const
+export const URL_LINKS = ['data', 'all'] as const
 export const POLICY_DIRECTIONS = ['input', 'output', 'both'] as const
+/** The attachments that requests may contain, in ascending order of strictness. */
+export const POLICY_ATTACHMENTS = ['allow', 'text-only', 'block'] as const
 
 const section = <Shape extends z.core.$ZodLooseShape>(name: string, shape: Shape) =>
   closedObject(shape, `${name} must be an object`)
@@ -88,12 +90,16 @@ const direction = (name: string) => oneOf(name, POLICY_DIRECTIONS).default('both
 
 /**
  * A policy document. Omitted members and empty lists have no effect. The parsed document always has every field, so
- * equivalent documents are equal.
+ * equivalent documents are equal. The compiler requires that policy-join.ts has a rule for every field.
  */
 export const PolicyDocument = section('policy', {
   version: z.literal(1, { error: 'version must be 1' }).default(1),
   mode: oneOf('mode', POLICY_MODES).default('enforce').meta({
     description: '`monitor`: findings are only recorded; nothing is rejected or changed',
+  }),
+  baseline: flag('baseline').default(false).meta({
+    description:
+      'While this policy is active, it is joined with the policy of every request; the stricter value applies',
   }),
   allowedModels: models('allowedModels'),
   deniedModels: models('deniedModels'),
@@ -117,6 +123,13 @@ export const PolicyDocument = section('policy', {
       .meta({ description: '`default`: the entities that are detected with certainty (docs/pii.md)' }),
     action: oneOf('pii.action', POLICY_ACTIONS).default('log'),
     direction: direction('pii.direction'),
+    blockThreshold: z
+      .int({ error: 'pii.blockThreshold must be a whole number of findings, or null' })
+      .min(POLICY_BLOCK_THRESHOLD.min, { error: `pii.blockThreshold must be at least ${POLICY_BLOCK_THRESHOLD.min}` })
+      .max(POLICY_BLOCK_THRESHOLD.max, { error: `pii.blockThreshold may be at most ${POLICY_BLOCK_THRESHOLD.max}` })
+      .nullable()
+      .default(null)
+      .meta({ description: 'The number of findings in one request, answer, document or passage that blocks it' }),
   }).prefault({}),
   dlp: section('dlp', {
     enabled: flag('dlp.enabled').default(false),
@@ -167,13 +180,21 @@ export const PolicyDocument = section('policy', {
         'Whether requests may contain files that guards cannot read: scanned or encrypted documents, audio, files by address, and files that the provider stores',
     }),
   }).prefault({}),
+  attachments: oneOf('attachments', POLICY_ATTACHMENTS).default('allow').meta({
+    description:
+      'Images, audio and files in requests. `text-only`: the model gets the text of a file instead of the file, and other attachments are rejected. `block`: all are rejected',
+  }),
   cache: section('cache', {
     mode: oneOf('cache.mode', CACHE_MODES).default('allowed').meta({
       description:
         'Whether answers may come from the answer cache. `allowed`: only if the key or the request asks for it. `on`: unless the request opts out',
     }),
   }).prefault({}),
-  receipts: section('receipts', { required: flag('receipts.required').default(false) }).prefault({}),
+  receipts: section('receipts', {
+    required: flag('receipts.required').default(false).meta({
+      description: 'Requests are rejected if this gateway does not serve receipts',
+    }),
+  }).prefault({}),
   privacyHeaders: section('privacyHeaders', { noTraining: flag('privacyHeaders.noTraining').default(false) }).prefault(
     {},
   ),
@@ -183,6 +204,9 @@ export const PolicyDocument = section('policy', {
     .max(POLICY_RETENTION_DAYS.max, { error: `retentionDays may be at most ${POLICY_RETENTION_DAYS.max}` })
     .nullable()
     .default(null),
+  encryptBundle: flag('encryptBundle').default(false).meta({
+    description: 'Whether answers that are stored for an Idempotency-Key are encrypted (AES-256-GCM)',
+  }),
 }).meta({ id: 'PolicyDocument' })
 export type PolicyDocument = z.output<typeof PolicyDocument>
 /** The document in a request. Its members are optional. */
@@ -262,12 +286,25 @@ export const ListPoliciesResponse = z.object({
 
 export const ActivePolicyResponse = z.object({
   success: z.literal(true),
-  data: z.object({ template: z.string(), policy: PolicyDocument, policyHash: z.string(), lastUpdated: z.string() }),
+  data: z.object({
+    ...{ template: z.string(), policy: PolicyDocument, policyHash: z.string(), lastUpdated: z.string() },
+    gaps: z.array(z.string()).meta({ description: 'What requests under this policy are not protected against' }),
+  }),
 })
 
 /** The response of create, update and activate. */
 export const PolicyResponse = z.object({ success: z.literal(true), message: z.string(), policy: Policy })
 export const ShowPolicyResponse = z.object({ success: z.literal(true), policy: Policy })
+
+/** GET /smltp-policies/{policyId}/effective. `policy` and `policyHash` are as they apply to requests. */
+export const EffectivePolicyResponse = z.object({
+  success: z.literal(true),
+  policy: Policy,
+  baseline: z
+    .string()
+    .nullable()
+    .meta({ description: 'The id of the active policy if it is a baseline that was joined with this policy' }),
+})
 
 /** A difference between two documents: the field, such as `pii.action`, and its value in each document. */
 export const PolicyDifference = z

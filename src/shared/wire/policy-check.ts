@@ -42,7 +42,10 @@ export const PolicyCheckResponse = z
       input: passedOrNot({}),
       model_access: checkOf({}),
       smltp_policy: checkOf({
-        applied: z.object({ name: z.string(), canonical: z.string(), source: z.string(), policy_hash: z.string() }),
+        applied: z.object({
+          ...{ name: z.string(), canonical: z.string(), source: z.string(), policy_hash: z.string() },
+          baseline: z.string().optional().meta({ description: 'The baseline that was joined with the policy' }),
+        }),
       }),
       smltp_policy_access: checkOf({}),
       prompt_shield_authorization: checkOf({}),

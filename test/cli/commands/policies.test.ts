@@ -121,6 +121,17 @@ describe('with a gateway', () => {
     expect((await policies(['activate', 'nothing'])).exitCode).toBe(3)
   })
 
+  test('show --effective joins a policy with the active baseline; show notes what the active policy leaves open', async () => {
+    const gaps = await policies(['show'])
+    expect(gaps.stderr).toMatch(/^note: the active policy 'internal' leaves gaps: personal data is only recorded; /)
+    await policies(['create', 'Floor', '-d', 'x', '--set', 'baseline=true', '--set', 'attachments=block', '--activate'])
+    const joined = await policies(['show', 'public', '--effective', '--json'])
+    expect(joined).toMatchObject({ exitCode: 0, stderr: "note: joined with the baseline 'floor'\n" })
+    expect(JSON.parse(joined.stdout)).toMatchObject({ id: 'public', policy: { baseline: true, attachments: 'block' } })
+    expect((await shown('public')).policy).toMatchObject({ attachments: 'allow' })
+    expect((await policies(['activate', 'internal'])).exitCode).toBe(0)
+  })
+
   test('diff compares names and files, and exits 0 whatever it finds', async () => {
     await policies(['create', 'Compared', '-d', 'x', '--set', 'pii.enabled=true', '--set', 'deniedModels=a/a,b/b'])
     const differences = await policies(['diff', 'public', 'Compared', '-o', 'tsv'])
@@ -231,6 +242,7 @@ describe('settings of a document', () => {
       'promptShield.policyId=ours',
       'addresses.allowed=true',
       'unreadFiles.allowed=true',
+      'attachments=allow',
       'cache.mode=allowed',
       'retentionDays=7',
     ])

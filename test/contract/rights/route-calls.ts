@@ -995,6 +995,11 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     target: addTarget.policy,
   },
+  'GET /api/external/smltp-policies/{policyId}/effective': {
+    access: 'smltp-security',
+    status: 200,
+    target: addTarget.policy,
+  },
   'PUT /api/external/smltp-policies/{policyId}': {
     access: 'smltp-security',
     status: 200,

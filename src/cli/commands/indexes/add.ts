@@ -66,10 +66,12 @@ async function addDocuments(context: CliContext, index: string, paths: string[],
 
   const progress = createProgress(io, settings)
   const added: Outcome[] = []
+  const withheldFrom = new Set<string>()
   try {
     for (const batch of toBatches(documents)) {
       progress.show(`Adding ${added.length + batch.length} of ${documents.length} documents to ${index}`)
-      const { outcomes, raw } = await train(context, index, batch)
+      const { outcomes, raw, skippedModels = [] } = await train(context, index, batch)
+      for (const model of skippedModels) withheldFrom.add(model)
       added.push(...outcomes)
       if (settings.raw) await output.list(added, VIEW, raw)
     }
@@ -77,6 +79,7 @@ async function addDocuments(context: CliContext, index: string, paths: string[],
     progress.end()
     if (!settings.raw && added.length > 0) await output.list(added, VIEW)
     if (added.length > 0) await context.note(summary(index, added, skipped))
+    if (withheldFrom.size > 0) await context.note(`note: ${forbidden([...withheldFrom])}`)
   }
   const failed = added.filter(({ status }) => status === 'failed').length
   if (failed > 0) {
@@ -109,7 +112,12 @@ async function collect(
   return { documents: distinctDocuments(documents), skipped }
 }
 
-async function train(context: CliContext, index: string, batch: Document[]) {
+type Trained = { outcomes: Outcome[]; raw: Uint8Array; skippedModels?: readonly string[] | undefined }
+
+const forbidden = (models: readonly string[]): string =>
+  `the policy forbids ${models.join(', ')}, so only keyword search finds these documents`
+
+async function train(context: CliContext, index: string, batch: Document[]): Promise<Trained> {
   const [api, { timeoutFlagMs }] = await Promise.all([context.api(), context.settings()])
   try {
     const { body, raw } = await api.send<z.infer<typeof TrainResponse>>({
@@ -120,7 +128,7 @@ async function train(context: CliContext, index: string, batch: Document[]) {
       // A retry is safe: the gateway recognises a stored document by its content.
       repeatable: true,
     })
-    return { outcomes: body.results.documents, raw }
+    return { outcomes: body.results.documents, raw, skippedModels: body.results.skipped_models }
   } catch (error) {
     const mayList = error instanceof CliError && (error.httpStatus === 400 || error.httpStatus === 413)
     const outcomes = mayList ? outcomesIn(error.answer) : undefined

@@ -39,6 +39,10 @@ async function search(context: CliContext, index: string, query: string, topK: n
   const progress = createProgress(context.io, settings)
   progress.show(`Searching ${index}`)
   const { body, raw } = await api.send<z.infer<typeof SearchResponse>>(request).finally(progress.end)
+  const { skipped_models: skipped = [] } = body.results
+  if (skipped.length > 0) {
+    await context.note(`note: the policy forbids ${skipped.join(', ')}, so the search ran without it`)
+  }
   const rounded = body.results.matches.map((match) => ({ ...match, score: Number(match.score.toFixed(4)) }))
   const { format = 'table', color } = settings
   if (!output.terminal || !isPlain(settings) || format !== 'table' || rounded.length === 0) {

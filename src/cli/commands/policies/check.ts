@@ -59,7 +59,10 @@ function toRow(check: string, outcome: Outcome): Row {
 }
 
 function factsOf(check: Made): string {
-  if ('applied' in check && check.applied) return `${check.applied.canonical} (${check.applied.source})`
+  if ('applied' in check && check.applied) {
+    const { canonical, source, baseline } = check.applied
+    return `${canonical} (${source})${baseline === undefined ? '' : ` with the baseline ${baseline}`}`
+  }
   if ('points_required' in check) {
     return `${check.points_required} points, ${check.points_remaining ?? 'any number'} left`
   }

@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import type {
   ActivePolicyResponse,
   DiscoverPoliciesResponse,
+  EffectivePolicyResponse,
   ListPoliciesResponse,
   Policy,
 } from '../../../shared/wire/policies.ts'
@@ -28,7 +29,8 @@ export const commands = {
     new Command('show')
       .description('Show a policy with its document; by default the active policy.')
       .argument('[policy]', POLICIES.argument)
-      .action(async (given: string | undefined) => showItem(context, POLICIES, given ?? (await activeId(context)))),
+      .option('--effective', 'as it applies to requests: joined with the active policy, if that is a baseline')
+      .action((given: string | undefined, flags: { effective?: true }) => show(context, given, flags)),
   create: createVerb(POLICIES, {
     description: 'Create a policy. On a terminal, missing values are prompted for. Its name cannot be changed later.',
     fields: [
@@ -78,11 +80,29 @@ async function list(context: CliContext): Promise<void> {
 
 const REQUESTABLE_VIEW = { columns: columns({ ID: 'id', DESCRIPTION: flexible('description') }), idPath: 'id' }
 
+/** Without a name, shows the active policy and notes what it does not block. */
+async function show(
+  context: CliContext,
+  given: string | undefined,
+  { effective }: { effective?: true },
+): Promise<void> {
+  const id = given ?? (await activeId(context))
+  if (!effective) return showItem(context, POLICIES, id)
+  const [api, output] = await Promise.all([context.api(), context.output()])
+  const { path: base, view, itemKey } = POLICIES
+  output.assertShowable(view)
+  const path = `${itemPath({ path: base }, id)}/effective`
+  const { body, raw } = await api.send<z.infer<typeof EffectivePolicyResponse>>({ method: 'GET', path })
+  await output.one(itemIn<Policy>(body, itemKey, api.baseUrl), view, raw)
+  if (body.baseline !== null) await context.note(`note: joined with the baseline '${body.baseline}'`)
+}
+
 async function activeId(context: CliContext): Promise<string> {
   const api = await context.api()
   const request = { method: 'GET', path: `${POLICIES.path}/active` }
-  const { body } = await api.send<z.infer<typeof ActivePolicyResponse>>(request)
-  return body.data.template
+  const { template, gaps = [] } = (await api.send<z.infer<typeof ActivePolicyResponse>>(request)).body.data
+  if (gaps.length > 0) await context.note(`note: the active policy '${template}' leaves gaps: ${gaps.join('; ')}`)
+  return template
 }
 
 /** POST /smltp-policies/{policyId}/activate. Throws an error with exit code 3 for an unknown policy. */

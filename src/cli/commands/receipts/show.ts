@@ -34,7 +34,13 @@ const VIEW = {
   columns: columns(
     { RECEIPT: 'bundle_id', WHEN: 'issued_at', OUTCOME: 'outcome', RESULT: 'result', OPERATION: 'operation' },
     { ENDPOINT: 'endpoint', REQUEST: 'request_id', 'HTTP STATUS': 'status', 'ASKED FOR': 'requested_model' },
-    { 'SERVED BY': 'model', ATTEMPTS: ['attempts', toAttempts], POLICY: 'policy.name', 'POLICY HASH': 'policy.hash' },
+    {
+      'SERVED BY': 'model',
+      ATTEMPTS: ['attempts', toAttempts],
+      POLICY: 'policy.name',
+      BASELINE: 'policy.baseline',
+      'POLICY HASH': 'policy.hash',
+    },
     { MODE: 'mode', GUARDS: ['inspection', toVerdicts], USAGE: 'usage', COST: 'cost' },
     { 'REQUEST SHA-256': 'request_sha256', 'ANSWER SHA-256': 'response_sha256', CHAIN: 'entry.chain' },
     { ENTRY: 'entry.seq', 'SIGNED BY': 'signer', KEY: 'kid' },

@@ -49,8 +49,10 @@ function metadataJson({ metadata, changed, dropped }: Envelope): string {
     smltp,
     sources,
     smltp_policy_hash: policyHash,
+    smltp_policy_baseline: baseline,
     prompt_shield_policy: shield,
     withheld,
+    skipped_models: skipped,
     cache,
   } = metadata
   const receipt = smltp.receipt_url === undefined ? '' : `,"receipt_url":${toJsonString(smltp.receipt_url)}`
@@ -58,6 +60,7 @@ function metadataJson({ metadata, changed, dropped }: Envelope): string {
     `{"conversation_id":${toJsonString(metadata.conversation_id)},"index_used":${toJsonString(metadata.index_used)},` +
     `"smltp_policy_used":${toJsonString(metadata.smltp_policy_used)},` +
     `"smltp_policy_source":"${metadata.smltp_policy_source}","smltp_policy_hash":${policyHash === null ? 'null' : `"${policyHash}"`},` +
+    `${baseline === undefined ? '' : `"smltp_policy_baseline":${toJsonString(baseline)},`}` +
     `"prompt_shield_policy":${shield === null ? 'null' : JSON.stringify(shield)},` +
     `${withheld ? `"withheld":${JSON.stringify(withheld)},` : ''}` +
     `"served_model":${toJsonString(metadata.served_model)},"requested_model":${toJsonString(metadata.requested_model)},` +
@@ -65,6 +68,7 @@ function metadataJson({ metadata, changed, dropped }: Envelope): string {
     `${fallback ? `"billing_fallback":${JSON.stringify(fallback)},` : ''}` +
     `"smltp":{"bundle_id":"${smltp.bundle_id}"${receipt}},"rag_enabled":${metadata.rag_enabled},` +
     `"documents_retrieved":${metadata.documents_retrieved},"sources":${sources.length === 0 ? '[]' : JSON.stringify(sources)}` +
+    `${skipped ? `,"skipped_models":${JSON.stringify(skipped)}` : ''}` +
     `${changed.length === 0 ? '' : `,"changed":${JSON.stringify(changed)}`}` +
     `${dropped.length === 0 ? '' : `,"dropped":${JSON.stringify(dropped)}`}` +
     `${cache ? `,"cache":${JSON.stringify(cache)}` : ''}}`

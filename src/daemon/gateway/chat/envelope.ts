@@ -9,9 +9,15 @@ import type { Screened } from '../governed/screen.ts'
 import type { Envelope } from './answer-contract.ts'
 import type { Grounded } from './ground-call.ts'
 
-type Retrieved = Pick<Grounded, 'ragEnabled' | 'documentsRetrieved' | 'withheldPassages' | 'sources'>
+type Retrieved = Pick<Grounded, 'ragEnabled' | 'documentsRetrieved' | 'withheldPassages' | 'skippedModels' | 'sources'>
 
-const NOTHING_RETRIEVED: Retrieved = { ragEnabled: false, documentsRetrieved: 0, withheldPassages: 0, sources: [] }
+const NOTHING_RETRIEVED: Retrieved = {
+  ragEnabled: false,
+  documentsRetrieved: 0,
+  withheldPassages: 0,
+  skippedModels: [],
+  sources: [],
+}
 
 type Notices = { changed?: readonly Change[]; dropped?: readonly Dropped[] }
 
@@ -23,7 +29,7 @@ export function toEnvelope(
   { changed = [], dropped = [], retrieved = NOTHING_RETRIEVED }: Notices & { retrieved?: Retrieved } = {},
 ): Envelope {
   const { chain, conversationId, index, policy, shield, withheld } = screened
-  const { ragEnabled, documentsRetrieved, withheldPassages, sources } = retrieved
+  const { ragEnabled, documentsRetrieved, withheldPassages, skippedModels, sources } = retrieved
   return {
     id: context.requestId,
     created: Math.floor(clock.now() / 1000),
@@ -36,6 +42,7 @@ export function toEnvelope(
       smltp_policy_used: policy.canonical,
       smltp_policy_source: policy.source,
       smltp_policy_hash: policy.hash,
+      ...(policy.baseline && { smltp_policy_baseline: policy.baseline.id }),
       prompt_shield_policy: shield ? toShownShield(shield) : null,
       ...(isAnyWithheld(withheld, withheldPassages) && { withheld: { ...withheld, passages: withheldPassages } }),
       served_model: attempt.modelId,
@@ -52,6 +59,7 @@ export function toEnvelope(
       rag_enabled: ragEnabled,
       documents_retrieved: documentsRetrieved,
       sources,
+      ...(skippedModels.length > 0 && { skipped_models: [...skippedModels] }),
       ...(cache && { cache }),
     },
   }

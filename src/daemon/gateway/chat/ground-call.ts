@@ -1,6 +1,6 @@
 import { appendTo } from '../../../shared/lists.ts'
 import { ground } from '../../knowledge/search/ground.ts'
-import type { Match, Search } from '../../knowledge/search/search.ts'
+import type { Match, Search, SearchOptions } from '../../knowledge/search/search.ts'
 import { type Message, type System, textOf, withSystemText } from '../../models/conversation.ts'
 import type { ProviderCall } from '../../models/provider.ts'
 import { questionOf } from '../../platform/text/question.ts'
@@ -20,10 +20,14 @@ export type Grounded = {
   documentsRetrieved: number
   /** Number of passages that the guards withheld from the model. */
   withheldPassages: number
+  /** The models of knowledge search that the policy does not allow. */
+  skippedModels: readonly string[]
   sources: { source: string; score: number }[]
 }
 
 type GroundDeps = Pick<GovernedDeps, 'search' | 'guards' | 'clock'>
+
+const NO_MODELS: readonly string[] = []
 
 /** Retrieves passages for the last user turn. Skips retrieval for Zero-Knowledge or `use_rag: false`. */
 export async function groundCall(
@@ -34,10 +38,18 @@ export async function groundCall(
   const { conversation, index, caller, input, origin } = screened
   if (index.id === undefined || !input.useRag) {
     const call = callWith(screened, conversation.system, null)
-    const value = { call, ragEnabled: false, documentsRetrieved: 0, withheldPassages: 0, sources: [] }
+    const value = {
+      call,
+      ragEnabled: false,
+      documentsRetrieved: 0,
+      withheldPassages: 0,
+      skippedModels: NO_MODELS,
+      sources: [],
+    }
     return { facts: {}, value }
   }
   const incidents: GuardIncident[] = []
+  const skipped = new Set<string>()
   const factsOf = (documentsRetrieved: number) => ({
     documentsRetrieved,
     incidents,
@@ -55,14 +67,17 @@ export async function groundCall(
   try {
     const found = await ground(
       { index: { id: index.id, name: index.name }, question, outside, tenantId: caller.tenantId },
-      { search: searchOf(screened, deps.search, signal), screen: screenPassages },
+      {
+        search: searchOf(screened, deps.search, { signal, onForbidden: (modelId) => skipped.add(modelId) }),
+        screen: screenPassages,
+      },
     )
     const { promptText, passages, documentsRetrieved, withheld: withheldPassages, sources } = found
     const system = withSystemText(conversation.system, promptText)
     const call = callWith(screened, system, { index: index.name, passages })
     return {
       facts: factsOf(documentsRetrieved),
-      value: { call, ragEnabled: true, documentsRetrieved, withheldPassages, sources },
+      value: { call, ragEnabled: true, documentsRetrieved, withheldPassages, skippedModels: [...skipped], sources },
     }
   } catch (error) {
     return { facts: factsOf(0), refusal: { error } }
@@ -93,8 +108,12 @@ const turnsOf = (messages: readonly Message[]): string[] =>
  * Applies the request's policy to searches. Passages are screened only after the search, so reranking models must not
  * read passages that rules may change.
  */
-function searchOf({ policy, guarded }: Screened, search: Search, signal: AbortSignal): Search {
+function searchOf(
+  { policy, guarded }: Screened,
+  search: Search,
+  call: Pick<SearchOptions, 'signal' | 'onForbidden'>,
+): Search {
   const mayCall = mayCallUnder(policy)
   const keepsPassages = guarded.rules.input.acting.length > 0
-  return (index, query, limit, options) => search(index, query, limit, { mayCall, keepsPassages, signal, ...options })
+  return (index, query, limit, options) => search(index, query, limit, { mayCall, keepsPassages, ...call, ...options })
 }

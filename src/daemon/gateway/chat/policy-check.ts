@@ -16,7 +16,7 @@ import {
 } from '../../safety/guards/request/request-screening.ts'
 import { mayCallUnder, requireAllowed } from '../../safety/policies/enforce.ts'
 import { resolveShield, toShownShield } from '../../safety/prompt-shield/resolve.ts'
-import { indexOf, payerOf, requireMayChat } from '../governed/admit.ts'
+import { indexOf, payerOf, requireMayChat, requireReceipts } from '../governed/admit.ts'
 import { modelsOf, planChain } from '../governed/chain.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import { answerLimit, requireFewMessages, requireWithin } from '../governed/request-limits.ts'
@@ -44,7 +44,7 @@ type Asked = Pick<RequestContext, 'caller' | 'requestId' | 'signal'>
 async function checkAll(
   body: unknown,
   { caller, requestId, signal }: Asked,
-  { db, providers, names, policies, guards, billing, clock, limits }: GovernedDeps,
+  { db, providers, names, policies, guards, billing, clock, limits, receipts }: GovernedDeps,
 ): Promise<PolicyCheckResponse> {
   const { settings, tenantId } = caller
   const { checks, check } = createChecks()
@@ -61,8 +61,14 @@ async function checkAll(
     input &&
     (await check(
       'smltp_policy',
-      async () => (await policies.of(tenantId)).resolve(input.policy, settings),
-      ({ name, canonical, source, hash }) => ({ applied: { name, canonical, source, policy_hash: hash } }),
+      async () => {
+        const applied = (await policies.of(tenantId)).resolve(input.policy, settings)
+        requireReceipts(applied, receipts)
+        return applied
+      },
+      ({ name, canonical, source, hash, baseline }) => ({
+        applied: { name, canonical, source, policy_hash: hash, ...(baseline && { baseline: baseline.id }) },
+      }),
       (status) => (status === 403 ? 'smltp_policy_access' : 'smltp_policy'),
     ))
   if (policy) checks.smltp_policy_access = { passed: true }
@@ -92,7 +98,7 @@ async function checkAll(
       applied: resolveShield({
         request: input.shield,
         settings,
-        policy: { name: policy.canonical, document: policy.document },
+        policy,
         custom: await guards.shieldPolicies.of(tenantId),
       }),
     })))

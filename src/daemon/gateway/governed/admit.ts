@@ -40,6 +40,8 @@ export type AdmitDeps = {
   policies: PolicyCatalogue
   guards: Pick<Guards, 'shieldPolicies'>
   limits: RequestLimits
+  /** Whether this gateway serves receipts. */
+  receipts: boolean
 }
 
 /**
@@ -50,7 +52,7 @@ export type AdmitDeps = {
 export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDeps): Promise<Stage<Admitted>> {
   const facts: { -readonly [Name in keyof Facts]: Facts[Name] } = {}
   try {
-    const { db, providers, names, policies, guards, limits } = deps
+    const { db, providers, names, policies, guards, limits, receipts } = deps
     const { settings } = caller
     requireMayChat(caller)
     requireMayUse(input, limits)
@@ -61,13 +63,14 @@ export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDep
     const catalogue = await policies.of(caller.tenantId)
     const policy = catalogue.resolve(input.policy, settings)
     facts.policy = policy
+    requireReceipts(policy, receipts)
     // The policy is known only now. It may leave out some of the targets of a name.
     if (hasPools(chain))
       chain = planChain(input.chain, providers, settings, { ...terms, mayCall: mayCallUnder(policy) })
     const shield = resolveShield({
       request: input.shield,
       settings,
-      policy: { name: policy.canonical, document: policy.document },
+      policy,
       custom: await guards.shieldPolicies.of(caller.tenantId),
     })
     const payer = await payerOf(input, caller, db)
@@ -79,6 +82,15 @@ export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDep
   } catch (error) {
     return { facts, refusal: { error } }
   }
+}
+
+/** @throws POLICY_UNAVAILABLE if the policy requires receipts that this gateway does not serve */
+export function requireReceipts({ canonical, document }: AppliedPolicy, areServed: boolean): void {
+  if (areServed || !document.receipts.required || document.mode === 'monitor') return
+  throw new GatewayError(
+    'POLICY_UNAVAILABLE',
+    `The policy "${canonical}" requires receipts, but this gateway does not serve them (\`evidence.receipts\` is false). Name another policy, or ask the operator to serve receipts.`,
+  )
 }
 
 const NO_INDEX = { name: ZERO_KNOWLEDGE, id: undefined }

@@ -16,7 +16,7 @@ export const IDEMPOTENCY_RENEW_MS = 3_000
 export const IDEMPOTENCY_POLL_MS = 100
 
 /** The row that claims an Idempotency-Key. It has the columns of a stored result, except those of the answer. */
-export type ClaimRow = Omit<IdempotencyResultRow, 'status' | 'content_type' | 'body' | 'lease_until'>
+export type ClaimRow = Omit<IdempotencyResultRow, 'status' | 'content_type' | 'body' | 'is_sealed' | 'lease_until'>
 
 /** The exclusive right to run the request of an Idempotency-Key, until that request ends. */
 export type Claim = {

@@ -70,7 +70,7 @@ function toRecords(
   if (events.length > 0) records.events = events
   const messages = messagesOf(trail, nowMs)
   if (messages.length > 0) records.providerMessages = messages
-  if (ending.kind === 'delivered') addResult(records, ending)
+  if (ending.kind === 'delivered') addResult(records, ending, trail.policy?.document.encryptBundle === true)
   return records
 }
 
@@ -89,6 +89,7 @@ const NO_MESSAGES: readonly ProviderMessageRow[] = []
 function addResult(
   records: LedgerRecords,
   { delivery: { broken, response, stored }, charge, reserved, replay, cacheEntry }: Ending & { kind: 'delivered' },
+  isSealed: boolean,
 ): void {
   records.spend = charge.spend
   if (reserved) records.reserved = reserved
@@ -97,7 +98,7 @@ function addResult(
   if (!replay) return
   const { claim } = replay.fence
   if (claim !== undefined) records.claim = claim
-  if (broken === undefined || broken.isBlocked) records.idempotency = replay.toRow(response)
+  if (broken === undefined || broken.isBlocked) records.idempotency = replay.toRow(response, isSealed)
 }
 
 type EndFacts = Pick<RequestEnd, 'atMs' | 'latencyMs'> & { context: RequestContext }

@@ -7,6 +7,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
+import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../../platform/secrets/seal.ts'
 import { ClaimLostError } from '../../records/ledger/records.ts'
 import { type Claim, type ClaimRow, type ClaimsDeps, createClaims } from './claims.ts'
 import { deleteExpiredResults, findResult, type ResultScope, type StoredResult } from './results.ts'
@@ -18,8 +19,11 @@ const IDEMPOTENCY_PURGE_ROWS = 500
 
 /** Stores the result of one request for replay. */
 export type ReplaySlot = Pick<Claim, 'fence'> & {
-  /** Returns the row for the commit that bills the request. The row omits an answer that is too large to store. */
-  toRow(kept: { status: number; contentType: string; body: string }): IdempotencyResultRow
+  /**
+   * Returns the row for the commit that bills the request. The row omits an answer that is too large to store.
+   * `isSealed`: the answer is stored encrypted.
+   */
+  toRow(kept: { status: number; contentType: string; body: string }, isSealed?: boolean): IdempotencyResultRow
   /** Reports that the request failed. Waiting requests get the same error; a later retry is executed again. */
   broke(error: unknown): void
 }
@@ -64,7 +68,7 @@ type Running = { fingerprint: string; confirmed: Promise<void>; left: Promise<Le
 type Produce = (replay: ReplaySlot) => Promise<Reply | undefined>
 type First = { scope: ResultScope; fingerprint: string; left: Left; confirm(): void }
 
-export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
+export function createIdempotency({ db, clock, log, masterKey }: ClaimsDeps & { masterKey: MasterKey }): Idempotency {
   const running = new Map<string, Running>()
   const claims = createClaims({ db, clock, log })
 
@@ -80,8 +84,8 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
         if (known.fingerprint !== fingerprint) throw reused()
         confirm()
         if (known.lease_until === null) {
-          left.stored = known
-          return replayTo(context, known)
+          left.stored = known.is_sealed ? { ...known, body: openBody(known.body, scope) } : known
+          return replayTo(context, left.stored)
         }
         await claims.ended(known.request_id, context.signal)
         continue
@@ -92,7 +96,7 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
       if (!claim) continue
       confirm()
       try {
-        return await runClaimed(context, claim, { row, left }, produce)
+        return await runClaimed(context, claim, { row, first }, produce)
       } catch (error) {
         // Another daemon took over the key and stores the answer, so this daemon stores nothing.
         if (!(error instanceof ClaimLostError) || context.response.headersSent) throw error
@@ -103,19 +107,21 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
   async function runClaimed(
     context: RequestContext,
     claim: Claim,
-    { row, left }: { row: ClaimRow; left: Left },
+    { row, first }: { row: ClaimRow; first: First },
     produce: Produce,
   ): Promise<Reply | undefined> {
+    const { left } = first
     let kept: IdempotencyResultRow | undefined
     let isCommitted = false
     try {
       const answer = await produce({
         fence: claim.fence,
         broke: (error) => noteFailure(error, context, left),
-        toRow({ status, contentType, body }) {
+        toRow({ status, contentType, body }, isSealed) {
           kept = { ...row, ...times(), status, content_type: contentType, body, lease_until: null }
           // Requests that wait on this daemon get the answer from memory, even if it is too large to store.
-          return Buffer.byteLength(body) > IDEMPOTENCY_RESULT_BYTES ? { ...kept, ...NOT_KEPT } : kept
+          if (Buffer.byteLength(body) > IDEMPOTENCY_RESULT_BYTES) return { ...kept, ...NOT_KEPT }
+          return isSealed ? { ...kept, body: sealBody(body, first.scope), is_sealed: 1 } : kept
         },
       })
       if (kept) {
@@ -127,6 +133,9 @@ export function createIdempotency({ db, clock, log }: ClaimsDeps): Idempotency {
       await claim.end(isCommitted ? 'committed' : 'without an answer')
     }
   }
+
+  const sealBody = (body: string, scope: ResultScope): string => sealSecret(masterKey, locationOf(scope), body)
+  const openBody = (body: string, scope: ResultScope): string => openSecret(masterKey, locationOf(scope), body)
 
   const times = () => ({
     created_at: isoTime(clock.now()),
@@ -224,6 +233,13 @@ function keyOf({ request }: RequestContext): string | undefined {
     key,
   )
 }
+
+const locationOf = ({ tenantId, apiKeyId, route, idempotencyKey }: ResultScope): SealedLocation => ({
+  purpose: 'stored-replays',
+  table: 'idempotency_results',
+  row: JSON.stringify([apiKeyId, route, idempotencyKey]),
+  tenant: tenantId,
+})
 
 /** This row replaces an answer that is too large to store. */
 const NOT_KEPT = { status: ERRORS.IDEMPOTENCY_RESULT_TOO_LARGE.status, content_type: '', body: '' }

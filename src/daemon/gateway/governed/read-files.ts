@@ -82,9 +82,11 @@ const KINDS: readonly [RegExp, string][] = [
   [/^application\/vnd\.(openxmlformats-officedocument\.spreadsheetml|ms-excel)/, 'spreadsheet'],
   [/^(text\/|application\/(json|xhtml))/, 'text'],
   [/^audio\//, 'audio'],
+  [/^image\//, 'image'],
 ]
 const READABLE: ReadonlySet<string> = new Set(['pdf', 'docx', 'spreadsheet', 'text'])
-const kindOf = (mediaType: string): string => KINDS.find(([pattern]) => pattern.test(mediaType))?.[1] ?? 'other'
+/** Returns the kind of a media type, as receipts and errors name it. */
+export const kindOf = (mediaType: string): string => KINDS.find(([pattern]) => pattern.test(mediaType))?.[1] ?? 'other'
 
 /**
  * Returns the source of a document of Anthropic's API, or the file of OpenAI's or Gemini's API. Undefined for other

@@ -2,7 +2,10 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 
-export type StoredResult = Pick<IdempotencyResultRow, 'fingerprint' | 'status' | 'content_type' | 'body' | 'expires_at'>
+export type StoredResult = Pick<
+  IdempotencyResultRow,
+  'fingerprint' | 'status' | 'content_type' | 'body' | 'expires_at' | 'is_sealed'
+>
 export type ResultScope = { tenantId: string; apiKeyId: string; route: string; idempotencyKey: string }
 
 /** Returns the stored answer or the claim for this Idempotency-Key, even if it has expired. */
@@ -12,7 +15,7 @@ export function findResult(
 ): Promise<(StoredResult & Pick<IdempotencyResultRow, 'request_id' | 'lease_until'>) | undefined> {
   return db
     .selectFrom('idempotency_results')
-    .select(['fingerprint', 'status', 'content_type', 'body', 'expires_at', 'request_id', 'lease_until'])
+    .select(['fingerprint', 'status', 'content_type', 'body', 'expires_at', 'is_sealed', 'request_id', 'lease_until'])
     .where('tenant_id', '=', scope.tenantId)
     .where('api_key_id', '=', scope.apiKeyId)
     .where('route', '=', scope.route)

@@ -12,6 +12,7 @@ import {
 import { type IncidentOrigin, incidentRecords } from '../../safety/incidents/incident.ts'
 import { enforceUses } from '../../safety/policies/enforce.ts'
 import type { Admitted } from './admit.ts'
+import { attachmentsIn, withTextsOnly } from './attachments.ts'
 import type { GovernedDeps } from './deps.ts'
 import type { GovernedInput } from './input.ts'
 import { haveFiles, readFiles } from './read-files.ts'
@@ -46,11 +47,12 @@ export async function screen<Input extends GovernedInput>(
 ): Promise<Stage<Screened<Input>>> {
   const { caller, payer, conversationId, chain, index, policy, shield } = admitted
   const { options } = input
-  const files = haveFiles(input.conversation.messages)
-    ? await readForGuards(input, admitted, { requestId, path, signal }, { guards, clock, readText })
-    : undefined
+  const files =
+    policy.document.attachments !== 'allow' || haveFiles(input.conversation.messages)
+      ? await readForGuards(input, admitted, { requestId, path, signal }, { guards, clock, readText })
+      : undefined
   if (files?.refusal) return files
-  const conversation = files?.value ?? input.conversation
+  const conversation = files?.value.conversation ?? input.conversation
   const traceId = newTraceId()
   const { canonical } = policy
   const origin = { caller, requestId, endpoint: path, traceId, policy: canonical, conversationId, model: null }
@@ -106,37 +108,55 @@ export async function screen<Input extends GovernedInput>(
         ...(results?.withheldDocuments && { documents: results.withheldDocuments }),
         ...(tools?.withheld && { tools: tools.withheld }),
       },
-      ...(files && { replacedFiles: replacedIn(conversation.messages, redacted.messages) }),
+      ...(files && { replacedFiles: replacedIn(files.value.read, redacted.messages) }),
     },
   }
 }
 
 type ScreenDeps = { guards: Guards; clock: Clock; readText: GovernedDeps['readText'] }
 
+/** `read`: the messages with the texts of their files. `conversation`: as the guards and the model read it. */
+type ReadConversation = { conversation: GovernedInput['conversation']; read: readonly Message[] }
+
 /**
- * Reads the files of a request if a guard inspects texts, or if the policy forbids files that cannot be read. The
- * refusal is INSUFFICIENT_PERMISSIONS for such a file.
+ * Reads the files of a request if a guard inspects texts, or if the policy forbids attachments or files that cannot be
+ * read. The refusal is INSUFFICIENT_PERMISSIONS for a forbidden attachment.
  */
 async function readForGuards(
-  { conversation }: GovernedInput,
+  { conversation, options }: GovernedInput,
   { caller, policy, shield, chain }: Admitted,
   { requestId, path, signal }: { requestId: string; path: string; signal: AbortSignal },
   { guards, clock, readText }: ScreenDeps,
-): Promise<Stage<GovernedInput['conversation']>> {
+): Promise<Stage<ReadConversation>> {
   const { tenantId } = caller
   const { input: rules } = await guards.rulesFor(tenantId, policy)
   const isInspected = shield !== undefined || rules.acting.length + rules.watching.length > 0
-  if (!isInspected && policy.document.unreadFiles.allowed) return { facts: {}, value: conversation }
+  const { attachments, mode, unreadFiles: unreadRule } = policy.document
+  if (!isInspected && unreadRule.allowed && attachments === 'allow') {
+    return { facts: {}, value: { conversation, read: conversation.messages } }
+  }
   const { messages, unread } = await readFiles(conversation.messages, { readText, tenantId, signal })
-  const value = { ...conversation, messages }
-  if (unread.length === 0) return { facts: {}, value }
-  const uses = { serverTools: [], addresses: false, unreadFiles: [...new Set(unread)] }
+  const isTextOnly = attachments === 'text-only' && mode === 'enforce'
+  const value = {
+    conversation: { ...conversation, messages: isTextOnly ? withTextsOnly(messages) : messages },
+    read: messages,
+  }
+  const attached =
+    attachments === 'allow' ? [] : attachmentsIn({ messages, options }, { withRead: attachments === 'block' })
+  if (unread.length === 0 && attached.length === 0) return { facts: {}, value }
+  const unreadKinds = [...new Set(unread)]
+  const uses = { serverTools: [], addresses: false, unreadFiles: unreadKinds, attachments: attached }
   const checked = { caller, requestId, endpoint: path }
   const { incidents, records, refusal } = enforceUses(uses, policy, chain.attempts, checked, clock.now())
-  const unreadFiles: Record<string, number> = {}
-  for (const kind of unread) unreadFiles[kind] = (unreadFiles[kind] ?? 0) + 1
+  const unreadFiles = unread.length === 0 ? undefined : countsOf(unread)
   const facts: Facts = { unreadFiles, incidents, found: records }
   return refusal ? { facts, refusal: { error: refusal } } : { facts, value }
+}
+
+function countsOf(kinds: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const kind of kinds) counts[kind] = (counts[kind] ?? 0) + 1
+  return counts
 }
 
 /** Returns the types of the files whose text took their place. */

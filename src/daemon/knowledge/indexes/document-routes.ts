@@ -12,6 +12,7 @@ import { type TrainDeps, type TrainedDocument, trainIndex } from '../ingest/trai
 import { receiveUpload } from '../ingest/upload.ts'
 import { withUploadDirectory } from '../ingest/upload-directory.ts'
 import { type RulesOfCallDeps, rulesOfCall } from '../search/rules-of-call.ts'
+import type { Retrieval } from '../search/vectors/retrieval.ts'
 import { deleteDocument, documentNotFound, listDocuments } from './documents.ts'
 import { getReadableIndex, getWritableIndex } from './index-access.ts'
 import { namespaceOf } from './index-view.ts'
@@ -28,7 +29,8 @@ const TRAININGS = 8
 const TRAINING_RETRY_AFTER_SECONDS = 5
 
 export type DocumentDeps = TrainDeps &
-  RulesOfCallDeps & {
+  RulesOfCallDeps &
+  Pick<Retrieval, 'forbiddenFor'> & {
     log: Log
     /** Uploads are kept in this directory until they are indexed. */
     uploadsDir: string
@@ -89,10 +91,11 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
             const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
               record(screening.incidents()),
             )
+            const skipped = await deps.forbiddenFor(caller.tenantId, caller.settings.defaultSMLTPPolicy)
             const counts = { index: index.name, documents: documents.length, failed: countOf(documents, 'failed') }
             log.info({ request_id: requestId, ...counts }, 'index trained')
             if (counts.failed === documents.length) throw nothingTrained(uploads, documents)
-            return reply(200, trained(index, documents, requestId))
+            return reply(200, trained(index, documents, { requestId, skipped }))
           })
         } finally {
           const left = (training.get(caller.tenantId) ?? 1) - 1
@@ -162,7 +165,11 @@ function nothingTrained(uploads: readonly { isTooLarge: boolean }[], documents: 
   return new GatewayError(code, `No document could be indexed. ${reasons}`, { extra: { documents } })
 }
 
-function trained(index: IndexRow, documents: TrainedDocument[], requestId: string): z.input<typeof TrainResponse> {
+function trained(
+  index: IndexRow,
+  documents: TrainedDocument[],
+  { requestId, skipped }: { requestId: string; skipped: string | undefined },
+): z.input<typeof TrainResponse> {
   const failed = countOf(documents, 'failed')
   return {
     success: true,
@@ -177,6 +184,7 @@ function trained(index: IndexRow, documents: TrainedDocument[], requestId: strin
       total_chunks: documents.reduce((total, { chunks }) => total + chunks, 0),
       index_name: index.name,
       namespace: namespaceOf(index),
+      ...(skipped !== undefined && { skipped_models: [skipped] }),
       documents,
     },
   }

@@ -80,7 +80,7 @@ async function insertDocuments(
     next += Math.max(passageCount, 1)
     return { tenantId, indexId, documentId: newId(), firstPassageId }
   })
-  const rows = documents.map(({ source, title, contentHash, passageCount, now }, at) => ({
+  const rows = documents.map(({ source, title, contentHash, policyId, passageCount, now }, at) => ({
     id: drafts[at]?.documentId as string,
     tenant_id: tenantId,
     index_id: indexId,
@@ -92,6 +92,7 @@ async function insertDocuments(
     created_at: now,
     first_passage_id: drafts[at]?.firstPassageId as number,
     in_shared_segment: documents.length > 1 ? 1 : 0,
+    policy_id: policyId ?? null,
   }))
   await insertRows(tx, 'documents', rows)
   return drafts

@@ -134,9 +134,10 @@ export async function publishTogether(
   return { documentIds: drafts.map((draft) => draft.documentId), replaced }
 }
 
-const toNew = ({ source, contentHash, prepared }: DocumentToStore, now: string): NewDocument => ({
+const toNew = ({ source, contentHash, policyId, prepared }: DocumentToStore, now: string): NewDocument => ({
   source,
   contentHash,
+  policyId,
   title: prepared.title,
   passageCount: prepared.passageCount,
   now,

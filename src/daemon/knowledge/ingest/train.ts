@@ -52,7 +52,7 @@ export async function trainIndex(
 ): Promise<TrainedDocument[]> {
   const { db, clock } = deps
   const [{ outcomes, toRead }] = await Promise.all([
-    sortOut(uploads, index, screening, db),
+    sortOut(uploads, index, { screening, policyId: by.caller.settings.defaultSMLTPPolicy }, db),
     removeAbandoned(db, index.tenant_id, isoTime(clock.now() - ABANDONED_MS)),
   ])
   for (const files of readTogether(toRead)) {
@@ -70,7 +70,7 @@ export async function trainIndex(
         outcomes[position] = { name: source, status: 'failed', chunks: 0, error: prepared.message }
         continue
       }
-      const document = { source, contentHash, prepared }
+      const document = { source, contentHash, policyId: by.caller.settings.defaultSMLTPPolicy, prepared }
       if (prepared.passageCount > SMALL_PASSAGES) await storeAlone(document, index, deps, by)
       else small.push(document)
       outcomes[position] = { name: source, status: 'indexed', chunks: prepared.passageCount }
@@ -87,7 +87,7 @@ type NewUpload = Upload & { source: string; position: number }
 async function sortOut(
   uploads: readonly Upload[],
   index: IndexRow,
-  screening: DocumentScreening,
+  { screening, policyId }: { screening: DocumentScreening; policyId: string | null },
   db: Db,
 ): Promise<{ outcomes: TrainedDocument[]; toRead: NewUpload[] }> {
   const named = uploads.map((upload) => toNamed(upload, screening))
@@ -98,7 +98,7 @@ async function sortOut(
   const toRead: NewUpload[] = []
   for (const [position, { fault, ...upload }] of named.entries()) {
     const { source } = upload
-    const contentHash = hashOf(upload, screening)
+    const contentHash = hashOf(upload, screening, policyId)
     const known = stored.get(source)
     const error = fault ?? (names.has(source) ? 'Another document of this request has the same name.' : undefined)
     names.add(source)
@@ -202,10 +202,27 @@ const trained = (
 /** The maximum time to write a document. If an unpublished document is older, a crash has left it behind. */
 const ABANDONED_MS = UPLOAD_TIMEOUT_MS
 
-/** Returns a hash of everything that determines the result: the bytes, the extension and type, and the rules. */
-function hashOf({ name, type, contentHash }: Upload, { rulesHash }: DocumentScreening): string {
+/**
+ * Returns a hash of everything that determines the result: the bytes, the extension and type, the rules, and the policy
+ * that decides which embedding model may read the document.
+ */
+function hashOf(
+  { name, type, contentHash }: Upload,
+  { rulesHash }: DocumentScreening,
+  policyId: string | null,
+): string {
   const ending = /\.[^./]+$/.exec(name)?.[0].toLowerCase() ?? ''
-  return hash('sha256', [EXTRACTION_VERSION, ending, type, contentHash, ...rulesHash].join(' '))
+  return hash(
+    'sha256',
+    [
+      EXTRACTION_VERSION,
+      ending,
+      type,
+      contentHash,
+      ...rulesHash,
+      ...(policyId === null ? [] : [`policy:${policyId}`]),
+    ].join(' '),
+  )
 }
 
 /**

@@ -27,6 +27,8 @@ export type Match = {
 export type SearchOptions = {
   /** Whether a model is allowed to read this query and these passages. By default, any model is allowed. */
   mayCall?: MayCall | undefined
+  /** Called for each model that the search skips because of `mayCall`. */
+  onForbidden?: ((modelId: string) => void) | undefined
   /** The redacted query for external models. By default, external models read the query itself. */
   outsideQuery?: string | undefined
   /** True if external models must not receive the passages unchanged. If true, the reranker is not used. */

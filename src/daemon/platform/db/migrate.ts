@@ -24,6 +24,7 @@ import { providerMessages } from './migrations/0019-provider-messages.ts'
 import { clusteredRecords } from './migrations/0020-clustered-records.ts'
 import { storedResponses } from './migrations/0021-stored-responses.ts'
 import { cacheEntries } from './migrations/0025-cache-entries.ts'
+import { policiesEnforced } from './migrations/0026-policies-enforced.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -49,6 +50,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0020-clustered-records': clusteredRecords,
   '0021-stored-responses': storedResponses,
   '0025-cache-entries': cacheEntries,
+  '0026-policies-enforced': policiesEnforced,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

@@ -184,6 +184,11 @@ export type Tables = {
     in_shared_segment: number
     /** The embedding model that has embedded the whole document. The initial value 0 means none. */
     embedded_by?: number | undefined
+    /**
+     * The policy under which the document was trained, if that was the default policy of a key. Null: the default policy
+     * of the tenant.
+     */
+    policy_id?: string | null | undefined
   }
   passages: {
     /** We assign the ids, in ascending order. They are integers, because FTS5 refers to passages by rowid. */
@@ -496,8 +501,10 @@ export type IdempotencyResultRow = {
   request_id: string
   status: number
   content_type: string
-  /** The response body exactly as sent. */
+  /** The response body exactly as sent, or encrypted (platform/secrets/seal.ts) if `is_sealed` is 1. */
   body: string
+  /** The initial value is 0. */
+  is_sealed?: number | undefined
   created_at: string
   expires_at: string
   /**

@@ -8,6 +8,7 @@ export type SealPurpose =
   | 'canaries'
   | 'evidence-signing'
   | 'stored-responses'
+  | 'stored-replays'
   | 'answer-cache'
   | 'answer-cache-keys'
 

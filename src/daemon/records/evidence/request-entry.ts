@@ -143,7 +143,12 @@ const cacheOf = ({ cacheHit }: RequestFacts): string =>
     : ''
 
 const policyOf = (policy: RecordedPolicy | undefined): string =>
-  policy ? `{"hash":"${policy.hash}","name":${toText(policy.canonical)},"source":"${policy.source}"}` : 'null'
+  policy
+    ? `{${baselineOf(policy)}"hash":"${policy.hash}","name":${toText(policy.canonical)},"source":"${policy.source}"}`
+    : 'null'
+
+const baselineOf = ({ baseline }: RecordedPolicy): string =>
+  baseline === undefined ? '' : `"baseline":${toText(baseline.id)},`
 
 /** The bill. Names the month only if the answer ended in a later month, and the price only if the price is assumed. */
 function costOf(answered: Answered | undefined, issuedAt: string): string {

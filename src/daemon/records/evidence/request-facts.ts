@@ -20,6 +20,8 @@ export type RecordedPolicy = {
   canonical: string
   source: string
   hash: string
+  /** The baseline that was joined with the policy. The hash belongs to the joined document. */
+  baseline?: { id: string } | undefined
   document: { mode: 'enforce' | 'monitor' }
 }
 

@@ -66,9 +66,9 @@ const metadataOf = ({ streamed, payerId, userId, documentsRetrieved }: RequestFa
   (documentsRetrieved === 0 ? '' : `"documents_retrieved":${documentsRetrieved},`) +
   (answered === undefined || answered.outcome === 'complete' ? '' : `"ending":"${answered.outcome}",`)
 
-const policyOf = ({ canonical, source, hash, document }: RecordedPolicy, { text }: PayloadTexts) =>
+const policyOf = ({ canonical, source, hash, document, baseline }: RecordedPolicy, { text }: PayloadTexts) =>
   `${document.mode === 'enforce' ? '' : `"mode":"${document.mode}",`}` +
-  `"policy":[${text(canonical)},"${source}","${toBase64(hash)}"],`
+  `"policy":[${text(canonical)},"${source}","${toBase64(hash)}"${baseline === undefined ? '' : `,${text(baseline.id)}`}],`
 
 /** The bill as lists if it has only the usual members. */
 function billOf({ cost, usage }: Answered, texts: PayloadTexts): string {
@@ -144,7 +144,7 @@ type Stored = {
   payer_id?: string
   documents_retrieved?: number
   ending?: string
-  policy?: [name: string, source: string, hash: string]
+  policy?: [name: string, source: string, hash: string, baseline?: string]
   cost?: [mode: string, nanos: number, points: number] | object
   usage?: [input: number, output: number] | object
   unread_files?: object
@@ -226,7 +226,7 @@ function restore(stored: Stored, { id, created_at }: Pick<StoredColumns, 'id' | 
     model,
     operation: stored.operation,
     outcome: isDenied ? 'denied' : 'allowed',
-    policy: policy ? { hash: toHex(policy[2]), name: policy[0], source: policy[1] } : null,
+    policy: policy ? toPolicy(policy) : null,
     request_id: stored.request_id,
     request_sha256: toHex(sha256[0]),
     requested_model,
@@ -244,6 +244,13 @@ function restore(stored: Stored, { id, created_at }: Pick<StoredColumns, 'id' | 
     version: 1,
   }
 }
+
+const toPolicy = ([name, source, hash, baseline]: NonNullable<Stored['policy']>): object => ({
+  ...(baseline !== undefined && { baseline }),
+  hash: toHex(hash),
+  name,
+  source,
+})
 
 function restoreAttempt(
   { body_sha256, iat, entitlement, latency_ms, ...others }: StoredAttempt,

@@ -11,7 +11,14 @@ import type { RuleIncident } from '../incidents/incident.ts'
 import { screenInSlices, screenWithOffsets } from './long-text.ts'
 import type { ArmedRules } from './plan.ts'
 import { createPseudonyms } from './pseudonyms.ts'
-import { type ArmedDetector, type Found, type GuardHit, type Screened, screenText } from './redaction.ts'
+import {
+  type ArmedDetector,
+  type Found,
+  type GuardHit,
+  isOverThreshold,
+  type Screened,
+  screenText,
+} from './redaction.ts'
 import { armSources, type RulesInForce } from './rules-in-force.ts'
 
 /** Applies the rules of a training run to the run's documents, and counts the hits. */
@@ -37,7 +44,7 @@ export function createDocumentScreening(
   const forText = armForText(input)
   const forName = armForName(input)
   const rules = forText.length > 0 ? JSON.stringify(sources) : undefined
-  const changesText = forText.some(({ actionOf }) => actionOf('') !== 'log')
+  const changesText = forText.some(({ actionOf, blockAt }) => actionOf('') !== 'log' || blockAt !== undefined)
   const hits: GuardHit[] = []
   return {
     rules,
@@ -87,12 +94,13 @@ export async function screenDocument(
   const body: Screened & { marks?: readonly number[] } = pageStarts
     ? await screenWithOffsets(text, armed, pageStarts)
     : await screenInSlices(text, 'text', armed, undefined, WITHOUT_PACING)
+  const hits = [...name.hits, ...body.hits]
   return {
     title: name.text,
     text: body.text,
     ...(body.marks && { pageStarts: body.marks }),
-    hits: [...name.hits, ...body.hits],
-    isBlocked: name.isBlocked || body.isBlocked,
+    hits,
+    isBlocked: name.isBlocked || body.isBlocked || isOverThreshold(hits, armed),
   }
 }
 

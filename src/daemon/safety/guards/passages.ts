@@ -7,7 +7,7 @@ import { type ShieldIncident, shieldIncident, worstScan } from '../prompt-shield
 import { withFileNames } from './documents.ts'
 import type { Guards } from './guards.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
-import type { GuardHit } from './redaction.ts'
+import { type GuardHit, isOverThreshold } from './redaction.ts'
 import type { GuardedRequest } from './request/request-screening.ts'
 import type { RulesInForce } from './rules-in-force.ts'
 import type { ShieldScan } from './shield/scan.ts'
@@ -66,13 +66,16 @@ async function redactPassages<P extends Passage>(
   const kept: P[] = []
   for (const passage of passages) {
     const redacted = { ...passage }
+    const own: GuardHit[] = []
     let isBlocked = false
     for (const name of texts) {
       const screened = await rules.cleanTexts.screenInSlices(passage[name], 'text', armedFor[name], pseudonyms, pacer)
       Object.assign(redacted, { [name]: screened.text })
-      appendTo(hits, screened.hits)
+      appendTo(own, screened.hits)
       isBlocked ||= screened.isBlocked
     }
+    appendTo(hits, own)
+    isBlocked ||= isOverThreshold(own, acting)
     if (!isBlocked) kept.push(redacted)
   }
   return { kept, hits }

@@ -17,6 +17,8 @@ export type PlannedRule = {
   direction: 'input' | 'output' | 'both'
   /** False if the policy or the rule is in monitor mode. */
   enforced: boolean
+  /** The number of findings that blocks. Undefined: any number may pass. */
+  blockAt?: number | undefined
 }
 
 /** The compiled rules for one direction. */
@@ -38,7 +40,8 @@ export function armRules(rules: readonly PlannedRule[], direction: 'input' | 'ou
     .map((rule, at) => ({ rule, guard: String(at) }))
     .filter(({ rule }) => rule.direction === direction || rule.direction === 'both')
     .map(({ rule, guard }) => ({ rule, detector: toArmed(rule, guard) }))
-  const acts = ({ rule }: { rule: PlannedRule }) => rule.enforced && rule.action !== 'log'
+  const acts = ({ rule }: { rule: PlannedRule }) =>
+    rule.enforced && (rule.action !== 'log' || rule.blockAt !== undefined)
   return {
     acting: armed.filter(acts).map(({ detector }) => detector),
     watching: armed.filter((one) => !acts(one)).map(({ detector }) => detector),
@@ -46,9 +49,10 @@ export function armRules(rules: readonly PlannedRule[], direction: 'input' | 'ou
   }
 }
 
-const toArmed = ({ kind, detector, action, enforced }: PlannedRule, guard: string): ArmedDetector => ({
+const toArmed = ({ kind, detector, action, enforced, blockAt }: PlannedRule, guard: string): ArmedDetector => ({
   guard,
   detector: throughView(detector, { readsTokens: kind === 'dlp' }),
+  ...(enforced && blockAt !== undefined && { blockAt }),
   actionOf: () => (enforced ? action : 'log'),
 })
 
@@ -62,8 +66,13 @@ function toIncidents(
     const own = hits.filter(({ guard }) => guard === String(at))
     if (own.length === 0) return []
     const types: Record<string, number> = {}
-    for (const { type, count } of own) types[type] = (types[type] ?? 0) + count
-    const { kind, ruleId, ruleName, category, severity, action, enforced } = rule
+    let total = 0
+    for (const { type, count } of own) {
+      types[type] = (types[type] ?? 0) + count
+      total += count
+    }
+    const { kind, ruleId, ruleName, category, severity, enforced, blockAt = Number.POSITIVE_INFINITY } = rule
+    const action = total >= blockAt ? 'block' : rule.action
     return [{ kind, ruleId, ruleName, category, severity, action, enforced, direction, types }]
   })
 }

@@ -20,6 +20,8 @@ export type ArmedDetector = {
   actionOf(type: string): PolicyAction
   /** True if pseudonyms may be restored to values that this detector finds, because the request contained the values. */
   readonly allowsRestored?: true
+  /** The number of findings that blocks a request, an answer, a document or a passage. Undefined: any number may pass. */
+  blockAt?: number | undefined
 }
 
 /** The number of findings of a type, and the action taken. Hits never contain the value. */
@@ -166,6 +168,13 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   }
   return changed + text.slice(at)
 }
+
+/** Whether a detector has as many hits as block the whole, such as a request or an answer. */
+export const isOverThreshold = (hits: readonly GuardHit[], armed: readonly ArmedDetector[]): boolean =>
+  armed.some(
+    ({ guard, blockAt }) =>
+      blockAt !== undefined && hits.reduce((sum, hit) => (hit.guard === guard ? sum + hit.count : sum), 0) >= blockAt,
+  )
 
 /** Adds the findings to the hit counts. */
 export function countHits(hits: GuardHit[], findings: readonly ActedFinding[]): GuardHit[] {

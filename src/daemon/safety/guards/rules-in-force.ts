@@ -76,8 +76,10 @@ function rulesOf({ canonical, name, document }: RuleSources['policy']): PlannedR
   }
   if (pii.enabled) {
     const detector = createPiiDetector(pii.entities === 'default' ? {} : { entities: pii.entities })
-    const { action, direction } = pii
-    rules.push({ ...common, kind: 'pii', category: 'personal_data', severity: 'medium', detector, action, direction })
+    const { action, direction, blockThreshold } = pii
+    const blockAt = blockThreshold ?? undefined
+    const pushed = { ...common, kind: 'pii', category: 'personal_data', severity: 'medium' } as const
+    rules.push({ ...pushed, detector, action, direction, blockAt })
   }
   return rules
 }

@@ -34,12 +34,14 @@ export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
     serverTools: { allowed: true },
   }),
   builtIn('Internal Strict', 'Personal data and secrets are masked, and the prompt shield scans every prompt.', {
+    baseline: true,
     pii: { enabled: true, action: 'mask' },
     dlp: { enabled: true, action: 'mask' },
     promptShield: { required: true, minSensitivity: 'balanced' },
     urls: { unknownHosts: 'neutralise' },
   }),
   builtIn('Confidential', 'Personal data is replaced by pseudonyms, secrets and leaks of instructions are blocked.', {
+    baseline: true,
     pii: { enabled: true, entities: PERSONAL_IDENTIFIERS, action: 'tokenize' },
     dlp: { enabled: true, action: 'block' },
     promptShield: { required: true, minSensitivity: 'strict' },
@@ -49,12 +51,14 @@ export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
     retentionDays: 30,
   }),
   builtIn('HIPAA', 'Identifiers of patients are replaced by pseudonyms before any model sees them.', {
+    baseline: true,
     pii: { enabled: true, entities: HEALTH_IDENTIFIERS, action: 'tokenize' },
     dlp: { enabled: true, action: 'mask' },
     promptShield: { required: true, minSensitivity: 'balanced' },
     urls: { unknownHosts: 'neutralise' },
   }),
   builtIn('GDPR', 'Personal data is replaced by pseudonyms and stays with providers in Europe.', {
+    baseline: true,
     // Both prefixes are needed: Amazon's European regions start with eu-, Google's start with europe-.
     residency: { allowedRegions: ['eu', 'europe'], onUnknown: 'deny' },
     pii: { enabled: true, entities: PERSONAL_IDENTIFIERS, action: 'tokenize' },
@@ -64,6 +68,7 @@ export const BUILT_IN_POLICIES: readonly NamedPolicy[] = [
     retentionDays: 30,
   }),
   builtIn('PCI DSS', 'Card and account numbers are masked except for the last four digits.', {
+    baseline: true,
     pii: { enabled: true, entities: ['CREDIT_CARD', 'IBAN'], action: 'mask' },
     dlp: { enabled: true, action: 'mask' },
     promptShield: { required: true, minSensitivity: 'balanced' },

@@ -1,6 +1,7 @@
 import { toPolicyId } from '../../../shared/policy-id.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { withBaseline } from './baseline.ts'
 import { BUILT_IN_POLICIES, findBuiltIn } from './built-in.ts'
 import { offeredModels, offersModel } from './offered-models.ts'
 import type { PolicyList, TenantPolicies } from './policies.ts'
@@ -15,13 +16,15 @@ export async function loadTenantPolicies(
 ): Promise<TenantPolicies> {
   const [activation, custom] = await Promise.all([findActivation(db, tenantId), listPolicies(db, tenantId)])
   const byId = new Map(custom.map((policy) => [policy.id, policy]))
+  const find = (nameOrId: string) => {
+    const id = toPolicyId(nameOrId)
+    return findBuiltIn(id) ?? byId.get(id)
+  }
   const list: PolicyList = {
     all: [...BUILT_IN_POLICIES, ...custom],
     activeId: activation?.policy_id,
-    find(nameOrId) {
-      const id = toPolicyId(nameOrId)
-      return findBuiltIn(id) ?? byId.get(id)
-    },
+    find,
+    effective: withBaseline(activation && find(activation.policy_id)),
   }
   return {
     ...list,

@@ -36,8 +36,8 @@ export type ShownPolicy = { policy: NamedPolicy; isActive: boolean }
 const KEYS_NAMED = 5
 
 /**
- * @throws POLICY_NAME_EXISTS. VALIDATION_ERROR if the tenant already has CUSTOM_POLICIES custom policies, or lacks the
- * document's shield policy
+ * @throws POLICY_NAME_EXISTS. VALIDATION_ERROR if the tenant already has CUSTOM_POLICIES custom policies, or if the
+ * document requires what it cannot enforce
  */
 export function createPolicy(
   deps: PolicyChangeDeps,
@@ -54,7 +54,7 @@ export function createPolicy(
         `A tenant may have at most ${CUSTOM_POLICIES} custom policies. Delete one first.`,
       )
     }
-    await requireShieldPolicy(tx, tenantId, document)
+    await requireEffective(tx, tenantId, document)
     const times = { created_at: now, updated_at: now }
     const row = { tenant_id: tenantId, id, name, description, document: JSON.stringify(document), ...times }
     await insertPolicy(tx, row)
@@ -66,8 +66,8 @@ export function createPolicy(
 
 /**
  * Applies the request's changes.
- * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, VALIDATION_ERROR for a missing shield
- * policy
+ * @throws POLICY_NOT_FOUND, INSUFFICIENT_PERMISSIONS for a built-in policy, VALIDATION_ERROR for a document that requires
+ * what it cannot enforce
  */
 export function changePolicy(
   deps: PolicyChangeDeps,
@@ -77,7 +77,7 @@ export function changePolicy(
 ): Promise<ShownPolicy> {
   return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
     const before = await getOwnPolicy(tx, tenantId, nameOrId)
-    if (document !== undefined) await requireShieldPolicy(tx, tenantId, document)
+    if (document !== undefined) await requireEffective(tx, tenantId, document)
     const after = {
       ...before,
       ...(description !== undefined && { description }),
@@ -147,6 +147,10 @@ export function activatePolicy(deps: PolicyChangeDeps, actor: Actor, nameOrId: s
 export const activePolicyId = async (db: Db, tenantId: string): Promise<string> =>
   (await findActivation(db, tenantId))?.policy_id ?? SYSTEM_DEFAULT
 
+/** Returns the active policy of a tenant, or the system default if none was activated. */
+export const getActivePolicy = async (db: Db, tenantId: string): Promise<NamedPolicy> =>
+  getPolicy(db, tenantId, await activePolicyId(db, tenantId))
+
 /** Returns a policy by id or name, built-in or custom. @throws POLICY_NOT_FOUND */
 export async function getPolicy(db: Db, tenantId: string, nameOrId: string): Promise<NamedPolicy> {
   const id = toPolicyId(nameOrId)
@@ -178,20 +182,48 @@ async function getRow(db: Db, tenantId: string, id: string): Promise<PolicyRow> 
 }
 
 /**
- * Rejects a policy that names an unknown shield policy. If the shield policy is deleted later, requests under this
- * policy are rejected.
+ * Rejects a policy that requires what it cannot enforce: a baseline or a required shield that only monitors, or an
+ * unknown shield policy. If the shield policy is deleted later, requests under this policy are rejected.
  * @throws VALIDATION_ERROR
  */
-async function requireShieldPolicy(tx: Db, tenantId: string, { promptShield }: PolicyDocument): Promise<void> {
-  const { policyId } = promptShield
+async function requireEffective(
+  tx: Db,
+  tenantId: string,
+  { mode, baseline, promptShield }: PolicyDocument,
+): Promise<void> {
+  const { required, policyId } = promptShield
+  if (mode === 'monitor' && baseline) {
+    throw invalidField(
+      'policy.baseline',
+      'A policy with mode "monitor" enforces nothing, so it cannot be a baseline. Set mode to "enforce", or baseline to false.',
+      baseline,
+    )
+  }
+  if (mode === 'monitor' && required) {
+    throw invalidField(
+      'policy.promptShield.required',
+      'A policy with mode "monitor" blocks nothing, so it cannot require the prompt shield. Set mode to "enforce", or promptShield.required to false.',
+      required,
+    )
+  }
   if (policyId === null) return
   const id = toPolicyId(policyId)
-  if (BUILT_IN_SHIELD_POLICIES.some((policy) => policy.id === id) || (await findShieldPolicy(tx, tenantId, id))) return
-  throw invalidField(
-    'policy.promptShield.policyId',
-    `There is no prompt shield policy "${policyId}". GET /api/admin/prompt-shield-policies lists all of them.`,
-    policyId,
-  )
+  const shield =
+    BUILT_IN_SHIELD_POLICIES.find((policy) => policy.id === id) ?? (await findShieldPolicy(tx, tenantId, id))
+  if (!shield) {
+    throw invalidField(
+      'policy.promptShield.policyId',
+      `There is no prompt shield policy "${policyId}". GET /api/admin/prompt-shield-policies lists all of them.`,
+      policyId,
+    )
+  }
+  if (required && shield.policy.mode === 'monitor') {
+    throw invalidField(
+      'policy.promptShield.policyId',
+      `The prompt shield policy "${id}" only monitors, but promptShield.required is true. Set the mode of the shield policy to "blocking", or name another shield policy.`,
+      policyId,
+    )
+  }
 }
 
 /**

@@ -45,10 +45,11 @@ export const enforceUses = (
 
 function enforce(
   violations: readonly Violation[],
-  { canonical, document }: AppliedPolicy,
+  policy: AppliedPolicy,
   checked: CheckedRequest,
   nowMs: number,
 ): Enforced {
+  const { canonical, document } = policy
   const [first] = violations
   if (first === undefined) return NO_VIOLATION
   const enforced = document.mode === 'enforce'
@@ -60,16 +61,17 @@ function enforce(
     records: violations.map(({ modelId }, at) =>
       incidentRecords([incidents[at] as GuardIncident], { ...origin, model: modelId }, nowMs),
     ),
-    refusal: enforced ? notAllowed(canonical, first, { extra: { trace_id: traceId } }) : undefined,
+    refusal: enforced ? notAllowed(policy, first, { extra: { trace_id: traceId } }) : undefined,
   }
 }
 
 const NO_VIOLATION: Enforced = { incidents: [], records: [], refusal: undefined }
 
 /** Like `enforcePolicy`, without recording. @throws INSUFFICIENT_PERMISSIONS with the model and the policy */
-export function requireAllowed({ canonical, document }: AppliedPolicy, chain: readonly Destination[]): void {
+export function requireAllowed(policy: AppliedPolicy, chain: readonly Destination[]): void {
+  const { document } = policy
   const [first] = violationsOf(document, chain)
-  if (first && document.mode === 'enforce') throw notAllowed(canonical, first)
+  if (first && document.mode === 'enforce') throw notAllowed(policy, first)
 }
 
 /**
@@ -81,12 +83,20 @@ export const mayCallUnder =
   (destination) =>
     document.mode !== 'enforce' || violationsOf(document, [destination]).length === 0
 
-const notAllowed = (policy: string, { modelId, reason }: Violation, options: GatewayErrorOptions = {}): GatewayError =>
+const notAllowed = (
+  policy: Pick<AppliedPolicy, 'canonical' | 'baseline'>,
+  { modelId, reason }: Violation,
+  options: GatewayErrorOptions = {},
+): GatewayError =>
   new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
-    `The policy "${policy}" does not allow the model "${modelId}": ${reason}.`,
+    `The policy ${shownPolicy(policy)} does not allow the model "${modelId}": ${reason}.`,
     options,
   )
+
+/** Names the policy, and the baseline that was joined with it. */
+const shownPolicy = ({ canonical, baseline }: Pick<AppliedPolicy, 'canonical' | 'baseline'>): string =>
+  baseline ? `"${canonical}" with the baseline "${baseline.id}"` : `"${canonical}"`
 
 const toIncident = ({ rule }: Violation, enforced: boolean): GuardIncident => ({
   kind: 'policy',

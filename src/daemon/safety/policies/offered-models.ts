@@ -3,7 +3,7 @@ import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
 import type { PolicyList } from './policies.ts'
-import { findDefaultPolicy } from './resolve.ts'
+import { findDefaultDocument } from './resolve.ts'
 import { violationsOf } from './restrictions.ts'
 
 type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
@@ -40,6 +40,6 @@ function mayCallFor(
 }
 
 function enforcedDefault(settings: Restricted, policies: PolicyList): PolicyDocument | undefined {
-  const document = findDefaultPolicy(settings, policies)?.document
+  const document = findDefaultDocument(settings, policies)
   return document?.mode === 'monitor' ? undefined : document
 }

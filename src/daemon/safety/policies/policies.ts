@@ -26,6 +26,8 @@ export const policyHash = (document: PolicyDocument): string => hash('sha256', t
 
 /** A snapshot of one tenant's policies. */
 export type PolicyList = {
+  /** The policy with the document that applies to requests: joined with the active policy if that is a baseline. */
+  effective(policy: NamedPolicy): EffectivePolicy
   /** The built-in policies, then the tenant's own policies. */
   all: readonly NamedPolicy[]
   /** The id of the active policy. Undefined if the tenant has not activated a policy. */
@@ -41,7 +43,19 @@ export type AppliedPolicy = Pick<NamedPolicy, 'name' | 'document' | 'hash'> & {
   /** The policy's id, even if the caller used the name or another case. */
   canonical: string
   source: PolicySource
+  /** Set if the active policy is a baseline: `document` and `hash` then belong to the join of both policies. */
+  baseline?: Baseline
 }
+
+/** A baseline that was joined with a policy. */
+export type Baseline = {
+  /** The id of the active policy. */
+  id: string
+  /** The `promptShield` sections of both policies. Each section selects a shield, and both shields apply. */
+  shields: readonly PolicyDocument['promptShield'][]
+}
+
+export type EffectivePolicy = Pick<AppliedPolicy, 'document' | 'hash' | 'baseline'>
 
 type Restricted = Pick<KeySettings, 'allowedModels' | 'defaultSMLTPPolicy'>
 
@@ -78,6 +92,8 @@ export type PolicyUses = {
   inferenceGeo?: string | undefined
   /** Files that guards cannot read, by kind. */
   unreadFiles?: readonly string[]
+  /** Attachments that `attachments` of the policy forbids, by kind. */
+  attachments?: readonly string[]
 }
 
 /** Whether the policy allows sending the request's content to a model that the request did not name. */

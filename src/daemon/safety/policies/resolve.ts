@@ -1,11 +1,13 @@
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import type { KeySettings } from '../../../shared/wire/keys.ts'
+import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 import { SYSTEM_DEFAULT } from './built-in.ts'
 import type { AppliedPolicy, NamedPolicy, PolicyList, PolicySource } from './policies.ts'
 
 /**
  * Resolves the policy of a request, in this order: the policy that the request names, the key's default, the tenant's
- * active policy, `internal`. The key must be allowed to use the resolved policy (docs/decisions/0016).
+ * active policy, `internal`. The key must be allowed to use the resolved policy (docs/decisions/0016). If the active
+ * policy is a baseline, it is joined with the resolved policy.
  * @throws VALIDATION_ERROR for an unknown policy, INSUFFICIENT_PERMISSIONS for a policy that the key is not allowed to
  * use, POLICY_UNAVAILABLE for a deleted policy
  */
@@ -30,16 +32,27 @@ export function resolvePolicy(
       `The policy "${nameOrId}" was deleted. Name another policy in \`smltp_policy\`.`,
     )
   }
-  const { id, name, document, hash } = found
-  if (!mayUse(allowed, id, source)) throw notAllowed(allowed, id, source)
-  return { canonical: id, name, document, hash, source }
+  if (!mayUse(allowed, found.id, source)) throw notAllowed(allowed, found.id, source)
+  return toApplied(found, source, policies)
 }
 
-/** Returns the policy of requests that do not name a policy. Returns undefined if this policy was deleted. */
-export const findDefaultPolicy = (
+const toApplied = (policy: NamedPolicy, source: PolicySource, { effective }: PolicyList): AppliedPolicy => ({
+  canonical: policy.id,
+  name: policy.name,
+  source,
+  ...effective(policy),
+})
+
+/**
+ * Returns the document that applies to requests that do not name a policy. Returns undefined if this policy was deleted.
+ */
+export function findDefaultDocument(
   { defaultSMLTPPolicy }: Pick<KeySettings, 'defaultSMLTPPolicy'>,
   policies: PolicyList,
-): NamedPolicy | undefined => policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
+): PolicyDocument | undefined {
+  const found = policies.find(choose(undefined, defaultSMLTPPolicy, policies.activeId).nameOrId)
+  return found && policies.effective(found).document
+}
 
 /**
  * Returns the policy of requests that cannot name a policy, such as the training of an index. This policy applies even
@@ -57,8 +70,7 @@ export function getDefaultPolicy(
       'POLICY_UNAVAILABLE',
       `The policy "${nameOrId}" was deleted. Assign another policy to the key.`,
     )
-  const { id, name, document, hash } = found
-  return { canonical: id, name, document, hash, source }
+  return toApplied(found, source, policies)
 }
 
 function choose(

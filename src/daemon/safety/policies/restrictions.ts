@@ -13,7 +13,7 @@ export type Violation = {
 
 /** Returns what the request uses although the policy forbids it, as violations of its first model. */
 export function violationsBy(
-  { serverTools, addresses, inferenceGeo, unreadFiles = [] }: PolicyUses,
+  { serverTools, addresses, inferenceGeo, unreadFiles = [], attachments = [] }: PolicyUses,
   document: PolicyDocument,
   [first]: readonly Destination[],
 ): Violation[] {
@@ -31,6 +31,10 @@ export function violationsBy(
   if (unreadFiles.length > 0 && !document.unreadFiles.allowed) {
     const reason = `the request contains files that guards cannot read (${unreadFiles.join(', ')}), and unreadFiles.allowed of the policy is false`
     violations.push({ modelId, rule: 'unreadFiles.allowed', reason })
+  }
+  if (attachments.length > 0 && document.attachments !== 'allow') {
+    const reason = `the request contains attachments (${attachments.join(', ')}), and attachments of the policy is "${document.attachments}"`
+    violations.push({ modelId, rule: 'attachments', reason })
   }
   const { allowedRegions } = document.residency
   if (inferenceGeo !== undefined && allowedRegions.length > 0) {

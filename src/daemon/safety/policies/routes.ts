@@ -6,6 +6,7 @@ import {
   DiffPoliciesRequest,
   DiffPoliciesResponse,
   DiscoverPoliciesResponse,
+  EffectivePolicyResponse,
   ListPoliciesResponse,
   type Policy,
   PolicyResponse,
@@ -14,18 +15,21 @@ import {
   UpdatePolicyRequest,
 } from '../../../shared/wire/policies.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
+import { withBaseline } from './baseline.ts'
 import { BUILT_IN_POLICIES, SYSTEM_DEFAULT } from './built-in.ts'
 import {
   activatePolicy,
   activePolicyId,
   changePolicy,
   createPolicy,
+  getActivePolicy,
   getPolicy,
   type PolicyChangeDeps,
   removePolicy,
   type ShownPolicy,
 } from './changes.ts'
 import { differencesOf } from './differences.ts'
+import { gapsOf } from './gaps.ts'
 import { type NamedPolicy, policyHash } from './policies.ts'
 import { findActivation, listPolicies, tenantCreatedAt } from './store.ts'
 
@@ -109,7 +113,13 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
         const lastUpdated = policy.updatedAt !== null && policy.updatedAt > since ? policy.updatedAt : since
         return reply(200, {
           success: true,
-          data: { template: policy.id, policy: policy.document, policyHash: policy.hash, lastUpdated },
+          data: {
+            template: policy.id,
+            policy: policy.document,
+            policyHash: policy.hash,
+            lastUpdated,
+            gaps: gapsOf(policy.document),
+          },
         } satisfies z.input<typeof ActivePolicyResponse>)
       },
     }),
@@ -166,6 +176,27 @@ export function policyRoutes(deps: PolicyChangeDeps): Route[] {
         return reply(200, { success: true, policy: toPolicy({ policy, isActive }) } satisfies z.input<
           typeof ShowPolicyResponse
         >)
+      },
+    }),
+    route({
+      ...administration,
+      method: 'GET',
+      path: '/api/external/smltp-policies/{policyId}/effective',
+      summary:
+        'Show the document that applies to requests: the policy, joined with the active policy if that is a baseline',
+      responses: { 200: { description: 'The joined policy', schema: EffectivePolicyResponse }, 404: unknown },
+      async handle({ caller: { tenantId }, params }) {
+        const [policy, active] = await Promise.all([
+          getPolicy(db, tenantId, params.policyId ?? ''),
+          getActivePolicy(db, tenantId),
+        ])
+        const { document, hash, baseline } = withBaseline(active)(policy)
+        const shown = { policy: { ...policy, document, hash }, isActive: policy.id === active.id }
+        return reply(200, {
+          success: true,
+          policy: toPolicy(shown),
+          baseline: baseline?.id ?? null,
+        } satisfies z.input<typeof EffectivePolicyResponse>)
       },
     }),
     route({

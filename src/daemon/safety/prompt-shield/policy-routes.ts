@@ -15,6 +15,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../../records/audit/change.ts'
+import { listPolicies } from '../policies/store.ts'
 import { BUILT_IN_SHIELD_POLICIES } from './built-in.ts'
 import {
   deleteShieldPolicy,
@@ -110,12 +111,14 @@ export function shieldPolicyRoutes(
         200: { description: 'The updated policy', schema: ShieldPolicyResponse },
         403: BUILT_IN,
         404: NOT_FOUND,
+        409: { description: 'An SMLTP policy requires this shield policy, so it must block', schema: StructuredError },
       },
       async handle(context) {
         const { body, params, caller } = context
         const policy = await change(deps, context, async ({ tx, record }) => {
           const before = await getCustomPolicy(tx, caller.tenantId, params.policyId)
           const { description = before.description, policy = before.policy } = body
+          if (policy.mode === 'monitor') await requireNotRequired(tx, caller.tenantId, before.id)
           await updateShieldPolicy(tx, {
             tenant_id: caller.tenantId,
             id: before.id,
@@ -173,6 +176,21 @@ async function getCustomPolicy(db: Db, tenantId: string, reference: string | und
   throw new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
     `"${policy.name}" is a built-in policy and cannot be changed or deleted. Create a custom policy instead.`,
+  )
+}
+
+/** @throws POLICY_IN_USE if an SMLTP policy requires this shield policy, which therefore must not only monitor */
+async function requireNotRequired(tx: Db, tenantId: string, id: string): Promise<void> {
+  const requiring = (await listPolicies(tx, tenantId)).filter(
+    ({ document: { promptShield } }) => promptShield.required && toPolicyId(promptShield.policyId ?? '') === id,
+  )
+  const [first] = requiring
+  if (!first) return
+  const more = requiring.length > 1 ? ` and ${requiring.length - 1} more` : ''
+  throw new GatewayError(
+    'POLICY_IN_USE',
+    `The SMLTP policy "${first.id}"${more} requires this prompt shield policy, so its mode must stay "blocking". Set ` +
+      'promptShield.required of the SMLTP policy to false, or name another shield policy there.',
   )
 }
 

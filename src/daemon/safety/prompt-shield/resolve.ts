@@ -2,14 +2,14 @@ import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { toPolicyId } from '../../../shared/policy-id.ts'
 import type { AppliedShieldPolicy, ChatRequest } from '../../../shared/wire/chat.ts'
-import { type KeySettings, SHIELD_SENSITIVITIES } from '../../../shared/wire/keys.ts'
+import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { PolicyDocument } from '../../../shared/wire/policies.ts'
 import { SHIELD_LAYERS, type ShieldPolicy, type ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
-import { thresholdsOf } from '../guards/shield/verdict.ts'
+import type { AppliedPolicy } from '../policies/policies.ts'
 import { BUILT_IN_SHIELD_POLICIES } from './built-in.ts'
+import { type AppliedShield, joinShields, strictest } from './join.ts'
 
-/** The shield that applies to a request. `document` also includes the requirements of the key and the SMLTP policy. */
-export type AppliedShield = Pick<ShieldPolicy, 'id' | 'name'> & { document: ShieldPolicyDocument }
+export type { AppliedShield } from './join.ts'
 
 export type ShieldContext = {
   /** The shield options of the call. */
@@ -23,7 +23,7 @@ export type ShieldContext = {
     | 'allowedPromptShieldPolicies'
   >
   /** The SMLTP policy. */
-  policy: { name: string; document: Pick<PolicyDocument, 'mode' | 'promptShield'> }
+  policy: Pick<AppliedPolicy, 'canonical' | 'baseline'> & { document: Pick<PolicyDocument, 'mode' | 'promptShield'> }
   /** The shield policies that the tenant created. */
   custom: readonly ShieldPolicy[]
 }
@@ -37,13 +37,28 @@ export const toShownShield = ({ id, name, document }: AppliedShield): z.infer<ty
 })
 
 /**
- * Resolves the prompt shield of a call. The first shield policy that is set takes precedence: the call's, the SMLTP
+ * Resolves the prompt shield of a call. If a baseline was joined with the SMLTP policy, each of the two policies has a
+ * shield, and the join of both shields applies. For the errors, see `shieldUnder`.
+ */
+export function resolveShield(context: ShieldContext): AppliedShield | undefined {
+  const { baseline, document } = context.policy
+  if (!baseline) return shieldUnder(document.promptShield, context)
+  return baseline.shields
+    .map((section) => shieldUnder(section, context))
+    .reduce((one, other) => (one && other ? joinShields(one, other) : (one ?? other)))
+}
+
+/**
+ * Resolves the shield under one SMLTP policy. The first shield policy that is set takes precedence: the call's, the SMLTP
  * policy's, the key's, the built-in policy for the key's sensitivity. Returns undefined if no shield applies. Bypassing
  * the shield requires permission from the key, the shield policy and the SMLTP policy.
  * @throws VALIDATION_ERROR if the call has conflicting options or names a missing policy. INSUFFICIENT_PERMISSIONS for
  * a missing permission. SHIELD_UNAVAILABLE if the shield policy of the key or the SMLTP policy was deleted.
  */
-export function resolveShield({ request, settings, policy, custom }: ShieldContext): AppliedShield | undefined {
+function shieldUnder(
+  { required, minSensitivity, policyId }: PolicyDocument['promptShield'],
+  { request, settings, policy, custom }: ShieldContext,
+): AppliedShield | undefined {
   if (request?.enabled === false && request.policy !== undefined) {
     throw invalidField(
       'prompt_shield',
@@ -51,7 +66,6 @@ export function resolveShield({ request, settings, policy, custom }: ShieldConte
       request,
     )
   }
-  const { required, minSensitivity, policyId } = policy.document.promptShield
   if (!settings.enablePromptShield && !required) {
     if (request?.enabled === true || request?.policy !== undefined) {
       throw denied('Prompt Shield is not enabled for this key.')
@@ -61,47 +75,44 @@ export function resolveShield({ request, settings, policy, custom }: ShieldConte
   const bound = bindingOf(policyId ?? settings.promptShieldPolicyId ?? settings.promptShieldSensitivity, custom)
   if (request?.enabled === false) {
     if (required)
-      throw denied(`The policy "${policy.name}" requires the prompt shield. Omit \`prompt_shield.enabled\`.`)
+      throw denied(`The policy "${policy.canonical}" requires the prompt shield. Omit \`prompt_shield.enabled\`.`)
     if (settings.allowPromptShieldOptOut && bound.policy.allowOptOut) return undefined
     throw denied('This key may not disable the prompt shield. Omit `prompt_shield.enabled`.')
   }
   const named = request?.policy === undefined ? bound : selected(request.policy, bound, settings, custom)
   // If only a policy in monitor mode requires the shield, the shield does not block.
   const onlyWatches = !settings.enablePromptShield && policy.document.mode === 'monitor'
-  // If the SMLTP policy names the shield policy, the shield policy applies unchanged.
   const isOwn = policyId !== null && named === bound
   const atLeast = required ? noWeaker(named.policy, minSensitivity) : named.policy
-  const document = required && policy.document.mode === 'enforce' && !isOwn ? inForce(atLeast) : atLeast
+  const document = required && policy.document.mode === 'enforce' ? inForce(atLeast, isOwn) : atLeast
   return { id: named.id, name: named.name, document: onlyWatches ? { ...document, mode: 'monitor' } : document }
 }
 
-function noWeaker(document: ShieldPolicyDocument, minSensitivity: Sensitivity): ShieldPolicyDocument {
-  const sensitivity = stricter(document.sensitivity, minSensitivity)
-  if (document.thresholds === null) return { ...document, sensitivity }
-  const { log, flag, block } = document.thresholds
-  const least = thresholdsOf(minSensitivity)
-  const thresholds = {
-    log: Math.min(log, least.log),
-    flag: Math.min(flag, least.flag),
-    block: Math.min(block, least.block),
-  }
-  return { ...document, sensitivity, thresholds }
-}
+const noWeaker = (
+  { sensitivity, thresholds, ...document }: ShieldPolicyDocument,
+  minSensitivity: ShieldPolicyDocument['sensitivity'],
+): ShieldPolicyDocument => ({
+  ...document,
+  ...strictest({ sensitivity, thresholds }, { sensitivity: minSensitivity, thresholds: null }),
+})
 
 /**
- * Removes the restrictions from the shield policy of a key or call, because the SMLTP policy requires a shield. The
- * shield then blocks, scans all texts, and has no limits by category. All layers run, but `llm` only if the shield
- * policy includes it.
+ * Makes a required shield block. A shield policy that the SMLTP policy names keeps its scans, layers and limits. From
+ * the shield policy of a key or call, these restrictions are removed: the shield scans all texts, and has no limits by
+ * category. All layers run, but `llm` only if the shield policy includes it.
  */
-const inForce = (document: ShieldPolicyDocument): ShieldPolicyDocument => ({
-  ...document,
-  mode: 'blocking',
-  layers: SHIELD_LAYERS.filter((layer) => layer !== 'llm' || document.layers.includes('llm')),
-  categories: {},
-  scanInput: true,
-  scanRetrieved: true,
-  scanOutput: true,
-})
+const inForce = (document: ShieldPolicyDocument, isOwn: boolean): ShieldPolicyDocument =>
+  isOwn
+    ? { ...document, mode: 'blocking' }
+    : {
+        ...document,
+        mode: 'blocking',
+        layers: SHIELD_LAYERS.filter((layer) => layer !== 'llm' || document.layers.includes('llm')),
+        categories: {},
+        scanInput: true,
+        scanRetrieved: true,
+        scanOutput: true,
+      }
 
 const find = (reference: string, custom: readonly ShieldPolicy[]): ShieldPolicy | undefined => {
   const id = toPolicyId(reference)
@@ -133,11 +144,5 @@ function selected(
   if (!policy) throw invalidField('prompt_shield', `There is no prompt shield policy "${reference.slice(0, 100)}".`)
   return policy
 }
-
-type Sensitivity = ShieldPolicyDocument['sensitivity']
-
-/** SHIELD_SENSITIVITIES is ordered from strictest to most permissive. */
-const stricter = (one: Sensitivity, other: Sensitivity): Sensitivity =>
-  SHIELD_SENSITIVITIES.indexOf(one) < SHIELD_SENSITIVITIES.indexOf(other) ? one : other
 
 const denied = (message: string) => new GatewayError('INSUFFICIENT_PERMISSIONS', message)

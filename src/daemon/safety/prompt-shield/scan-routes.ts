@@ -175,7 +175,7 @@ export function scanRoutes({
 const CERTAIN = 100
 
 const NO_POLICY = {
-  name: '',
+  canonical: '',
   document: {
     mode: 'enforce',
     promptShield: { required: false, minSensitivity: 'permissive', policyId: null },

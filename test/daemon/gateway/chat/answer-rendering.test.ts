@@ -19,8 +19,10 @@ const members = {
   smltp_policy_used: text,
   smltp_policy_source: word,
   smltp_policy_hash: fc.option(word),
+  smltp_policy_baseline: word,
   prompt_shield_policy: fc.option(fc.record({ id: text, name: text, mode: text, sensitivity: text })),
   withheld: fc.record({ tool_results: count, passages: count }),
+  skipped_models: fc.array(text, { minLength: 1, maxLength: 2 }),
   served_model: text,
   requested_model: text,
   failover: fc.record({ occurred: fc.boolean(), attempts: fc.array(attempt) }),
@@ -44,7 +46,7 @@ const notices = {
   ),
   dropped: fc.array(fc.record({ field: text, why: fc.constant('gateway' as const) })),
 }
-const optional = new Set(['failover', 'billing_fallback', 'withheld', 'cache'])
+const optional = new Set(['failover', 'billing_fallback', 'withheld', 'cache', 'smltp_policy_baseline', 'skipped_models'])
 const names = Object.keys(members) as (keyof typeof members)[]
 const metadata = fc.record(members, { requiredKeys: names.filter((name) => !optional.has(name)) })
 

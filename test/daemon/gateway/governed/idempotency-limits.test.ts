@@ -12,6 +12,7 @@ import { NOBODY } from '../../../../src/daemon/platform/http/caller.ts'
 import { Exchange } from '../../../../src/daemon/platform/http/exchange.ts'
 import { RequestAborted } from '../../../../src/daemon/platform/http/request-aborted.ts'
 import { type Reply, reply } from '../../../../src/daemon/platform/http/route.ts'
+import { createMasterKey } from '../../../../src/daemon/platform/secrets/seal.ts'
 import { newId } from '../../../../src/shared/ids.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { CHAT_PATH } from '../../../../src/shared/wire/chat.ts'
@@ -33,7 +34,12 @@ afterEach(async () => {
 /** A group of clients that is known to wait: `ask` returns after the client has joined the queue. */
 async function lineUp(engine: TestEngine) {
   const { db, close } = await engine.open()
-  const idempotency = createIdempotency({ db, clock: systemClock, log: { warn() {} } })
+  const idempotency = createIdempotency({
+    db,
+    clock: systemClock,
+    log: { warn() {} },
+    masterKey: createMasterKey('ab'.repeat(32)),
+  })
   const [tenantId, keyId] = [newId(), newId()]
   const shutdown = new AbortController()
   closing.push(async () => {

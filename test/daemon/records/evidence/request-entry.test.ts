@@ -56,7 +56,7 @@ const facts: fc.Arbitrary<RequestFacts> = fc.record({
     index: fc.option(text),
     streamed: fc.boolean(),
   },
-  policy: fc.constantFrom(policy, undefined),
+  policy: fc.constantFrom(policy, { ...policy, baseline: { id: 'gdpr', shields: [] } }, undefined),
   inspectors: fc.record({
     ...{ canary: fc.boolean(), dlp: fc.boolean(), pii: fc.boolean(), policy: fc.boolean() },
     prompt_shield: fc.boolean(),

@@ -16,12 +16,13 @@ describe('a policy document', () => {
     expect(parse({})).toEqual({
       version: 1,
       mode: 'enforce',
+      baseline: false,
       allowedModels: [],
       deniedModels: [],
       allowedProviders: [],
       residency: { allowedRegions: [], onUnknown: 'deny' },
       egress: { allowHosts: [], denyHosts: [] },
-      pii: { enabled: false, entities: 'default', action: 'log', direction: 'both' },
+      pii: { enabled: false, entities: 'default', action: 'log', direction: 'both', blockThreshold: null },
       dlp: { enabled: false, rules: 'default', action: 'log', direction: 'both' },
       promptShield: { required: false, minSensitivity: 'permissive', policyId: null },
       canary: { enabled: false, action: 'block' },
@@ -30,10 +31,12 @@ describe('a policy document', () => {
       serverTools: { allowed: false },
       addresses: { allowed: true },
       unreadFiles: { allowed: true },
+      attachments: 'allow',
       cache: { mode: 'allowed' },
       receipts: { required: false },
       privacyHeaders: { noTraining: false },
       retentionDays: null,
+      encryptBundle: false,
     })
   })
 

@@ -10,6 +10,7 @@ const OWN = { ...BUILT_IN_POLICIES[0], id: 'our-own', name: 'Our Own', type: 'cu
 const tenant = (activeId?: string): PolicyList => ({
   all: [...BUILT_IN_POLICIES, OWN],
   activeId,
+  effective: ({ document, hash }) => ({ document, hash }),
   find: (nameOrId) => findBuiltIn(toPolicyId(nameOrId)) ?? (toPolicyId(nameOrId) === OWN.id ? OWN : undefined),
 })
 

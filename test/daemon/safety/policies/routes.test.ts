@@ -183,6 +183,13 @@ describeEachEngine('policies', (engine) => {
         policy: internal.policy,
         policyHash: internal.policyHash,
         lastUpdated: created_at,
+        gaps: [
+          'personal data is only recorded',
+          'secrets are only recorded',
+          'attacks on prompts are blocked only for keys with a prompt shield',
+          'models may run in any region',
+          'text in images is not inspected',
+        ],
       })
     })
 

@@ -16,7 +16,7 @@ const smltp = (
   promptShield: Partial<PolicyDocument['promptShield']> = {},
   mode: PolicyDocument['mode'] = 'enforce',
 ) => ({
-  name: 'internal',
+  canonical: 'internal',
   document: PolicyDocument.parse({ mode, promptShield }),
 })
 
@@ -81,7 +81,10 @@ describe('the shield of a call', () => {
 
   test('is enabled when the SMLTP policy requires it, at the required strictness', () => {
     const policy = smltp({ required: true, minSensitivity: 'strict', policyId: 'help-desk' })
-    expect(resolve({ policy })).toMatchObject({ id: 'help-desk', document: { sensitivity: 'strict', mode: 'monitor' } })
+    expect(resolve({ policy })).toMatchObject({
+      id: 'help-desk',
+      document: { sensitivity: 'strict', mode: 'blocking' },
+    })
     expect(resolve({ policy: smltp({ required: true, minSensitivity: 'permissive' }) })?.document.sensitivity).toBe(
       'balanced',
     )
@@ -117,13 +120,13 @@ describe('the shield of a call', () => {
       })
       expect(resolve({ ...wish, policy: smltp({ required: true }, 'monitor') })?.document.mode).toBe('monitor')
     }
-    // The shield policy that the SMLTP policy names applies unchanged, but at least as strictly as the SMLTP policy
-    // requires.
+    // The shield policy that the SMLTP policy names keeps its scans and limits. It blocks, at least as strictly as the
+    // SMLTP policy requires.
     const own = resolve({
       custom: [weak],
       policy: smltp({ required: true, policyId: 'weak', minSensitivity: 'strict' }),
     })
-    expect(own?.document).toMatchObject({ mode: 'monitor', scanInput: false, thresholds: { flag: 30, block: 60 } })
+    expect(own?.document).toMatchObject({ mode: 'blocking', scanInput: false, thresholds: { flag: 30, block: 60 } })
   })
 
   test('only monitors when a policy in monitor mode requires it', () => {

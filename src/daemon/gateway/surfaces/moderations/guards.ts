@@ -39,7 +39,7 @@ export async function moderateByGuards(
     const shield = resolveShield({
       request: request.prompt_shield,
       settings,
-      policy: { name: policy.canonical, document: policy.document },
+      policy,
       custom: await guards.shieldPolicies.of(tenantId),
     })
     const rules = await guards.rulesFor(tenantId, policy)
@@ -83,6 +83,7 @@ export async function moderateByGuards(
         smltp_policy_used: policy.canonical,
         smltp_policy_source: policy.source,
         smltp_policy_hash: policy.hash,
+        ...(policy.baseline && { smltp_policy_baseline: policy.baseline.id }),
         prompt_shield_policy: shield ? toShownShield(shield) : null,
       },
     }

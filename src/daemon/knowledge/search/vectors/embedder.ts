@@ -8,12 +8,14 @@ import { readLeaseTime } from '../../../platform/db/lease-time.ts'
 import type { Log } from '../../../platform/log.ts'
 import type { IndexKey } from '../../indexes/document-types.ts'
 import { type EmbeddingDeps, EmbeddingFault, embedTexts, isRefusal } from './embedding-call.ts'
+import type { MayEmbed } from './embedding-permission.ts'
 import { claimWork, type EmbeddingModel, learnDimensions, releaseWork } from './models.ts'
 import { passageText } from './rerank.ts'
 import { toColumns, toUnitVector } from './stored-vector.ts'
 import {
   findPendingDocuments,
   findPendingIndex,
+  findPendingPolicies,
   findUnembedded,
   findUnfinished,
   insertVectors,
@@ -33,13 +35,21 @@ export const EMBEDDING_LOOK_MS = 2_000
 export const EMBEDDING_RETRY_MS = { min: 1_000, max: 300_000 } as const
 /** How many documents of one index are embedded before the next index has its turn. */
 const EMBEDDING_DOCUMENTS = 64
+/** How long an index is skipped after policies withheld all of its documents from the model. */
+export const EMBEDDING_WITHHELD_MS = 60_000
 
 export type Embedder = {
   /** Aborts the calls in flight; the next daemon does the remaining work. */
   close(): Promise<void>
 }
 
-type EmbedderDeps = EmbeddingDeps & { db: Db; clock: Clock; log: Pick<Log, 'info' | 'warn' | 'error'> }
+type EmbedderDeps = EmbeddingDeps & {
+  db: Db
+  clock: Clock
+  log: Pick<Log, 'info' | 'warn' | 'error'>
+  /** By default, every policy allows the model. */
+  mayEmbed?: MayEmbed
+}
 
 /** `missing` lists the passages for which the model returned a zero vector. A zero vector may be a temporary fault. */
 type Embedded = { vectors: PassageVector[]; missing: number[] }
@@ -55,7 +65,8 @@ const HARMLESS = 'hello'
 //   waiting or working -> closed: calls are aborted, then the lease is released.
 // The states of a document for one model:
 //   pending -> embedded: for each passage, the vector is stored or the model permanently rejects the passage.
-//   pending -> pending: a passage got a zero vector, so the document is retried.
+//   pending -> pending: a passage got a zero vector, so the document is retried. Or the policy of the document forbids
+//   the model; the document is embedded once the policy allows it.
 // When all documents of an index are embedded, its searches use only vectors of this model.
 
 /**
@@ -64,11 +75,13 @@ const HARMLESS = 'hello'
  * interruption. A failing model is retried with growing delays.
  */
 export function startEmbedder(model: EmbeddingModel, batch: number, deps: EmbedderDeps): Embedder {
-  const { db, clock, log } = deps
+  const { db, clock, log, mayEmbed = () => Promise.resolve(true) } = deps
   const owner = randomUUID()
   const stopping = new AbortController()
   let isClaimed = false
   let failuresInARow = 0
+  /** The time until which each index is skipped, because policies withhold its documents from the model. */
+  const withheld = new Map<string, number>()
   let timer: Timer | undefined
   let running: Promise<void> = look()
 
@@ -99,14 +112,21 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   async function work(): Promise<void> {
     const postponed: string[] = []
     let last: IndexKey | undefined
+    /** Whether the current round over all indexes has found documents that the model may read. */
+    let isActive = false
     for (;;) {
       const index = await findPendingIndex(db, model.id, last, postponed)
       if (index) {
-        if (!(await claim())) return
-        await embedDocuments(index, postponed)
-        // So many failures indicate that the cause is the model, not single passages.
-        if (postponed.length >= EMBEDDING_DOCUMENTS) break
-      } else if (last === undefined) break
+        const documents = await nextDocuments(index, EMBEDDING_DOCUMENTS, postponed)
+        if (documents.length > 0) {
+          isActive = true
+          if (!(await claim())) return
+          await embedDocuments(index, documents, postponed)
+          // So many failures indicate that the cause is the model, not single passages.
+          if (postponed.length >= EMBEDDING_DOCUMENTS) break
+        }
+      } else if (!isActive) break
+      else isActive = false
       last = index
     }
     if (postponed.length > 0) {
@@ -119,6 +139,32 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     }
   }
 
+  /** Returns documents of an index that the model may read, except `postponed`. */
+  async function nextDocuments(
+    index: IndexKey,
+    limit: number,
+    postponed: readonly string[],
+  ): Promise<PendingDocument[]> {
+    const name = `${index.tenantId} ${index.indexId}`
+    if (clock.monotonic() < (withheld.get(name) ?? 0)) return []
+    const mayRead = (policyId: string | null) => mayEmbed(model.model, index.tenantId, policyId)
+    const first = await findPendingDocuments(db, index, model.id, { limit, except: postponed })
+    const allowed: PendingDocument[] = []
+    for (const document of first) if (await mayRead(document.policyId)) allowed.push(document)
+    if (allowed.length > 0 || first.length === 0) return allowed
+    const policyIds: (string | null)[] = []
+    for (const { policyId } of await findPendingPolicies(db, index, model.id)) {
+      if (await mayRead(policyId)) policyIds.push(policyId)
+    }
+    if (policyIds.length > 0) return findPendingDocuments(db, index, model.id, { limit, policyIds, except: postponed })
+    if (!withheld.has(name)) {
+      const facts = { index: index.indexId, tenant: index.tenantId, model: model.model }
+      log.info(facts, 'the policy forbids the embedding model, so only keyword search finds these documents')
+    }
+    withheld.set(name, clock.monotonic() + EMBEDDING_WITHHELD_MS)
+    return []
+  }
+
   async function claim(): Promise<boolean> {
     if (stopping.signal.aborted) return false
     isClaimed = await claimWork(db, { modelId: model.id, owner, now: await readLeaseTime(db, clock.now()) })
@@ -126,11 +172,14 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
   }
 
   /**
-   * Embeds some documents of an index, each document completely. If a document must be retried, its id is added to
+   * Embeds these documents of an index, each document completely. If a document must be retried, its id is added to
    * `postponed`.
    */
-  async function embedDocuments(index: IndexKey, postponed: string[]): Promise<void> {
-    const documents = await findPendingDocuments(db, index, model.id, EMBEDDING_DOCUMENTS, postponed)
+  async function embedDocuments(
+    index: IndexKey,
+    documents: readonly PendingDocument[],
+    postponed: string[],
+  ): Promise<void> {
     const missing: number[] = []
     for (const ids of pieces(passageIds(documents), batch * EMBEDDING_CALLS)) {
       const passages = await findUnembedded(db, index, model.id, ids)
@@ -148,7 +197,7 @@ export function startEmbedder(model: EmbeddingModel, batch: number, deps: Embedd
     postponed.push(...documents.filter(isMissing).map(({ id }) => id))
     const complete = documents.filter((document) => !isMissing(document)).map(({ id }) => id)
     if (complete.length > 0) await markEmbedded(db, index, model.id, complete)
-    const [more] = await findPendingDocuments(db, index, model.id, 1)
+    const [more] = await nextDocuments(index, 1, [])
     if (more) return
     await serveOnly(db, index, model.id)
     log.info(

@@ -5,8 +5,11 @@ import type { IndexKey } from '../../indexes/document-types.ts'
 import type { Run } from '../../indexes/segment.ts'
 import type { VectorColumns } from './stored-vector.ts'
 
-/** A document that the model has not fully embedded. `passages` is the range of its passage ids. */
-export type PendingDocument = { id: string; passages: Run }
+/**
+ * A document that the model has not fully embedded. `passages` is the range of its passage ids. `policyId`: see
+ * `documents.policy_id`.
+ */
+export type PendingDocument = { id: string; policyId: string | null; passages: Run }
 export type PassageText = { id: number; headings: string; body: string }
 /** A vector in stored form. See `toColumns`. */
 export type PassageVector = { passageId: number } & VectorColumns
@@ -44,24 +47,49 @@ export async function findPendingIndex(
 
 const compare = (one: string, other: string): number => (one < other ? -1 : Number(one > other))
 
-/**
- * Returns up to `limit` documents of an index that are not embedded by the model yet. Ignores the documents `except`.
- */
+/** Returns the policies of the documents of an index that are not embedded by the model yet, with their passages. */
+export async function findPendingPolicies(
+  db: Db,
+  { tenantId, indexId }: IndexKey,
+  modelId: number,
+): Promise<{ policyId: string | null; passages: number }[]> {
+  const rows = await pendingDocuments(db, await otherModels(db, modelId))
+    .select((the) => ['policy_id', the.fn.sum<number>('passage_count').as('passages')])
+    .where('tenant_id', '=', tenantId)
+    .where('index_id', '=', indexId)
+    .groupBy('policy_id')
+    .execute()
+  return rows.map(({ policy_id, passages }) => ({ policyId: policy_id ?? null, passages: Number(passages) }))
+}
+
+/** `policyIds`: only documents with one of these policies. By default, all documents. */
+type PendingLimits = { limit: number; policyIds?: readonly (string | null)[]; except?: readonly string[] }
+
+/** Returns documents of an index that are not embedded by the model yet. Ignores the documents `except`. */
 export async function findPendingDocuments(
   db: Db,
   { tenantId, indexId }: IndexKey,
   modelId: number,
-  limit: number,
-  except: readonly string[] = [],
+  { limit, policyIds, except = [] }: PendingLimits,
 ): Promise<PendingDocument[]> {
   const rows = await pendingDocuments(db, await otherModels(db, modelId), except)
-    .select(['id', 'first_passage_id', 'passage_count'])
+    .select(['id', 'policy_id', 'first_passage_id', 'passage_count'])
     .where('tenant_id', '=', tenantId)
     .where('index_id', '=', indexId)
+    .$if(policyIds !== undefined, (query) =>
+      query.where((the) => {
+        const named = (policyIds ?? []).filter((id) => id !== null)
+        return the.or([
+          ...(named.length > 0 ? [the('policy_id', 'in', named)] : []),
+          ...(policyIds?.includes(null) ? [the('policy_id', 'is', null)] : []),
+        ])
+      }),
+    )
     .limit(limit)
     .execute()
-  return rows.map(({ id, first_passage_id, passage_count }) => ({
+  return rows.map(({ id, policy_id, first_passage_id, passage_count }) => ({
     id,
+    policyId: policy_id ?? null,
     passages: { first: Number(first_passage_id), count: passage_count },
   }))
 }

@@ -13,7 +13,7 @@ import { type ScanTerms, type ShieldIncident, shieldIncident, worstScan } from '
 import type { Canaries } from '../canary/marker.ts'
 import type { Guards } from '../guards.ts'
 import { createPseudonyms, type Pseudonyms } from '../pseudonyms.ts'
-import type { ArmedDetector, GuardHit } from '../redaction.ts'
+import { type ArmedDetector, type GuardHit, isOverThreshold } from '../redaction.ts'
 import type { RulesInForce } from '../rules-in-force.ts'
 import { joinTurns } from '../shield/conversation.ts'
 import type { ShieldScan } from '../shield/scan.ts'
@@ -148,7 +148,8 @@ export async function redact(
   const each = isChanged ? mapTexts(names.promptText, () => texts[at++] as string) : names.promptText
   const together = await screenAdjacentTexts(each, armed, pseudonyms, pacer)
   appendTo(hits, together.hits)
-  return { promptText: together.promptText, hits, isBlocked: isBlocked || together.isBlocked }
+  isBlocked ||= together.isBlocked || isOverThreshold(hits, acting)
+  return { promptText: together.promptText, hits, isBlocked }
 }
 
 /** The scan results of a request. */

@@ -16,6 +16,7 @@ import {
   countHits,
   finding,
   type GuardHit,
+  isOverThreshold,
   toEdit,
   toRedactions,
 } from '../redaction.ts'
@@ -330,6 +331,7 @@ export class Channel {
     // no longer change.
     const settled = findings.filter(({ start }) => start < cut)
     countHits(hits, settled)
+    if (isOverThreshold(hits, this.#rules.armed)) throw new OutputBlocked(hits)
     for (const redaction of redactions) {
       if (redaction.end > cut) continue
       if (redaction.action === 'block') throw new OutputBlocked(hits)

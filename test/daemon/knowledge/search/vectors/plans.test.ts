@@ -13,7 +13,7 @@ test('missing vectors are found without reading existing ones', async () => {
     const index = { tenantId: 'a', indexId: 'zoo' }
     const plans = await queryPlans(db, async (recorded) => {
       await findPendingIndex(recorded, 1, index)
-      await findPendingDocuments(recorded, index, 1, 64)
+      await findPendingDocuments(recorded, index, 1, { limit: 64 })
     })
     const ofDocuments = plans.filter((plan) => plan.includes('documents'))
     expect(ofDocuments).toHaveLength(2)
