@@ -12,7 +12,6 @@ export const BOUNDED_PATTERNS: ReadonlyMap<string, string> = new Map([
   [raw`(\p{Ll}+),? $`, 'the characters just before a name'],
   [raw`(?:^|[.!?:;\n\r>•*|#([{"“”«]|[-–]\s)\s*$`, '8 characters before a name'],
   [raw`(\p{L}+) $`, 'the characters just before a name'],
-  [raw`(?:(?:\\x|0x|%)?[0-9a-fA-F]{2}[ :,]?){10,}`, 'from any place it fails within 10 bytes, or takes the whole run'],
   [raw`(?:[01]{8}[ ,]?){4,}`, 'from any place it fails within 4 bytes, or takes the whole run'],
   [raw`!\[[^\][\n]{0,100}\]\(https?:[^)\s]{0,200}[?&][^)\s=]{1,40}=`, '350 characters from any place'],
   [raw`!\[[^\][\n]{0,100}\]\(https?:[^)\s]{0,200}[?=]`, '310 characters from any place'],
@@ -30,5 +29,4 @@ export const MADE_PATTERNS: Readonly<Record<string, { count: number; reason: str
   'pii/identity-rules.ts': { count: 1, reason: 'sticky, and of bounded parts' },
   'pii/labelled-rules.ts': { count: 1, reason: 'words before a place, in a stretch of bounded length' },
   'pii/numbering-plans.ts': { count: 1, reason: 'for one number of at most 17 digits' },
-  'shield/letters.ts': { count: 1, reason: 'one set of characters' },
 }

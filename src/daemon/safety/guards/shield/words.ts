@@ -1,4 +1,4 @@
-import { isAscii } from './letters.ts'
+import { isAscii } from '../view/characters.ts'
 import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
 
 /** All concepts. The number of a concept is its index in this list. */

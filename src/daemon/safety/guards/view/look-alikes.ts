@@ -1,0 +1,65 @@
+// Generated from Unicode's table of confusable characters (UTS #39, confusables.txt, version 13.0.0; Unicode License
+// v3). Keeps letters whose skeleton is one Latin letter. Leaves out Latin letters of living orthographies, letters that
+// normalization already maps, and scripts that are written from right to left. Small capitals and four Cyrillic and
+// Greek letters that the table does not list are added.
+
+/** For each Latin letter, the letters that look like it. */
+const LOOK_ALIKES: Record<string, string> = {
+  A: 'ΑАᎪᗅꓮ𖽀𐊠',
+  B: 'ꞴΒВᏴᗷꓐ𐊂𐊡𐌁',
+  C: 'ⲤСᏟꓚ𐊢𐌂𐐕𐔜Ҫ',
+  D: 'Ꭰᗞᗪꓓ',
+  E: 'ΕЕⴹᎬꓰ𑢦𑢮𐊆',
+  F: 'ꞘϜᖴꓝ𑣂𑢢𐊇𐊥𐔥',
+  G: 'ԌᏀᏳꓖ',
+  H: 'ΗⲎНᎻᕼꓧ𐋏ҢӉӇ',
+  I: 'ΙІӀ',
+  J: 'ꞲͿЈᎫᒍꓙ',
+  K: 'ΚⲔКᏦᛕꓗ𐔘ҚҞ',
+  L: 'ⳐᏞᒪꓡ𖼖𑢣𑢲𐐛𐔦',
+  M: 'ΜϺⲘМᎷᗰᛖꓟ𐊰𐌑Ӎ',
+  N: 'ΝⲚꓠ𐔓',
+  O: 'ΟⲞОՕⵔዐଠ𐓂ꓳ𑢵𐊒𐊫𐐄𐔖ⵁθΘӨѲⴱᎾᏫ',
+  P: 'ΡⲢРᏢᑭꓑ𐊕',
+  Q: 'ⵕ',
+  R: 'ᎡᏒ𐒴ᖇꓣ𖼵',
+  S: 'ЅՏᏕᏚꓢ𖼺𐊖𐐠',
+  T: 'ΤⲦТᎢꓔ𖼊𑢼𐊗𐊱𐌕Ҭ',
+  U: 'Սሀ𐓎ᑌꓴ𖽂𑢸Ꮜ',
+  V: 'ѴⴸᏙᐯꛟꓦ𖼈𑢠𐔝',
+  W: 'ԜᎳᏔꓪ',
+  X: 'ꞳΧⲬХⵝᚷꓫ𐊐𐊴𐌗𐔧Ҳ',
+  Y: 'ΥⲨУҮᎩᎽꓬ𖽃𑢤𐊲Ұ',
+  Z: 'ΖᏃꓜ𑢩',
+  a: 'ɑαаᴀ',
+  b: 'ЬᏏᑲᖯᑳБҍҌѣѢβвʙ',
+  c: 'ᴄⲥсꮯ𐐽ҫ',
+  d: 'ԁᏧᑯꓒᴅ',
+  e: 'ꬲеҽҿεᴇ',
+  f: 'ꬵꞙքϝ',
+  g: 'ɡᶃցԍɢ',
+  h: 'һհᏂꚕᏲћнʜ',
+  i: 'ɪɩιіꙇӏꭵᎥ𑣃',
+  j: 'ϳјᴊ',
+  k: 'κкᴋ',
+  l: 'Ⲓⵏᛁꓲ𖼨𐊊𐌉ʟ',
+  m: 'μϻмᴍ',
+  n: 'ոռηɴп',
+  o: 'ᴏᴑꬽοσⲟоჿօഠဝ𐓪𑣈𑣗𐐬өѳꮎꮻꭴတ',
+  p: 'ρⲣрᴘ',
+  q: 'ԛգզ',
+  r: 'ꭇꭈᴦⲅгꮁғʀ',
+  s: 'ꜱѕꮪ𑣁𐑈',
+  t: 'τтᴛ',
+  u: 'ꞟᴜꭎꭒʋυս𐓶𑣘ꮜц',
+  v: 'ᴠνѵ𑜆ꮩ𑣀',
+  w: 'ɯᴡѡԝա𑜊𑜎𑜏ꮃѽ𑓅ωш',
+  x: 'хᕁᕽχ',
+  y: 'ɣᶌʏꭚγуүყ𑣜ұ',
+  z: 'ᴢꮓ𑣄ζ',
+}
+
+/** Maps each look-alike letter to its Latin letter. The case is that of the look-alike. */
+export const LATIN_OF: ReadonlyMap<string, string> = new Map(
+  Object.entries(LOOK_ALIKES).flatMap(([latin, others]) => Array.from(others, (other) => [other, latin] as const)),
+)
