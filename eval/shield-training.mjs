@@ -5,9 +5,14 @@ import { randomOf } from './shield-grammar.mjs'
 export const TRAINING = {
   seed: 1,
   /**
-   * The numbers of hidden units of two networks: one network uses all features, the other uses only the named features.
+   * The networks whose logits are added. A network reads all features or only the named ones, which depend less on
+   * wording. It learns from the piece with the highest logit, or from the page that contains the whole text: the first
+   * kind finds attacks inside other text, the second kind needs more evidence.
    */
-  hidden: [10, 8],
+  networks: [
+    { reads: 'all', hidden: 8, learns: 'whole' },
+    { reads: 'named', hidden: 8, learns: 'hard' },
+  ],
   epochs: 8,
   rate: 0.05,
   /**
@@ -39,34 +44,33 @@ export function createStore({ groups, valueInGroup, addNamed }) {
     namedValues,
     /** Five numbers per piece: first cell, last cell, first named feature, last named feature, scale. */
     pieces,
-    /** Adds the readings of a text, and returns the range of its pieces. */
-    add(readings, source) {
-      const first = pieces.length / 5
-      for (const text of readings) {
+    /** Adds the readings of a text once for each source. Returns the range of pieces for each source. */
+    add(readings, sources) {
+      const bases = readings.map((text) => {
         const base = cells.length - 1
         const before = words.length
         words.pushAll(text.indices)
         for (let cell = 1; cell < text.starts.length; cell++) cells.push(before + text.starts[cell])
-        for (const piece of text.pieces) {
-          const from = namedIndices.length
-          addNamed(text, piece, source, (index, value) => {
-            namedIndices.push(index)
-            namedValues.push(value)
-          })
-          const width = groups.length
-          for (const number of [
-            base + piece.from * width,
-            base + piece.to * width,
-            from,
-            namedIndices.length,
-            piece.scale,
-          ]) {
-            pieces.push(number)
-          }
-        }
-      }
-      return { first, last: pieces.length / 5 }
+        return base
+      })
+      return sources.map((source) => {
+        const first = pieces.length / 5
+        for (const [at, text] of readings.entries()) addPieces(text, bases[at], source)
+        return { source, first, last: pieces.length / 5 }
+      })
     },
+  }
+
+  function addPieces(text, base, source) {
+    const width = groups.length
+    for (const piece of text.pieces) {
+      const from = namedIndices.length
+      addNamed(text, piece, source, (index, value) => {
+        namedIndices.push(index)
+        namedValues.push(value)
+      })
+      pieces.pushAll([base + piece.from * width, base + piece.to * width, from, namedIndices.length, piece.scale])
+    }
   }
 }
 
@@ -101,16 +105,27 @@ function growing(Type) {
  */
 export function train(store, examples, { count, named }, options = {}) {
   const settings = { ...TRAINING, ...options }
-  return [0, named].map((from, at) =>
-    trainNetwork(store, examples, { from, count }, { ...settings, hidden: settings.hidden[at], seed: settings.seed + at }),
+  return settings.networks.map(({ reads, hidden, learns }, at) =>
+    trainNetwork(
+      store,
+      examples,
+      { from: reads === 'all' ? 0 : named, count },
+      { ...settings, hidden, learns, seed: settings.seed + at },
+    ),
   )
 }
 
 /** Returns the logits of all pieces of some texts, and the index of the highest one of each text. */
 export function score(store, networks, texts) {
+  const logits = logitsOf(store, networks, texts)
+  return texts.map(({ first, last }) => highest(logits, first, last))
+}
+
+/** Returns the logits of all pieces; only those of some texts are computed. */
+export function logitsOf(store, networks, texts) {
   const logits = new Float32Array(store.pieces.length / 5)
   for (const network of networks) scoreNetwork(store, network, texts, logits)
-  return texts.map(({ first, last }) => highest(logits, first, last))
+  return logits
 }
 
 function highest(logits, first, last) {
@@ -120,7 +135,7 @@ function highest(logits, first, last) {
 }
 
 function trainNetwork(store, examples, { from, count }, settings) {
-  const { seed, hidden, epochs, rate, dropout, balance } = settings
+  const { seed, hidden, learns, epochs, rate, dropout, balance } = settings
   const random = randomOf(seed)
   const network = emptyNetwork(from, count - from, hidden, random)
   const sample = sampleOf(store, network)
@@ -128,7 +143,7 @@ function trainNetwork(store, examples, { from, count }, settings) {
   const order = Int32Array.from(examples, (_, at) => at)
   for (let epoch = 0; epoch < epochs; epoch++) {
     const logits = new Float32Array(store.pieces.length / 5)
-    if (epoch > 0) scoreNetwork(store, network, examples, logits)
+    if (epoch > 0 && learns === 'hard') scoreNetwork(store, network, examples, logits)
     shuffle(order, random)
     // The last epochs take smaller steps.
     const pace = rate * (epoch < epochs - 2 ? 1 : 0.5)
@@ -141,7 +156,7 @@ function trainNetwork(store, examples, { from, count }, settings) {
       const best = epoch === 0 ? whole : highest(logits, first, last).piece
       // The piece with the highest logit decides about a text. Another piece keeps the whole text right.
       const other = label === 1 ? whole : any
-      const chosen = best === other ? [best] : [best, other]
+      const chosen = learns === 'whole' ? [whole] : best === other ? [best] : [best, other]
       for (const piece of chosen) {
         sample.read(piece, dropout, random)
         sample.learn(label, weights[at] / chosen.length, pace)
