@@ -7,7 +7,7 @@ import type { ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Pacer } from '../../platform/pacing.ts'
 import { type ConversationScan, scanConversation } from '../guards/shield/conversation.ts'
-import type { TextSource } from '../guards/shield/evidence.ts'
+import type { TextSource } from '../guards/shield/source.ts'
 import { isUnsure } from '../guards/shield/judge.ts'
 import {
   type OutputScan,

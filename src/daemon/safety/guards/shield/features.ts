@@ -3,7 +3,7 @@
 import { allPhrases, PHRASES, type PhraseHit } from './phrases.ts'
 import type { Reading } from './reading.ts'
 import { addSignals, firstFrom, kindOutside, SIGNAL_COUNT, type Sums, sumsOf, TEXT_KINDS } from './signals.ts'
-import { TEXT_SOURCES, type TextSource } from './source.ts'
+import { isData, TEXT_SOURCES, type TextSource } from './source.ts'
 import { type Piece, piecesOf, SCALE_COUNT, type Unit, unitsOf } from './units.ts'
 import { CONCEPTS, CONTENT_SYMBOL, type Words } from './words.ts'
 
@@ -204,10 +204,10 @@ export function addNamed(
   source: TextSource,
   add: (index: number, value: number) => void,
 ): void {
-  const isData = source === 'tool' || source === 'retrieved'
+  const inData = isData(source)
   const named = (index: number, value = 1) => {
     add(index, value)
-    if (isData) add(index + NAMED, value)
+    if (inData) add(index + NAMED, value)
   }
   const from = text.units[piece.from]!.from
   const to = text.units[piece.to - 1]!.to

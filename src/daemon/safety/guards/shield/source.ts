@@ -4,3 +4,6 @@
  */
 export const TEXT_SOURCES = ['user', 'tool', 'retrieved', 'system', 'output'] as const
 export type TextSource = (typeof TEXT_SOURCES)[number]
+
+/** Whether texts of a source should contain only data. */
+export const isData = (source: TextSource): boolean => source === 'tool' || source === 'retrieved'
