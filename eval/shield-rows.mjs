@@ -18,6 +18,10 @@ export const SHARED_SOURCES = [
   ['bipia-attacks', 'bipia-context'],
 ]
 
+export const isCounted = ({ label }) => label !== null
+export const isAttack = ({ label }) => label === 1
+export const isBenign = ({ label }) => label === 0
+
 /** Texts that differ only in case, spaces and punctuation have the same key. */
 export const keyOf = (text) =>
   text
@@ -127,6 +131,7 @@ export function makeRows(rows, excluded) {
 
 const LONGEST_CHANGED_CHARS = 4_000
 const FORMS = ['between', 'inside', 'repeated']
+const LONGEST_REPEATED_CHARS = 600
 
 /**
  * Returns changed copies of a row: one transformation for every row, and one that puts it into other text.
@@ -136,13 +141,23 @@ export function copiesOf(row, random, transformations, carriers) {
   if (row.text.length > LONGEST_CHANGED_CHARS) return []
   const pick = (list) => list[Math.floor(random() * list.length)]
   const source = pick(row.sources)
-  const paragraph = () => paragraphOf(pick(carriers[source] ?? carriers.user), random)
-  const copies = [{ ...row, text: pick(transformations).apply(row.text, random), sources: [source] }]
   const form = pick(FORMS)
-  if (form === 'between') copies.push(`${paragraph()}\n\n${row.text}\n\n${paragraph()}`)
-  else if (form === 'inside') copies.push(`${paragraph()} ${row.text} ${paragraph()}`)
-  else if (row.text.length < 600) copies.push(Array(10).fill(row.text).join(pick([' ', '\n', '\n\n'])))
-  return copies.map((copy) => (typeof copy === 'string' ? { ...row, text: copy, sources: [source] } : copy))
+  const texts = [pick(transformations).apply(row.text, random)]
+  if (form !== 'repeated' || row.text.length <= LONGEST_REPEATED_CHARS) {
+    texts.push(wrapped(row.text, form, carriers[source] ?? carriers.user, random))
+  }
+  return texts.map((text) => ({ ...row, text, sources: [source] }))
+}
+
+/** Puts a text between two paragraphs, into prose, or repeats it. */
+export function wrapped(text, form, carriers, random) {
+  const pick = (list) => list[Math.floor(random() * list.length)]
+  const paragraph = () => paragraphOf(pick(carriers), random)
+  if (form === 'between') return `${paragraph()}\n\n${text}\n\n${paragraph()}`
+  if (form === 'inside') return `${paragraph()} ${text} ${paragraph()}`
+  return Array(10)
+    .fill(text)
+    .join(pick([' ', '\n', '\n\n']))
 }
 
 const PARAGRAPH_CHARS = { least: 80, most: 600 }
@@ -161,9 +176,9 @@ const CARRIERS = {
   tool: ['injecagent-benign-tool-outputs', 'oss-docs', 'own-harmless-tool-results', 'own-harmless-documents'],
 }
 
-/** Returns the harmless texts of each source into which other texts are put. */
-export function carriersOf(rows) {
-  const fit = rows.filter(({ split, label, text }) => split === 'train' && label === 0 && text.length > 200)
+/** Returns the harmless texts of a part, by source, into which other texts are put. */
+export function carriersOf(rows, part) {
+  const fit = rows.filter(({ split, label, text }) => split === part && label === 0 && text.length > 200)
   return Object.fromEntries(
     Object.entries(CARRIERS).map(([source, sets]) => [
       source,
