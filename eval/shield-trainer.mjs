@@ -9,7 +9,7 @@ import { readingsOf } from '../dist/daemon/safety/guards/shield/readings.js'
 import { scanText } from '../dist/daemon/safety/guards/shield/scan.js'
 import { TEXT_SOURCES } from '../dist/daemon/safety/guards/shield/source.js'
 import { mean } from './collections.mjs'
-import { percent, row, shareAbove, thresholdAt } from './shield.mjs'
+import { percent, row, thresholdAt } from './shield.mjs'
 import {
   CARRIER_SETS,
   COMMANDS,
@@ -28,7 +28,7 @@ import { createStore, quantised, score, TRAINING, train } from './shield-trainin
 import { TRANSFORMATIONS } from './shield-transformations.mjs'
 
 const FEATURE_RANGE = { count: FEATURES, named: NAMED_AT }
-const LONGEST_READ_CHARS = 12_000
+const LONGEST_READ_CHARS = 5_000
 /** The weight of a changed copy of a row, and of a row with another source than its natural one. */
 const COPY_WEIGHT = 0.5
 const OTHER_SOURCE_WEIGHT = 0.5
@@ -47,7 +47,7 @@ const ABOVE_BLOCK = [
   [1.5, 92],
   [7, 100],
 ]
-const PER_DOUBLING = 0.3
+export const PER_DOUBLING = 0.5
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const WEIGHTS_FILE = 'src/daemon/safety/guards/shield/weights.ts'
@@ -73,7 +73,7 @@ function readParts(text) {
   return parts
 }
 
-function examplesOf(store, rows) {
+export function examplesOf(store, rows) {
   const carriers = carriersOf(rows, 'train')
   const random = copiesRandom()
   const examples = []
@@ -206,4 +206,3 @@ export function writeTraining(rows, trained, measured) {
   write()
 }
 
-export { shareAbove }

@@ -28,15 +28,15 @@ const REST_KINDS = TEXT_KINDS + 1
 const REST_REQUESTS = 3
 const POSITIONS = 4
 const KINSHIPS = 4
-const REQUESTS_AT = SIGNALS_AT + SIGNAL_COUNT
-const POSITIONS_AT = REQUESTS_AT + KINDS_OF_REQUEST * REST_KINDS * REST_REQUESTS
-const SCALES_AT = POSITIONS_AT + KINDS_OF_REQUEST * POSITIONS
-const KINSHIPS_AT = SCALES_AT + 2 * SCALE_COUNT
-const HIDDEN_AT = KINSHIPS_AT + KINSHIPS
-const DATA_AT = HIDDEN_AT + 1
-const NAMED = DATA_AT - NAMED_AT
+const HIDDEN_AT = SIGNALS_AT + SIGNAL_COUNT
+const SIZES_AT = HIDDEN_AT + 1
 /** Named features of texts that should be data. A request in such a text has another meaning than one of a user. */
-const SOURCES_AT = DATA_AT + NAMED
+const DATA_AT = SIZES_AT + SCALE_COUNT
+const NAMED = DATA_AT - NAMED_AT
+const REQUESTS_AT = DATA_AT + NAMED
+const POSITIONS_AT = REQUESTS_AT + KINDS_OF_REQUEST * REST_KINDS * REST_REQUESTS
+const KINSHIPS_AT = POSITIONS_AT + KINDS_OF_REQUEST * POSITIONS
+const SOURCES_AT = KINSHIPS_AT + KINSHIPS
 /** The number of features. */
 export const FEATURES = SOURCES_AT + TEXT_SOURCES.length
 
@@ -229,8 +229,10 @@ export function addNamed(
     if (count > 2) named(MANY_AT + concept, Math.min(1.5, Math.log2(count) / 3))
   }
   addSignals(text.sums, from, to, (signal) => named(SIGNALS_AT + signal))
-  addContext(text, piece, from, to, named)
+  // A user may write a request among other text. In data, it matters whether a request differs from the rest.
+  if (inData) addContext(text, piece, from, to, add)
   if (text.isHidden) named(HIDDEN_AT)
+  named(SIZES_AT + piece.scale)
   add(SOURCES_AT + TEXT_SOURCES.indexOf(source), 1)
 }
 
@@ -245,10 +247,9 @@ function addContext(
   piece: Piece,
   from: number,
   to: number,
-  add: (index: number) => void,
+  add: (index: number, value: number) => void,
 ): void {
   const isWhole = piece.from === 0 && piece.to === units.length
-  add(SCALES_AT + 2 * piece.scale + (isWhole ? 1 : 0))
   const rest = isWhole ? TEXT_KINDS : kindOutside(sums, words.words.length, from, to)
   let outside = 0
   let wanting = 0
@@ -265,8 +266,8 @@ function addContext(
     const kind = requestOf(units[at]!)
     if (kind < 0 || kinds & (1 << kind)) continue
     kinds |= 1 << kind
-    add(REQUESTS_AT + (kind * REST_KINDS + rest) * REST_REQUESTS + requests)
-    add(POSITIONS_AT + kind * POSITIONS + position)
+    add(REQUESTS_AT + (kind * REST_KINDS + rest) * REST_REQUESTS + requests, 1)
+    add(POSITIONS_AT + kind * POSITIONS + position, 1)
   }
   if (isWhole) return
   let distinct = 0
@@ -278,5 +279,5 @@ function addContext(
     }
   }
   const kinship = distinct === 0 ? 0 : shared / distinct
-  add(KINSHIPS_AT + (distinct === 0 ? 0 : kinship < 0.1 ? 1 : kinship < 0.3 ? 2 : 3))
+  add(KINSHIPS_AT + (distinct === 0 ? 0 : kinship < 0.1 ? 1 : kinship < 0.3 ? 2 : 3), 1)
 }

@@ -89,7 +89,7 @@ type Scan = {
 
 /** Scans a text for attacks on the assistant. Takes time linear in the length of the text (docs/prompt-shield.md). */
 export function scanText(text: string, options: ShieldOptions = {}): ShieldScan {
-  const scan = scanOf(text, options)
+  const scan = scanOf(options)
   for (const _ of readParts(text, scan));
   return conclude(scan)
 }
@@ -100,12 +100,12 @@ export async function scanTextInSlices(
   options: ShieldOptions = {},
   pacer: Pick<Pacer, 'turn'> = createPacer(),
 ): Promise<ShieldScan> {
-  const scan = scanOf(text, options)
+  const scan = scanOf(options)
   await runInSlices(readParts(text, scan), pacer)
   return conclude(scan)
 }
 
-function scanOf(text: string, options: ShieldOptions): Scan {
+function scanOf(options: ShieldOptions): Scan {
   const { layers } = options
   const usesClassifier = layers === undefined || layers.includes('ml') || layers.includes('llm')
   return {

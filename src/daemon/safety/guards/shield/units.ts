@@ -120,9 +120,14 @@ function unitOf({ words, symbols, concepts }: Words, from: number, to: number): 
 /** A piece of a text: a range of units that is judged together. `scale` is the index of its size in SCALES. */
 export type Piece = { from: number; to: number; scale: number }
 
-/** The sizes of pieces in words, and the distances between their starts: sentence groups, paragraphs, pages. */
+/**
+ * The least sizes of pieces in words, and the distances between their starts: sentences, groups of sentences,
+ * paragraphs, pages.
+ */
 const SCALES = [
-  { words: 24, step: 12 },
+  { words: 4, step: 0 },
+  { words: 16, step: 0 },
+  { words: 36, step: 18 },
   { words: 90, step: 45 },
   { words: 300, step: 200 },
 ] as const
@@ -138,7 +143,7 @@ export function piecesOf(units: readonly Unit[]): Piece[] {
   const pieces: Piece[] = []
   for (const [scale, { words, step }] of SCALES.entries()) {
     if (scale === SCALES.length - 1 && total <= words) pieces.push({ from: 0, to: last, scale })
-    else if (total > words * LEAST_SURPLUS || scale === SCALES.length - 1) {
+    else if (total > words * LEAST_SURPLUS && (scale > 0 || last > 1)) {
       for (let from = 0; from < last; ) {
         let to = from + 1
         while (to < last && units[to - 1]!.to - units[from]!.from < words) to++

@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { randomOf } from '../../../../../eval/shield-grammar.mjs'
+import { TRANSFORMATIONS } from '../../../../../eval/shield-transformations.mjs'
+import { scanText } from '../../../../../src/daemon/safety/guards/shield/scan.ts'
+import type { TextSource } from '../../../../../src/daemon/safety/guards/shield/source.ts'
+
+// Hand-written, never used for training. Fails if new weights make the form of a text more important than its meaning.
+
+type Row = { text: string; label: 0 | 1; source: TextSource; lang: string }
+
+const ROWS: Row[] = readFileSync(new URL('../../../../fixtures/shield/gate.jsonl', import.meta.url), 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line))
+const FLAG = 50
+const BLOCK = 80
+const SEEDS = [1, 2]
+
+const scoresOf = ({ text, source }: Row, apply: (text: string, random: () => number) => string) =>
+  SEEDS.map((seed) => ({ seed, ...scanText(apply(text, randomOf(seed)), { source }) }))
+const attacks = ROWS.filter(({ label }) => label === 1)
+const harmless = ROWS.filter(({ label }) => label === 0)
+
+test('the attacks are blocked, and the harmless texts are not even flagged', () => {
+  for (const { text, source } of attacks) expect(scanText(text, { source }).riskScore, text).toBeGreaterThanOrEqual(BLOCK)
+  for (const { text, source } of harmless) expect(scanText(text, { source }).riskScore, text).toBeLessThan(FLAG)
+})
+
+describe.each(TRANSFORMATIONS)('$name', ({ apply, disguise }) => {
+  test('does not block a harmless text', () => {
+    for (const row of harmless) {
+      for (const { riskScore, seed } of scoresOf(row, apply)) {
+        expect(riskScore, `${row.text} (seed ${seed})`).toBeLessThan(BLOCK)
+      }
+    }
+  })
+
+  test('does not move an attack below FLAG', () => {
+    // A disguise changes letters, and most disguises exist only for the Latin alphabet.
+    for (const row of attacks.filter(({ lang }) => !disguise || lang === 'en')) {
+      for (const { riskScore, seed } of scoresOf(row, apply)) {
+        expect(riskScore, `${row.text} (seed ${seed})`).toBeGreaterThanOrEqual(FLAG)
+      }
+    }
+  })
+})
