@@ -142,8 +142,9 @@ export function piecesOf(units: readonly Unit[]): Piece[] {
   const total = units[last - 1]!.to
   const pieces: Piece[] = []
   for (const [scale, { words, step }] of SCALES.entries()) {
-    if (scale === SCALES.length - 1 && total <= words) pieces.push({ from: 0, to: last, scale })
-    else if (total > words * LEAST_SURPLUS && (scale > 0 || last > 1)) {
+    const isLargest = scale === SCALES.length - 1
+    if (isLargest && total <= words) pieces.push({ from: 0, to: last, scale })
+    else if (last > 1 && (isLargest || total > words * LEAST_SURPLUS)) {
       for (let from = 0; from < last; ) {
         let to = from + 1
         while (to < last && units[to - 1]!.to - units[from]!.from < words) to++
