@@ -9,6 +9,8 @@ export type Finding = {
   type: string
   /** 0 to 1. */
   confidence: number
+  /** Whether the range encodes the value. A mask then cannot keep the shape of the value. */
+  isDecoded?: true
 }
 
 /**

@@ -3,6 +3,7 @@ import type { PolicyAction } from '../../../shared/wire/policies.ts'
 import type { RuleIncident } from '../incidents/incident.ts'
 import type { Detector } from './detection.ts'
 import type { ArmedDetector, GuardHit } from './redaction.ts'
+import { throughView } from './view/viewed-detector.ts'
 
 /** A rule of a policy or of a tenant that applies to a request: its detector and its action. */
 export type PlannedRule = {
@@ -45,9 +46,9 @@ export function armRules(rules: readonly PlannedRule[], direction: 'input' | 'ou
   }
 }
 
-const toArmed = ({ detector, action, enforced }: PlannedRule, guard: string): ArmedDetector => ({
+const toArmed = ({ kind, detector, action, enforced }: PlannedRule, guard: string): ArmedDetector => ({
   guard,
-  detector,
+  detector: throughView(detector, { readsTokens: kind === 'dlp' }),
   actionOf: () => (enforced ? action : 'log'),
 })
 

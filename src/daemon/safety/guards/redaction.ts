@@ -1,9 +1,10 @@
 import { POLICY_ACTIONS, type PolicyAction } from '../../../shared/wire/policies.ts'
 import { runToEnd } from '../../platform/pacing.ts'
 import type { Detector, Effort, Finding } from './detection.ts'
-import { maskOf } from './pii/mask.ts'
+import { maskOf, typeMaskOf } from './pii/mask.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
 import { createTextView, type Edit, type TextFormat } from './stream/text-view.ts'
+import type { Range } from './view/mapped-text.ts'
 
 /**
  * A finding. `subject` distinguishes several sources of one type, for example canaries by their ids. `subject` never
@@ -25,7 +26,14 @@ export type GuardHit = { guard: string; type: string; subject?: string; action: 
 export type ActedFinding = Found & { guard: string; action: PolicyAction }
 
 /** A range of text that is changed. Findings that are only logged do not change the text. */
-export type Redaction = { start: number; end: number; type: string; action: Exclude<PolicyAction, 'log'> }
+export type Redaction = {
+  start: number
+  end: number
+  type: string
+  action: Exclude<PolicyAction, 'log'>
+  /** Whether the range encodes the value, wholly or in part. */
+  isDecoded: boolean
+}
 
 /** The screened text. If `isBlocked`, the text must not be used, even in redacted form. */
 export type Screened = { text: string; hits: GuardHit[]; isBlocked: boolean }
@@ -99,17 +107,18 @@ export function toRedactions(findings: readonly ActedFinding[]): Redaction[] {
     const last = redactions.at(-1)
     if (last === undefined || leading === undefined || finding.start >= last.end) {
       leading = finding
-      redactions.push(toRedaction(finding, finding.start, finding.end))
+      redactions.push(toRedaction(finding, finding, finding.isDecoded === true))
       continue
     }
     if (precedes(finding, leading)) leading = finding
-    redactions[redactions.length - 1] = toRedaction(leading, last.start, Math.max(last.end, finding.end))
+    const range = { start: last.start, end: Math.max(last.end, finding.end) }
+    redactions[redactions.length - 1] = toRedaction(leading, range, last.isDecoded || finding.isDecoded === true)
   }
   return redactions
 }
 
-function toRedaction({ type, action }: ActedFinding, start: number, end: number): Redaction {
-  return { start, end, type, action: action === 'log' ? 'mask' : action }
+function toRedaction({ type, action }: ActedFinding, { start, end }: Range, isDecoded: boolean): Redaction {
+  return { start, end, type, action: action === 'log' ? 'mask' : action, isDecoded }
 }
 
 function precedes(a: ActedFinding, b: ActedFinding): boolean {
@@ -133,10 +142,15 @@ export function toEdit(redaction: Redaction, text: string, pseudonyms: Pseudonym
   return { start, end, text: replacementOf(redaction, text.slice(start - textFrom, end - textFrom), pseudonyms) }
 }
 
-function replacementOf({ type, action }: Redaction, value: string, pseudonyms: Pseudonyms | undefined): string {
+function replacementOf(
+  { type, action, isDecoded }: Redaction,
+  value: string,
+  pseudonyms: Pseudonyms | undefined,
+): string {
   if (action === 'tokenize' && pseudonyms) return pseudonyms.of(type, value)
   // Blocked text is never sent. Removing its values is a second line of defence.
-  return action === 'remove' || action === 'block' ? REMOVED : maskOf(type, value)
+  if (action === 'remove' || action === 'block') return REMOVED
+  return isDecoded ? typeMaskOf(type) : maskOf(type, value)
 }
 
 /** Applies edits. The edits must be ordered and disjoint. */

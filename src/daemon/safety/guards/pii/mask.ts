@@ -2,7 +2,8 @@ import { isPiiEntity } from '../../../../shared/pii-entities.ts'
 
 const CARD_DIGITS_KEPT = 4
 const WORD_CHARACTER = /[\p{L}\p{N}\p{M}]/gu
-const DIGIT = /\d/g
+/** Digits of every script, because a card may be written with any of them. */
+const DIGIT = /\p{N}/gu
 
 /**
  * Returns the mask of a value for rules with the action "mask". An e-mail address keeps the first and last characters
@@ -11,11 +12,14 @@ const DIGIT = /\d/g
  * `[AWS_ACCESS_KEY]`. The type name also hides the length of the value. Masking is idempotent.
  */
 export function maskOf(type: string, value: string): string {
-  if (!isPiiEntity(type)) return `[${type.replace(/[^A-Za-z0-9]+/g, '_').toUpperCase()}]`
+  if (!isPiiEntity(type)) return typeMaskOf(type)
   if (type === 'EMAIL') return emailMask(value)
   if (type === 'CREDIT_CARD') return cardMask(value)
   return shapeMask(value)
 }
+
+/** Returns the mask that shows only the type of a value, for a value whose shape reveals it. */
+export const typeMaskOf = (type: string): string => `[${type.replace(/[^A-Za-z0-9]+/g, '_').toUpperCase()}]`
 
 function shapeMask(value: string): string {
   return value.replace(WORD_CHARACTER, '*')

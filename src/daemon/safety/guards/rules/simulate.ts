@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { GuardRuleDocument, SimulateGuardRulesResponse } from '../../../../shared/wire/guard-rules.ts'
 import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import { type ArmedDetector, finding } from '../redaction.ts'
+import { throughView } from '../view/viewed-detector.ts'
 import { createRuleDetector } from './compile.ts'
 
 type Results = z.input<typeof SimulateGuardRulesResponse>['results']
@@ -13,7 +14,7 @@ export async function simulate(
 ): Promise<Results> {
   const pacer = createPacer()
   const detectors = rules.map((rule) => {
-    const detector = createRuleDetector(rule, rule.id ?? 'rule')
+    const detector = throughView(createRuleDetector(rule, rule.id ?? 'rule'), { readsTokens: rule.kind === 'dlp' })
     return { rule, armed: [{ guard: '', detector, actionOf: () => rule.action }] satisfies ArmedDetector[] }
   })
   const results: Results = []

@@ -5,8 +5,8 @@ import type { Patch } from './mapped-text.ts'
 
 /** The maximum length of one encoded run. Longer runs are files, and are decoded only in part. */
 export const ENCODED_CHARS = 32_768
-/** The minimum length of an encoded run. */
-export const LEAST_RUN_CHARS = 16
+/** The minimum length of an encoded run: the base64 of a social security number. */
+export const LEAST_RUN_CHARS = 15
 const LEAST_TEXT_BYTES = 9
 
 /** Decoded bytes: `startOf` and `endOf` return the range that encodes a byte. */
@@ -129,7 +129,7 @@ const mayBeByteOfText = (byte: number): boolean => isPrintable(byte) || byte >= 
 
 /** Whether the first bytes are text. */
 function mayBeText(letters: Base64Letters): boolean {
-  if (letters.codes.length < LEAST_RUN_CHARS - 1) return false
+  if (letters.codes.length < LEAST_RUN_CHARS) return false
   for (let byte = 0; byte < LEAST_TEXT_BYTES; byte++) if (!mayBeByteOfText(byteAt(letters, 0, byte))) return false
   return true
 }

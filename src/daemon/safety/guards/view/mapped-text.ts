@@ -3,9 +3,10 @@ export type Range = { start: number; end: number }
 
 /**
  * A change of a text: `text` replaces a range. If the text was decoded, `starts` and `ends` map each code unit of `text`
- * to the range that encodes it. Without them, each code unit of `text` maps to the whole range.
+ * to the range that encodes it. Without them, each code unit of `text` maps to the whole range. `isDecoded`: the range
+ * spells other characters than `text`, so that a mask cannot keep its shape.
  */
-export type Patch = Range & { text: string; starts?: readonly number[]; ends?: readonly number[] }
+export type Patch = Range & { text: string; starts?: readonly number[]; ends?: readonly number[]; isDecoded?: true }
 
 /**
  * A text that was derived from another text by patches. Each of its positions maps back to the other text, so that a
@@ -43,14 +44,23 @@ export class MappedText {
 
   /** Whether a range of this text differs from the text that it stands for. A patch next to the range counts too. */
   isChanged(start: number, end: number): boolean {
+    return this.#has(start, end, () => true)
+  }
+
+  /** Whether a range of this text was decoded, wholly or in part. */
+  isDecoded(start: number, end: number): boolean {
+    return this.#has(start, end, ({ isDecoded }) => isDecoded === true)
+  }
+
+  #has(start: number, end: number, counts: (patch: Patch) => boolean): boolean {
     for (let at = this.#patchAt(start - 1); at < this.#patches.length; at++) {
       const patch = this.#patches[at]
       const from = this.#at[at] ?? 0
       if (from > end) break
-      if (patch && from + patch.text.length >= start) return true
+      if (patch && from + patch.text.length >= start && counts(patch)) return true
     }
     if (!this.#source) return false
-    return this.#source.isChanged(this.#startOf(start), this.#endOf(Math.max(start, end - 1)))
+    return this.#source.#has(this.#startOf(start), this.#endOf(Math.max(start, end - 1)), counts)
   }
 
   /** Returns the first offset of this text that stands for `offset` or for a later offset of the original text. */
