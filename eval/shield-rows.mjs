@@ -48,7 +48,7 @@ export function sourcesOf({ set, kind, label }) {
   if (set === 'agentdojo-tasks') return label === 1 ? ['tool'] : ['user']
   // These texts are attacks only as a part of data. A user may ask for the same.
   if (set === 'bipia-attacks') return ['retrieved']
-  if (set === 'oss-docs' || set === 'oss-code') return ['retrieved', 'user', 'tool', 'output']
+  if (set === 'oss-docs' || set === 'oss-code') return ['retrieved', 'user', 'tool']
   if (set === 'bipia-context' || kind === 'indirect') return ['retrieved', 'user']
   if (set === 'custom-gpt-instructions') return ['system', 'user']
   return ['user']

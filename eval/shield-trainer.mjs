@@ -28,26 +28,28 @@ import { createStore, quantised, score, TRAINING, train } from './shield-trainin
 import { TRANSFORMATIONS } from './shield-transformations.mjs'
 
 const FEATURE_RANGE = { count: FEATURES, named: NAMED_AT }
-const LONGEST_READ_CHARS = 5_000
+const LONGEST_READ_CHARS = 4_000
 /** The weight of a changed copy of a row, and of a row with another source than its natural one. */
-const COPY_WEIGHT = 0.5
+const COPY_WEIGHT = 0.8
 const OTHER_SOURCE_WEIGHT = 0.5
 /** The share of public rows that get changed copies. Our own rows always get them. */
-const COPIED_SHARE = 0.5
+const COPIED_SHARE = 0.6
 
 /** Risk scores, and the shares of harmless texts of the part "choose" that reach them. */
 const SHARES = [
   [0.5, 0],
   [0.04, 20],
   [0.012, 50],
-  [0.0025, 80],
+  [0.003, 80],
 ]
 /** The distances in logits from the anchor of BLOCK to the anchors above it. */
 const ABOVE_BLOCK = [
   [1.5, 92],
   [7, 100],
 ]
-export const PER_DOUBLING = 0.5
+const PER_DOUBLING = 0.15
+
+const LEFT_OUT_EPOCHS = 5
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const WEIGHTS_FILE = 'src/daemon/safety/guards/shield/weights.ts'
@@ -73,7 +75,7 @@ function readParts(text) {
   return parts
 }
 
-export function examplesOf(store, rows) {
+function examplesOf(store, rows) {
   const carriers = carriersOf(rows, 'train')
   const random = copiesRandom()
   const examples = []
@@ -132,7 +134,10 @@ function anchorsOf(own, all) {
   ])
 }
 
-/** Trains without each set of attacks, and measures the recall of its rows. Copies of its texts are also left out. */
+/**
+ * Trains without each set of attacks, without changed copies of rows and in fewer epochs to save time, and measures the
+ * recall of its rows. Copies of its texts in other sets are also left out.
+ */
 function leaveOut({ store, examples, print }) {
   const benign = examples.filter((one) => one.split === 'report' && isBenign(one) && one.isNatural && isPublic(one))
   const adjusted = (list, scores) =>
@@ -142,8 +147,10 @@ function leaveOut({ store, examples, print }) {
   for (const set of new Set(examples.filter((one) => isAttack(one) && isPublic(one)).map((one) => one.set))) {
     const own = examples.filter((one) => one.set === set && isAttack(one) && one.isNatural && !one.isCopy)
     const keys = new Set(own.map(({ key }) => key))
-    const rest = examples.filter((one) => one.split === 'train' && one.set !== set && !keys.has(one.key))
-    const networks = train(store, rest, FEATURE_RANGE)
+    const rest = examples.filter(
+      (one) => one.split === 'train' && one.isNatural && !one.isCopy && one.set !== set && !keys.has(one.key),
+    )
+    const networks = train(store, rest, FEATURE_RANGE, { epochs: LEFT_OUT_EPOCHS })
     const threshold = thresholdsOf(benign, adjusted(benign, score(store, networks, benign)))
     const scores = adjusted(own, score(store, networks, own))
     const found = scores.filter((logit, at) => logit > threshold(own[at].source)).length
